@@ -63,7 +63,8 @@ function explain(
 }
 
 /**
- * Checks the database for a service that can wait for the database. An unreachable database is only logged.
+ * Checks the database at the start of a service that can run without it for a while. An unreachable database is only
+ * logged.
  * @throws {ConfigError} if the database refuses the connection, is too old or missing.
  */
 export async function warnWhenAway(

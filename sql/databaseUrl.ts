@@ -3,7 +3,7 @@ import { runningEmbeddedUrl } from './embedded/embeddedPostgres.ts'
 
 /**
  * Returns the database URL: `DATABASE_URL`, or the URL of the embedded server on this data directory.
- * @throws {ConfigError} if there is neither.
+ * @throws {ConfigError} if DATABASE_URL is missing and no embedded server runs.
  */
 export function databaseUrl(config: Config): string {
   const url = config.databaseUrl ?? runningEmbeddedUrl(config.dataDir)

@@ -10,13 +10,13 @@ export type Client = pg.PoolClient
 
 export type PoolOptions = {
   url: string
-  /** Limits the connections of the pool. */
+  /** Limits the database connections of the pool. */
   size: number
   /** Is the name of the connections in pg_stat_activity. */
   name: string
-  /** Is the statement timeout. */
+  /** Limits the milliseconds of each SQL statement on the connections of the pool. */
   statementTimeoutMs?: number
-  /** Logs idle connections that break. The pool replaces them at the next use. */
+  /** Logs idle database connections that break. At its next use the pool opens a new connection in their place. */
   log?: Pick<Logger, 'debug'>
 }
 
@@ -24,8 +24,8 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Is the additional time after the statement timeout. Postgres ends every statement at its timeout. A connection that
- * stays silent longer is dead: its server vanished, or a proxy lost it.
+ * Is the time that a connection may stay silent after the statement timeout. Postgres ends every statement at its
+ * timeout. So a longer silence means that the database server vanished, or that a proxy lost the connection.
  */
 const ANSWER_GRACE_MS = 2_000
 
@@ -85,8 +85,8 @@ async function within<Result>(
     await client.query('commit')
     return result
   } catch (error) {
-    // After a statement without a response, a rollback would wait as long again. The connection is closed instead,
-    // which rolls back too.
+    // If the database did not respond to a statement, a rollback would wait as long again. So the connection is closed,
+    // which also rolls the transaction back.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {

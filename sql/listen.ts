@@ -12,8 +12,8 @@ const ANSWER_TIMEOUT_MS = 5_000
 
 /**
  * Listens on a PostgreSQL channel over its own connection, and reconnects until the caller stops it.
- * @param onConnect is called after every connection, when notifications already arrive. The callback should read the
- * changes that were missed.
+ * @param onConnect is called after every new connection, when notifications already arrive again. The callback should
+ * read the changes that were announced while there was no connection.
  */
 export function subscribe(options: {
   databaseUrl: string

@@ -58,7 +58,10 @@ async function apply(client: pg.Client, folder: string, name: string): Promise<v
   }
 }
 
-/** Is the first line of a migration that builds indexes while other processes write the table. */
+/**
+ * Is the text with which the first line of an online migration begins. An online migration builds indexes while other
+ * processes write to the table.
+ */
 const ONLINE = '-- online:'
 const RECORD = 'insert into migrations (name) values ($1)'
 

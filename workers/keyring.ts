@@ -14,7 +14,7 @@ import { hasDkimKeys } from '../sql/mail/domains/dkimKeys.ts'
 /**
  * Starts the master keys of a process that sends mail. If the database holds DKIM keys, the master keys are mandatory.
  * The master keys are checked when the database is ready.
- * @throws {ConfigError} if a key is wrong or missing. The error names the key.
+ * @throws {ConfigError} if a master key is wrong or missing. The error names the master key.
  */
 export async function startSigningKeys(
   config: Config,

@@ -111,7 +111,7 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
   }
 })
 
-/** Holds the parts that the tasks of each runner need. `start` returns the settings of the runner. */
+/** Holds the settings and the shared tools of the runners. `start` returns the settings of a runner. */
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
   /**

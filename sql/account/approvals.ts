@@ -1,7 +1,7 @@
 /**
- * Stores the approval requests that an owner decides. One table serves every kind of act. `kind` and `subject` name the
- * act. The part of the service that makes the approval request also carries out the decision, in the same transaction
- * (sql/mail/approval/heldMails.ts, sql/purse/purchases/askedPayments.ts).
+ * Stores the approval requests that an owner decides. One table serves mails and payments. `kind` and `subject` name
+ * the mail or the payment. The part of the service that makes the approval request also carries out the decision, in
+ * the same transaction (sql/mail/approval/heldMails.ts, sql/purse/purchases/askedPayments.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Queryable } from '../db.ts'
@@ -21,7 +21,7 @@ export type Approval = {
   /** Is the object of the requested act: the Message-ID of a mail, or the id of a purchase. */
   subject: string
   state: ApprovalState
-  /** Is the SHA-256 of the approved content. Null means that the act is not approved. */
+  /** Is the SHA-256 of the content that was approved. Null means that the mail or payment is not approved. */
   contentHash: Buffer | null
   requestedAt: Date
   expiresAt: Date
@@ -84,7 +84,7 @@ export async function findApproval(
   return rows[0] === undefined ? null : toApproval(rows[0])
 }
 
-/** Returns the approval request for an object, such as a mail. @returns null if there is none. */
+/** Returns the approval request for a mail or a purchase. @returns null if no approval request exists for it. */
 export async function findApprovalOf(
   db: Queryable,
   { projectId, kind, subject }: Pick<Approval, 'projectId' | 'kind' | 'subject'>,

@@ -73,7 +73,7 @@ export const ORGANIZATION = 'organization'
 
 /**
  * Writes an audit entry in its own statement before the action, so that no action is without an entry.
- * @returns the row number of the entry, for {@link setOutcome}.
+ * @returns the row number of the audit entry, which {@link setOutcome} needs.
  */
 export async function openAudit(
   db: Queryable,
@@ -93,7 +93,7 @@ export async function setOutcome(db: Queryable, auditRow: string, outcome: Outco
   await db.query('update audit_log set outcome = $2 where row = $1', [auditRow, outcome])
 }
 
-/** Sets the subject of an audit entry whose object had no name before the action. */
+/** Sets the name of the audited object (`subject`) in an audit entry whose object had no name before the action. */
 export async function setSubject(
   db: Queryable,
   auditRow: string,
@@ -116,7 +116,7 @@ export type AuditFilter = {
   keyPrefix?: string
   requestId?: string
   outcome?: string
-  /** Selects audit entries by whether the outcome is ok. */
+  /** Selects audit entries whose outcome is `ok` (true), or is anything else (false). */
   succeeded?: boolean
   after?: Date
   before?: Date

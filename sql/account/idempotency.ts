@@ -9,7 +9,8 @@ export const keyLifetime = (project: string): string => lifetimeOf('idempotencyK
 
 /**
  * Claims an idempotency key for an HTTP request, or finds the earlier request that holds the key.
- * @returns the hash of the request that holds the key, and its stored response. The response may be missing.
+ * @returns the hash of the HTTP request that claimed the key, and the stored response. A response is missing while the
+ * request is in progress.
  */
 export async function beginIdempotent(
   db: Queryable,

@@ -3,10 +3,12 @@ import { FairTurns } from '../../shared/fair/fairTurns.ts'
 import type { Queryable } from '../db.ts'
 import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
 
-/** Contents of more bytes go to the object store. */
+/** Is the size in bytes above which a content goes to the object store. */
 export const BLOB_BYTES = 64 * 1024
 
-/** Is the content of a database row: its bytes, or the hash of its object. */
+/**
+ * Is a content as a database row holds it: either the bytes themselves, or the hash of an object in the object store.
+ */
 export type StoredContent = { bytes: Buffer; blob: Buffer | null }
 
 /** Stores the contents of mail that are too large for the database. */
@@ -14,26 +16,29 @@ export type Blobs = {
   /**
    * Writes large content to the object store. The caller then stores a row with its hash. The sweep removes an object
    * that no row names after an hour.
-   * @returns the hash that names the object. Null means that the content belongs into the row.
+   * @returns the hash that names the object. Null means that the content is small and belongs into the database row.
    * @throws {BlobsAwayError}
    */
   keep(content: Uint8Array): Promise<Buffer | null>
   /** Reads the content of a database row, from the object store if necessary. @throws {BlobsAwayError} */
   read(stored: StoredContent): Promise<Buffer>
   /**
-   * Returns the same storage for one project. Large contents of that project wait for each other, and not for other
-   * projects.
+   * Returns the same store for one project. Large contents of that project wait for each other, but never for those of
+   * other projects.
    */
   of(projectId: string): Blobs
 }
 
-/** Limits the contents of one project, or of the mover, that are in memory at once. */
+/**
+ * Limits the mail contents that are in memory at once for one project, or for the move between database and object
+ * store.
+ */
 export const OWN_AT_ONCE = 3
 /** Limits the contents in memory at once. A content has up to 35 MB, and the object store may be slow. */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 
 /**
- * Creates the storage for contents of mail. @param store is the object store. Null means that all content stays in the
+ * Creates the store for mail contents. @param store is the object store. Null means that every content stays in the
  * database.
  */
 export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {

@@ -7,7 +7,7 @@ export type Direction = 'store' | 'database'
 
 /** Limits the contents that are moved at once, because each has up to 35 MB in memory. */
 const AT_ONCE = 4
-/** Limits the rows that one statement reads. */
+/** Limits the rows that one statement of the move reads. */
 const WALK = 2_000
 
 /** Lists the tables with contents of mail, and their primary keys. */
@@ -30,13 +30,13 @@ const CONDITION = {
 } satisfies Record<Direction, string>
 
 const keyOf = ({ columns }: Table): string => `(${columns.join(', ')})`
-/** Writes the first SQL parameters as a primary key. */
+/** Writes the first SQL parameters as a row constructor, which is compared with the primary key. */
 const given = ({ types }: Table): string =>
   `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
 
 /**
- * Reports the progress of a move. `moved` counts contents. `seen` is the fraction of the rows that was read, from 0 to
- * 1.
+ * Reports the progress of a move between the database and the object store. `moved` counts the moved contents. `seen`
+ * is the fraction of the rows that was read, from 0 to 1.
  */
 export type Progress = { moved: number; seen: number }
 
@@ -67,7 +67,9 @@ export async function moveBlobs(
   return moved
 }
 
-/** Returns the first column of a table's last primary key. 0 means that there is no row. */
+/**
+ * Returns the highest value in the first column of a table's primary key. The number 0 means that the table has no row.
+ */
 async function lastKey(db: Queryable, { table, columns }: Table): Promise<number> {
   const { rows } = await db.query<{ last: string | null }>(
     `select max(${columns[0]}) as last from ${table}`,
@@ -76,8 +78,8 @@ async function lastKey(db: Queryable, { table, columns }: Table): Promise<number
 }
 
 /**
- * Returns the rows after a primary key whose content must be moved, and the key to continue from. This key is null if
- * no rows are left.
+ * Reads a part of a table, after a given primary key. @returns the keys of the rows whose content must be moved, and
+ * the last key that was read (`next`). A `next` of null means that the table has no more rows.
  */
 async function walk(
   db: Queryable,
@@ -97,7 +99,7 @@ async function walk(
   }
 }
 
-/** Runs work for several rows at once. After a failure the work of no further row begins. */
+/** Runs `work` for several rows at the same time. After `work` has failed for one row, it begins for no further row. */
 async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) {
   const left = keys.values()
   let failed = false
@@ -114,7 +116,10 @@ async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) 
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
-/** Moves the content of one row. @returns false if the row is deleted, already moved, or changed meanwhile. */
+/**
+ * Moves the content of one table row between the database and the object store. @returns false if the row is deleted,
+ * already moved, or changed meanwhile.
+ */
 async function moveContent(
   db: Queryable,
   store: ObjectStore,

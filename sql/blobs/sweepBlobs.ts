@@ -2,13 +2,13 @@ import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore
 import { type Pool, transaction } from '../db.ts'
 
 /**
- * An object that no row names is kept for this long, because its row may be about to be stored, or a reader may have
- * its hash.
+ * An object that no row names is kept for this long. Its row may not be stored yet, and a reader may have read its hash
+ * from a row that is now deleted.
  */
 export const IDLE_MAX_S = 3_600
 /**
- * Computes in SQL the start of the oldest snapshot. An export or a dump that still sees a deleted message reads its
- * object, too.
+ * Computes in SQL the start of the oldest open database snapshot. An export or a dump in this snapshot may still see a
+ * deleted message, and then reads the message's object too.
  */
 const OLDEST_SNAPSHOT = `(
   select min(xact_start) from pg_stat_activity where datname = current_database() and backend_xmin is not null)`
@@ -18,7 +18,7 @@ const REMOVALS_AT_ONCE = 8
 /**
  * Moves the rows of objects that no row has named for an hour to `dead_blobs`. After that no row can name the objects,
  * because a foreign key requires their row.
- * @returns the number of checked rows.
+ * @returns the number of rows of idle objects that were checked.
  */
 export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<number> {
   return transaction(pool, async (db) => {
@@ -28,7 +28,8 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
        order by idle_since limit ${BATCH} for update skip locked`,
       [idleS],
     )
-    // A separate statement sees the rows that name an object and were committed before the locks.
+    // The next statement sees every row that names an object and was committed before this transaction locked the
+    // objects.
     await db.query(
       `with idle as (select unnest($1::bytea[]) as hash), named as (
          update blobs b set idle_since = null from idle where b.hash = idle.hash and (

@@ -111,7 +111,7 @@ function chownCluster(cluster: string, account: Account | null): void {
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
   for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
-  // The folder itself gets its owner last, so that an interrupted run starts again.
+  // The data directory itself gets its owner last. If the function is interrupted, its next run therefore begins again.
   chownSync(cluster, account.uid, account.gid)
 }
 
@@ -188,8 +188,8 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     // All tests share one PostgreSQL server, so they need more connections.
     max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
-    // Rows of the job table live for milliseconds. With the default naptime the table would grow to many times its
-    // size.
+    // Each row of the job table lives only for milliseconds. With the default of autovacuum_naptime, dead rows would
+    // make the table many times its size.
     autovacuum_naptime: '10s',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }

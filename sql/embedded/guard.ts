@@ -19,7 +19,8 @@ kill -QUIT "$1"`
 /**
  * Ends a child that would outlive this process. A guard process reads a pipe from this process, and interrupts the
  * child when the pipe ends.
- * @param account is the user of the child. If it is absent, the child has the user of this process.
+ * @param account is the system user of the child process. If `account` is absent, the child process has the user of
+ * this process.
  */
 export function guard(child: ChildProcess, account?: { uid: number; gid: number }): void {
   if (child.pid === undefined) return
@@ -27,7 +28,8 @@ export function guard(child: ChildProcess, account?: { uid: number; gid: number 
     cwd: '/',
     env: { PATH: '/usr/bin:/bin' },
     stdio: ['pipe', 'ignore', 'ignore'],
-    // The guard has its own process group, because a signal to this process group must not end the guard first.
+    // The guard process has its own process group. Otherwise a signal to the group of this process would end the guard
+    // first.
     detached: true,
     ...account,
   })

@@ -5,11 +5,11 @@ import { addPayloadsFrom } from '../queue/jobs.ts'
 export type AttemptResult = {
   deliveryId: string
   /**
-   * Is the number of the attempt, counted across replays. It is recorded only if the delivery has had `attempt - 1`
-   * attempts.
+   * Is the number of the delivery attempt, counted across replays. The attempt is recorded only if the delivery has had
+   * `attempt - 1` attempts.
    */
   attempt: number
-  /** Are the duration of the attempt (milliseconds), and its end by performance.now() of this process. */
+  /** Are the duration of the delivery attempt in milliseconds, and its end by performance.now() of this process. */
   ms: number
   endedMs: number
   statusCode: number | null

@@ -15,7 +15,7 @@ export type NewDelivery = {
   /** Is the value of the header X-Service-Event, such as `payment.received`. */
   event: string
   url: string
-  /** Holds the bytes of the body that every attempt sends. */
+  /** Holds the body of the webhook as bytes. Every delivery attempt sends the same bytes. */
   body: Uint8Array
   /**
    * Is the key by which the receiver recognises a repeated event. If the field is absent, the id of the delivery is
@@ -30,12 +30,12 @@ export type NewDelivery = {
 }
 
 /**
- * Returns the idempotency key of an event that a payment has only once. After the database was restored from a backup,
- * the event is repeated with the same key. The backup may lack a settlement that the chain has, and the receiver must
- * not count the payment twice.
+ * Returns the idempotency key of a webhook event that a payment has only once. After the database was restored from a
+ * backup, the event is sent again with the same key. A restored database may lack a settlement that is on the chain.
+ * The receiver must not count its payment twice.
  */
 export const paymentEventKey = (about: {
-  /** Is the id of the seller's endpoint, or of the webhook of the project. */
+  /** Is the id of the webhook's owner: the seller's endpoint, or the project's webhook. */
   ownerId: string
   event: string
   paymentId: string
@@ -92,7 +92,10 @@ export type DueDelivery = {
   idempotencyKey: string
   url: string
   body: Buffer
-  /** Count all ended attempts of the delivery, and the ended attempts of its earlier schedules (before a replay). */
+  /**
+   * Count the ended attempts of the webhook delivery. `attempt` counts all of them. `attemptsBefore` counts those from
+   * before the last replay.
+   */
   attempt: number
   attemptsBefore: number
   /** Is the webhook's current secret. It is null if the endpoint or webhook is deleted, or has no URL any more. */
@@ -202,7 +205,7 @@ const LOST_BATCH = 1_000
 /**
  * Queues the next attempt of overdue webhook deliveries that have no job. An operator or a restored backup can lose
  * jobs.
- * @returns the number of such deliveries.
+ * @returns the number of webhook deliveries that were queued again.
  */
 export async function requeueLostDeliveries(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string; attempt: number }>(

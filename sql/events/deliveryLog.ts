@@ -86,7 +86,7 @@ export type DeliveryFilter = {
   /** Lists the event types that the caller may see in the delivery log. */
   events: readonly string[]
   statuses?: readonly DeliveryStatus[]
-  /** Selects deliveries of this message or payment. */
+  /** Selects webhook deliveries about the message or payment with this id. */
   subjectId?: string
   /** Selects deliveries with this text in the URL. */
   url?: string
@@ -116,8 +116,8 @@ export async function listDeliveries(
   const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
   const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
   const tests = deliveryConditions(filter, values)
-  // Each status is a literal in its own part of the query, because the index of undelivered deliveries serves one
-  // status at a time, in order.
+  // Each delivery status has its own part of the query, with the status as a literal. The index of undelivered
+  // deliveries returns the deliveries of only one status in order.
   const statuses = (filter.statuses ?? [null]).map((name) =>
     name === null ? '' : `and status = '${STATUSES[name]}'`,
   )

@@ -105,7 +105,7 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
   }
 }
 
-/** Describes one stored event. `seq` is its number in its project. */
+/** Describes one stored event. `seq` is the event's number in the event stream of its project. */
 export type StoredEvent = { seq: bigint; type: EventType; data: EventData; createdAt: Date }
 
 /** Lists events of a project after an event number, in order. */
@@ -143,7 +143,10 @@ export type StreamState = {
   knownAt: Date | null
 }
 
-/** Reads the bounds of a project's event stream. @param known is the number of an event that a client knows. */
+/**
+ * Reads the numbers of the oldest and the newest event in a project's event stream. @param known is the number of an
+ * event that a client knows.
+ */
 export async function readStream(
   db: Queryable,
   projectId: string,
@@ -173,8 +176,8 @@ export async function readStream(
 }
 
 /**
- * Finds the last event of a project up to a time. If there is no such event, the function returns the position before
- * the oldest event.
+ * Finds the last event of a project up to a time. If no event is as old as that, the function returns the position just
+ * before the oldest stored event.
  */
 export async function findEventAt(
   db: Queryable,
@@ -193,7 +196,7 @@ export async function findEventAt(
     : { seq: BigInt(row.seq), at: row.created_at }
 }
 
-/** Ends the open event streams of a project's API key after the key was replaced or narrowed. */
+/** Ends the open event streams of a project, after its API key was replaced or got fewer scopes. */
 export async function notifyKeysChanged(db: Queryable, projectId: string): Promise<void> {
   await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])
 }

@@ -59,7 +59,7 @@ const BATCH = 100
 /**
  * Encrypts the plain webhook secrets of older versions, because a migration has no master keys. Each batch is one
  * transaction and skips locked rows. The function may run again and concurrently.
- * @returns the number of encrypted secrets.
+ * @returns the number of webhook secrets that were encrypted.
  */
 export async function encryptPlainWebhookSecrets(pool: Pool, keyring: Keyring): Promise<number> {
   let total = 0

@@ -36,7 +36,7 @@ const toWebhook = (row: WebhookRow): ProjectWebhook => ({
 
 /**
  * Registers a webhook of a project.
- * @param secret is the tenant's own secret. If it is absent, a new secret is made.
+ * @param secret is the webhook secret that the caller chose. If `secret` is absent, a new secret is made.
  * @returns the webhook and its secret. No other operation returns the secret.
  * @throws {TooManyWebhooksError}
  */

@@ -5,7 +5,7 @@ const KEY_BYTES = 32
 
 /**
  * Returns the development key. The key is generated once and kept in a file of DATA_DIR that only its owner can read.
- * @returns `development:` and the base64 of 32 random bytes.
+ * @returns the text `development:` and then the base64 of 32 random bytes.
  * @throws in production, because `SECRETS_OF` does not name the key for this process.
  */
 export function keptKey(

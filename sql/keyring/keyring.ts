@@ -49,7 +49,7 @@ export const isNotReady = (error: unknown): boolean =>
 /**
  * Checks the master keys at the start of a process. If the database is unavailable or not migrated, the keys are
  * checked at their first use.
- * @throws {ConfigError} The error names the wrong or missing key.
+ * @throws {ConfigError} if a master key is wrong or missing. The error names the master key.
  */
 export async function checkMasterKeys(
   databaseUrl: string,
@@ -79,8 +79,8 @@ export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey
      on conflict (id) do nothing`,
     [added.map(([id]) => id), added.map(([, check]) => check)],
   )
-  // The keys are compared again, because another process may have registered a different key under the same id
-  // meanwhile.
+  // The master keys are compared again, because meanwhile another process may have registered a different key under the
+  // same id.
   await compare(db, checks)
 }
 

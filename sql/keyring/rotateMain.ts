@@ -14,7 +14,7 @@ async function rotate(): Promise<void> {
   const config = parseConfig(process.env, ['MASTER_KEYS'])
   const keys = masterKeys(config)
   await onDatabase(config, { name: 'purser rotate', size: 4 }, async (pool) => {
-    // A wrong or missing master key ends the command before any change.
+    // If a master key is wrong or missing, the command ends before it changes anything.
     await registerMasterKeys(pool, keys)
     const keyring = new Keyring(keys)
     const total = await countStale(pool, keyring)

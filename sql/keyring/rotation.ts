@@ -18,7 +18,7 @@ import { useContext } from '../vault/uses.ts'
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
-/** Is a data key under an old master key. `at` is the primary key of its row. */
+/** Is a data key that is wrapped with an old master key. `at` is the primary key of the data key's row. */
 type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
 const SHOWN_MAX = 10
@@ -38,11 +38,11 @@ export class BrokenRowsError extends Error {
 /** Describes a table that holds wrapped data keys, in the columns `key_id` and `wrapped_key`. */
 type KeyTable = {
   name: string
-  /** Is the prefix of both column names. */
+  /** Is the prefix of the columns `key_id` and `wrapped_key`. */
   prefix?: string
   /** Lists the columns of the table's primary key, with their types. Rows are processed in the order of this key. */
   key: Record<string, 'bigint' | 'int' | 'text'>
-  /** Lists further columns of the table that `tell` reads. */
+  /** Lists the other columns of the table that the function `tell` reads. */
   columns: string
   join?: string
   tell(row: Row): { label: string; context: SecretContext }
@@ -124,8 +124,8 @@ async function countRows({ name, prefix = '' }: KeyTable, db: Queryable, current
 }
 
 /**
- * Locks the rows with an old master key that follow a primary key. Locked rows are skipped, and the next pass processes
- * them.
+ * Locks the rows that follow a primary key and whose data key is wrapped with an old master key. Rows that another
+ * transaction locks are skipped, and the next pass processes them.
  */
 async function lockStale(
   table: KeyTable,
@@ -185,7 +185,8 @@ export async function countStale(db: Queryable, keyring: Keyring): Promise<numbe
  *
  * @param onProgress gets the number of data keys that are done so far.
  * @returns the number of rewrapped data keys.
- * @throws {BrokenRowsError} if data keys cannot be unwrapped. All other data keys are done.
+ * @throws {BrokenRowsError} if some data keys cannot be unwrapped. All other data keys are wrapped under the current
+ * master key by then.
  */
 export async function rotateMasterKey(
   pool: Pool,
@@ -210,14 +211,14 @@ export async function rotateMasterKey(
     const stale = await countStale(pool, keyring)
     if (stale > 0 && stale === broken.length) throw new BrokenRowsError(broken)
     if (stale === 0) return done
-    // Another transaction locks the remaining rows for a moment, so the next pass waits.
+    // Another transaction locks the rows that still have old data keys, so the next pass waits for a moment.
     if (done === before) await Bun.sleep(LOCKED_WAIT_MS)
   }
 }
 
 /**
- * Runs one step of a pass: the data keys in the rows that follow a primary key are wrapped again. The next step begins
- * at `last`.
+ * Wraps one batch of data keys with the current master key. The batch begins after the primary key `after`, and the
+ * next batch begins after `last`.
  */
 function rewrapBatch(
   pool: Pool,

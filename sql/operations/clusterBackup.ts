@@ -30,9 +30,9 @@ const CONTROL_READS_MAX = 100
 /**
  * Copies a running cluster into a new folder. A PostgreSQL server that starts in the new folder recovers to the end of
  * the copy.
- * @param url is the server's URL, for a superuser.
+ * @param url is the database URL of a superuser on the running server.
  * @param cluster is the server's data directory.
- * @param target is the new folder, which must not exist.
+ * @param target is the folder for the copy. The folder must not exist yet.
  */
 export async function backUpCluster({
   url,

@@ -16,7 +16,7 @@ import { listLivingPools } from '../queue/workerPools.ts'
 export type HealthReport = {
   id: string
   requestedAt: Date
-  /** Is the time since the report was requested, by the clock of the database. */
+  /** Is the time in milliseconds since the doctor's report was requested, by the clock of the database. */
   ageMs: number
   sections: SectionFindings
 }
@@ -33,8 +33,8 @@ const TASK = {
 /**
  * Asks the workers for a report of the doctor. Concurrent callers share one report that is in progress.
  * @param sections lists the sections that workers check.
- * @param given holds the findings of the other sections.
- * @returns the id of the report.
+ * @param given holds the findings of the sections that this process has already checked.
+ * @returns the id of the doctor's report.
  */
 export async function requestReport(
   pool: Pool,
@@ -69,7 +69,7 @@ async function findUnderWay(db: Queryable): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** Returns the sections of a report whose workers run. */
+/** Returns those sections of the doctor's report whose workers are running. */
 export async function livingSections(db: Queryable): Promise<Section[]> {
   const pools = await listLivingPools(db)
   return SECTIONS.filter((section) => pools.includes(SECTION_RUNNER[section]))

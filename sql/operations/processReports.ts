@@ -26,7 +26,8 @@ export function reportMetrics(
       values: [id, part, JSON.stringify(metrics)],
     })
   }
-  // A failed report is ignored, because no report can be stored while the database is unreachable.
+  // A report of this process that cannot be stored is dropped, because nothing can be stored while the database is
+  // unreachable.
   const tried = () => report().catch(() => {})
   let current = tried()
   const timer = setInterval(() => {

@@ -10,8 +10,8 @@ export function parseLsn(text: string): Lsn {
 }
 
 /**
- * Records that these projects may have written to the primary. A caller calls this function after the commits, and
- * sends its response afterwards.
+ * Records that these projects may have written to the primary server. A caller first commits, then calls this function,
+ * and then sends its HTTP response.
  */
 export async function markWritten(pool: Pool, projectIds: readonly string[]): Promise<void> {
   await pool.query({

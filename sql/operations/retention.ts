@@ -5,10 +5,10 @@ import { daysOf, retentionJoins } from '../account/projects/retention.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/messages/expireMail.ts'
 
-/** Limits the rows of one batch. Removing a batch takes at most 23 ms on two cores. */
+/** Limits the old rows that one batch removes. A batch takes at most 23 ms on two cores. */
 const BATCH = 250
 
-/** Names the rows of a retention class that a project has from before a time. */
+/** Names a project and a retention class of which the project has rows that are older than `before`. */
 export type DueRows = { projectId: string; name: RetentionClass; before: Date }
 
 /**
@@ -72,9 +72,9 @@ export const removeExpired = (pool: Pool, { projectId, name, before }: DueRows):
   REMOVE[name](pool, projectId, before)
 
 /**
- * Writes an SQL condition: project p has a row from before a time. The condition reads the oldest row in the order of
- * an index, which takes 4 ms for 200 projects. With `exists` the planner would read whole tables if most rows belong to
- * one project, which took 465 ms.
+ * Writes an SQL condition: the oldest row of project p in a table is older than `before`. The condition reads the
+ * oldest row in the order of an index, which takes 4 ms for 200 projects. With `exists` the planner would read whole
+ * tables if most rows belong to one project, which took 465 ms.
  */
 const oldest = (before: string, table: string, age: string, condition = ''): string =>
   `(select ${age} from ${table} where project_id = p.id ${condition} order by ${age} limit 1) < ${before}`
@@ -93,7 +93,10 @@ const IS_DUE: Record<RetentionClass, (before: string) => string> = {
     oldest(before, 'payments', 'created_at', 'and details_removed_at is null'),
 }
 
-/** Lists the retention classes that the purge of a deleted project removes, in another order of locks. */
+/**
+ * Lists the retention classes whose rows a deleted project loses in its purge. The purge takes the locks in another
+ * order.
+ */
 const PURGED: ReadonlySet<RetentionClass> = new Set(['mail', 'rawMail', 'deliveries'])
 
 const column = (name: RetentionClass): string => RETENTION_CLASSES[name].column
@@ -115,13 +118,14 @@ const NEXT_DUE = `
   ).join(', ')}
   from timed p order by row`
 
-/** Is the position before the first project, because the entries of the organization's log come first. */
+/** Is the position before the first project. The entries of the organization's audit log stand at this position. */
 export const WALK_START = -1n
 
 /**
  * Finds the old rows of the projects that follow a row number. Deleted projects are included, because their payments
  * are kept.
- * @returns the old rows. `next` is the row number to continue after. Null means that the last project was read.
+ * @returns the old rows. `next` is the row number of the last project that was read. A `next` of null means that no
+ * project remains.
  */
 export async function findDue(
   db: Queryable,

@@ -1,6 +1,6 @@
 /**
- * Reads numbers of the whole service from small tables or partial indexes. Reading them is fast enough to repeat every
- * few seconds.
+ * Reads the counts of the whole service from small tables and partial indexes. These reads are fast enough to be
+ * repeated every few seconds.
  */
 import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
@@ -51,13 +51,15 @@ const GAS_PROJECTS_MAX = 20
 
 const BLOBS_COUNTED = 10_000
 
-/** Describes the unfinished work, and the state of the chain. */
+/** Describes the unfinished work of the service, and the state of its connection to the chain. */
 export type Backlog = {
   /** Counts the outbound mails that have a pending recipient. */
   outboundMails: number
   /** Counts the payments whose transfer has not been seen. */
   verifiedPayments: number
-  /** Counts the settled payments that a reorganisation can still undo. */
+  /**
+   * Counts the settled payments in blocks that are not final, because a reorganisation can still undo these payments.
+   */
   unfinalizedPayments: number
   pendingDeliveries: number
   /** Counts the signed transactions that are in no block. */
@@ -79,8 +81,8 @@ export type Backlog = {
   rpcAnswers: boolean
   headNumber: number | null
   /**
-   * Count the objects in the object store that no row names, up to 20,000, and the delay of the oldest removal in
-   * seconds.
+   * Count the objects in the object store that no row names, up to 20,000. Tell how many seconds ago the oldest of
+   * these objects should have been removed.
    */
   blobsWaiting: number
   blobsOldestDueS: number

@@ -75,8 +75,8 @@ const UNCOUNTED = `
   except select minute from statistics_minutes`
 
 /**
- * Counts and stores the ended minutes. Several processes may call this function at once, because each minute is stored
- * once.
+ * Counts and stores the statistics of the minutes that have ended. Several processes may call this function at once,
+ * because each minute is stored once.
  */
 export async function recordMinutes(db: Queryable): Promise<void> {
   const missing = await db.query(`${UNCOUNTED} limit 1`)
@@ -130,7 +130,7 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
     paidAtomic: BigInt(row.paid_atomic),
     webhooksOk: row.webhooks_ok,
     webhooksFailed: row.webhooks_failed,
-    // The stored minute of an earlier release lacks the worker pools of later releases.
+    // A minute that an earlier release stored lacks the worker pools of later releases.
     jobs: row.jobs === null ? null : { ...NO_JOBS, ...row.jobs },
   }))
 }

@@ -4,13 +4,13 @@ import { type Counts, type Minute, readHistory } from './statisticsHistory.ts'
 
 const RETENTION = '62 days'
 /**
- * An hour is summed this long after its start, because its minutes are counted until an hour after its end
- * (statisticsHistory.ts).
+ * An hour of statistics is summed this long after its start, because its minutes are counted until an hour after the
+ * end of the hour (statisticsHistory.ts).
  */
 const LATE = '2 hours'
 /**
- * Is the time from which single minutes are read. For earlier times the hourly sums are read. The minutes are kept
- * longer than this.
+ * Is the time from which statistics are read by the minute. For earlier times the hourly sums are read. The rows of
+ * minutes are kept longer than this.
  */
 const SPLIT = "date_trunc('hour', clock_timestamp() - interval '1 day')"
 
@@ -39,7 +39,9 @@ export async function deleteStaleHours(db: Queryable): Promise<void> {
   )
 }
 
-/** Describes a time range in equal parts. The parts begin at multiples of their width, `offsetMs` after UTC. */
+/**
+ * Describes a time range in parts of equal width. Each part begins at a multiple of the width, plus `offsetMs`, in UTC.
+ */
 export type Range = { widthMs: number; parts: number; offsetMs: number }
 
 export type Part = Counts & { at: Date }
@@ -65,7 +67,7 @@ export async function readRange(
   const startOf = (timeMs: number) => Math.floor((timeMs - offsetMs) / widthMs) * widthMs + offsetMs
   const fromMs = startOf(Date.now()) - (parts - 1) * widthMs
   const minutes = await readHistory(db)
-  // Newer minutes have no stored counts yet.
+  // Minutes that are newer than the last stored minute have no stored counts yet.
   const since = minutes[0]?.minute ?? new Date()
   const { rows } = await db.query<PartRow>({
     name: 'read-range',

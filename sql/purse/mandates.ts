@@ -146,10 +146,10 @@ export function giveMandate(
 
 /**
  * Changes a mandate. Payments that are already signed stay signed, and count for the mandate.
- * @param options.change returns the new terms and state. It gets the present terms and state, and runs under the lock
- * of the mandate.
- * @param options.within runs in the transaction of the change.
- * @returns null if there is no such mandate, or if it has ended.
+ * @param options.change gets the present terms and state of the mandate, and returns the new terms and state. The
+ * function runs while the mandate is locked.
+ * @param options.within runs in the same transaction as the change of the mandate.
+ * @returns null if the project has no such mandate, or if the mandate has ended.
  */
 export function changeMandate(
   pool: Pool,
@@ -257,7 +257,10 @@ export async function lockMandates(db: Queryable, projectId: string): Promise<Ma
  */
 export type Used = Record<SumBound, bigint> & { lastMinute: number }
 
-/** Returns the sums that locked mandates have used. @returns also the database's time, which all of the sums use. */
+/**
+ * Returns how much locked mandates have spent in the hour, the day and the month. @returns also the database's time, by
+ * which all these sums are made.
+ */
 export async function readUsed(
   db: Queryable,
   mandates: readonly Mandate[],

@@ -22,7 +22,7 @@ const LEAST_ATOMIC = 10_000n
 export type PurseLimits = {
   /** A balance below this amount causes the event purse.low. */
   lowAtomic?: bigint | null
-  /** Money above this amount goes to the payout address. */
+  /** Is the maximum balance of the purse. Money above this amount goes to the payout address. Null means no maximum. */
   maxAtomic?: bigint | null
   payoutAddress?: string | null
 }
@@ -96,7 +96,7 @@ async function setAddress(db: Queryable, actor: Actor, address: string | null): 
 /**
  * Gives a purse a new private key, and moves the free money to the address of the new key. The old key is kept, because
  * a seller may still take a payment that was signed with it. Money that reaches the old address later is moved too.
- * @returns null if there is no purse.
+ * @returns null if the project has no purse.
  */
 export function rotatePurseKey(
   pool: Pool,

@@ -12,8 +12,8 @@ import { purseSigner } from './purses.ts'
 /**
  * Signs a purse in at a seller's host only if the purse has paid this host before, because a sign-in reveals the
  * purse's address to the host. A stopped purse or mandate signs nothing. A host outside all mandates gets no signature.
- * @param at.url is the URL without query and fragment.
- * @returns null if the purse does not sign.
+ * @param at.url is the URL at which the purse signs in, without query and fragment.
+ * @returns null if the purse does not sign the sign-in.
  */
 export function signInAt(
   pool: Pool,

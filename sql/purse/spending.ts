@@ -1,4 +1,4 @@
-/** Sums up the payments of a purse for its owner. */
+/** Sums up the payments out of a purse for its owner. */
 import type { Queryable } from '../db.ts'
 
 const HOSTS_MAX = 20

@@ -12,7 +12,10 @@ import { readRefundFacts, type SignRefund, tellRefund } from './refunds/refundFa
 export type Signed = {
   id: string
   transfer: Omit<Transfer, 'signature' | 'deployment'>
-  /** Is the number of the newest block when the payment was signed. Null means that the service knew none. */
+  /**
+   * Is the number of the chain's newest block when the payment was signed. Null means that the service knew no block
+   * then.
+   */
   signedBlock: bigint | null
 }
 
@@ -53,7 +56,8 @@ const toSigned = (row: Row): Signed => ({
 /**
  * Finds open payments of purses on a chain, one part of the list at each poll. Payments that nobody takes stay open
  * until a final block, and must not hide newer payments.
- * @param after is the row number of the last payment of the previous poll. 0 means to start with the first payment.
+ * @param after is the row number of the payment at which the previous poll ended. The number 0 means that the first
+ * payment comes next.
  */
 export async function findOpen(
   db: Queryable,
@@ -122,7 +126,7 @@ export async function findNewestTransfer(
     : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
 }
 
-/** Writes SQL that adds an amount to one sum of each mandate of a purchase. */
+/** Writes SQL that changes the sums of every mandate that covers the purchase. */
 const inMandates = (change: string) => `
   update mandates m set ${change} from purchase_mandates pm, changed c
   where pm.purchase_row = c.row and m.row = pm.mandate_row`
@@ -246,8 +250,8 @@ async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
 }
 
 /**
- * Are the intervals at which the balance of a purse is read. The short interval is for a purse with payments in
- * progress, or that awaits its first money.
+ * Are the longest ages of a purse's balance before it is read again. BUSY_AGE is for a purse that has payments in
+ * progress, or that awaits its first money. IDLE_AGE is for any other purse.
  */
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'

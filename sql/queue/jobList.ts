@@ -35,7 +35,9 @@ export type JobFilter = {
   before?: Date
 }
 
-/** The due time is cut to milliseconds, because a cursor holds whole milliseconds. */
+/**
+ * Rounds the time at which a job is due down to milliseconds, because the cursor of a page holds whole milliseconds.
+ */
 const DUE = "date_trunc('milliseconds', run_at)"
 
 /** Lists jobs in one state, the earliest due first, at most `limit` after the cursor. */

@@ -60,7 +60,8 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
 /**
  * Writes an SQL expression that queues jobs of several tasks inside a larger statement. `source` must have the columns
  * `task`, `key` and `payload`.
- * @param options holds SQL expressions over `s`. `runAt` null means at once. `priority` null means 0.
+ * @param options holds SQL expressions over the row `s` of the source. The expression `null` for `runAt` means that the
+ * jobs run at once. The expression `null` for `priority` means the priority 0.
  */
 export const addPayloadsFrom = (
   source: string,
@@ -73,7 +74,7 @@ export const addPayloadsFrom = (
  * Deletes superseded jobs that no worker holds. When the key of a running job is added again, Graphile Worker clears
  * the job's key and uses up its attempts. If the end of the job is then not recorded, the row stays for ever and looks
  * like a failure.
- * @returns the number of deleted jobs.
+ * @returns the number of superseded jobs that were deleted.
  */
 export async function deleteSupersededJobs(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(

@@ -22,8 +22,8 @@ const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp
  */
 const ANSWER_TIMEOUT_MS = 2_500
 /**
- * Is the time between heartbeats. Without a heartbeat an idle database connection never notices that its server
- * vanished.
+ * Is the time between two heartbeats of a database connection. Without a heartbeat an idle connection never notices
+ * that the database server has vanished.
  */
 const HEARTBEAT_MS = 1_500
 
@@ -36,7 +36,8 @@ export type PoolRegistration = {
 /**
  * Registers a Graphile Worker pool. Postgres frees the pool's lock at the end of the connection, after any kind of
  * crash. So dead pools are recognised without clocks.
- * @param onLost is called once when the connection breaks. The caller must then register again.
+ * @param onLost is called once when the connection breaks. The pool is then no longer registered, and the caller must
+ * register it again.
  */
 export async function registerPool(options: {
   databaseUrl: string
@@ -52,7 +53,8 @@ export async function registerPool(options: {
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })
-  // A failed registration throws while the lock is not held yet. A later failure calls onLost once.
+  // If the registration fails before the advisory lock is held, it throws. If the connection fails later, onLost is
+  // called once.
   let state: 'starting' | 'held' | 'over' = 'starting'
   let heartbeat: ReturnType<typeof setInterval> | undefined
   const lost = (error: Error) => {
@@ -95,8 +97,9 @@ export async function registerPool(options: {
 }
 
 /**
- * Releases the jobs of dead pools within seconds. Graphile Worker alone waits four hours. A pool whose lock is free is
- * suspect. After GRACE it is dead. Jobs of a pool that died before its registration are released after the same time.
+ * Releases the jobs of dead worker pools within seconds. Graphile Worker alone waits four hours. A pool that does not
+ * hold its advisory lock is suspect, and counts as dead after GRACE. If a pool died before its registration, its jobs
+ * are released after the same time.
  * @param wasAway tells that the database was unreachable for the caller. The time of the outage proves nothing about a
  * pool, so GRACE begins again. Otherwise other pools would get the jobs of a pool that reconnects, although that pool
  * still holds outcomes of these jobs.
@@ -146,7 +149,7 @@ export const SILENT_POOLS = `
   where datname = current_database() and application_name like 'purser worker % (alive)'
     and state = 'idle' and state_change < clock_timestamp() - interval '${SILENCE_MAX}'`
 
-/** Lists the names of worker pools that are registered and hang. */
+/** Lists the names of worker pools that are registered but fetch no more jobs. */
 export async function listSilentPools(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ pool_name: string }>({
     name: 'list-silent-pools',
@@ -184,7 +187,7 @@ export async function listLocks(db: Queryable, graphilePoolId: string): Promise<
   return rows
 }
 
-/** Tells whether the Graphile Worker pool still holds this lock on a job. */
+/** Tells whether the Graphile Worker pool still holds the given lock on a job. */
 export async function hasLock(
   db: Queryable,
   graphilePoolId: string,
@@ -201,7 +204,7 @@ export async function hasLock(
 /**
  * Releases the given job locks of the Graphile Worker pool. A job that was fetched again meanwhile keeps its new lock.
  * `attempts` stays unchanged, because the job may have run.
- * @returns the number of released locks.
+ * @returns the number of job locks that were released.
  */
 export async function releaseLocks(
   db: Queryable,

@@ -16,7 +16,7 @@ const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 const OPERATION = 'vault.use'
 
-/** Is a use of a secret to accept. */
+/** Is a use of a secret that the API is about to accept. */
 export type NewUse<Refusal> = {
   actor: Actor
   keyring: Keyring
@@ -24,15 +24,15 @@ export type NewUse<Refusal> = {
   request: UseRequest
   target: UseTarget
   idempotency: { key: string; hash: Buffer } | null
-  /** Judges whether the use may have the credential. Null means that the use may continue. */
+  /** Returns the refusal if this use may not have the credential. Null means that the use may continue. */
   judge: (credential: OpenCredential) => Refusal | null
 }
 
 export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The Idempotency-Key belongs to another use request. */
+  /** The Idempotency-Key belongs to another request for the use of a secret. */
   | { kind: 'other_request' }
-  /** The project has too many uses in progress, or too large answers. */
+  /** The project has too many uses in progress, or the stored responses of its uses are too large together. */
   | { kind: 'busy' }
   | { kind: 'no_project' }
   | { kind: 'refused_by_judge'; refusal: Refusal }

@@ -109,22 +109,25 @@ export async function openCredential(
   return await openRead(db, target, read!)
 }
 
-/** Is a read of a credential. */
+/** Describes one read of a credential: the reader, the name and the version. */
 export type CredentialRead = {
   actor: Actor
   name: string
-  /** Tells whether the caller is the owner, in the console. */
+  /** Tells whether the caller of the vault is the owner at the console. */
   isOwner: boolean
   /** Is the version to read. If it is absent, the current version is read. */
   version?: number
-  /** Is the detail that is written to the audit log. */
+  /** Is the detail that the audit entry about the read gets. */
   detail?: string
 }
 
 /** Is the result of reading a credential, still encrypted. */
 export type SealedRead = { audit_row: string } & (Row | { [Key in keyof Row]: null })
 
-/** Reads credentials of any projects in one statement, each with its audit entry. @returns the results by place. */
+/**
+ * Reads credentials of any projects in one statement, each with its audit entry. @returns one result for each item of
+ * `reads`, in order.
+ */
 export async function readCredentials(
   db: Queryable,
   action: keyof typeof READS,
@@ -253,7 +256,10 @@ const PAGE_METADATA_BYTES = 8 * 1024 * 1024
 
 export type CredentialFilter = {
   projectId: string
-  /** Selects only credentials that expire within this time or have expired, the soonest first. Null selects all. */
+  /**
+   * Selects only credentials that have expired or expire within this time, the soonest first. Null selects all
+   * credentials.
+   */
   expiringWithinMs: number | null
   /** Selects credentials with this text in the name. */
   name?: string

@@ -63,8 +63,8 @@ export type Locked = {
 const LOCKED = 'row, id, version, reveal, bounded_by_owner as "isBounded"'
 
 /**
- * Is the content that a caller gives for a credential. Absent bounds become the default. If the API key must not widen
- * the bounds, they stay unchanged.
+ * Is the content that a caller gives for a credential. A bound that is absent gets its default. If the API key must not
+ * widen the bounds, an absent bound stays unchanged.
  */
 export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bounds>
 
@@ -72,8 +72,8 @@ export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bound
  * Creates a credential, or overwrites it with its next version. An API key may set any bounds for a secret that it
  * stores itself. But it may not widen a bound if the credential is withheld from it, or if the owner has set the
  * bounds.
- * @param target.reveal says who reads the secret. If it is absent, it stays as before, or is `agent` for a new
- * credential.
+ * @param target.reveal says whether agents or only the owner may read the secret. If `reveal` is absent, an existing
+ * credential keeps its setting, and a new credential gets `agent`.
  * @returns null if the project is deleted. `withheld` means that only the owner may reveal the secret to agents, or
  * widen the bounds.
  * @throws {TooManyCredentialsError}
@@ -126,8 +126,8 @@ async function narrowedContent(
 }
 
 /**
- * Tells whether the secret is withheld from API keys before or after the change. Each new version then counts as a
- * rotation, because a comparison would tell a caller whether its guess of the secret was right.
+ * Tells whether the secret was withheld from API keys before a change, or is withheld after the change. If so, every
+ * new version counts as a rotation. A comparison of the secrets would tell a caller whether its guess was right.
  */
 export const isWithheld = (...credentials: readonly { reveal: Reveal }[]): boolean =>
   credentials.some(({ reveal }) => reveal === 'owner')

@@ -11,8 +11,8 @@ import { lockCredential } from './credentials.ts'
 import { boundsOf, boundsValues, readVersion, toBounds } from './credentialVersions.ts'
 
 /**
- * Changes the setting who reads a credential, and the bounds of its current version. A project key may only narrow
- * them, because an API key without vault:read must not send the secret to a host of its own choice.
+ * Changes who may read a credential, and the bounds of its current version. A project key may only narrow the bounds,
+ * because an API key without vault:read must not send the secret to a host of its own choice.
  */
 export async function protectCredential(
   pool: Pool,

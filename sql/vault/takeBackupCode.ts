@@ -5,8 +5,8 @@ import { type Failed, lockCredential, refusal, type Target } from './credentials
 import { openData, readVersion, sealData } from './credentialVersions.ts'
 
 /**
- * Takes one backup code out of a credential. The version of the credential keeps its number and gets a new data key,
- * because taking codes must not remove older versions.
+ * Takes one backup code out of a credential. The changed version keeps its number, because the removal of a code must
+ * not push out an older version. The version gets a new data key.
  */
 export async function takeBackupCode(
   pool: Pool,

@@ -5,7 +5,9 @@ import { cutEveryRoundTrip, proxyThrough } from '../support/process/cuts.ts'
 import { type Agent, messagePath, startTestService } from '../support/service.ts'
 import { PRICE, pay, RESOURCE, startTestTill } from '../support/till/till.ts'
 
-/** Repeats a call with one Idempotency-Key until it is answered, like a client. */
+/**
+ * Repeats an API call with the same Idempotency-Key until the call gets a response other than 503, as a client does.
+ */
 async function untilAnswered(
   agent: Agent,
   path: string,
@@ -21,7 +23,7 @@ async function untilAnswered(
 }
 
 for (const moment of some(MOMENTS)) {
-  test(`send and reply have one effect with one Idempotency-Key, with a cut ${moment} each database round trip`, async () => {
+  test(`send and reply have one effect for one Idempotency-Key, if the connection is cut ${moment} each database round trip`, async () => {
     const { proxy, through } = proxyThrough()
     await using service = await startTestService({
       smtp: false,
@@ -52,7 +54,7 @@ for (const moment of some(MOMENTS)) {
     expect(cuts).toBeGreaterThan(5)
   })
 
-  test(`redeem grants once and repeats its response, with a cut ${moment} each database round trip`, async () => {
+  test(`redeem grants a payment once and repeats its response, if the connection is cut ${moment} each database round trip`, async () => {
     const { proxy, through } = proxyThrough()
     await using till = await startTestTill({ parts: { through: { api: through } } })
     const seller = await till.newSeller()
@@ -76,7 +78,7 @@ for (const moment of some(MOMENTS)) {
   })
 }
 
-test('a repeated PUT stores a credential correctly, with a cut at each database round trip', async () => {
+test('a repeated PUT stores a credential correctly, whichever database round trip loses its connection', async () => {
   const { proxy, through } = proxyThrough()
   await using service = await startTestService({
     smtp: false,

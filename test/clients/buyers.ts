@@ -9,13 +9,19 @@ import { withPaymentInterceptor } from 'x402-axios'
 import { wrapFetchWithPayment } from 'x402-fetch'
 import { type newPayer, SEPOLIA, type TestTill } from '../support/till/till.ts'
 
-/** Is an account of the viem copy of the product. The wallets have their own copies with different types. */
+/**
+ * Is an account of the viem package that this service uses. The other x402 packages bring their own viem copies, whose
+ * types differ.
+ */
 export type Account = Awaited<ReturnType<typeof newPayer>>
 
-/** Is the result of a purchase: the status, and the settlement header of each version. */
+/** Holds the result of a purchase: the HTTP status, and the settlement header of each x402 version. */
 export type Bought = { status: number; v1: string | null; v2: string | null }
 
-/** Is a payer. `speaks` holds its versions, the preferred first. With `only` a payer throws at other versions. */
+/**
+ * Describes a buyer's client. `speaks` lists its x402 versions, the preferred version first. If `only` is set, the
+ * client throws when a seller offers no version that it speaks.
+ */
 export type Buyer = {
   speaks: readonly (1 | 2)[]
   only?: true
@@ -31,7 +37,7 @@ const fetched = (response: Response): Bought => ({
 const buyWith = async (client: x402Client, url: string) =>
   fetched(await wrapFetchV2(fetch, client)(url))
 
-/** Holds real wallets, unmodified. */
+/** Holds unmodified wallets of other x402 packages. */
 export const buyers: Record<string, Buyer> = {
   'x402-fetch': {
     speaks: [1],

@@ -39,7 +39,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** Is the client of the SDK, which also counts its calls. */
+/** Is a facilitator client of the x402 SDK that also counts its calls. */
 class CountingClient extends HTTPFacilitatorClient {
   verified = 0
   settled = 0
@@ -73,7 +73,7 @@ const walletOf = (account: unknown) =>
 
 const settlementIn = (response: Response) => decodeHeader(response.headers.get('payment-response')!)
 
-test('@x402/express starts with this facilitator, and asks for a payment', async () => {
+test('@x402/express starts with this service as its facilitator, and answers an unpaid request with status 402', async () => {
   const { url, client } = await open()
   const response = await fetch(url)
   expect(response.status).toBe(402)
@@ -101,7 +101,7 @@ test('the SDK repeats a pending settlement with a hash, and the payer pays once'
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('the SDK does not repeat a pending settlement without a hash, and the payment still settles later', async () => {
+test('a settlement that is still pending without a transaction hash is not repeated by the SDK, and the payment settles later', async () => {
   const { url, client } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   expect((await fetch(url)).status).toBe(402)

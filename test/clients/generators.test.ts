@@ -23,7 +23,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program. The error of a failure contains its output. */
+/** Runs a program. If the program fails, the error contains its output. */
 async function run(program: string, args: string[], env: Record<string, string> = {}) {
   const { PATH = '', HOME = '' } = process.env
   const options = { cwd: folder, env: { PATH, HOME, ...env } }
@@ -38,7 +38,7 @@ const compile = (file: string) =>
 const execute = (file: string) =>
   run(process.execPath, [file], { KEY: agent.key, API: service.url })
 
-test('the types of openapi-typescript compile, and the type of a 404 has its error code', async () => {
+test('the types that openapi-typescript generates compile, and the type of a response with status 404 has its error code', async () => {
   await run(join(BIN, 'openapi-typescript'), [`${service.url}/openapi.json`, '-o', 'schema.d.ts'])
   writeFileSync(
     join(folder, 'types.ts'),

@@ -1,5 +1,6 @@
 /**
- * Tests a payer who lost the paid response. The same request gets the response again, and another request gets none.
+ * Tests that a payer who lost the paid response gets the response again for the same request. A different request with
+ * the same payment gets no response.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../api/client/main.ts'
@@ -13,7 +14,7 @@ import '../support/whole.ts'
 let till: TestTill
 let seller: Agent
 let isLost = false
-/** Shifts the time of the grant into the past, in milliseconds. */
+/** Is the time in milliseconds by which the test moves the recorded grant of a payment into the past. */
 let grantedAgoMs = 0
 beforeAll(async () => {
   till = await startTestTill({ env: { ALLOW_PRIVATE_NETWORKS: 'true' } })
@@ -21,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** Makes the client of one process of the seller. */
+/** Makes a client for one seller process. The client can lose the service's responses. */
 const newPurser = () =>
   new Purser({
     apiKey: seller.key,
@@ -98,7 +99,8 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
       expect(answer.headers.get('cache-control')).toBe('no-store')
       expect(answer.headers.get('x-payment-response')).toBeString()
     }
-    // A third party that has the payment asks for another resource or as another caller.
+    // A third party that has stolen the payment header sends it with other requests: another query, method or body, or
+    // other credentials.
     const json = { 'content-type': 'application/json' }
     for (const other of [
       await ask('?a=2'),

@@ -73,7 +73,7 @@ const SELLERS: Record<string, readonly (1 | 2)[]> = {
   'x402-hono': [1],
 }
 
-test('the table SELLERS has every seller with its versions', () => {
+test('the table SELLERS of this test names every seller with its x402 versions', () => {
   const offered = Object.entries(sellers).map(([name, { offers }]) => [name, offers])
   expect(Object.fromEntries(offered)).toEqual(SELLERS)
 })
@@ -83,7 +83,7 @@ const paymentsOf = async (account: Account) => {
   return body.payments.filter((payment: any) => payment.payerAddress === account.address)
 }
 
-// `npm test` runs every fifth pair, so that each buyer and each seller has a turn.
+// `npm test` runs only every fifth pair of a buyer and a seller, and each buyer and each seller occurs in such a pair.
 let pairs = 0
 for (const [sellerName, offers] of Object.entries(SELLERS)) {
   for (const [buyerName, buyer] of Object.entries(buyers)) {
@@ -160,7 +160,7 @@ for (const [sellerName, offers] of Object.entries(SELLERS)) {
   }
 }
 
-test('the challenge fits the schema of the reference implementation', async () => {
+test('the challenge of a seller fits the schema of the x402 reference implementation', async () => {
   const response = await fetch(sellers['challenge and redeem']!.url)
   expect(response.status).toBe(402)
   const challenge = (await response.json()) as any

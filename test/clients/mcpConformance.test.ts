@@ -13,7 +13,7 @@ const PROGRAM = join(
 )
 const LIMIT_MS = 120_000
 
-/** Maps a reason to the scenarios that must fail. A listed scenario that passes fails the test. */
+/** Maps a reason to the conformance scenarios that must fail for it. If a listed scenario passes, the test fails. */
 const EXPECTED: Record<string, string[]> = {
   "it calls a tool of the suite's own": [
     'tools-call-simple-text',
@@ -71,7 +71,10 @@ const EXPECTED: Record<string, string[]> = {
   ],
 }
 
-/** Maps a scenario to the checks that fail because the service lacks the tools, prompts and resources of the suite. */
+/**
+ * Maps a scenario to those of its checks that fail, because this service lacks the tools, prompts and resources that
+ * the conformance suite expects.
+ */
 const IN_PART: Record<string, string[]> = {
   'server-stateless': [
     'sep-2575-http-server-no-independent-requests-on-stream',
@@ -97,7 +100,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** Starts a proxy that adds an API key, because the suite sends no API key. */
+/** Starts a proxy that adds an API key to each request, because the conformance suite sends no API key. */
 function withKey(url: string, key: string): Promise<Server> {
   const { hostname, port } = new URL(url)
   const server = createServer((from, to) => {
@@ -120,7 +123,7 @@ function withKey(url: string, key: string): Promise<Server> {
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)))
 }
 
-/** Runs the scenarios that a revision requires. @returns the failed checks of each scenario */
+/** Runs the conformance scenarios that a revision of MCP requires. @returns the failed checks of each scenario. */
 async function failedChecks(revision: string): Promise<Map<string, string[]>> {
   const folder = mkdtempSync(join(tmpdir(), 'purser-conformance-'))
   try {
@@ -152,7 +155,7 @@ test.each([
   ['2026-07-28', 8],
   ['2025-11-25', 6],
 ])(
-  'of MCP revision %s exactly the scenarios that apply to the service pass',
+  'all conformance scenarios of MCP revision %s pass, except those that the tables EXPECTED and IN_PART list',
   async (revision, least) => {
     const found = await failedChecks(revision)
     const known = new Set(Object.values(EXPECTED).flat())

@@ -26,7 +26,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-/** Runs a program. `said` grows with the output of both streams. */
+/** Starts a program. The returned `said` collects the program's output as it arrives. */
 function run(command: string[]) {
   const child = Bun.spawn(command, {
     stdin: 'pipe',
@@ -115,7 +115,7 @@ test(
 )
 
 test(
-  'the authorization scenarios of the suite of the MCP project pass',
+  'the authorization scenarios of the MCP project’s conformance suite pass',
   async () => {
     const port = await freePort()
     const { body: client } = await register(service.url, {

@@ -10,7 +10,7 @@ import type { HttpPaywallOptions } from '../../api/client/paywalls/httpPaywall.t
 
 type Shop = AsyncDisposable & { url: string }
 
-/** Serves the resource for a method, a path with query, and a body. */
+/** Serves the sold resource for an HTTP method, a path with query, and a body. */
 export type Sale = (request: {
   method: string
   target: string

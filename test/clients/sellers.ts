@@ -25,7 +25,10 @@ import { payTo } from '../support/till/till.ts'
 
 type Shop = { service: { url: string }; seller: Agent }
 
-/** Is a seller. `served` counts the runs of its handler, or is null for a seller in another process. */
+/**
+ * Describes a seller in a test. `served` returns how often its handler ran. Null means that the seller runs in another
+ * process.
+ */
 export type Seller = {
   url: string
   offers: readonly (1 | 2)[]
@@ -33,7 +36,10 @@ export type Seller = {
   stop: () => Promise<unknown>
 }
 
-/** Returns this service as the facilitator. The headers have a key for each path. */
+/**
+ * Returns the settings with which a seller uses this service as its facilitator. The authorization headers are listed
+ * for each path of the facilitator.
+ */
 export const facilitatorOf = ({ service, seller }: Shop) => {
   const headers = { Authorization: `Bearer ${seller.key}` }
   return {
@@ -42,7 +48,7 @@ export const facilitatorOf = ({ service, seller }: Shop) => {
   }
 }
 
-/** Makes the resource server of version 2. */
+/** Makes the resource server of x402 version 2. */
 export const resourceServer = (
   shop: Shop,
   client: HTTPFacilitatorClient = new Facilitator(facilitatorOf(shop)),
@@ -51,7 +57,7 @@ export const resourceServer = (
 const PRICE_V1 = { price: '$0.01', network: 'base-sepolia' as const }
 const PRICE_V2 = { scheme: 'exact', price: '$0.01', network: NETWORK, payTo }
 
-/** Makes a route of version 2 for one price. `extra` goes into the requirement. */
+/** Makes a route of x402 version 2 for one price. The members of `extra` go into the payment requirement. */
 export const routeV2 = (extra?: Record<string, unknown>) => ({
   accepts: { ...PRICE_V2, ...(extra === undefined ? {} : { extra }) },
   description: 'A joke',

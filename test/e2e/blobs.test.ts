@@ -57,7 +57,10 @@ async function stored() {
   )
   return rows[0] as { largest: number; objects: number }
 }
-/** Mends the store, and waits until the API reads the file again. The API tries an unreachable store once a second. */
+/**
+ * Connects the object store again, and waits until the API can read the file. The API tries an unreachable object store
+ * once a second.
+ */
 const backAgain = async (agent: Agent, messageId: string) => {
   await bucket.proxy.mend()
   await waitFor('the store', async () => (await fileOf(agent, messageId)).status === 200)

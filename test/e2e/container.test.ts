@@ -36,7 +36,7 @@ const PARTS = [
 type Part = (typeof PARTS)[number]
 const compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'), { merge: true })
 
-test('compose.yaml gives each part only the secrets of this part', () => {
+test('compose.yaml gives each part of the service only the secrets that this part reads', () => {
   const services: Record<string, { command?: string[]; environment?: Record<string, string> }> =
     compose.services
   const all: readonly string[] = ALL_SECRETS
@@ -166,7 +166,10 @@ function run(program: string, ...args: string[]): string {
   return stdout.toString()
 }
 
-/** Makes `run-base`, which is only Debian, and `build-base` with Node, npm and certificates of this machine. */
+/**
+ * Makes two container images: `run-base`, which holds only Debian, and `build-base`, which also has Node, npm and the
+ * certificates of this machine.
+ */
 function makeBases(folder: string, buildah: (...args: string[]) => string): void {
   const tar = join(folder, 'debian.tar')
   run('mmdebstrap', '--variant=minbase', '--include=ca-certificates', 'bookworm', tar)

@@ -13,7 +13,7 @@ import {
 import { waitFor } from '../support/waitFor.ts'
 import '../support/whole.ts'
 
-/** Starts a part as a process on the database of a test service. */
+/** Starts one part of the service as a process, on the database of a test service. */
 async function startPart(
   service: TestService,
   file: string,
@@ -117,7 +117,7 @@ test('at a stop the SMTP listener keeps an unfinished message only if the listen
   await printed(part, /draining/)
   const reply = await talk.send(' line.\r\n.\r\n').catch((error: Error) => error.message)
   expect(await part.exited).toBe(0)
-  // The message was accepted or cut off. The inbox has the message only after a 250.
+  // The stop may have cut the last message off. Only a message that got the reply 250 must be in the inbox.
   if (reply.startsWith('250')) {
     const [item] = await waitForMessages(agent, 1)
     expect(item.messageId).toBe('<last@x.test>')

@@ -68,7 +68,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     .map(({ name }: { name: string }) => name)
     .filter((name: string) => !['DATABASE_URL', 'METRICS_TOKEN'].includes(name))
 
-  test('gets only its own secrets, by reference', () => {
+  test('gets only the secrets that it needs, each as a reference to a Kubernetes secret', () => {
     expect(secrets.toSorted()).toEqual([...readBy(part as Part)].toSorted())
     for (const { name, value, valueFrom } of container.env) {
       expect([name, value]).toEqual([name, undefined])
@@ -77,7 +77,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     }
   })
 
-  test('runs an existing file, with settings that the part accepts', () => {
+  test('runs an existing program, and accepts the settings of its ConfigMap', () => {
     expect(existsSync(join(ROOT, container.args[0]))).toBe(true)
     if (RUNNER_NAMES.includes(part as RunnerName))
       expect(container.args.slice(1)).toEqual(['--pool', part])
@@ -107,7 +107,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     expect(config.health).toEqual({ host: '0.0.0.0', port: 9000 })
   })
 
-  test('runs without privileges, with a read-only root', () => {
+  test('runs as an unprivileged user, with a root file system that is read-only', () => {
     expect(pod.securityContext).toMatchObject({
       runAsNonRoot: true,
       seccompProfile: { type: 'RuntimeDefault' },
@@ -170,7 +170,7 @@ test.each([...RUNNER_NAMES])(
 test('every runner except inbound may reach the internet, and no runner may reach the private network', () => {
   const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
   const [{ values }] = policy.spec.podSelector.matchExpressions
-  // The inbound runner asks only name servers.
+  // The runner `inbound` is missing in the policy, because it sends requests only to name servers.
   expect(values.toSorted()).toEqual(RUNNER_NAMES.filter((name) => name !== 'inbound').toSorted())
   const [{ to }] = policy.spec.egress
   expect(to[0].ipBlock.except).toContain('10.0.0.0/8')

@@ -131,7 +131,7 @@ test('the dashboard and the alarms ask only for existing metrics', async () => {
   expect(asked.filter((name) => !known.has(name))).toEqual([])
 })
 
-test('each alarm has a section in docs/operating.md', () => {
+test('each alarm has a section in docs/operating.md, and its runbook link leads to this section', () => {
   const guide = readFileSync(join(ROOT, 'docs/operating.md'), 'utf8')
   const alarms = [...rules.matchAll(/alert: (\w+)/g)].map(([, name]) => name!)
   const runbooks = [...rules.matchAll(/runbook: docs\/operating\.md#(\w+)/g)].map(([, to]) => to)

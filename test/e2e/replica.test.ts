@@ -21,7 +21,7 @@ const stack = new AsyncDisposableStack()
 const key = generateKey('project')
 let replica: EmbeddedPostgres
 let pool: Pool
-/** Hold the same agent at two API processes. */
+/** Hold one API client for each of the two API processes, all with the same API key. */
 let clients: Client[]
 let projectId: string
 

@@ -21,7 +21,10 @@ import { type Done, isSent, type Load, redeem, SENDERS, send, startLoad } from '
 import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
 import '../support/whole.ts'
 
-/** Is the number of actions of each kind before the backup begins, and again after the backup. */
+/**
+ * Is the number of actions of each kind that clients make before the backup begins. They make as many again after the
+ * backup.
+ */
 const ENOUGH = 6
 
 let around: Surroundings
@@ -31,13 +34,16 @@ let other: Server | undefined
 let restored: Installation
 let restoredDir: string
 let inbox: string
-/** Hold the answers that clients got before the backup began (`before`) and until the end (`done`). */
+/**
+ * Hold the API responses that clients got before the backup began (`before`), and those that clients got until the load
+ * ended (`done`).
+ */
 let before: Known
 let done: Done
 let backupEndedMs: number
 /** Holds the unfinished work in the backup. */
 let held: Held
-/** Holds the records of chain, smarthost and receiver at the end of the first installation. */
+/** Hold what the chain, the smarthost and the webhook receiver had recorded when the first installation ended. */
 let used: Map<string, string[]>
 let webhooks: ReturnType<Surroundings['webhooks']>
 let mails: ReturnType<Surroundings['mails']>
@@ -46,7 +52,7 @@ let follower: { known: PurserEvent[]; ahead: PurserEvent[] }
 const followed = new AbortController()
 /** Is a payment whose transaction waits for a block while the service is restored. */
 let unmined: Redeem
-/** Holds the answers of the restored service to payments. */
+/** Holds the responses that the restored service gives to new payments. */
 let newGrants: Promise<{ ok: boolean }[]>
 type Redeem = Parameters<typeof redeem>[1]
 
@@ -91,7 +97,7 @@ beforeAll(async () => {
     ;({ done } = load)
     await waitFor('the webhooks', () => around.webhooks().size >= done.received.length)
     listening.abort()
-    // The backup does not know this transaction, and counts its nonce as free.
+    // The backup does not hold this transaction, so the restored service takes its nonce for unused.
     await around.client.setAutomine(false)
     expect((await redeem(first.agent, unmined)).body).toMatchObject({
       reason: 'settlement_pending',
@@ -150,7 +156,7 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
   return answers
 }
 
-/** Waits until clients have done enough actions of each kind since a moment. */
+/** Waits until the clients have completed ENOUGH actions of each kind since a moment. */
 async function enough({ done }: Load, sinceMs: number): Promise<void> {
   const begin = { ...counts(done) }
   await waitFor(
@@ -225,7 +231,7 @@ async function follow(
 
 type Known = Awaited<ReturnType<typeof look>>
 
-/** Reads the state that clients know before the backup begins, with the answers of the API. */
+/** Reads what clients know before the backup begins, and the API's responses about these objects. */
 async function look({ agent }: Installation, { done }: Load, lastIds: string[]) {
   const ask = async (path: string) => [path, (await agent.get(path)).body] as const
   const granted = done.payments.filter(({ grantedMs }) => grantedMs !== null)
@@ -246,7 +252,7 @@ async function look({ agent }: Installation, { done }: Load, lastIds: string[]) 
 
 type Held = Awaited<ReturnType<typeof readHeld>>
 
-/** Reads the open work of the backup. */
+/** Reads the unfinished work that the backup holds. */
 async function readHeld(pool: Pool) {
   const list = async (text: string) => (await pool.query(text)).rows
   return {
@@ -271,7 +277,7 @@ async function readHeld(pool: Pool) {
   }
 }
 
-test('the load got only expected answers, and the first installation ended with exit code 0', () => {
+test('the clients got only expected responses, and the first installation ended with exit code 0', () => {
   expect(done.surprises).toEqual([])
   expect(ends.firstExit).toBe(0)
 })
@@ -457,7 +463,7 @@ describe('in the end', () => {
     for (const [name, keys] of found) expect([name, keys.size]).toEqual([name, 1])
   })
 
-  /** Returns the announcements of payments that were unfinished in the backup. */
+  /** Returns the webhook announcements of those payments that were unfinished in the backup. */
   const announcements = () => {
     const ids = held.payments.map(({ id }) => id)
     return [...around.announcements()].filter(([name]) => ids.some((id) => name.endsWith(id)))

@@ -27,7 +27,7 @@ const seed = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
 let till: TestTill
 let sink: Sink
 let receiver: Receiver
-/** Is the receiver of the delivery whose job is lost. */
+/** Is the webhook receiver of the delivery whose job is lost. */
 let forgotten: Receiver
 let apis: string[]
 let smtpPorts: number[]
@@ -72,7 +72,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.disposeAsync())
 
-/** Makes clients of the same agent at both API processes. */
+/** Makes one client of the same agent for each of the two API processes. */
 const atBoth = (agent: Agent) => apis.map((url) => createClient(url, agent.key))
 const waitForNoJobs = () =>
   waitFor('the end of the jobs', async () => {

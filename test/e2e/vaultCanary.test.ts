@@ -23,7 +23,7 @@ import { waitFor } from '../support/waitFor.ts'
 const canary = () => `canary${randomBytes(12).toString('hex')}`
 const pair = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
 
-/** Returns a secret in every encoding that might leak. */
+/** Returns the bytes of a secret in every encoding in which the secret might leak. */
 function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const
@@ -66,7 +66,10 @@ test('no secret is in PostgreSQL, its write-ahead log, its most verbose log, the
   const database = await startEmbeddedPostgres({ dataDir, onLog: (line) => databaseLog.push(line) })
   const pool = createPool({ url: database.url, size: 4, name: 'canary' })
   const secrets: Record<string, string | Buffer> = {}
-  /** Is text that may be seen. If the search did not find this text, the search would prove nothing. */
+  /**
+   * Is a text that may appear in the database and the logs. If the search did not find this text, a search for secrets
+   * would prove nothing.
+   */
   const plain = canary()
   const answers: string[] = []
   const output: string[] = []
@@ -279,7 +282,7 @@ async function failVault(
     answers.push(JSON.stringify(body))
   }
   await pool.query('alter table hidden rename to credential_versions')
-  // The changed ciphertext no longer decrypts.
+  // The test changes the ciphertext, so that it can no longer be decrypted.
   await pool.query(
     `update credential_versions v set ciphertext = set_byte(ciphertext, 20, 255 - get_byte(ciphertext, 20))
      from credentials c where c.row = v.credential_row and c.name = 'large'`,

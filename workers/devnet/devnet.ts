@@ -136,9 +136,9 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--host', '127.0.0.1'],
     ['--port', String(port)],
     ['--chain-id', String(CHAIN_ID)],
-    // The path of the cache also marks the process as the devnet of the state file.
+    // The cache path on the command line also shows which state file the devnet process serves.
     ['--cache-path', `${stateFile}.cache`],
-    // The default limit of 2 MB for a request is less than the state of some thousand payments.
+    // anvil's default limit for a request is 2 MB. The chain's state after some thousand payments is larger.
     ['--no-request-size-limit'],
   ].flat()
   // anvil gets an empty environment, because FOUNDRY_* and ANVIL_* variables would change the chain.
@@ -243,7 +243,8 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
   const stop = async () => {
     clearTimeout(timer)
     await saving
-    // The state is saved even if there is no new block, because balances and code can be set without a block.
+    // The devnet's state is saved at its end even without a new block, because balances and code can be set without a
+    // block.
     if (!hasEnded(child)) await save(client, stateFile)
     process.off('exit', endChild)
     await end(child)

@@ -52,7 +52,7 @@ async function readRecord(stateFile: string) {
   try {
     return recordSchema.parse(JSON.parse(await readFile(pidFile(stateFile), 'utf8')))
   } catch {
-    // The file with the process ids is absent, or a crash cut it short.
+    // The file with the process id is absent, or a crash of its writer cut the file short.
     return null
   }
 }
@@ -78,7 +78,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM means that the process belongs to another user.
+    // The error EPERM means that the process exists and belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -3,13 +3,16 @@ import type { Pool } from '../../sql/db.ts'
 import { type AttemptResult, recordAttempts } from '../../sql/events/attempts.ts'
 import { type DueDelivery, findDueDeliveries } from '../../sql/events/deliveries.ts'
 
-/** Holds the batched reads and writes of the deliveries of one process. */
+/** Holds two batchers of one process: the reads of due webhook deliveries, and the writes of delivery attempts. */
 export type DeliveryBatchers = {
   due: Batcher<string, DueDelivery | null>
   attempts: Batcher<AttemptResult, boolean>
 }
 
-/** Sets how deliveries are batched. One batch collects while another batch runs. A single delivery never waits. */
+/**
+ * Sets how the deliveries of webhooks are batched. One batch collects deliveries while another batch runs. A single
+ * delivery never waits.
+ */
 const BATCHING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**

@@ -46,18 +46,19 @@ export type GuardedRequestParameters = OutboundPolicy & {
   headers?: Record<string, string>
   body?: string | Uint8Array
   /**
-   * Limits the milliseconds of the whole attempt: name resolution, connection, sending, and reading of the response.
+   * Limits the milliseconds of a whole HTTP exchange: name resolution, connection, sending, and reading of the
+   * response.
    */
   timeoutMs: number
   /** Limits the bytes that are read of the response. The default is {@link RESPONSE_BYTES_MAX}. */
   responseBytesMax?: number
   /** Adds certificate authorities in PEM form for this request. */
   ca?: string
-  /** Reuses a connection of the same owner. Without `kept` the connection ends with the response. */
+  /** Reuses an open connection of the same owner. Without `kept` the connection is closed after the response. */
   kept?: { by: KeptConnections; owner: string }
 }
 
-/** Describes an unchanged HTTP response. The array `headers` alternates between names and values. */
+/** Describes an HTTP response as it was received. The array `headers` holds a name and a value in turn. */
 export type Exchange =
   | {
       ok: true

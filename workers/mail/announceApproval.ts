@@ -23,7 +23,10 @@ import type { PoolContext, Task } from '../queue/task.ts'
 import type { Transport } from './outbound/transport.ts'
 import { sendServiceMail } from './serviceMail.ts'
 
-/** Loads the purse's code with the first payment that is announced, because this code costs 11 MB, most of it viem. */
+/**
+ * Loads the code for purchases only when the first payment is announced, because this code costs 11 MB, most of it
+ * viem.
+ */
 const purchases = () => import('../../sql/purse/purchases/purchases.ts')
 const askedPayments = () => import('../../sql/purse/purchases/askedPayments.ts')
 
@@ -33,7 +36,7 @@ type AnnounceOptions = {
   baseUrl: string
   transport: Transport
   keyring: KeyringSource
-  /** Stores large mail contents. */
+  /** Stores mail contents that are too large for the database. */
   blobs: Blobs
   approvalTokens: ApprovalTokens
 }
@@ -50,7 +53,10 @@ export const createAnnounceApproval =
     if (found !== null) await notify({ ...context, ...options }, found.approval, found.notice)
   }
 
-/** Announces a held mail. Returns `null` if nobody must be notified. */
+/**
+ * Sends the event about a mail that waits for the owner, and finds the notice for the owner. Returns `null` if nobody
+ * must be notified.
+ */
 async function announce(stores: MailStores, approvalId: string) {
   const { pool } = stores
   const approval = await findApproval(pool, approvalId)
@@ -65,7 +71,7 @@ async function announce(stores: MailStores, approvalId: string) {
   return notice === null ? null : { approval, notice }
 }
 
-/** Ends an approval request that nobody decided in time. */
+/** Creates the task that ends an approval request when nobody has decided in time. */
 export const createExpireApproval =
   ({ pool }: PoolContext): Task<'expire_approval'> =>
   ({ approvalId }) =>
@@ -96,7 +102,7 @@ async function notify(
     if (!(await sendServiceMail(sender, content)).isDeferred) done.push(address)
   }
   const again = done.length === notice.addresses.length ? null : nextAttempt(transport, notice)
-  // If this record were not written, a retry would send the mails again.
+  // If the sent notifications were not recorded, a retry would send the same notifications again.
   await sender.outcomes.record(() => recordNotice(pool, approval.id, { done, again }))
 }
 
@@ -118,7 +124,7 @@ async function readAct(
   return { kind, host, amountUsdc: formatUsdc(terms.amountAtomic), payTo: terms.payTo }
 }
 
-/** Returns the time of the next attempt to notify. Returns `null` if there is no further attempt. */
+/** Returns the time of the next attempt to send the notifications. Returns `null` if there is no further attempt. */
 function nextAttempt({ route }: Transport, { attempts, requestedAt }: Notice): Date | null {
   const ageS = (Date.now() - requestedAt.getTime()) / 1000
   const delayS = nextMailDelayS(route, attempts + 1, ageS)

@@ -119,7 +119,8 @@ function overUdp(query: Packet, host: string, port: number, timeoutMs: number) {
   }
   const timer = setTimeout(() => end(null), timeoutMs)
   let again: Timer | undefined
-  // A lost datagram is sent again soon, because a job waits for its answer. The answer to any of the datagrams counts.
+  // A DNS query over UDP that gets no answer is sent again soon, because a job waits for the answer. The answer to any
+  // copy of the query counts.
   const send = (nextMs: number) => {
     socket.send(encode(query))
     again = setTimeout(() => send(nextMs * 2), nextMs)

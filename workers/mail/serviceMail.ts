@@ -19,7 +19,7 @@ export type ServiceSender = {
  * Sends a mail of the service to its one recipient. Sends nothing to an address at a domain of this service, because an
  * agent must not read a person's link in its own inbox. The check is repeated for each mail, because a domain may have
  * been added after the address was set.
- * @returns true if the receiving host asks for another attempt.
+ * @returns `isDeferred`, which is true if the receiving host asks for another attempt.
  */
 export async function sendServiceMail(
   { pool, mailDomain, transport, keyring }: ServiceSender,

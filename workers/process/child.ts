@@ -45,7 +45,8 @@ export type Children<Request, Result> = {
 }
 
 /**
- * Names the file of a program whose processes call `serveParent`. Error messages use `name`, for example `the parser`.
+ * Describes a program for child processes by its file, its name and its limits. The program calls `serveParent`. Error
+ * messages use `name`, for example `the parser`.
  */
 export type ChildProgram = { file: string; name: string; limits: ChildLimits }
 
@@ -69,7 +70,7 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
         return answer
       } catch (error) {
         if (error instanceof ChildError) throw error
-        // The system cannot start a process, or the request does not reach the process.
+        // The operating system cannot start the child process, or the request does not reach the child process.
         throw new ChildError(`${program.name}: ${error}`, performance.now() - startedMs)
       }
     },
@@ -112,7 +113,7 @@ function startChild<Request, Result>(
       const before = processorMs(child.pid) ?? 0
       const check = setInterval(() => {
         const waitedMs = performance.now() - startedMs
-        // Without /proc, the elapsed time of the request counts instead of its processor time.
+        // Where /proc is absent, the elapsed time of a request counts in place of its processor time.
         const usedMs = (processorMs(child.pid) ?? waitedMs) - before
         if (usedMs > timeMaxMs) resolve(`took over ${timeMaxMs} ms`)
         if (waitedMs > WAIT_MAX_MS) resolve(`was not done after ${waitedMs} ms`)
@@ -167,7 +168,7 @@ function yieldTo(pid: number): void {
   try {
     setPriority(pid, NICENESS)
   } catch {
-    // The child process has ended already.
+    // The priority cannot be set, because the child process has already ended.
   }
 }
 
@@ -178,7 +179,7 @@ function yieldTo(pid: number): void {
 export function processorMs(pid: number): number | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name of the program stands in parentheses and may hold blanks.
+    // In /proc/PID/stat the name of the program stands in parentheses and may hold blanks.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return (Number(fields[11]) + Number(fields[12])) * TICK_MS
   } catch {

@@ -147,7 +147,7 @@ export const createBuy = (
         return send(signed, { content, validBefore, sends: 1 })
       }
       default:
-        // The purchase may be signed already, if the reply to the commit of its signature was lost.
+        // The purchase is already signed if the signature was committed but the reply to the commit was lost.
         return resume(await findDuePurchase(pool, due.id))
     }
   }
@@ -196,7 +196,8 @@ export const createBuy = (
   }
 
   /**
-   * Returns the facts that the seller's signatures prove. If the seller knows a secret, no text of the seller is kept.
+   * Returns the facts that the seller's signatures prove. If the purchase request held a credential, no text of the
+   * seller is kept, because the text could contain the secret.
    */
   async function proofs(due: DuePurchase, receipt: string | null, url: string) {
     const { terms } = due

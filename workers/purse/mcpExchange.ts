@@ -43,7 +43,7 @@ class UnreachedError extends Error {
 const NO_BODY = [204, 205, 304]
 /** Is the JSON-RPC code of a challenge in version 1 of the x402 transport for MCP. */
 const PAYMENT_REQUIRED = 402
-/** Is the status of an exchange in which the MCP tool refused. The tool would refuse the same call again. */
+/** Is the HTTP status that stands for a refusal by the MCP tool. The MCP tool would refuse the same call again. */
 const TOOL_FAILED = 422
 
 /**
@@ -63,7 +63,7 @@ export async function mcpExchange({
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const method = init.method ?? 'GET'
-    // The MCP server may push nothing, because an open stream would occupy a worker.
+    // The MCP client's GET for server-sent events gets status 405, because an open event stream would occupy a worker.
     if (method === 'GET') return new Response(null, { status: 405 })
     const answer = await guardedExchange({
       ...request,

@@ -21,15 +21,18 @@ const TIMEOUT_MS = 30_000
 type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
 
 /**
- * Describes the result of a call to a seller. The result is an exchange with the secrets of its request, or the reason
- * why the vault did not fill the request.
+ * Describes the result of a call to a seller. For a call that was made, the result holds the HTTP exchange and the
+ * secrets in its request. Otherwise the result holds the reason why the vault did not fill in the secrets.
  */
 export type Call =
   | { kind: 'made'; exchange: Exchange; secrets: readonly string[] }
   | { kind: 'unfilled'; detail: string }
 
 export type SellerCalls = {
-  /** Returns the milliseconds until the project may use the vault again. The number 0 means now. */
+  /**
+   * Returns the milliseconds until the project may use the vault again. The number 0 means that the project may use the
+   * vault now.
+   */
   delayMs(due: Buyer): number
   call(due: Buyer, request: UseRequest, payment: PaymentHeader | null): Promise<Call>
   /** Returns the seller's response with its secrets masked, as the agent may see it. */
@@ -48,7 +51,10 @@ export function createSellerCalls(
 ): SellerCalls {
   const masker = createAnswerMasker()
 
-  /** Returns a request with its secrets. The credential may have changed since the purchase was accepted. */
+  /**
+   * Returns the HTTP request of a purchase with the secrets in it. The credential may have changed since the purchase
+   * was accepted.
+   */
   async function fill({ projectId, credentialName: name }: Buyer, request: UseRequest) {
     if (name === null) return { ...request, secrets: [] }
     const credential = await readForUse(pool, { projectId, name, keyring: await source(pool) })

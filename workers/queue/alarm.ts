@@ -3,16 +3,19 @@ import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 
 /**
- * Sets how often the alarm reads the time of the next due job. The interval is shorter than the shortest delay (1 s),
- * so no retry is missed.
+ * Sets the interval at which the alarm reads when the next job is due. The interval is shorter than the shortest delay
+ * of a job (1 s), so no retry is missed.
  */
 const LOOK_MS = 500
-/** Two rings of the alarm are at least this far apart. Jobs that fall due in between share one ring. */
+/**
+ * Limits how soon the alarm may ring again, in milliseconds. Jobs that fall due between two rings share the second
+ * ring.
+ */
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
 /**
- * The gap between two rings is this many times the duration of a fetch, so fetches take a fifth of the time. A fetch
- * takes longer when more jobs wait (18 ms at 100,000).
+ * Sets the gap between two rings of the alarm, as a multiple of the duration of a job fetch. So fetches take a fifth of
+ * the time. A fetch takes longer when more jobs wait (18 ms at 100,000).
  */
 const GAP_PER_FETCH = 4
 
@@ -20,8 +23,8 @@ const GAP_PER_FETCH = 4
  * Rings when a job falls due, to the millisecond. Polling would find the job half an interval later on average.
  * @param nextInMs returns the milliseconds until the next job is due, by the clock that decides whether a job is due.
  * `null` means never.
- * @param ring makes the pool fetch jobs.
- * @param fetchMs returns how long a fetch takes at present.
+ * @param ring is called at each ring, and makes the pool fetch jobs.
+ * @param fetchMs returns how many milliseconds a job fetch takes at present.
  */
 export function startAlarm(options: {
   nextInMs: () => Promise<number | null>
@@ -36,7 +39,8 @@ export function startAlarm(options: {
     while (!stopped) {
       let waitMs = LOOK_MS
       try {
-        // The next due time is read before the ring, because the ring fetches every job that is due by then.
+        // The time of the next job is read before the alarm rings, because the ring fetches every job that is due by
+        // then.
         const nextMs = await options.nextInMs()
         if (due) options.ring()
         due = nextMs !== null && nextMs <= LOOK_MS

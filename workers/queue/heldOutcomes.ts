@@ -8,7 +8,7 @@ const RETRY_MAX_MS = 500
 const LATE_MS = 8_000
 const SETTLE_POLL_MS = 25
 
-/** Holds the outcomes of external effects that a pool knows but has not recorded yet. */
+/** Holds the outcomes of external effects that the worker pool has not recorded in the database yet. */
 export type HeldOutcomes = {
   /**
    * Repeats `work`, which records the outcome of an external effect, until the database has stored it. The job keeps
@@ -17,7 +17,8 @@ export type HeldOutcomes = {
    */
   record<Result>(work: () => Promise<Result>): Promise<Result>
   /**
-   * Resolves when no outcome is held, or when the time limit ends. After the time limit, failures to record are thrown.
+   * Resolves when every outcome is recorded, or when the time limit ends. After the time limit, each failure to record
+   * an outcome is thrown.
    */
   settle(limitMs: number): Promise<void>
 }

@@ -6,7 +6,7 @@ import type { WorkerEvents } from 'graphile-worker'
  */
 export type JobsInHand = {
   has(jobId: string): boolean
-  /** Returns the epoch of the proof of life in which the job was fetched (see registration.ts). */
+  /** Returns the number (epoch) of the pool's registration in which the job was fetched (see registration.ts). */
   epochOf(jobId: string): number | undefined
 }
 
@@ -29,7 +29,8 @@ export function followJobs(events: WorkerEvents, epoch: () => number): JobsInHan
   events.on('job:complete', ({ job }) => {
     epochs.delete(job.id)
   })
-  // In these two modes Graphile Worker's local queue has returned the jobs that had no slot yet.
+  // In the modes TTL_EXPIRED and RELEASED, Graphile Worker's local queue has given back the jobs that were still
+  // waiting for a slot.
   events.on('localQueue:setMode', ({ newMode }) => {
     if (newMode !== 'TTL_EXPIRED' && newMode !== 'RELEASED') return
     for (const id of waiting) epochs.delete(id)

@@ -11,24 +11,24 @@
 
 /** Sets the limits for one kind of work, such as webhooks. Each cap limits concurrent requests. */
 export type LaneLimits = {
-  /** Limits the concurrent requests of one lane. `slowLaneCap` limits those of one slow lane. */
+  /** Limits the concurrent requests of one lane. For a slow lane `slowLaneCap` is the limit. */
   laneCap: number
   slowLaneCap: number
-  /** Limits the concurrent requests of all slow lanes of one sharer. */
+  /** Limits the concurrent requests of all slow lanes of one project. */
   slowSharerCap: number
   /**
-   * A lane is slow when its average response time, or the age of its oldest open request, exceeds this many
-   * milliseconds.
+   * Sets from how many milliseconds a lane (the requests to one receiver) counts as slow. Its average response time
+   * counts, and so does the age of its oldest open request.
    */
   slowMs: number
   /**
-   * A lane is late when its oldest open request takes longer than this many milliseconds. The lane's host may hang even
-   * if it was fast before.
+   * Sets from how many milliseconds a lane (the requests to one receiver) counts as late. The age of its oldest open
+   * request counts. The receiver may hang even if it was fast before.
    */
   lateMs: number
-  /** Tells whether a lane counts as fast before its first response. */
+  /** Tells whether a lane counts as fast before its host has responded for the first time. */
   trusting: boolean
-  /** A job that was refused a turn is retried after this many milliseconds at the earliest. */
+  /** A job that got no turn in its lane is retried after this many milliseconds at the earliest. */
   returnMs: number
 }
 
@@ -43,8 +43,8 @@ const WEBHOOK_LIMITS: LaneLimits = {
 }
 
 /**
- * Sets the limits for mail. A mail takes a second where a webhook takes a tenth of a second. A mail host that hangs
- * does so for minutes.
+ * Sets the limits of the lanes for mail. Sending a mail takes a second, where a webhook takes a tenth of a second. A
+ * mail host that hangs may hang for minutes.
  */
 export const MAIL_LIMITS: LaneLimits = {
   laneCap: 10,
@@ -62,24 +62,25 @@ export const MAIL_LIMITS: LaneLimits = {
  */
 const WAIT_MAX_MS = 100
 /**
- * Limits the jobs that wait for a lane that has no response yet. The second number is the response time that such a
+ * Limits the jobs that wait for a lane whose host has not responded yet. UNPROVEN_MS is the response time that such a
  * lane is assumed to have.
  */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
-/** Refused jobs of one lane are retried one by one, at intervals of this many milliseconds. */
+/** Bound the interval in milliseconds at which jobs that got no turn in one lane are retried, one after the other. */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
-/** Limits the lanes whose speed is remembered. */
+/** Limits how many lanes (receivers) are remembered with their speed. */
 const LANES_MAX = 10_000
 
 /**
- * Describes an open request of a lane. The request names its sharer, because several sharers may write to one domain.
+ * Describes an open request of a lane. The request names the project that sends, because several projects may write to
+ * one domain.
  */
 type Request = { lane: Lane; sharer: string; sinceMs: number }
 
 type Lane = {
-  /** Holds the open requests of a lane in the order of their start. */
+  /** Holds the open HTTP requests or SMTP connections of a lane in the order of their start. */
   open: Set<Request>
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
@@ -89,20 +90,20 @@ type Lane = {
 const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
 
 /**
- * Describes the answer to a job that asks for a turn. A granted turn ends with `leave`. A refused job may ask again
- * after a delay.
+ * Describes the answer to a job that asks for a turn in its lane. A granted turn ends with the call of `leave`. A
+ * refused job may ask again after `returnInMs`.
  */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
   | { granted: false; returnInMs: number }
 
 /**
- * Shares the slots of a pool between lanes. Each pool has one instance of this class in each process.
+ * Shares the job slots of a worker pool between lanes. Each pool has one instance of this class in each process.
  *
- * A tenth of the slots is reserved for work without a lane. Another tenth is reserved for sharers without an open
- * request, and a quarter for lanes without an open request. A lane may hold as many of the other slots as it leaves
- * unused. When many lanes begin to hang at once, each lane still counts as fast. Such lanes then get ever fewer slots,
- * and never use all slots.
+ * A tenth of the slots is reserved for work without a lane. Another tenth is reserved for projects without an open
+ * request, and a quarter for lanes without an open request. Of the other slots a lane never holds more than it leaves
+ * free. When many lanes begin to hang at once, each lane still counts as fast. Such lanes then get ever fewer slots, and
+ * never use all slots.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
@@ -116,7 +117,8 @@ export class Lanes {
   readonly #limits: LaneLimits
 
   /**
-   * @param slots is the number of jobs that the pool runs at the same time. Slow lanes get at most half of the slots.
+   * @param slots is the number of jobs that the pool runs at the same time. All slow lanes together get at most half of
+   * the slots.
    */
   constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
@@ -128,8 +130,9 @@ export class Lanes {
   }
 
   /**
-   * Asks for a slot, and waits about WAIT_MAX_MS at most.
-   * @param name is the name of the lane. `null` means the shared lane for smarthost mail, which has no cap of its own.
+   * Asks for a job slot in a lane, and waits about WAIT_MAX_MS at most.
+   * @param name is the name of the lane: an endpoint or a mail domain. `null` means the shared lane for smarthost mail,
+   * which has no cap of its own.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
@@ -183,7 +186,7 @@ export class Lanes {
   }
 
   #mayWait(lane: Lane): boolean {
-    // Without an open request in the lane, no `leave` would ever wake the waiting job.
+    // If no request of the lane is open, no call of `leave` would ever wake a waiting job.
     if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / this.#limits.laneCap
@@ -215,7 +218,8 @@ export class Lanes {
   }
 
   #returnSpacingMs(lane: Lane): number {
-    // An hour of mail may wait in the shared lane. When the smarthost works again, this mail must not leave slowly.
+    // An hour of mail may wait in the shared lane for the smarthost. When the smarthost works again, this mail must
+    // leave fast.
     if (lane === this.#shared) return RETURN_SPACING_MIN_MS
     if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS
     const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap
@@ -235,7 +239,7 @@ export class Lanes {
     return requests.filter(({ sinceMs }) => sinceMs < startedMs).length
   }
 
-  /** Returns the milliseconds that the oldest open request of a lane has taken so far. */
+  /** Returns the milliseconds for which the oldest open request of a lane has been waiting for its response. */
   #oldestMs(lane: Lane): number {
     const [oldest] = lane.open
     return oldest === undefined ? 0 : this.#nowMs() - oldest.sinceMs

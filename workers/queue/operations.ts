@@ -31,7 +31,8 @@ const ENDS_A_JOB = /^(complete|fail|return)_job/
 const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
- * Watches the connection pool of Graphile Worker 0.18, which never awaits or repeats the statement that ends a job.
+ * Watches the connection pool of Graphile Worker 0.18. Graphile Worker never awaits and never repeats the statement
+ * that ends a job. So the connections have three additional rules.
  * - One statement deletes the jobs that succeed together. One commit for each job took a fifth of a webhook's CPU.
  * - A statement that ends a job is repeated while the database is unreachable.
  * - A silent connection is closed. An operation therefore ends in bounded time, and no reply arrives after its end.
@@ -62,7 +63,7 @@ export function watchOperations(pool: Pool): WatchedOperations {
     }),
     async settled() {
       await Promise.all(running)
-      // Graphile Worker receives a result some microtasks after the connection is released.
+      // Graphile Worker receives a statement's result some microtasks after the connection is released.
       await new Promise((resolve) => setImmediate(resolve))
     },
   }
@@ -82,7 +83,7 @@ function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void
       held ??= await pool.connect()
       return await answered(held, statement, values)
     } catch (error) {
-      // Graphile Worker needs its slot at once, so the repeated statement takes another connection.
+      // Graphile Worker needs its job slot at once. So the failed statement is repeated on another connection.
       release(error as Error)
       if (!endsJob(statement)) throw error
       return patiently(() => queryOnce(pool, statement))
@@ -124,7 +125,10 @@ async function queryOnce(pool: Pool, statement: unknown): Promise<unknown> {
   }
 }
 
-/** Runs a statement on a connection. @throws {Error} the error of a broken connection when no reply arrives in time. */
+/**
+ * Runs a statement on a connection. @throws {Error} the error of a broken connection when the database does not reply
+ * in time.
+ */
 async function answered(
   client: PoolClient,
   statement: unknown,

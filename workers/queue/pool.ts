@@ -6,13 +6,14 @@ import { Lanes } from './lanes.ts'
 import { type PoolSettings, startRunner } from './runner.ts'
 
 /**
- * Is the number of connections that a pool needs beside those of the jobs: for the listener, fetching and completing.
+ * Is the number of database connections that a pool needs beside those of its jobs: for the listener, the job fetches
+ * and the ends of jobs.
  */
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
 /**
- * Limits the wait for held outcomes after the drain of the jobs. Drain and wait together end before the process ends
- * (see shared/process/service.ts).
+ * Limits the wait for outcomes of jobs that are not recorded yet, after the jobs were drained. The drain and this wait
+ * together end before the process ends (see shared/process/service.ts).
  */
 const SETTLE_LIMIT_MS = 4_000
 
@@ -54,9 +55,10 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       stopping = true
       await current.drain()
       await supervised
-      // If a runner was still starting when the stop was requested, `current` holds that runner by now.
+      // A runner may still have been starting when the stop was requested. Now `current` holds that runner.
       await current.drain()
-      // The drain gives up a job that still holds an outcome. The database may become reachable during this wait.
+      // A drained pool has given up each job whose outcome is not in the database yet. The database may become
+      // reachable during this wait.
       await outcomes.settle(SETTLE_LIMIT_MS)
       await pool.end()
     },

@@ -29,10 +29,10 @@ export function recoverJobs(options: {
   jobs: JobsInHand
   operations: WatchedOperations
   fetches: Fetches
-  /** Sets the milliseconds between two searches for such jobs. */
+  /** Sets the milliseconds between two searches for jobs that the pool has locked but does not have in memory. */
   intervalMs: number
   onStuck: () => void
-  /** Is called with the number of jobs that were released. */
+  /** Is called with the number of lost jobs that were released. */
   onReleased: (count: number) => void
   log: Logger
 }): Running {
@@ -76,7 +76,10 @@ export function recoverJobs(options: {
 /** Tells whether a pool fetches jobs as it should. */
 export type Fetches = {
   areMissing(): boolean
-  /** Restarts the time since the last fetch, because the database was unreachable. */
+  /**
+   * Sets the time of the last fetch to now. The database was unreachable, so the pool is not to blame for missing
+   * fetches.
+   */
   excuse(): void
 }
 

@@ -1,16 +1,24 @@
 import type { Logger } from 'pino'
 import { type PoolRegistration, registerPool } from '../../sql/queue/workerPools.ts'
 
-/** Describes a pool's proof of life, which is an advisory lock. The pool holds the proof for as long as it runs. */
+/**
+ * Describes the registration of a worker pool as alive, which is an advisory lock. The pool holds the lock for as long
+ * as it runs.
+ */
 export type Registration = {
-  /** Returns how often the proof of life was acquired. The number is negative while the proof is not held. */
+  /**
+   * Returns how often the pool has been registered as alive. The number is negative while the pool is not registered.
+   */
   epoch(): number
   release(): Promise<void>
 }
 
 const RETRY_MS = 250
 
-/** Registers a pool as alive. Registers the pool again whenever the connection that holds the proof of life breaks. */
+/**
+ * Registers a worker pool as alive, with an advisory lock. If the connection that holds the lock breaks, the pool is
+ * registered again.
+ */
 export function keepRegistered(options: {
   databaseUrl: string
   poolName: string

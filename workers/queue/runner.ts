@@ -21,13 +21,13 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
 const REGISTRATION_WAIT_MS = 2_000
-/** Is the number of recent fetches whose duration is remembered. */
+/** Sets how many job fetches the pool remembers with their durations. */
 const FETCHES = 5
 
 export type PoolSettings = {
   name: RunnerName
   databaseUrl: string
-  /** Limits the jobs that the pool runs at the same time. */
+  /** Limits the jobs that the worker pool runs at the same time. */
   concurrency: number
   /**
    * Sets the interval at which the pool polls for jobs whose time has come. A new job is announced with NOTIFY and
@@ -36,7 +36,7 @@ export type PoolSettings = {
   pollIntervalMs: number
   /** Creates the tasks of the pool. The function is called once for each pool. */
   tasks: (context: PoolContext) => Tasks
-  /** Sets how lanes share the slots of the pool. By default the limits for webhooks apply. */
+  /** Sets how receivers (lanes) share the job slots of the pool. By default the limits for webhooks apply. */
   lanes?: LaneLimits
   /** Sets the number of database connections of the pool. The default is enough for every concurrent job. */
   connections?: number
@@ -44,7 +44,7 @@ export type PoolSettings = {
   recoveryIntervalMs?: number
   /** Measures the jobs of the pool. Without this setting nothing is measured. */
   metrics?: JobMetrics
-  /** Returns the milliseconds until the next job with a known time. The pool fetches jobs at that moment. */
+  /** Returns the milliseconds until the next job with a planned time is due. The pool fetches jobs at that moment. */
   nextInMs?: (db: Queryable) => Promise<number | null>
 }
 
@@ -56,7 +56,9 @@ export type Runner = {
   drain(): Promise<void>
 }
 
-/** Starts a Graphile Worker pool with its proof of life, its alarm and the search for lost jobs. */
+/**
+ * Starts a Graphile Worker pool together with its registration as a live pool, its alarm, and the search for lost jobs.
+ */
 export async function startRunner(
   settings: PoolSettings,
   tasks: Tasks,
@@ -120,8 +122,8 @@ export async function startRunner(
     await alarm?.stop()
     await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
     await Promise.all([
-      // A deletion whose reply was lost is repeated. The job of the deleted row is unlocked already, but the connection
-      // is still needed.
+      // While a job is being deleted, its row may already be unlocked. If the reply to the deletion was lost, the
+      // deletion is repeated, so the connection is still needed.
       operations.settled(),
       untilUnlocked(pool, graphilePoolId).catch((error) =>
         log.warn({ err: error }, 'the state of the last jobs is not known'),
@@ -146,7 +148,8 @@ const graphileOptions = ({ concurrency, pollIntervalMs }: PoolSettings) => ({
     worker: {
       concurrentJobs: concurrency,
       pollInterval: pollIntervalMs,
-      // One fetch serves all workers of the pool. The comments of operations.ts explain the value -1.
+      // With the local queue, one job fetch serves all jobs of the pool. The comments of operations.ts explain the
+      // value -1.
       localQueue: { size: concurrency + 1 },
       completeJobBatchDelay: -1,
       failJobBatchDelay: -1,
@@ -175,7 +178,8 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    // The shortest fetch counts. Longer fetches wait for a burst of jobs to start, and not for the database.
+    // Returns the duration of the shortest job fetch, because longer fetches wait for a burst of jobs to start, and not
+    // for the database.
     fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,
   })

@@ -8,9 +8,9 @@ import type { Lanes } from './lanes.ts'
 export type PoolContext = {
   pool: Pool
   log: Logger
-  /** Shares the slots of the pool between endpoints or domains. */
+  /** Shares the worker pool's slots for jobs between endpoints or domains. */
   lanes: Lanes
-  /** Records the outcomes of the external effects of a task. */
+  /** Records the outcomes of the external effects that a task has caused. */
   outcomes: HeldOutcomes
 }
 
@@ -21,7 +21,7 @@ export type PoolContext = {
  */
 export type Task<Name extends TaskName> = (
   payload: TaskPayload<Name>,
-  /** Describes the run of the job. `attempt` counts how often the job was fetched, from 1. */
+  /** Describes this run of the job. `attempt` counts from 1 how often the job was fetched. */
   job: { attempt: number },
 ) => Promise<void>
 

@@ -15,8 +15,8 @@ const RETRY_MAX_MS = 2_000
 /** While the object store is unreachable, a job that needs the store is retried after one to two times this delay. */
 const BLOBS_AWAY_MS = 15_000
 /**
- * A job holds its slot no longer than this while the database is unreachable. The job then runs again when the database
- * is reachable, because its end cannot be recorded.
+ * Limits how long a job keeps its slot while the database is unreachable. The job then runs again when the database is
+ * back, because its end could not be recorded.
  */
 const OUTLASTED_MS = 60_000
 
@@ -44,7 +44,8 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
               )
             } catch (error) {
               if (!(error instanceof BlobsAwayError) || job.key === null) throw error
-              // A new job is added for the retry, because an outage must not use up the attempts of the failed job.
+              // The retry is a new job, because a job that is retried would use up its attempts while the object store
+              // is away.
               const runAt = new Date(Date.now() + BLOBS_AWAY_MS * (1 + Math.random()))
               await addJob(pool, { task: name, payload, key: job.key, runAt })
             }
@@ -64,7 +65,8 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 /**
  * Runs a task, and repeats it while the database is unreachable. A failed job would wait for Graphile Worker's
  * exponential back-off, and outages would use up its attempts.
- * @throws {Error} when the job was given to another pool, which happens seconds after the proof of life is lost.
+ * @throws {Error} when another pool has taken the job. This happens some seconds after the pool has lost its connection
+ * that proves its life.
  */
 async function outlastDatabase(
   pool: Pool,
@@ -91,7 +93,10 @@ async function outlastDatabase(
   }
 }
 
-/** Waits until the pool has its proof of life. @returns the epoch. @throws {Error} when the pool stops first. */
+/**
+ * Waits until the worker pool has registered itself as alive. @returns the number (epoch) of the registration. @throws
+ * {Error} when the pool stops first.
+ */
 async function untilRegistered({ registration, isStopping }: Context): Promise<number> {
   while (registration.epoch() < 0) {
     if (isStopping()) throw new Error('the worker pool stops')

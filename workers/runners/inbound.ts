@@ -51,7 +51,7 @@ export const inboundRunner = (options: {
       verify_domain: createVerifyDomain(context, options),
     }
   },
-  // A mail whose project had no free slot is retried after 250 ms.
+  // A mail that found no free slot for its project is retried after 250 ms.
   pollIntervalMs: 250,
   // A job of inbound mail waits for DNS answers most of its time.
   concurrency: INBOUND_SLOTS,

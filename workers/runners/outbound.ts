@@ -43,6 +43,6 @@ export const outboundRunner = (
   concurrency: 32,
   connections: RUNNER_CONNECTIONS.outbound,
   lanes: MAIL_LIMITS,
-  // The alarm makes a scheduled mail leave exactly at its time.
+  // The pool's alarm starts the job of a scheduled mail exactly at its time.
   nextInMs: nextMailInMs,
 })

@@ -2,7 +2,7 @@ import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
 import { createUseSecret } from '../vault/useSecret.ts'
 import type { OutboundHttp, Runner } from './runner.ts'
 
-/** Sends the requests of uses, each with its secret. */
+/** Sends the HTTP requests in which agents use secrets of the vault, each with its secret filled in. */
 export const vaultRunner = (options: OutboundHttp): Runner<'vault'> => ({
   name: 'vault',
   tasks: (context) => ({ use_secret: createUseSecret(context, options) }),

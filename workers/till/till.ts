@@ -14,7 +14,7 @@ import { createSettlementLanes } from './settle/settlementLanes.ts'
 import { newReconciler } from './watch/reconcile.ts'
 import { startWatcher } from './watch/watcher.ts'
 
-/** Describes the part of a process that uses the chain. The till has its own connection pool. */
+/** Describes the till, the part of a process that uses the chain. The till has its own pool of database connections. */
 export type Till = Running & {
   view: ChainView
   /** Settles one payment up to its broadcast. The function never waits for blocks. */

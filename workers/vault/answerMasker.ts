@@ -12,16 +12,16 @@ import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
  */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
 /**
- * Limits the processor time for the responses of one project: a burst, and the time that the project regains each
- * second.
+ * Limits the processor time for the responses of one project: the time that it may use at once, and the time that it
+ * gets back in each second.
  */
 const BUDGET = { burstMs: 20_000, perSecondMs: 250 }
 
 /** Masks HTTP responses, each in a child process with limits on time and memory. */
 export type AnswerMasker = {
   /**
-   * Returns the milliseconds until the project has processor time for another response. The number 0 means that the
-   * project has time now.
+   * Returns the milliseconds until the project may use the processor for another response. The number 0 means that the
+   * project may use the processor now.
    */
   delayMs(projectId: string): number
   /**

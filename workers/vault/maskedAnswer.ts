@@ -8,17 +8,17 @@ export const ANSWER_BYTES_MAX = 1024 * 1024
 /** Limits how often one response body may be compressed. */
 const CODINGS_MAX = 3
 
-/** Describes an unmasked HTTP response. */
+/** Describes an HTTP response in which the secrets are not masked yet. */
 export type ReceivedAnswer = {
   status: number
   statusText: string
-  /** Holds names and values of the headers in turn. One character is one byte. */
+  /** Lists the headers as an alternating sequence of names and values. Each character stands for one byte. */
   headers: string[]
   body: Uint8Array
   truncated: boolean
 }
 
-/** Returns a response that has only a status. */
+/** Returns a masked HTTP response that has only a status. */
 export const withoutContent = (
   status: number,
   bodyOmitted: UseAnswer['bodyOmitted'],
@@ -68,7 +68,7 @@ type Body = Pick<UseAnswer, 'body' | 'bodyOmitted'>
 const omitted = (bodyOmitted: UseAnswer['bodyOmitted']): Body => ({ body: null, bodyOmitted })
 
 async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body> {
-  // A cut could leave a part of a secret at the end, and the masking finds only whole secrets.
+  // A truncated body could end within a secret, and the masking finds only whole secrets.
   if (answer.truncated) return omitted('too-large')
   const headerOf = (wanted: string) =>
     answer.headers

@@ -9,7 +9,7 @@ const TIMEOUT_MS = 30_000
 /**
  * Sends a request with its secret, and masks the response. Follows no redirect: a response with a Location header is
  * returned like any other.
- * @param mask masks the secrets in the response.
+ * @param mask masks the request's secrets in the response.
  */
 export async function sendFilled(
   policy: OutboundPolicy & { ca?: string },

@@ -68,8 +68,8 @@ export const createUseSecret = (
   }
 
   /**
-   * Returns the request with its secret, or the reason why the request may not be sent. The credential may have changed
-   * since the use was accepted.
+   * Returns the HTTP request with the secret in its place, or the reason why the request may not be sent. The
+   * credential may have changed since the use was accepted.
    */
   async function fill(request: UseRequest, due: DueUse): Promise<FilledRequest | string> {
     const credential = await readForUse(pool, { ...due, keyring: await source(pool) })

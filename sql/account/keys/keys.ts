@@ -17,7 +17,7 @@ export type Identity = {
   keyPrefix: string
   /** Is the project that a project key acts as. A platform key has null. */
   projectId: string | null
-  /** Is the project's inbox address. A platform key has null. */
+  /** Is the inbox address of the API key's project. Null means that the API key is a platform key. */
   inboxAddress: string | null
   scopes: string[]
   /**
@@ -77,7 +77,7 @@ const FIND_KEYS = `
 /**
  * Finds the identities of API keys and counts their requests in the rate windows, in one round trip. Keys are not
  * cached. So every API process sees a changed or deleted key at the next request.
- * @returns one result per item, in order. Null means that no live key matches.
+ * @returns one result for each key of `wanted`, in order. Null means that no live key matches.
  */
 export async function authenticateAll(
   db: Queryable,

@@ -1,6 +1,8 @@
 import type { Queryable } from '../../db.ts'
 
-/** Holds the number of requests in the current minute, including this request, and the end of that minute. */
+/**
+ * Holds the number of API requests in the current minute, including the present request, and the end of that minute.
+ */
 export type Usage = { used: number; resetsAt: Date }
 
 /**

@@ -101,7 +101,7 @@ export type Consent = {
 
 /**
  * Decides a request for consent, once. An allowed request becomes a grant and an authorization code.
- * @param consent is the owner's consent. Null means that the owner denies.
+ * @param consent describes what the owner allows. Null means that the owner denies the request.
  * @returns the request, with the code if the owner consents. Null means that the request is not open, or that the
  * project is deleted.
  */

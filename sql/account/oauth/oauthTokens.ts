@@ -7,8 +7,8 @@ import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
 
 /**
- * Are the lifetimes of OAuth tokens. A refresh token ends this long after its last use, and with its grant at the
- * latest.
+ * Set the lifetimes of OAuth tokens. A refresh token ends REFRESH_DAYS after its last use, or earlier if its grant
+ * ends.
  */
 export const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
@@ -38,7 +38,7 @@ type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live:
 
 /**
  * Exchanges an authorization code for tokens, once (OAuth 2.1 §4.1.3). A second use of the code ends the grant.
- * @param isProven tells whether the code verifier fits this challenge.
+ * @param isProven gets the stored PKCE challenge, and tells whether the client's code verifier fits that challenge.
  */
 export async function exchangeCode(
   pool: Pool,
@@ -88,7 +88,7 @@ export async function exchangeCode(
 
 /**
  * Exchanges a refresh token for a new pair (OAuth 2.1 §4.3). A refresh token that was exchanged before ends the grant.
- * @param scopes lists the same scopes or fewer than before. Null means the same scopes.
+ * @param scopes lists scopes that the present token pair has. Null means that the new pair has the same scopes.
  */
 export async function refreshTokens(
   pool: Pool,

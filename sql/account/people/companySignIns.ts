@@ -9,13 +9,16 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 const MINUTES = 10
-/** Limits the sign-ins at the provider that are in progress, because strangers can begin any number. */
+/** Limits how many sign-ins at the identity provider may be in progress, because strangers can begin any number. */
 const UNDER_WAY_MAX = 5_000
 
 /** Describes a sign-in at the company's identity provider that is in progress. */
 export type CompanySignIn = {
   id: string
-  /** Is the person who connects a provider account to their own account. Null means that somebody signs in. */
+  /**
+   * Is the person who connects an account of the identity provider to their own account. Null means that somebody signs
+   * in.
+   */
   personId: string | null
   state: 'asked' | 'open' | 'answered' | 'done' | 'failed'
   url: string | null
@@ -77,7 +80,7 @@ export async function findOwnSignIn(
   return rows[0] ?? null
 }
 
-/** Records the URL of the provider's page for a sign-in. */
+/** Records the URL of the identity provider's page for a sign-in. */
 export async function openSignIn(
   db: Queryable,
   id: string,
@@ -91,8 +94,8 @@ export async function openSignIn(
 }
 
 /**
- * Stores the response that the provider sent through the browser, once. @returns false if the sign-in does not wait for
- * a response.
+ * Stores the response that the identity provider sent through the browser. Only the first response is stored. @returns
+ * false if the sign-in does not wait for a response.
  */
 export async function answerSignIn(pool: Pool, id: string, answer: string): Promise<boolean> {
   return transaction(pool, async (db) => {

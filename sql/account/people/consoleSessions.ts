@@ -23,7 +23,7 @@ const newSecret = (): string => randomBytes(32).toString('base64url')
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
 
-/** Returns both stored forms of a link's or session's secret, to look up its row. */
+/** Returns both stored forms of a secret, by which the row of a sign-in link or a session is found. */
 const eitherHash = (secret: string): Buffer[] => [
   hashSecret(secret),
   hashSecret(`person ${secret}`),
@@ -81,7 +81,7 @@ export async function hasSignedIn(db: Queryable): Promise<boolean> {
 
 /** Describes the browser of a new console session. */
 export type Browser = {
-  /** Is the secret of the browser's cookie. Null means that the browser has none. */
+  /** Is the secret in the browser's sign-in cookie. Null means that the browser sent no such cookie. */
   secret: string | null
   agent: string | null
 }
@@ -158,7 +158,7 @@ export async function startSession(
 
 /**
  * Finds the live console session of a secret. The session has the role and the projects that the person has now.
- * @returns null if there is none.
+ * @returns null if no live session has this secret.
  * @param active tells that the person acted. A page that only refreshes itself must not prolong the session.
  */
 export async function findSession(
@@ -219,8 +219,8 @@ export async function listSessions(
 }
 
 /**
- * Ends a console session. @param personId is the person of the session. Null means anyone. @returns false if there is
- * no such session.
+ * Ends a console session. @param personId is the person to whom the session must belong. Null allows any person.
+ * @returns false if there is no such session.
  */
 export async function endSession(
   db: Queryable,

@@ -91,7 +91,7 @@ async function findPersonByEmail(db: Queryable, email: string): Promise<Person |
 
 /**
  * Adds a person.
- * @returns null if there are {@link PEOPLE_MAX} people already.
+ * @returns null if the service already has {@link PEOPLE_MAX} people.
  * @throws {EmailTakenError} @throws {UnknownProjectError}
  */
 export async function addPerson(

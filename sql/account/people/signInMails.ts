@@ -14,7 +14,7 @@ const RETRY_SECONDS = 30
 
 /**
  * Requests a sign-in link by mail. Above the limits no mail is sent, but the response to the browser is the same.
- * @param email is in lower case.
+ * @param email is the address of the person, in lower case.
  */
 export async function askSignInMail(
   pool: Pool,
@@ -56,7 +56,10 @@ export type WantedSignInMail = {
   expiresAt: Date
 }
 
-/** Returns the sign-in link of a request. @returns null if the request has expired, or if nobody has the address. */
+/**
+ * Returns the facts for a requested sign-in mail. @returns null if the request has expired, or if no person has the
+ * address.
+ */
 export async function findSignInMail(db: Queryable, id: string): Promise<WantedSignInMail | null> {
   const { rows } = await db.query<WantedSignInMail>(
     `select pe.id as "personId", pe.name, pe.email, m.browser_hash as "browserHash", m.created_at as "createdAt",

@@ -12,8 +12,8 @@ const PURSE_KEPT_ATOMIC = 10_000n
 
 /**
  * Deletes a project. Its API key, address and endpoints stop working at once. A job purges the data. `for update` waits
- * for mail that is being stored. Later mail finds the project deleted. If a purse holds money, its project cannot be
- * deleted, because the purse's key would be lost.
+ * for mail that is being stored. Later mail finds the project deleted. A project whose purse holds money cannot be
+ * deleted, because nobody could move the money without the purse's key.
  */
 export async function deleteProject(
   pool: Pool,

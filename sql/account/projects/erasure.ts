@@ -26,7 +26,7 @@ export type Erasure = {
   completedAt: Date | null
   /** Counts the rows that will still be deleted, up to {@link COUNTED_MAX} of each table. */
   left: Record<ErasedClass, number>
-  /** Counts the rows that are kept after the erasure. */
+  /** Counts the rows of the project that are kept after the erasure. */
   kept: { payments: number; endpoints: number; keys: number }
   /** Tells whether the object store holds objects to remove, and whether some of them should already be removed. */
   objects: 'none' | 'on time' | 'late'
@@ -41,7 +41,7 @@ const KEPT = [
 const countOf = (table: string): string =>
   `(select count(*) from (select from ${table} where project_id = $1 limit ${COUNTED_MAX}) rows)::int`
 
-/** Counts in SQL the remaining rows of each class, as JSON. */
+/** Counts in SQL the rows of a project that are not erased yet, for each class of rows, as JSON. */
 const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
   const tables = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => table)

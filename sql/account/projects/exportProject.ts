@@ -25,7 +25,7 @@ export type ProjectExport = {
 /**
  * Opens a snapshot of a project. All rows of the export are from one moment, however long the export takes.
  * @param entry is the audit entry. The project's audit log records the export before the first byte is sent.
- * @returns null if there is no such project. `busy` means that all slots are taken.
+ * @returns null if there is no project with this id. `busy` means that all slots for exports are taken.
  */
 export async function openExport(
   { pool, blobs }: { pool: Pool; blobs: Blobs },
@@ -37,7 +37,7 @@ export async function openExport(
   const close = async () => {
     if (!isOpen) return
     isOpen = false
-    // PostgreSQL ends an idle transaction itself, and the connection is then closed.
+    // PostgreSQL itself ends a transaction that stays idle, and closes its connection. The rollback then fails.
     const broken = await client.query('rollback').then(
       () => undefined,
       (error: Error) => error,
@@ -72,7 +72,10 @@ export async function openExport(
   }
 }
 
-/** Takes a slot for the export's transaction. @returns the time of the export. Null means that no slot is free. */
+/**
+ * Takes one of the slots for exports until the transaction ends. @returns the time of the export. Null means that no
+ * slot is free.
+ */
 async function takePlace(db: Client): Promise<Date | null> {
   for (let place = 1; place <= EXPORTS_MAX; place++) {
     const { rows } = await db.query<{ taken: boolean; now: Date }>(

@@ -6,14 +6,17 @@ export type ExportedRow = { kind: string } & Record<string, unknown>
 
 type Section = {
   kind: string
-  /** Names the table x of a section and its joins. */
+  /** Names the table of an export's section as `x`, with the joins that the section needs. */
   from: string
-  /** Names the column that orders the rows of a section, together with the row number. */
+  /**
+   * Names the column by which the rows of an export's section are ordered. Rows with the same value are ordered by
+   * their row number.
+   */
   age: string
   /** Maps each field of an exported row to an SQL expression. */
   fields: Readonly<Record<string, string>>
   condition?: string
-  /** Limits the rows of a section that one query reads. */
+  /** Limits the rows that one query reads from a section of the export. */
   page?: number
 }
 
@@ -241,8 +244,8 @@ const columns = ({ fields }: Section): string =>
     .join(', ')
 
 /**
- * Writes the SQL query for a page of a section after a position. Its parameters are: $1 project, $2 time, $3 row
- * number.
+ * Writes the SQL query for one page of an export's section. The page begins after a position. The parameters are: $1
+ * project, $2 time of the position, $3 row number of the position.
  */
 function pageOf(section: Section): string {
   const { from, age, condition = '', page = PAGE } = section
@@ -269,7 +272,7 @@ const MESSAGE_PAGE = `
 
 type Positioned = Record<string, unknown> & { _at: Date; _row: string }
 
-/** Reads the pages of a section until a page is empty. */
+/** Reads the pages of one section of an export until a page is empty. */
 export async function* pages<Row extends { _at: Date; _row: string }>(
   db: Queryable,
   text: string,

@@ -45,8 +45,8 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
 }
 
 /**
- * Runs the last step of a purge. It deletes rows that no payment needs, and records the time of the end. If this time
- * is missing, the maintenance queues the job again.
+ * Runs the last step of a purge. The step deletes rows that no payment needs, and records the end of the purge. If the
+ * recorded end is missing, the maintenance queues the purge job again.
  */
 async function endErasure(pool: Pool, projectId: string): Promise<void> {
   await pool.query(
@@ -66,7 +66,7 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
   const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
     .join(' and ')
-  // The inbox address stays stored, because it is never assigned again.
+  // The inbox address of a deleted project stays stored, because it is never assigned again.
   await pool.query(
     `update projects set erased_at = clock_timestamp(), name = '', display_name = null
      where id = $1 and deleted_at is not null and erased_at is null and ${nothingLeft}`,
@@ -74,7 +74,10 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
   )
 }
 
-/** Within this time after a deletion, the purge job has ended, or is at least in the queue. */
+/**
+ * Sets the time after which a purge without a job counts as lost. Within this time after the deletion of a project, its
+ * purge job has ended, or is at least in the queue.
+ */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 

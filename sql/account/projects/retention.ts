@@ -22,7 +22,7 @@ export const daysOf = (name: RetentionClass): string => {
 export const retentionJoins = (project: string): string =>
   `left join project_retention r on r.project_id = ${project} left join (select * from service_retention limit 1) v on true`
 
-/** Selects the days of all retention classes as JSON, by their names. */
+/** Selects as JSON how many days the rows of each retention class are kept. */
 export const RETENTION_JSON = `json_build_object(${RETENTION_NAMES.map(
   (name) => `'${name}', ${daysOf(name)}`,
 ).join(', ')})`

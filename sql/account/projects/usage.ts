@@ -36,8 +36,8 @@ export async function addUsage(
 }
 
 /**
- * Returns a platform key with its name, its age and its number of requests. A person at the console has no key, so the
- * person's id is empty.
+ * Returns the name, the age and the number of requests of a platform key. A person at the console has no platform key,
+ * so the given id is empty.
  */
 export async function findPlatformKeyUsage(
   db: Queryable,

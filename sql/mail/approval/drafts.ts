@@ -15,7 +15,9 @@ export class DraftsTooLargeError extends Error {}
 
 type Content = Record<string, unknown>
 
-/** Is a mail that is being written. `content` and `attachments` are stored as the caller gave them. */
+/**
+ * Is a draft, a mail that somebody is still writing. `content` and `attachments` are stored as the caller gave them.
+ */
 export type Draft = {
   row: bigint
   id: string
@@ -117,7 +119,7 @@ export async function changeDraft(
        where d.id = $1 returning ${COLUMNS}`,
       [id, ...storedValues(change(draft))],
     )
-    // The draft was sent and deleted between the two statements.
+    // After the first statement had read the draft, the draft was sent and deleted.
     if (rows[0] === undefined) return null
     await checkBounds(db, projectId)
     return toDraft(rows[0])

@@ -15,8 +15,8 @@ export type HeldEdit = { subject?: string; text?: string; html?: string | null }
 /**
  * Changes a held mail. The row of the mail and its bytes change in one transaction, and only if the mail is still the
  * version that the owner saw. So the mail that an owner reads is the mail that is sent.
- * @returns the result. `changed` means that the mail differs from the version that the owner saw. Null means that there
- * is no such approval request.
+ * @returns the result of the change. `changed` means that the mail differs from the version that the owner saw. Null
+ * means that the project has no approval request with this id.
  */
 export async function editHeld(
   stores: MailStores,

@@ -8,7 +8,7 @@ import { tellOfHeld } from './heldMails.ts'
 /**
  * Announces a held mail once. The function stores the event, the webhook deliveries, and the job that ends the approval
  * request in time.
- * @returns false if the mail was decided meanwhile.
+ * @returns false if the mail no longer waits for a decision.
  */
 export async function announceHeld(pool: Pool, approval: Approval): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -44,8 +44,8 @@ export type Notice = {
 }
 
 /**
- * Returns the notifications about a waiting approval request. @returns null if nobody must be notified, or if all mails
- * are sent.
+ * Returns the notification about a waiting approval request with the addresses that have not got it. @returns null if
+ * nobody must be notified any more.
  */
 export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
   const { rows } = await db.query<Notice>(
@@ -63,8 +63,8 @@ export async function findNotice(db: Queryable, approvalId: string): Promise<Not
 
 /**
  * Records an attempt to send the notifications about an approval request.
- * @param done lists the addresses whose notification was sent, or never will be sent.
- * @param again is the time of the next attempt for the other addresses. Null means that there is none.
+ * @param done lists the addresses that need no further attempt: their notification was sent, or can never be sent.
+ * @param again is the time of the next attempt to notify the other addresses. Null means that there is no next attempt.
  */
 export async function recordNotice(
   pool: Pool,

@@ -44,7 +44,7 @@ export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approv
 /**
  * Decides an approval request once. Of two concurrent decisions the second finds the first. An approval counts only for
  * the bytes with its hash.
- * @param within runs in the transaction of a decision that is made.
+ * @param within runs in the transaction that records the decision about the mail.
  * @returns null if there is no such approval request.
  */
 export async function decideHeld(

@@ -22,7 +22,7 @@ export type InvitingMessage = {
   authentication: Authentication | null
 }
 
-/** Is an invite with its effect on the calendar. */
+/** Is an invite, together with the change that it made in the calendar. */
 export type AppliedInvite = Invite & { effect: InviteEffect }
 
 type Place = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instance: string }
@@ -39,7 +39,7 @@ export async function applyInvites(
   invites: readonly ReadInvite[],
 ): Promise<AppliedInvite[]> {
   const applied: AppliedInvite[] = []
-  // All messages take the locks of their UIDs in the same order, so that two messages never deadlock.
+  // Each message locks the UIDs of its events in the same order, so that two messages never deadlock.
   const hashes = [...new Set(invites.map(({ uid }) => uidHash(uid).toString('hex')))].sort()
   await db.query({
     name: 'lock-calendar-events',
@@ -75,7 +75,7 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
   }
 }
 
-/** Tells whether the message provably comes from this address alone. */
+/** Tells whether the message has this address as its only sender, and the sender is proven. */
 function isFrom({ direction, from, authentication }: InvitingMessage, address: string): boolean {
   if (direction === 'sent') return true
   const isVouched = authentication?.internal === true || authentication?.aligned === true
@@ -149,8 +149,8 @@ const revisionOf = ({ sequence, stamp }: Invite): Revision => ({
 })
 
 /**
- * Keeps the project's earlier answer to an event if the answer still counts. RFC 5546 §3.2.2.1: an attendee answers
- * again when the time changes. An instance inherits the answer to its series.
+ * Returns the project's earlier answer to a calendar event, if the answer still counts. An attendee answers again when
+ * the time of the event changes (RFC 5546 §3.2.2.1). A single instance inherits the answer to its series.
  */
 function keptAnswer(
   invite: Invite,
@@ -284,7 +284,7 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const event = await findEvent(db, place, { organizer, instance: WHOLE })
   if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
   if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // The attendee answers for a time of the event that was given up.
+  // The attendee answers an earlier version of the event, which had another time.
   if (invite.sequence < event.sequence && !isSameStart(event.invite, invite)) return 'outdated'
   const { rowCount } = await db.query({
     name: 'store-answer',

@@ -14,8 +14,8 @@ export type EventState = {
 }
 
 /**
- * Finds the event of each invite in the project's calendar. The result has the order of the invites. Null means that
- * the calendar has no such event.
+ * Finds in the project's calendar the event of each invite, in the order of the invites. Null means that the calendar
+ * does not have the event of this invite.
  */
 export async function findEventStates(
   db: Queryable,
@@ -60,7 +60,7 @@ export type CalendarPage = {
   projectId: string
   from: Date
   to: Date
-  /** Selects the instances that follow this instance in the list. */
+  /** Is the position in the list of instances after which the page begins. Null means the start of the list. */
   after: { startsAt: Date; eventRow: string } | null
   limit: number
 }
@@ -100,8 +100,8 @@ export async function listCalendar(
 }
 
 /**
- * Stores a new event of this project, so that the event can be changed before a worker has read its own invitation
- * mail.
+ * Stores a new calendar event that this project organizes. The event can then be changed before a worker has read the
+ * project's own invitation mail.
  */
 export async function startOwnEvent(
   db: Queryable,
@@ -116,9 +116,10 @@ export async function startOwnEvent(
 }
 
 /**
- * Takes the next SEQUENCE of an event of this project. An unused number is skipped. @returns null if there is no such
- * event.
- * @param event is the new state of the event that is announced. Null means that the event stays as it is.
+ * Raises the SEQUENCE (RFC 5545) of a calendar event that this project organizes, and returns the new SEQUENCE.
+ * @returns null if the project organizes no event with this UID.
+ * @param event is the new state of the calendar event that the project announces. Null means that the calendar event
+ * stays as it is.
  */
 export async function reviseOwnEvent(
   db: Queryable,

@@ -3,8 +3,8 @@ import type { Pool, Queryable } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Instances of events are stored for the first number of days ahead of now or of the event's start. They are computed
- * again after the second number of days.
+ * AHEAD_DAYS is the number of days for which instances of a calendar event are stored, from now or from the event's
+ * start. The instances are computed again after AGAIN_DAYS.
  */
 const AHEAD_DAYS = 730
 const AGAIN_DAYS = 180
@@ -75,7 +75,8 @@ export type DueExpansion = {
 
 /**
  * Takes an event of a project whose instances must be computed. @returns null if there is none.
- * @param claim identifies the run. A second call with the same claim takes the same event.
+ * @param claim identifies the run of the expansion job. If the run asks twice with the same claim, it gets the same
+ * event.
  */
 export async function takeExpansion(
   db: Queryable,
@@ -111,7 +112,10 @@ export async function takeExpansion(
   }
 }
 
-/** Returns the time at which the event of a dead run may be taken again. Null means that no run has taken an event. */
+/**
+ * Returns the earliest time at which another run may take an event whose run has died. Null means that no run has taken
+ * an event.
+ */
 export async function nextExpansionAt(db: Queryable, projectId: string): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>({
     name: 'next-expansion-at',

@@ -11,9 +11,9 @@ const keyOf = ({ uid, recurrenceId, method, sequence, stamp }: ReadInvite | Appl
   JSON.stringify([uid, recurrenceId, method, sequence, stamp])
 
 /**
- * Adds the invites of a file to the invites of its message, and applies these invites to the calendar, in the caller's
- * transaction.
- * @returns the invites that the message did not have before.
+ * Adds the invites of a calendar file to the invites of its message, and applies these invites to the calendar. Both
+ * happen in the caller's transaction.
+ * @returns the invites that were not yet recorded for the message.
  */
 export async function recordInvites(
   db: Queryable,

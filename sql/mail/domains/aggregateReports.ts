@@ -61,7 +61,7 @@ export async function storeReport(
 /** Counts the mails or sessions that were reported for a day (UTC). */
 export type ReportedDay = { date: string; kind: ReportKind; passed: number; failed: number }
 
-/** Describes a source of mail with one result, over all reported days. */
+/** Describes a source of mail (or of TLS sessions) with one of its results, summed over all reported days. */
 export type ReportedSource = {
   kind: ReportKind
   domain: string
@@ -69,7 +69,7 @@ export type ReportedSource = {
   result: string
   isPassed: boolean
   count: number
-  /** Lists the hosts that reported the source. */
+  /** Lists the hosts whose aggregate reports name this source of mail. */
   reporters: string[]
 }
 
@@ -78,7 +78,8 @@ const REPORTERS_MAX = 5
 
 /**
  * Sums up the proven aggregate reports about the last days.
- * @returns `unproven`: the number of reports whose sender is not proven. These reports are in no other sum.
+ * @returns the sums. `unproven` is the number of aggregate reports whose sender is not proven. These reports are in no
+ * other sum.
  */
 export async function sumReports(
   db: Queryable,

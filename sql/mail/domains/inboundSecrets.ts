@@ -9,7 +9,7 @@ export type InboundSecret = {
   expiresAt: Date | null
 }
 
-/** The previous secret of a domain stays valid this long after a new secret is made. */
+/** Is the time for which the previous secret of a domain stays valid after a new secret is made. */
 const OVERLAP = '24 hours'
 
 type Row = { domain: string; version: number; created_at: Date; expires_at: Date | null }

@@ -101,7 +101,7 @@ export async function findMailDomain(db: Queryable, domain: string): Promise<Mai
   return rows[0] === undefined ? null : toDomain(rows[0])
 }
 
-/** Returns those of the given domains that are verified. */
+/** Returns the verified mail domains among the given domains. */
 export async function findVerifiedDomains(
   db: Queryable,
   domains: readonly string[],
@@ -141,7 +141,7 @@ export async function listMailDomains(
 
 /**
  * Records the check of a mail domain and queues the next check.
- * @returns false if the domain was removed during the check, or removed and added again.
+ * @returns false if the mail domain was removed while the check ran. It may have been added again since.
  */
 export async function recordCheck(
   pool: Pool,

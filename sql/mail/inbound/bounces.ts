@@ -30,7 +30,7 @@ type Recipient = { address: string; state: string }
  *
  * If the bounce reports a failure, the message and the recipient are marked. If the failure is permanent and the bounce
  * is proven, the address is also suppressed. A delay changes nothing.
- * @returns the events to record.
+ * @returns the webhook events that the bounce causes.
  */
 export async function recordBounce(
   db: Queryable,
@@ -79,7 +79,7 @@ export async function recordBounce(
       })),
   )
   await updateDeliveryStatus(db, [messageRow])
-  // An unproven bounce may have reported the failure of these recipients before.
+  // An unproven bounce may have marked these recipients as bounced before. In that case the event was already sent.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
@@ -115,7 +115,7 @@ async function lockSent(
 type Match = {
   address: string
   recipient: BouncedRecipient
-  /** Tells whether the bounce names the address. */
+  /** Tells whether the bounce names the address of the recipient. */
   isNamed: boolean
   wasBounced: boolean
 }
@@ -171,14 +171,14 @@ const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
 /**
- * Limits the sent copies that one bounce address may stand for. They are the recipients of messages whose hashes begin
- * alike.
+ * Limits the sent copies that one bounce address may stand for. A bounce address holds only the beginning of a
+ * message's hash, so it may fit several messages.
  */
 const COPIES_MAX = 500
 
 /**
- * Finds the sent copy whose envelope sender is the recipient of this inbound mail. @returns null if the address is of
- * another kind, or if the message was deleted since.
+ * Finds the sent copy whose envelope sender is the recipient of this inbound mail. @returns null if the address is no
+ * bounce address of this service, or if the message was deleted since.
  */
 export async function findReturnedCopy(
   db: Queryable,
@@ -200,7 +200,7 @@ export async function findReturnedCopy(
   return { messageRow: copy.row, messageId: copy.message_id, address: copy.address }
 }
 
-/** Returns the first and the last hash that begin with the given bytes. */
+/** Returns the lowest and the highest message hash that begin with the given bytes. */
 export const hashRange = (start: Buffer): [Buffer, Buffer] => [
   start,
   Buffer.concat([start, Buffer.alloc(32 - start.length, 0xff)]),

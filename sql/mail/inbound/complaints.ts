@@ -11,7 +11,7 @@ const LABEL = 'complained'
 
 /**
  * Records that a recipient complained about a sent copy: label, suppression and event, once for each copy.
- * @param detail is the text of the reporter.
+ * @param detail is the explanation that the complaint report contains.
  */
 export async function recordComplaint(
   pool: Pool,
@@ -46,8 +46,8 @@ export async function recordComplaint(
 }
 
 /**
- * Locks an outbound mail, as all functions do that change its recipients. @returns the project of the mail. Null means
- * that the mail is deleted.
+ * Locks an outbound mail. Every function that changes the recipients of a mail takes this lock. @returns the project of
+ * the mail. Null means that the mail is deleted.
  */
 async function lockCopy(db: Queryable, messageRow: string): Promise<string | null> {
   const { rows } = await db.query<{ project_id: string }>(

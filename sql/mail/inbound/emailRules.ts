@@ -14,7 +14,7 @@ export type StoredRule = Rule & { id: string; row: bigint; createdAt: Date }
 
 /** Reports that the project already has {@link RULES_MAX} email rules. */
 export class TooManyRulesError extends Error {}
-/** Reports that an email rule of the other type names the same address in the same scope. */
+/** Reports that a new email rule contradicts an email rule that blocks or allows the same address in the same scope. */
 export class RuleConflictError extends Error {}
 
 type RuleRow = {

@@ -17,10 +17,12 @@ export type SpooledMail = {
   /** Is the permanent key of the spooled mail. A mail that is moved twice is stored once. */
   sourceKey: string
   bytes: Uint8Array
-  /** Is the object that holds the bytes. If it is absent or null, no object holds them. */
+  /**
+   * Names the object that holds the bytes of the mail. If it is absent or null, the bytes are not in the object store.
+   */
   blob?: Buffer | null
   envelopeFrom: string
-  /** Lists the inbox addresses that get the mail in lower case, at least one. */
+  /** Lists the inbox addresses that get the mail, in lower case. The list has at least one address. */
   inboxes: { address: string; envelopeTo: string }[]
   remoteIp: string
   helo: string
@@ -219,7 +221,7 @@ export async function findInboundMail(
   return toInboundMail({ ...row, bytes: bytes === null ? null : await blobs.read({ bytes, blob }) })
 }
 
-/** Reads those of the given inbound mails that have not ended, in their order. */
+/** Reads the given inbound mails in the order of their ids, and leaves out the mails that have ended. */
 export async function findInboundMails(
   db: Queryable,
   inboundIds: readonly string[],
@@ -230,8 +232,8 @@ export async function findInboundMails(
     text: `${findText('id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
-  // A mail in the object store is returned without bytes. It is larger than a batch accepts, even if a caller asks for
-  // more.
+  // A mail in the object store is returned without bytes, even if `maxBytes` would allow them, because such a mail is
+  // too large for a batch.
   return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 
@@ -257,7 +259,7 @@ const UNSURE_STEP_MS = 30_000
 
 /**
  * Queues another check of an inbound mail's sender. Each wait is as long as all earlier waits together.
- * @returns false if the mail has waited for an hour.
+ * @returns false if the mail has already waited for an hour, so that no further check is queued.
  */
 export async function parseAgainLater(
   db: Queryable,

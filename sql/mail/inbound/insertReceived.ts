@@ -12,14 +12,17 @@ import { insertPendingTexts } from '../messages/attachmentTexts.ts'
 import { recordBounce } from './bounces.ts'
 import type { InboundMail } from './inboundMails.ts'
 
-/** Is a parsed mail with its place in the inbox: its Message-ID and its thread. */
+/** Is a parsed mail with its Message-ID and its thread, as the inbox stores it. */
 export type ReceivedMessage = {
   inbound: InboundMail
   mail: ParsedMail
   authentication: Authentication
-  /** Lists the objects of the attachments, by place. If a place is absent or null, the row holds the bytes. */
+  /**
+   * Lists for each attachment the object that holds its bytes, in the order of the attachments. If an object is absent
+   * or null, the attachment's row holds the bytes.
+   */
   objects?: readonly (Buffer | null)[]
-  /** Tells that a worker must read the attachments as aggregate reports. */
+  /** Tells that the message carries an aggregate report (DMARC or TLS), so a worker must read its attachments. */
   holdsReport?: boolean
   /** Is the message's search vector in binary form. */
   search: Uint8Array
@@ -84,7 +87,7 @@ const INSERT_RECEIVED = `
 /** Is the object id of the type `tsvector` in pg_type.dat. It is the same in every release of PostgreSQL. */
 const TSVECTOR_OID = 3614
 
-/** Writes SQL for the n-th packed text of a message. */
+/** Writes SQL that reads the n-th of the packed texts of a message from $2. */
 function unpacked(n: number): string {
   return `convert_from(substring($2::bytea from starts[${n}] for greatest(lengths[${n}], 0)), 'UTF8')`
 }
@@ -92,7 +95,7 @@ function unpacked(n: number): string {
 /**
  * Stores messages with threads and identifiers, and the ends of their inbound mails, in one statement. Another
  * statement then stores the attachments. No message of the batch may refer to another message of the batch.
- * @returns the events to record.
+ * @returns the webhook events about the stored messages.
  */
 export async function insertReceived(
   db: Queryable,
@@ -172,7 +175,7 @@ export async function insertReceived(
 
 const PENDING: AttachmentText = { state: 'pending', chars: 0, omitted: [] }
 
-/** Returns the record of a message for `jsonb_to_recordset`. */
+/** Returns a received message as a record for `jsonb_to_recordset`. */
 const recordOf = ({ inbound, mail, authentication, messageId, threadRow }: ReceivedMessage) => {
   const { links } = mail
   const key = subjectKey(mail.subject)

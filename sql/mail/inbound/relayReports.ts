@@ -26,7 +26,7 @@ const COPIES_MAX = 500
 /**
  * Records a bounce or a complaint that a relay has reported and proven. A repeated report changes nothing.
  * @param domain is the domain whose copies the reporter may report. Null means any domain.
- * @returns false if the report is about no sent copy, or is known.
+ * @returns false if no sent copy belongs to the report, or if the report is already recorded.
  */
 export async function recordRelayReport(
   pool: Pool,
@@ -53,8 +53,8 @@ export async function recordRelayReport(
 }
 
 /**
- * Finds the sent copy of a relay's report. The relay's id of the 250 reply is tried first, then the Message-ID, then
- * the envelope sender of the copy (VERP).
+ * Finds the sent copy to which a relay's report belongs. The function first tries the relay's id from the 250 reply,
+ * then the Message-ID, then the envelope sender of the copy (VERP).
  */
 async function findCopy(pool: Pool, report: RelayReport): Promise<Copy | null> {
   const { address, relayIds, from, messageIds, returnPaths } = report

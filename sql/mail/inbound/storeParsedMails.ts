@@ -17,8 +17,9 @@ import type { InboundMail } from './inboundMails.ts'
 import { insertReceived, type ReceivedMessage } from './insertReceived.ts'
 
 /**
- * Is the end of an inbound mail. `retransmission` means that the inbox has or had the message. `gone` means that the
- * project is deleted. `busy` means that nothing was stored, because another transaction holds the inbox.
+ * Tells how an inbound mail was stored. `retransmission` means that the inbox already has or had the message. `gone`
+ * means that the project is deleted. `busy` means that nothing was stored, because another transaction has locked the
+ * inbox.
  */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 
@@ -26,13 +27,16 @@ export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 export type AuthenticatedMail = IndexedMail & {
   inbound: InboundMail
   authentication: Authentication
-  /** Lists the objects of the attachments, by place. If a place is absent or null, the row holds the bytes. */
+  /**
+   * Lists for each attachment the object that holds its bytes, in the order of the attachments. If an object is absent
+   * or null, the attachment's row holds the bytes.
+   */
   objects?: readonly (Buffer | null)[]
   /** Tells that a worker must read the attachments as aggregate reports. */
   holdsReport?: boolean
 }
 
-/** Limits the time that a transaction over several inboxes waits for another lock. */
+/** Limits how long a transaction over several inboxes waits for a lock after it has locked the inboxes. */
 const PATIENCE = '500ms'
 
 /**
@@ -55,14 +59,14 @@ export async function storeParsedMails(
     for (const wave of wavesOf(received.filter(isLocked))) {
       await storeWave(db, wave, outcomes, events)
     }
-    // No message refers to the raw mail of a retransmission.
+    // The raw mail of a mail that was received twice is deleted, because no message refers to it.
     const repeated = received.filter((one) => outcomes.get(one) === 'retransmission')
     await deleteUnusedRawMails(
       db,
       repeated.map(({ inbound }) => inbound.rawId),
     )
-    // The events are recorded last. Otherwise a transaction that records a bounce could wait for its message's lock
-    // while this transaction holds the event stream's lock.
+    // The events are recorded last, because they lock the event stream. Otherwise a transaction that records a bounce
+    // could wait for its message's lock while this transaction holds the lock of the event stream.
     await recordEvents(db, events)
     return received.map(
       (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
@@ -70,7 +74,7 @@ export async function storeParsedMails(
   })
 }
 
-/** Locks the inboxes that are not deleted. @returns the projects of the inboxes. */
+/** Locks the inboxes that are not deleted. @returns the projects whose inboxes are locked. */
 async function lockInboxes(
   db: Queryable,
   received: readonly AuthenticatedMail[],
@@ -158,7 +162,7 @@ type Known = {
  * Searches in the inbox of each mail for the same message, for its Message-ID, and for the nearest thread that it
  * names. The order by Message-ID makes PostgreSQL use the right index. Without this order, a plan made for an empty
  * table read the whole inbox for each mail.
- * @returns the results by the place in the group. If a result is absent, the inbound mail has ended.
+ * @returns the findings by the index of the mail in `wave`. A mail without findings has ended as an inbound mail.
  */
 async function findRelated(
   db: Queryable,

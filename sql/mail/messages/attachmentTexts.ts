@@ -55,7 +55,7 @@ export async function insertPendingTexts(
   await queueReading(db, projectId)
 }
 
-/** Holds the result of reading one attachment. */
+/** Holds the outcome of reading one attachment: its text, or the reason why it has none. */
 export type TextOutcome = {
   messageRow: string
   attachmentId: string
@@ -67,7 +67,7 @@ export type TextOutcome = {
   codes: readonly Code[]
   links: readonly MailLink[]
   invites: readonly ReadInvite[]
-  /** Is the label for a message whose attached file conceals words. Null means no label. */
+  /** Is the label that the message gets if its attachment conceals words. Null means that it gets no label. */
   label: string | null
   bytes: number
   cpuMs: number
@@ -96,7 +96,7 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
       text: `select exists (select from attachment_texts where message_row = $1 and state = 'pending') as waits`,
       values: [messageRow],
     })
-    // The events are recorded last, because they lock the project's event stream.
+    // The events are recorded last, because this locks the project's event stream until the commit.
     await recordEvents(db, events)
     return !rows[0]!.waits
   })
@@ -155,8 +155,8 @@ const describe = (
   })
 
 /**
- * Adds the one-time codes and links of a file to those of its message. @returns whether the first code of the message
- * is among them.
+ * Adds the one-time codes and links of an attachment to those of its message. @returns whether the first code of the
+ * message is among the codes of the attachment.
  */
 async function addFound(
   db: Queryable,
@@ -197,7 +197,7 @@ async function eventsOf(
   const [event] = await readMessageEvents(db, [messageRow])
   if (event === undefined) return []
   const { projectId, data, traceparent, isSent } = event
-  // The project sent the file itself, so there is no event.
+  // The project itself sent the mail with this attachment, so it gets no event.
   if (isSent) return []
   const attachment: AttachmentRead = { attachmentId, state, chars }
   return [
@@ -223,7 +223,7 @@ const noticeOf = ({ uid, recurrenceId, method, effect }: AppliedInvite): InviteN
   effect,
 })
 
-/** Adds the bytes and the processor time of a reading to the sums of a project's day (UTC). */
+/** Adds the bytes and the processor time that one attachment took to the project's sums of the day (UTC). */
 const countReading = (
   db: Queryable,
   projectId: string,

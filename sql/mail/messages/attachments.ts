@@ -6,8 +6,8 @@ import type { Queryable } from '../../db.ts'
 import { packBytes } from '../../packedBytes.ts'
 
 /**
- * Holds the decoded bytes of one attachment. `blob` is the object that holds the bytes. If it is absent or null, no
- * object does.
+ * Holds the decoded bytes of one attachment. `blob` names the object that holds the bytes. If `blob` is absent or null,
+ * the bytes are not in the object store.
  */
 export type AttachmentContent = {
   attachmentId: string
@@ -15,7 +15,9 @@ export type AttachmentContent = {
   blob?: Buffer | null
 }
 
-/** Returns the bytes of an attachment that its row holds. */
+/**
+ * Returns the bytes of an attachment to store in its row. An attachment in the object store has no bytes in its row.
+ */
 export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentId'>): Uint8Array =>
   blob == null ? content : NO_BYTES
 const NO_BYTES = new Uint8Array()
@@ -23,7 +25,8 @@ const NO_BYTES = new Uint8Array()
 /**
  * Writes large attachments to the object store, before their rows are stored. They are written one after the other,
  * because memory must not hold all of them twice.
- * @returns by place the object of each attachment. Null means that the row holds the bytes.
+ * @returns the object of each attachment, in the order of the attachments. Null means that the attachment's row holds
+ * the bytes.
  * @throws {BlobsAwayError}
  */
 export async function keepAttachments(
@@ -38,7 +41,7 @@ export async function keepAttachments(
 /** Limits the bytes of attachments in one SQL statement. A larger attachment has its own statement. */
 const STATEMENT_BYTES = 1024 * 1024
 
-/** Stores the attachments of a message. */
+/** Stores the attachments of a message in their table, in batches. */
 export async function insertAttachments(
   db: Queryable,
   messageRow: string,

@@ -62,7 +62,7 @@ async function lockInbox(db: Queryable, projectId: string): Promise<void> {
 /**
  * Corrects threads after a deletion of messages, and deletes empty threads. PostgreSQL finds the last message by an
  * index, because counting a thread of a million messages takes a second.
- * @param removed lists the thread of each deleted message.
+ * @param removed lists the thread rows of the deleted messages, with one element for each message.
  */
 export async function shrinkThreads(db: Queryable, removed: readonly string[]): Promise<void> {
   await db.query({
@@ -96,7 +96,8 @@ export async function deleteRows(
     [rows],
   )
   await withdrawDeleted(db, rows)
-  // The send job is removed too. Otherwise the job of a scheduled mail could stay for a year.
+  // The job that would send the mail is removed too. Otherwise the job of a scheduled mail could stay in the queue for
+  // a year.
   await db.query(
     `select graphile_worker.remove_job('send_mail:' || message_row) from outbound_mails
      where message_row = any ($1::bigint[]) and state <> 'done'`,

@@ -2,7 +2,7 @@ import { type Pool, transaction } from '../../db.ts'
 import { deleteRows, shrinkThreads } from './deleteMail.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
-/** Limit the messages of one batch, and approximately their bytes, because a message has up to 35 MB. */
+/** Limit how many messages one batch expires, and approximately how many bytes, because a message has up to 35 MB. */
 const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
 
@@ -17,8 +17,8 @@ const ENDED = `(m.direction = 'received' or exists (
 export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
 
 /**
- * Selects as `due` the oldest messages of project $1 from before $2 that may expire. At least one message is selected,
- * and at most BATCH_BYTES of further messages.
+ * Selects as `due` the oldest messages of project $1 that are older than $2 and may expire. The selection has at least
+ * one message, and after the first message at most BATCH_BYTES.
  */
 const due = (condition: string): string => `
   held as (
@@ -34,7 +34,8 @@ const due = (condition: string): string => `
 /**
  * Deletes the oldest mail of a project from before a time, as the API does. Nothing is deleted while another worker, or
  * mail that is being stored, holds the lock of the inbox.
- * @returns the number of removed rows. 0 means that none is left, or that the inbox is locked.
+ * @returns the number of deleted messages and inbound mails. The number 0 means that no old mail is left, or that the
+ * inbox is locked.
  */
 export async function expireMail(pool: Pool, projectId: string, before: Date): Promise<number> {
   return transaction(pool, async (db) => {
@@ -59,7 +60,7 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
         rows.map((one) => one.thread_row),
       )
     }
-    // These inbound mails were repeated or refused, so they have no message of their own.
+    // The next statement deletes inbound mails that were repeated or refused, so they have no message of their own.
     const ended = await db.query<{ raw_id: string }>({
       name: 'expired-inbound',
       text: `delete from inbound_mails where id = any (array(

@@ -59,7 +59,7 @@ type Found = {
   invites: AppliedInvite[] | null
 }
 
-/** Is a message that is read alone, with the one-time codes, links and invites in it. */
+/** Is a message as the API returns it on its own, with its one-time codes, links and invites. */
 export type SingleMessage = Message & Found
 
 export type MessageRow = {
@@ -103,7 +103,7 @@ const toSingle = (row: MessageRow & Found): SingleMessage => ({
   invites: row.invites,
 })
 
-/** Converts a row of {@link WITHIN_BYTES}. */
+/** Converts a row of the query {@link WITHIN_BYTES} into a message. */
 export const toMessage = (row: MessageRow): Message => ({
   row: BigInt(row.row),
   messageId: row.message_id,
@@ -196,7 +196,7 @@ const page = (byStatus: boolean) => `
     order by created_at desc, row desc limit $4
   )`
 
-/** Reads the messages of the first label and filters them by the other labels. */
+/** Reads the messages that carry the first label, and keeps those that carry all other labels too. */
 const labelledPage = (byStatus: boolean) => {
   const given = `$${byStatus ? 7 : 6}::text[]`
   return `
@@ -213,7 +213,10 @@ const labelledPage = (byStatus: boolean) => {
 /** Limits the messages of a label that are counted to find rare labels. A label on more messages counts as common. */
 const COUNTED_MAX = 1_000
 
-/** Returns the labels, the rarest label first, because `labelledPage` reads all messages of the first label. */
+/**
+ * Sorts labels by the number of messages that carry them, the rarest label first. `labelledPage` reads all messages of
+ * the first label.
+ */
 export async function rarestFirst(
   db: Queryable,
   projectId: string,
@@ -259,7 +262,10 @@ export const FIND_MESSAGE = `
 /** Identifies a message to read. */
 export type WantedMessage = { projectId: string; messageId: string }
 
-/** Finds messages of projects. @returns one result per item, in order. Null means that there is no such message. */
+/**
+ * Finds messages of several projects. @returns one result for each message of `wanted`, in order. Null means that the
+ * project has no such message.
+ */
 export async function findMessages(
   db: Queryable,
   wanted: readonly WantedMessage[],

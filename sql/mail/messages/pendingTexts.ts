@@ -21,8 +21,8 @@ const CLAIM_SECONDS = 120
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
 /**
- * Is the delay in seconds after the time of a scheduled mail. The mail is sent at about that time, and its files are
- * read after it.
+ * Sets the delay in seconds after which the attachments of a scheduled mail are read. The delay begins at the scheduled
+ * time, because the mail is sent at about that time.
  */
 const SCHEDULED_SECONDS = 1
 
@@ -38,7 +38,8 @@ export type PendingText = {
 
 /**
  * Takes the oldest attachment of a project that no run reads. @returns null if there is none.
- * @param claim identifies the run. A second call with the same claim takes the same attachment.
+ * @param claim identifies the run of the reading job. If the run asks twice with the same claim, it gets the same
+ * attachment.
  */
 export async function takePendingText(
   db: Queryable,

@@ -123,7 +123,7 @@ export async function findThread(
 
 /**
  * Adds labels to every message of a thread and removes labels. A label in both lists is removed.
- * @returns false if there is no such thread.
+ * @returns false if the project has no thread with this id.
  * @throws {TooManyLabelsError} without any change.
  */
 export async function updateThreadLabels(

@@ -12,7 +12,7 @@ import { writeIntents } from './writeIntents.ts'
  * intents. One transaction for many intents is fast. NOTIFY serialises commits, and a commit of 100 intents takes
  * little more time than a commit of one.
  * @param dailyLimit is the number of recipients that a project may write to in a UTC day. Null means no limit.
- * @returns one outcome per intent, in order.
+ * @returns one outcome for each send intent, in order.
  */
 export async function acceptIntents(
   pool: Pool,
@@ -26,7 +26,9 @@ export async function acceptIntents(
   }
 }
 
-/** Accepts send intents. @returns null if a project has no row of its quota yet; nothing is stored then. */
+/**
+ * Accepts send intents. @returns null if a project has no quota row for today yet. The function then stores nothing.
+ */
 async function acceptIn(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -50,7 +52,8 @@ async function acceptIn(
 /**
  * Takes the idempotency keys of admitted intents and stores their responses. The function waits for a key that a
  * concurrent HTTP request holds.
- * @returns a function that tells whether an intent may be stored, because it has no key, or its key was free.
+ * @returns a function that tells whether a send intent may be stored. The intent may be stored if it has no idempotency
+ * key, or if its idempotency key was free.
  */
 async function takeKeys(
   db: Queryable,

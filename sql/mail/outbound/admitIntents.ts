@@ -3,7 +3,8 @@ import { recipientsOf } from './lockIntents.ts'
 import type { AcceptedMessage, SendIntent } from './sendIntents.ts'
 
 /**
- * Is a send intent that may be stored, with the response to its caller. `n` is the place of the intent in the batch.
+ * Is a send intent that may be stored, with the API response to its caller. `n` is the index of the intent in its
+ * batch.
  */
 export type Admitted = AcceptedMessage & {
   kind: 'admitted'
@@ -13,12 +14,12 @@ export type Admitted = AcceptedMessage & {
   recipients: number
 }
 
-/** Is the decision about a send intent. `SendOutcome` explains the other words. */
+/** Is the decision about a send intent: admitted, or the reason against it. `SendOutcome` explains the reasons. */
 export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'over quota' }
 
 /**
  * Decides about locked send intents, in their order.
- * @param newThread is a function that returns the id of a new thread.
+ * @param newThread returns the id for a new thread.
  */
 export function admitIntents(
   intents: readonly SendIntent[],

@@ -3,7 +3,7 @@ import { type Pool, transaction } from '../../db.ts'
 import { withdrawHeld } from '../approval/heldMails.ts'
 import { endUnsent, lockUnsent } from './unsentMails.ts'
 
-/** Is the result of cancelling a mail. `before` means that the mail was cancelled already. */
+/** Is the result of a request to cancel a mail. `before` means that the mail was already cancelled. */
 export type CancelEnd = 'cancelled' | 'before' | 'not found' | 'too late'
 
 /** Cancels a scheduled mail, or withdraws a held mail. A mail is either cancelled or attempted, never both. */

@@ -11,13 +11,13 @@ import { listSentAttachments } from '../messages/attachments.ts'
 import { readRawMail } from '../messages/rawMails.ts'
 import type { OutboundContent } from './outboundMails.ts'
 
-/** Holds the stores that the bytes of a message come from and go to. */
+/** Holds the stores from which the bytes of sent messages are read, and in which composed bytes are kept. */
 export type MailStores = {
   pool: Pool
   keyring: KeyringSource
   blobs: Blobs
   /**
-   * Stores the bytes together with the bytes of other messages. If the field is absent, the bytes of each message are
+   * Stores the composed bytes of several messages in one statement. If `keep` is absent, the bytes of each message are
    * stored alone.
    */
   keep?: Batcher<Composed, Kept | null>
@@ -31,7 +31,10 @@ export type Composed = {
   blob: Buffer | null
 }
 
-/** Is the stored raw mail of a message. `isOurs` tells that the raw mail has the bytes that the caller gave. */
+/**
+ * Is the stored raw mail of a sent message. `isOurs` tells that this caller's bytes were stored, and not those of
+ * another process.
+ */
 export type Kept = { rawId: string; isOurs: boolean }
 
 /**
@@ -81,7 +84,7 @@ function sourceKey(messageId: string): string {
 /**
  * Stores the composed bytes of different messages in one statement, before the first transmission, so that every
  * attempt sends the same bytes. A message that already has bytes keeps them.
- * @returns the results by place. Null means that the message is deleted.
+ * @returns one result for each message of `composed`, in order. Null means that the message is deleted.
  */
 export async function keepComposed(
   db: Queryable,

@@ -13,16 +13,19 @@ export type LockedIntent = {
   used: number
   /** Tells that the idempotency key already has a response. */
   keyIsTaken: boolean
-  /** Tells that a recipient is unknown under approve-new. Other policies know no unknown recipients. */
+  /**
+   * Tells whether the mail has an unknown recipient under the send policy approve-new. Under another policy the value
+   * is false.
+   */
   isToUnknown: boolean
 }
 
 type SendPolicy = 'direct' | 'approve' | 'approve-new'
 
 export type LockedIntents = {
-  /** Is the time at which the intents are accepted. */
+  /** Is the time at which the send intents are accepted. */
   now: Date
-  /** Has one element for each intent, in order. Null means that the intent's project is deleted. */
+  /** Has one element for each send intent, in order. Null means that the project of the send intent is deleted. */
   intents: (LockedIntent | null)[]
 }
 
@@ -30,8 +33,8 @@ export type LockedIntents = {
  * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads them. Every
  * batch locks one kind after the other, and the rows of a kind in the order of their keys. So two batches never
  * deadlock.
- * @returns null if a project has no row of its quota yet. A row that is not there cannot be locked. So the caller ends
- * the transaction, stores the row with `beginQuotas`, and starts again.
+ * @returns null if a project has no quota row for today yet. A missing row cannot be locked. So the caller ends the
+ * transaction, stores the row with `beginQuotas`, and starts again.
  */
 export async function lockIntents(
   db: Queryable,
@@ -113,7 +116,7 @@ async function lockProjects(db: Queryable, ids: readonly string[]) {
   }
 }
 
-/** Locks the threads that replies join. @returns the ids of the threads, by row. */
+/** Locks the threads that replies join. @returns the ids of the threads by their row numbers. */
 async function lockThreads(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -128,7 +131,7 @@ async function lockThreads(
   return new Map(rows.map(({ row, id }) => [row, id]))
 }
 
-/** Locks the drafts that are sent. @returns the versions of the drafts, by project and id. */
+/** Locks the drafts whose mails are about to be sent. @returns the version of each draft, by project and draft id. */
 async function lockDrafts(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -143,7 +146,7 @@ async function lockDrafts(
   return new Map(rows.map((row) => [wordOf(row.project_id, row.id), row.version]))
 }
 
-/** Locks the quotas of projects. @returns the recipients of this UTC day, by project. */
+/** Locks the send quotas of projects. @returns for each project the number of recipients of this UTC day. */
 async function lockQuotas(
   db: Queryable,
   projectIds: readonly string[],
@@ -179,7 +182,10 @@ async function findTakenKeys(
   return new Set(rows.map((row) => wordOf(row.project_id, row.key)))
 }
 
-/** Finds the intents with a recipient of whom the project knows neither the address nor the domain. */
+/**
+ * Finds the send intents with an unknown recipient. A recipient is unknown if the project knows neither the address nor
+ * the domain.
+ */
 async function findIntentsToUnknown(
   db: Queryable,
   intents: readonly SendIntent[],

@@ -16,7 +16,10 @@ export type RecipientOutcome = {
   noSuchMailbox?: true
 }
 
-/** Is the outcome of a recipient to record. `postponed` means that the recipient got no turn and no attempt. */
+/**
+ * Is the outcome of one recipient, as it is recorded. `postponed` means that the sender's lane had no free turn, so
+ * nothing was sent to the recipient.
+ */
 export type RecordedOutcome =
   | (RecipientOutcome & {
       /** Is the time of the next attempt of a deferred recipient. All other recipients have null. */
@@ -36,7 +39,9 @@ export type AttemptOutcome = {
    * them.
    */
   localInboxes: string[]
-  /** Tells whether this is the last part of the attempt. */
+  /**
+   * Tells whether this outcome is the last part of the delivery attempt. An attempt may be recorded in several parts.
+   */
   last: boolean
 }
 
@@ -46,9 +51,9 @@ export type AttemptOutcome = {
  * job of the next attempt. The mails of one project share the lock of its event stream. One commit for many mails keeps
  * several processes from waiting for each other.
  * @param outcomes holds at most one outcome of each message.
- * @returns a boolean for each outcome, in order. False means that another run of the job has begun since or recorded
- * the outcome first. Then only the recipients that the mail has reached are recorded, because the other run must not
- * send to them again.
+ * @returns a boolean for each outcome, in order. False means that another run of the job has begun meanwhile, or has
+ * recorded the outcome first. In this case only the recipients that have got the mail are recorded, because the other
+ * run must not send to them again.
  */
 export async function recordMailAttempts(
   pool: Pool,
@@ -78,8 +83,9 @@ export async function recordMailAttempts(
 }
 
 /**
- * Returns the part of an outcome that stays true in a later attempt. Recipients in inboxes of this service are left
- * out, because only a recorded outcome delivers the mail to them.
+ * Returns what remains true of an outcome after another attempt has begun: the recipients that have got the mail.
+ * Nothing remains if the outcome names inboxes of this service, because only a recorded outcome delivers the mail to
+ * inboxes.
  */
 function reachedLate(outcome: AttemptOutcome): AttemptOutcome[] {
   if (outcome.localInboxes.length > 0) return []
@@ -132,8 +138,8 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
 }
 
 /**
- * Queues the next attempts of outbound mails at the earliest time of a pending recipient. An outbound mail without a
- * pending recipient is done.
+ * Queues the next attempt of each outbound mail at the earliest `next_attempt_at` of its pending recipients. An
+ * outbound mail without a pending recipient is done.
  */
 async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ message_row: string; next: Date | null }>({
@@ -172,7 +178,7 @@ async function announceEnds(db: Queryable, messageRows: readonly string[]): Prom
   await recordEvents(
     db,
     ended
-      // A bounced mail needs no event, because the bounce has already recorded its own event.
+      // A bounced mail needs no event for its end, because the bounce has already caused an event.
       .filter(({ status }) => status !== 'bounced')
       .map(({ status, ...event }) => ({
         ...event,

@@ -3,7 +3,7 @@ import type { Unsubscribe } from '../../../shared/mail/compose/unsubscribe.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Holds the content of an outbound mail: everything that its bytes are made of, except its attachments. */
+/** Holds the content of an outbound mail. The mail's bytes are composed from this content and the attachments. */
 export type OutboundContent = {
   projectId: string
   hasAttachments: boolean
@@ -21,7 +21,7 @@ export type OutboundContent = {
   references: string[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
-  /** Holds the display names for To and Cc, by email address. */
+  /** Holds the display names for the header fields To and Cc, by email address. */
   names: Record<string, string>
   /** Is the time in the header field Date: the time of a scheduled sending, or of the call. */
   date: Date
@@ -29,14 +29,17 @@ export type OutboundContent = {
 
 /** Describes an outbound mail for one attempt. */
 export type OutboundMail = OutboundContent & {
-  /** Is the number of this attempt, from 1. `recordMailAttempts` requires it. */
+  /**
+   * Is the number of the delivery attempt that begins now, counted from 1. `recordMailAttempts` compares it with the
+   * stored number.
+   */
   attempt: number
   acceptedAt: Date
   /** Is the SHA-256 of the approved bytes. Null means that nobody had to approve the mail. */
   approvedHash: Buffer | null
   /** Lists the pending recipients whose next attempt is due. */
   due: DueRecipient[]
-  /** Lists the recipients' domains that are verified mail domains of this service. */
+  /** Lists the domains of the recipients that are verified mail domains of this service. */
   ownDomains: string[]
   traceparent: string | null
 }
@@ -130,8 +133,8 @@ export async function findOutboundContent(
 /**
  * Begins the next attempts of outbound mails. The function counts the attempts and reads the content of the mails. From
  * now on a scheduled mail cannot be cancelled.
- * @returns a result for each mail, in order. Null means that the mail is done, held, deleted, or not due yet (the job
- * ran again after its attempt was recorded).
+ * @returns a result for each mail, in order. Null means that the mail is done, held or deleted, or that its next
+ * attempt is not due yet. The attempt is not due if the job ran again after its attempt was recorded.
  */
 export async function beginAttempts(
   db: Queryable,
@@ -187,8 +190,8 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
 }
 
 /**
- * Returns the milliseconds until the next attempt of any outbound mail. Null means that no attempt is known. A held
- * mail has none.
+ * Returns the milliseconds until the next attempt of any outbound mail. Null means that no outbound mail has a time for
+ * its next attempt. A mail that waits for its owner has no such time.
  */
 export async function nextMailInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({

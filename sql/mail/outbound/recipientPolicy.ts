@@ -3,16 +3,14 @@ import { isAllowed, type Rule } from '../../../shared/mail/emailRules.ts'
 import { storageLimit } from '../../account/projects/projectLimits.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Lists the recipients of a send or reply of one project. */
+/** Lists the recipients of one mail that a project wants to send, or of one reply. */
 export type WantedRecipients = {
   projectId: string
   scope: 'SEND' | 'REPLY'
   addresses: readonly string[]
 }
 
-/**
- * Is the decision about one mail: its refused recipients, and whether its project has used up its storage (`isFull`).
- */
+/** Tells which recipients of a mail are refused, and whether its project has used up its storage (`isFull`). */
 export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 
 /**
@@ -24,7 +22,7 @@ export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' 
  * Checks the recipients when the API accepts a message, by suppressions and email rules. No other function checks them.
  * The storage of the project is checked, too.
  * @param storageBytes is the storage limit of a project that sets none itself. Null means no limit.
- * @returns the decision about each item of `wanted`, in order.
+ * @returns the decision about the recipients of each mail in `wanted`, in order.
  */
 export async function readSendPolicies(
   db: Queryable,

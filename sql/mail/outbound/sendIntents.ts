@@ -24,7 +24,10 @@ export type SendIntent = {
   html: string | null
   inReplyTo: readonly string[]
   references: readonly string[]
-  /** Lists the attachments. `blob` is the object that holds the content. If it is absent or null, no object does. */
+  /**
+   * Lists the attachments. `blob` names the object that holds an attachment's bytes. If `blob` is absent or null, the
+   * bytes are not in the object store.
+   */
   attachments: readonly (SentAttachment & { blob?: Buffer | null })[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
@@ -41,7 +44,8 @@ export type SendIntent = {
   /** Holds the caller's idempotency key and the hash of its request. Null means that the caller gave no key. */
   key: { name: string; requestHash: Buffer } | null
   /**
-   * Holds the fields of the API response except `threadId` and `createdAt`. They are stored under the idempotency key.
+   * Holds the fields of the API response, except `threadId` and `createdAt`. The fields are stored under the
+   * idempotency key.
    */
   answer: object
   /** Is the index of the attachment that is a calendar file. If it is absent or null, there is none. */
@@ -84,6 +88,6 @@ export async function findSent(
 ): Promise<{ requestHash: Buffer; sent: AcceptedMessage & { answer: object } } | null> {
   const found = await findIdempotent(db, { projectId, operation: OPERATION, key })
   if (found === null || found.result === null) return null
-  // A stored response of an earlier version has no status, so it gets the status `queued`.
+  // A response that an earlier version stored has no status, so `status` becomes `queued`.
   return { requestHash: found.requestHash, sent: { status: 'queued', ...JSON.parse(found.result) } }
 }

@@ -9,9 +9,9 @@ export type Suppression = {
   row: bigint
   address: string
   reason: Reason
-  /** Is the reply of the receiving mail host. */
+  /** Is the reply of the mail host that refused the recipient. */
   detail: string | null
-  /** Is the message that caused the suppression. */
+  /** Is the id of the message that caused the suppression. Null means that no message did. */
   messageId: string | null
   createdAt: Date
 }

@@ -6,7 +6,8 @@ type Unsent = { messageRow: string; status: string }
 
 /**
  * Locks the outbound mail of a message, in the lock order of the worker.
- * @returns the status of the mail, read under the lock. Null means that there is no such sent message.
+ * @returns the status of the mail, read while the mail is locked. Null means that the project has sent no message with
+ * this Message-ID.
  */
 export async function lockUnsent(
   db: Queryable,

@@ -12,7 +12,7 @@ import { intentBytes } from './sendIntents.ts'
 
 /** Is the error of a recipient that a rule of the project refuses. */
 const BLOCKED = 'blocked: a rule of the project stands against this address'
-/** Is the error of a suppressed recipient. */
+/** Is the error text that a suppressed recipient of a mail gets. */
 export const SUPPRESSED = 'suppressed: an earlier mail to this address came back'
 
 /** Parses the send intents. The parameter $9 is the time at which they are accepted. */
@@ -101,7 +101,8 @@ const ATTACHMENTS = `
   )`
 
 /**
- * Records the invitations that are sent. A worker reads them into the project's calendar when their mail is being sent.
+ * Records the calendar files of the mails that are sent. When an invitation mail is being sent, a worker reads its
+ * calendar file into the project's calendar.
  */
 const CALENDARS = `
   planned as (
@@ -109,7 +110,7 @@ const CALENDARS = `
     select message_row, calendar, project_id from placed where calendar is not null
   )`
 
-/** Removes the drafts that are sent. Their rows are locked already. */
+/** Removes the drafts whose mails are sent. The rows of these drafts are locked already. */
 const DRAFTS = `
   spent as (
     delete from drafts where id in (select draft_id from placed)
@@ -128,8 +129,9 @@ const CHARGES = `
   )`
 
 /**
- * Queues the sending of each mail. A held mail gets an approval request, with the job that announces it. The job that
- * reads invitations runs at once, because it reads other files too, and knows when the next file may be read.
+ * Queues the sending of each mail. A held mail gets an approval request, with the job that announces the request. The
+ * job that reads calendar files runs at once. This job also reads other attachments, and decides when it may read each
+ * of them.
  */
 const JOBS = `
   requested as (
@@ -151,8 +153,9 @@ const JOBS = `
   )`
 
 /**
- * $1 intents (jsonb); $2, $3 attachments: number of the intent, id; $4, $6, $7 their packed bytes, $8 their objects;
- * $5 daily limit or null; $9 time. The last query makes PostgreSQL run queue_jobs.
+ * Stores send intents with these parameters. $1 holds the send intents as jsonb. $2 to $4 and $6 to $8 hold their
+ * attachments: $2 the number of the intent, $3 the id, $4, $6 and $7 the packed bytes, $8 the objects. $5 is the daily
+ * limit or null, and $9 is the time. The last query makes PostgreSQL run queue_jobs.
  */
 const WRITE_INTENTS = `with ${[
   GIVEN,
@@ -167,7 +170,10 @@ const WRITE_INTENTS = `with ${[
   JOBS,
 ].join(',')} select count(*) from jobs`
 
-/** Stores admitted intents: threads, messages, outbound mails, quotas, approval requests and jobs. */
+/**
+ * Stores everything that belongs to admitted send intents: threads, messages, outbound mails, quotas, approval requests
+ * and jobs.
+ */
 export async function writeIntents(
   db: Queryable,
   admitted: readonly Admitted[],
@@ -194,7 +200,7 @@ export async function writeIntents(
   })
 }
 
-/** Returns the columns of an intent as the statement parses them. */
+/** Returns a send intent as a record with the column names that the SQL statement parses. */
 const recordOf = ({ n, intent, threadId, status, recipients, approvalHours }: Admitted) => ({
   n,
   project_id: intent.projectId,

@@ -28,12 +28,12 @@ import {
   segmentBlocks,
 } from './segments.ts'
 
-/** A segment is searched for words of deleted messages this many days after its last check. */
+/** Sets after how many days a search segment is searched again for the words of deleted messages. */
 const CHECK_DAYS = 7
 
 /**
- * Is a step of the work on a project's search segments. Null means that there is no work, or that another process does
- * it.
+ * Names the step that was done for a project's search segments. Null means that there is no work, or that another
+ * process does the work.
  */
 export type Built = 'leaf' | 'merged' | 'checked' | null
 
@@ -66,13 +66,16 @@ async function isOurs(db: Client, projectId: string): Promise<boolean> {
   return rows[0]!.taken
 }
 
-/** Builds a leaf from the words of the oldest pending messages, if there are enough messages for a leaf. */
+/**
+ * Builds a leaf of the search index from the words of the oldest pending messages, if there are enough messages for a
+ * leaf.
+ */
 async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<boolean> {
   const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
     name: 'pending-of-leaf',
-    // The pending rows are locked before the words are read. A change of the words waits, and then adds its row again.
-    // A message that is being changed is left for the next leaf, because two transactions that wait for each other's
-    // rows would deadlock.
+    // The rows of the pending messages are locked before their words are read. A transaction that changes the words
+    // waits for this lock, and then adds its row again. A message that is being changed is left for the next leaf.
+    // Otherwise two transactions could wait for each other's rows and deadlock.
     text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
            where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
            for update skip locked`,
@@ -88,12 +91,13 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
   if (taken.length < LEAF_MESSAGES && bytes < LEAF_TEXT_BYTES) return false
   const { rows: messages } = await db.query<{ row: string; at: Date; terms: string | null }>({
     name: 'words-of-leaf',
-    // The terms can be joined by line breaks, because no term holds a line break.
+    // The search words can be joined by line breaks, because no search word holds a line break.
     text: `select row, created_at as at, array_to_string(tsvector_to_array(search), E'\\n') as terms
            from messages where row = any ($1::bigint[]) order by created_at, row`,
     values: [taken.map(({ row }) => row)],
   })
-  // If most of the messages were deleted meanwhile, the remaining messages wait for more messages.
+  // If most of the messages were deleted meanwhile, no leaf is built. The remaining messages stay pending until more
+  // messages arrive.
   const waits = messages.length < taken.length / 2
   const living = new Set(messages.map(({ row }) => row))
   const ended = waits ? taken.filter(({ row }) => !living.has(row)) : taken
@@ -143,8 +147,8 @@ async function blocksOfLeaf(
 }
 
 /**
- * Returns the oldest sixteen neighbouring segments of one size. The list is empty if fewer segments stand after the
- * larger segments.
+ * Returns the oldest sixteen search segments of one size, which become one segment. @returns null if no size has
+ * sixteen segments.
  */
 export function neighboursToMerge<Range extends LeafRange>(
   segments: readonly Range[],
@@ -162,7 +166,7 @@ export function neighboursToMerge<Range extends LeafRange>(
   return null
 }
 
-/** Writes neighbouring segments as one segment, without the words of deleted messages. */
+/** Writes neighbouring search segments as one segment, without the words of deleted messages. */
 async function rewrite(db: Client, projectId: string, segments: readonly Segment[]): Promise<void> {
   const range = { firstLeaf: segments[0]!.firstLeaf, lastLeaf: segments.at(-1)!.lastLeaf }
   const { deleted, isEmpty } = await deletedPlaces(db, projectId, range)
@@ -191,7 +195,8 @@ async function rewrite(db: Client, projectId: string, segments: readonly Segment
 type Head = { terms: [term: string, postings: Uint8Array][]; at: number }
 
 /**
- * Yields the terms of neighbouring segments in order. Each term has the postings of all segments, oldest leaf first.
+ * Yields the words of neighbouring search segments in order. Each word has the postings of all these segments, oldest
+ * leaf first.
  */
 async function* mergedTerms(
   db: Client,
@@ -200,8 +205,8 @@ async function* mergedTerms(
   const sources = segments.map(({ id }) => segmentBlocks(db, id))
   const heads: Head[] = segments.map(() => ({ terms: [], at: 0 }))
   /**
-   * Reads the next block of a segment whose current block is used up. At the end of the segment, its place stays after
-   * its last term.
+   * Reads the next block of a search segment whose current block is used up. A segment without another block keeps its
+   * block, and its position stays after the last term.
    */
   const fill = async (n: number) => {
     const next = await sources[n]!.next()
@@ -230,7 +235,8 @@ async function* mergedTerms(
 }
 
 /**
- * Returns the segment whose check was longest ago, if its next check is due. The segment counts as checked from now on.
+ * Returns the search segment whose check for deleted messages was longest ago, if its next check is due. The segment
+ * counts as checked from now on.
  */
 async function takeUnchecked(db: Client, projectId: string): Promise<Segment | null> {
   const { rows } = await db.query<Segment>({
@@ -248,12 +254,12 @@ async function takeUnchecked(db: Client, projectId: string): Promise<Segment | n
   return rows[0] ?? null
 }
 
-/** Limits the projects whose jobs are queued at once. */
+/** Limits the projects for which one call queues jobs. */
 const UNBUILT_MAX = 1_000
 
 /**
- * Queues a job for each project with a leaf to build or a segment to check. Such projects have no job after an upgrade,
- * or after a job was lost.
+ * Queues a job for each project whose search index has a leaf to build or a segment to check. Such projects have no job
+ * after an upgrade, or after a job was lost.
  */
 export async function requeueUnbuilt(pool: Pool): Promise<void> {
   await pool.query(`

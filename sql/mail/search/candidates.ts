@@ -37,19 +37,19 @@ export type Wanted = {
 
 /** Limits the pending messages that are read at once. Fewer are read if their text reaches LEAF_TEXT_BYTES. */
 const PENDING_AT_ONCE = 256
-/** Limits the candidates of a segment's first batch. Each further batch has twice as many. */
+/** Limits the candidate messages of the first batch from a search segment. Each further batch has twice as many. */
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
 /**
- * Limits the leaves of the segments that are read at once. The first read takes as many leaves as the largest segment
- * may have, and each later read takes up to four times as many.
+ * Limits the leaves (groups of messages) of the search segments that are read at once. The first read takes as many
+ * leaves as the largest segment may have. Each later read takes up to four times as many.
  */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
 /** Returns the time that comes after every other time in the order of a search. */
 const endOf = (order: Order): number => (order === 'newest' ? -Infinity : Infinity)
 
-/** Yields pending messages, which no segment holds. Their words are not checked. */
+/** Yields pending messages, which are in no search segment yet. The caller must check their words. */
 export async function* pendingCandidates(
   db: Queryable,
   { projectId, order, sinceMs, untilMs }: Wanted,
@@ -84,7 +84,7 @@ export async function* pendingCandidates(
   }
 }
 
-/** Yields the messages of the segments whose words fit the search. */
+/** Yields messages from the search segments. The words of each message fit the search. */
 export async function* segmentCandidates(
   db: Queryable,
   wanted: Wanted,
@@ -94,8 +94,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // The first batch is empty and tells the bound, because a page of pending messages may be newer than all messages of
-  // the segments.
+  // The first batch has no messages and gives only the time bound of the segments, because a page of pending messages
+  // may be newer than all messages of the segments.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
@@ -132,8 +132,8 @@ export async function* segmentCandidates(
 }
 
 /**
- * Returns the places of messages in segments whose words fit the search, by leaf. Prefixes are checked only if the
- * whole words still allow a match.
+ * Returns the messages whose words fit the search, as places in the leaves of the search index. Prefixes are checked
+ * only if the whole words still allow a match.
  */
 async function matchesIn(
   db: Queryable,
@@ -159,7 +159,10 @@ async function matchesIn(
   return found
 }
 
-/** Returns the first segments that together have at most `max` leaves. At least one segment is returned. */
+/**
+ * Returns the first search segments that together cover at most `max` leaves (groups of messages). At least one segment
+ * is returned.
+ */
 function firstLeaves(segments: readonly Segment[], max: number): readonly Segment[] {
   let leaves = 0
   const end = segments.findIndex(({ firstLeaf, lastLeaf }, n) => {
@@ -177,7 +180,10 @@ type Times = Pick<Leaf, 'since' | 'until'>
 const isWithin = ({ since, until }: Times, { sinceMs, untilMs }: Wanted) =>
   until.getTime() >= sinceMs && since.getTime() <= untilMs
 
-/** Returns the time that bounds all remaining messages of a search. */
+/**
+ * Returns the time that bounds the remaining messages of a search. In the newest-first order no remaining message is
+ * newer than this time. In the oldest-first order none is older than this time.
+ */
 const boundOf = (order: Order, remaining: readonly Times[]): number =>
   order === 'newest'
     ? remaining.reduce((most, { until }) => Math.max(most, until.getTime()), endOf(order))

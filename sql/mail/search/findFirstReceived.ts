@@ -17,7 +17,7 @@ export type Awaited = 'code' | 'text' | 'invite' | null
 
 type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & {
   after: Date
-  /** Names the content that the message must have. */
+  /** Names the content that the awaited message must have, such as a one-time code. */
   has?: Awaited
 }
 
@@ -57,7 +57,10 @@ const RECEIVED = `project_id = $1 and direction = 'received' and created_at > $2
 const CARRIES = 'labels @> $3::text[]'
 const MATCHES = `($4 = '' or search @@ $4::tsquery)`
 
-/** Returns the SQL parameters: $1 the project, $2 the time, $3 labels, $4 the query. */
+/**
+ * Returns the SQL parameters: $1 the project, $2 the time after which the message was received, $3 the labels, $4 the
+ * query.
+ */
 const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[] => [
   projectId,
   after,
@@ -76,12 +79,12 @@ const FIRST = {
   invited: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and invites is not null and ${CARRIES} and ${MATCHES}`,
-  // PostgreSQL answers this query with the index attachment_texts_ready.
+  // PostgreSQL answers the following query with the index attachment_texts_ready.
   read: `
     select distinct ${COLUMNS} from attachment_texts x join messages on row = x.message_row
     where x.project_id = $1 and x.state = 'ready'
       and messages.project_id = $1 and direction = 'received' and created_at > $2 and ${CARRIES} and ${MATCHES}`,
-  // The query reads the messages of the first label and filters them by the other labels.
+  // The query reads the messages that carry the first label, and keeps those that carry all other labels too.
   labelled: `
     select m.row, m.created_at, m.text_bytes
     from message_labels l join messages m on m.row = l.message_row
@@ -102,7 +105,7 @@ async function firstOf(db: Queryable, search: FirstSearch, found: string): Promi
 async function check(db: Client, search: FirstSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>({
     name: 'first-received-among',
-    // A separate part of the query reads the rows, as in a search.
+    // The CTE `given` reads the messages by their rows before the words are compared, as in a search.
     text: `with given as materialized (
              select row, project_id, created_at, labels, direction, search from messages
              where row = any ($5::bigint[])

@@ -10,8 +10,8 @@ export class SearchTimeoutError extends Error {}
 const SEARCH_MAX_MS = 3_000
 
 /**
- * Tells whether a project has no segments and at most one leaf of messages. A search then reads the words of each
- * message.
+ * Tells whether the search index of a project is small: it has no segments, and its pending messages fit into one leaf.
+ * A search then reads the words of each message.
  */
 export async function isSmall(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ small: boolean }>({
@@ -26,14 +26,14 @@ export async function isSmall(db: Queryable, projectId: string): Promise<boolean
   return rows[0]!.small
 }
 
-/** Is a message that matches a search. */
+/** Is a message that matches a search, with the time by which hits are ordered. */
 export type Hit = { row: string; at: Date }
 
 /**
  * Finds the first messages that match a search, in its order.
  * @param db is a {@link snapshot}, because a job may move a message from the pending messages to a segment meanwhile,
  * and replace segments.
- * @param check returns the first `limit` matches among rows.
+ * @param check gets candidate rows and returns the first `limit` messages among them that match the search.
  * @throws {SearchTimeoutError}
  */
 export async function findHits(
@@ -45,7 +45,7 @@ export async function findHits(
   const { order, limit } = wanted
   const startMs = performance.now()
   const direction = order === 'newest' ? -1 : 1
-  // Returns positions of messages on an axis on which the search goes forward.
+  // Returns the message's time as a number that grows in the order of the search.
   const placeOf = (hit: Hit) => direction * hit.at.getTime()
   const sources = [pendingCandidates(db, wanted), segmentCandidates(db, wanted)].map((batches) => ({
     batches,
@@ -62,12 +62,15 @@ export async function findHits(
     const next = await source!.batches.next()
     source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
     if (next.done === true || next.value.rows.length === 0) continue
-    // A message whose words were changed is both in a leaf and among the pending messages, so it is found twice.
+    // A message whose words have changed is both in a leaf of the search index and among the pending messages, so the
+    // search finds it twice.
     const hits = new Map([...found, ...(await check(next.value.rows))].map((hit) => [hit.row, hit]))
     found = [...hits.values()].sort(byPlace).slice(0, limit)
   }
 }
 
-/** Writes the `tsquery` that matches all of the queries. The text is empty if there is no query. */
+/**
+ * Writes one `tsquery` that matches a message only if all given queries match. The text is empty if no query is given.
+ */
 export const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
   queries.map((query) => searchText(projectId, query)).join(' & ')

@@ -32,8 +32,8 @@ type FoundRow = MessageRow & { found: number }
 
 async function readSmall(pool: Pool, search: MessageSearch): Promise<FoundRow[]> {
   const { rows } = await pool.query<FoundRow>(
-    // The limit is written as a number. With a parameter, the planner expects a tenth of the inbox as result and sorts
-    // all of it.
+    // The `limit` stands in the SQL text as a number. If it were a parameter, the planner would expect a tenth of the
+    // inbox as the result, and would sort all of these messages.
     `with page as (
        select row, created_at, text_bytes from messages where ${FITS} and search @@ $4::tsquery
        order by created_at desc, row desc limit ${search.limit + 1}
@@ -66,8 +66,9 @@ async function readLarge(db: Client, search: MessageSearch): Promise<FoundRow[]>
 }
 
 /**
- * Checks the terms of messages, newest first, until the page is full. A separate part of the query reads the rows.
- * Otherwise the planner would read the whole inbox in order, because it expects to fill a page soon.
+ * Returns the messages among `rows` that contain the searched words, newest first, until the page is full. The CTE
+ * `given` reads the rows first. Otherwise the planner would read the whole inbox in order, because it expects to fill a
+ * page soon.
  */
 async function check(db: Client, search: MessageSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>(
@@ -85,8 +86,8 @@ async function check(db: Client, search: MessageSearch, rows: readonly string[])
 }
 
 /**
- * Returns the SQL parameters: $1 the project, $2 and $3 the upper bound, $4 the query, $5 labels, $6 the lower bound,
- * $7 the status.
+ * Returns the SQL parameters: $1 the project, $2 and $3 the time and row of the upper bound, $4 the query, $5 the
+ * labels, $6 the time of the lower bound, $7 the delivery status.
  */
 const valuesOf = (search: MessageSearch): unknown[] => {
   const { at, row } = upperBound(search)

@@ -9,12 +9,15 @@ import { eachTermOf, type TermBlock } from '../../../shared/mail/search/termBloc
 import { createSlices } from '../../../shared/process/slices.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Is the number of neighbouring segments of one size that become one segment of the next size. */
+/** Sets how many neighbouring search segments of one size are merged into one segment of the next size. */
 export const MERGED_SEGMENTS = 16
-/** Limits the leaves of the largest segment: 61,440 messages. */
+/** Limits the leaves of the largest search segment. These 256 leaves hold 61,440 messages. */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 
-/** Holds the sorted words of neighbouring leaves, and the times of their oldest and newest messages. */
+/**
+ * Describes a segment of the search index. A segment holds the sorted words of neighbouring leaves, and the times of
+ * their oldest and newest messages.
+ */
 export type Segment = LeafRange & { id: string; since: Date; until: Date }
 
 /** Lists the segments of a project, oldest leaf first. */
@@ -28,7 +31,7 @@ export async function listSegments(db: Queryable, projectId: string): Promise<Se
   return rows
 }
 
-/** Describes a leaf of the search index without its messages. */
+/** Describes a leaf (a group of messages) of the search index, without its messages. */
 export type Leaf = { leaf: number; since: Date; until: Date }
 
 /** Lists leaves of the search index by their numbers, oldest first. */
@@ -46,7 +49,10 @@ export async function listLeaves(
   return rows
 }
 
-/** Returns the row numbers of the messages in leaves, by leaf and place. */
+/**
+ * Returns the row numbers of the messages in leaves of the search index. The result holds a list for each leaf, in the
+ * order of the places.
+ */
 export async function readLeaves(
   db: Queryable,
   projectId: string,
@@ -95,14 +101,14 @@ export async function readWords(
 }
 
 /**
- * Limits the blocks that are read for one prefix to about 250 KB. A stranger can write millions of words with one
- * prefix.
+ * Limits the blocks of the search index that are read for one prefix to about 250 KB. A stranger can write millions of
+ * words with one prefix.
  */
 const BEGINNING_BLOCKS = 128
 
 /**
- * Returns the messages of prefixes in a segment, by the key of the prefix. If a prefix has too many words, all messages
- * of the segment are returned for it.
+ * Returns the messages of a search segment that have a word with a wanted prefix, by the key of the prefix. If too many
+ * words have the prefix, all messages of the segment are returned for it.
  */
 export async function readBeginnings(
   db: Queryable,
@@ -114,7 +120,7 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // No byte of UTF-8 is 0xff, so every word with the prefix stands before the prefix followed by 0xff.
+    // No byte of UTF-8 is 0xff. So every word with a prefix sorts before the prefix followed by 0xff.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)
@@ -141,7 +147,7 @@ export async function readBeginnings(
   return found
 }
 
-/** Adds the messages of a wanted term that a block of terms holds. */
+/** Adds the messages that contain a wanted word, as far as one block of the search index lists them. */
 function addPlaces(
   found: Map<string, Places>,
   range: LeafRange,
@@ -160,7 +166,7 @@ function addPlaces(
 
 const bytesOf = ({ term }: WantedTerm): Buffer => Buffer.from(term, 'latin1')
 
-/** Reads the blocks of terms of a segment in order, several at a time. */
+/** Reads the blocks of a search segment in the order of their words, several blocks in each query. */
 export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGenerator<TermBlock> {
   for (let after: Buffer | null = null; ; ) {
     const { rows }: { rows: { first_term: Buffer; terms: Buffer }[] } = await db.query({
@@ -180,12 +186,12 @@ export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGen
 }
 
 /**
- * Is the number of blocks that are read at once. This many blocks have about 64 KB. A block with many postings has 8 KB
- * at most.
+ * Sets the number of search blocks that are read or written at once. This many blocks have about 64 KB. A block with
+ * many postings has 8 KB at most.
  */
 export const BLOCKS_AT_ONCE = 32
 
-/** Stores a new segment over stored leaves. */
+/** Stores a new segment of the search index over leaves that are stored already. */
 export async function insertSegment(
   db: Queryable,
   projectId: string,
@@ -202,7 +208,7 @@ export async function insertSegment(
   return rows[0]!.id
 }
 
-/** Adds blocks of terms to a segment. */
+/** Adds blocks of words to a search segment. */
 export async function insertBlocks(
   db: Queryable,
   segmentId: string,
@@ -221,7 +227,10 @@ export async function insertBlocks(
   })
 }
 
-/** Adds a leaf to the search index. @param rows lists the messages of the leaf, by place. */
+/**
+ * Adds a leaf (a group of messages) to the search index. @param rows lists the rows of the leaf's messages, in the
+ * order of their places.
+ */
 export async function insertLeaf(
   db: Queryable,
   projectId: string,
@@ -237,7 +246,10 @@ export async function insertLeaf(
   })
 }
 
-/** Returns the places of the deleted messages in leaves, and whether any other message is left. */
+/**
+ * Returns where deleted messages stand in the leaves of the search index, and whether all messages of these leaves are
+ * deleted.
+ */
 export async function deletedPlaces(
   db: Queryable,
   projectId: string,

@@ -15,7 +15,7 @@ const OPEN_MAX = 500
 /** Limits the bytes of purchase requests and answers that are stored for one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/** Is a purchase to accept. */
+/** Is a purchase that the API is about to accept. */
 export type NewPurchase<Refusal> = {
   actor: Actor
   keyring: Keyring
@@ -25,8 +25,8 @@ export type NewPurchase<Refusal> = {
   /** Is the MCP tool that the request calls. Null means plain HTTP. */
   tool: string | null
   /**
-   * Holds the credential whose fields the request uses, and the function that judges the credential. Null means that
-   * the request uses no credential.
+   * Holds the vault's credential whose fields the HTTP request uses, and the function that judges the credential. Null
+   * means that the HTTP request uses no credential.
    */
   credential: { name: string; judge: (credential: OpenCredential) => Refusal | null } | null
   requestHash: Buffer
@@ -40,7 +40,9 @@ export type AcceptedPurchase<Refusal> =
   | { kind: 'ok'; id: string }
   /** The Idempotency-Key belongs to another purchase request. */
   | { kind: 'other_request' }
-  /** The project has too many purchases in progress, or too large answers. */
+  /**
+   * The project has too many purchases in progress, or the stored responses of its purchases are too large together.
+   */
   | { kind: 'busy' }
   | { kind: 'no_project' }
   /** The vault does not give out the credential, or the function `judge` refuses the request. */
@@ -115,8 +117,8 @@ const auditDetail = ({ method, host, path }: UseTarget): string =>
   `${method} ${host}${path}`.slice(0, 1_000)
 
 /**
- * Opens the credential of a purchase request, with an audit entry. @returns null if the request uses no credential, or
- * if the credential may be used.
+ * Opens the credential of a purchase request, and writes an audit entry. @returns the refusal. Null means that the
+ * request uses no credential, or that it may use its credential.
  */
 async function judgeCredential<Refusal>(
   db: Queryable,

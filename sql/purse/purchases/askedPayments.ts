@@ -55,14 +55,17 @@ export function askOwner(
 }
 
 export type PaymentDecision =
-  /** `hash` is the SHA-256 of the payment terms that the owner saw. */
+  /**
+   * Is the owner's decision about a payment. For an approval, `hash` is the SHA-256 of the payment terms that the owner
+   * saw.
+   */
   | { state: 'approved'; hash: Buffer }
   | { state: 'rejected'; reason: string | null }
   | { state: 'expired' }
 
 /**
- * `before` means that an earlier decision is already recorded. `changed` means that the payment terms have changed.
- * `late` means that the approval request has expired.
+ * Tells the result of a decision about a payment. `before` means that an earlier decision is already recorded.
+ * `changed` means that the payment terms have changed. `late` means that the approval request has expired.
  */
 export type PaymentDecisionEnd = {
   kind: 'done' | 'before' | 'changed' | 'late'
@@ -72,7 +75,7 @@ export type PaymentDecisionEnd = {
 /**
  * Decides the approval request of a payment once. After an approval the worker asks the seller again, and signs only
  * the approved terms.
- * @param within runs in the transaction of a decision that is made.
+ * @param within runs in the transaction that records the decision about the payment.
  * @returns null if there is no such approval request.
  */
 export function decidePayment(
@@ -170,10 +173,13 @@ async function end(
   return done
 }
 
-/** Describes the waiting or decided payment as the owner sees it. */
+/** Describes why the owner is asked about a payment, and which payment terms the owner sees. */
 export type AskedPayment = { askedFor: AskReason; hash: Buffer }
 
-/** Returns for each of these purchases the reason to ask the owner, and the hash of the payment terms. */
+/**
+ * Returns for each of the given purchases that wait for the owner the reason of the question, and the hash of the
+ * payment terms.
+ */
 export async function readAsked(
   db: Queryable,
   projectId: string,

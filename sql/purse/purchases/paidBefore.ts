@@ -2,8 +2,8 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Describes the place and the payee of a payment. `row` is the row number of its purchase. A later purchase has a
- * greater number.
+ * Describes where and to whom a payment is paid: host, path, tool and payee. `row` is the row number of the purchase. A
+ * later purchase has a greater row number.
  */
 export type PaidPlace = {
   row: bigint
@@ -13,7 +13,7 @@ export type PaidPlace = {
   payTo: string
 }
 
-/** Is the base price of a path. A rise of the price is measured from this price. */
+/** Is the base price of a path at a seller. A rise of the price is measured against the base price. */
 export type Base = { atomic: bigint; at: Date }
 
 type Last = { row: bigint; amountAtomic: bigint; base: Base }
@@ -26,13 +26,19 @@ export type PaidBefore = {
    * the last price becomes the base price.
    */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
-  /** Adds a payment to the earlier payments, so that the next payment of the same group sees it. */
+  /**
+   * Adds a payment that was just signed to the earlier payments, so that the next payment of the same group takes it
+   * into account.
+   */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }
 
 const BASE_AGE_MS = 30 * 24 * 3_600_000
 
-/** Reads the earlier payments of a project at the given places. The caller holds the lock of the project's purse. */
+/**
+ * Reads what a project has paid before at the given hosts and resources. The caller holds the lock of the project's
+ * purse.
+ */
 export async function readPaidBefore(
   db: Queryable,
   projectId: string,

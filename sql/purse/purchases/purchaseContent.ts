@@ -10,7 +10,7 @@ import type { UseRequest } from '../../../shared/vault/useRequest.ts'
 /** The answer of a purchase is kept for this time after the purchase has ended. */
 export const ANSWER_KEPT = '10 minutes'
 
-/** Lists the values of the column `content_version`. */
+/** Lists the values of the column `content_version`, which tell what a purchase's row holds in encrypted form. */
 export const CONTENT = { request: 1, signed: 2, answer: 3 } as const
 
 /**
@@ -37,7 +37,7 @@ export const purchaseContext = (projectId: string, id: string, version: number):
   version,
 })
 
-/** Encrypts the content of a purchase in one version. */
+/** Encrypts one version of a purchase's content. */
 export const sealContent = (
   keyring: Keyring,
   { projectId, id }: { projectId: string; id: string },

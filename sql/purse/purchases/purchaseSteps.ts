@@ -101,8 +101,8 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
 }
 
 /**
- * Marks a queued purchase as asking, or takes a purchase whose worker was interrupted. @returns the request of the
- * purchase. Null means that the purchase is already past this step.
+ * Marks a queued purchase as asking, or takes over a purchase whose worker was interrupted. @returns the HTTP request
+ * of the purchase. Null means that the seller was already asked and the purchase has gone on.
  */
 export async function startAsking(
   db: Queryable,
@@ -122,8 +122,8 @@ export async function startAsking(
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
 /**
- * Counts a send of the signed purchase request, before it is sent. @returns null if the purchase has ended, or if the
- * payment can no longer be taken.
+ * Adds one to the number of sends of a signed purchase request, before the request is sent. @returns null if the
+ * purchase has ended, or if the payment can no longer be taken.
  */
 export async function startSend(
   db: Queryable,
@@ -148,9 +148,9 @@ export type PurchaseEnd = {
   reason?: string
   detail?: string
   answer?: UseAnswer
-  /** Is the offer of a purchase for which nothing was signed. */
+  /** Is the seller's offer, if the purchase ends before anything was signed. */
   offer?: Offer | null
-  /** Is the transaction that the seller names for the settlement. */
+  /** Is the hash of the transaction that settled the payment, according to the seller. */
   claimedTx?: string | null
   sellerReceipt?: string | null
   receiptVerdict?: ProofVerdict | null

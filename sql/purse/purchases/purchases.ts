@@ -201,7 +201,10 @@ export async function findPurchase(
   return { ...toPurchase(row, keyring), refunds }
 }
 
-/** Filters a list of purchases. Null selects all. `before` and `after` are the times of acceptance. */
+/**
+ * Selects the purchases of a list. A filter field that is null selects every purchase. `from` and `until` bound the
+ * time at which the purchase was accepted.
+ */
 export type PurchaseFilter = {
   projectId: string
   cursor: Cursor | null

@@ -19,7 +19,7 @@ import { type Base, type PaidBefore, type PaidPlace, readPaidBefore } from './pa
 import { CONTENT, type ContentRow, openContent, type SignedRequest } from './purchaseContent.ts'
 import { type SignedPayment, storeSigned } from './storeSigned.ts'
 
-/** Tells why the owner is asked about a payment. */
+/** Tells why the owner must approve a payment. */
 export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
 
 export type Reserved =
@@ -39,7 +39,7 @@ type PurchaseRow = ContentRow & {
   tool: string | null
 }
 
-/** Describes the purpose and the terms of a payment. */
+/** Describes what a purchase wants to pay: the purchase, the URL, and the payment terms. */
 export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer }
 
 /**
@@ -96,7 +96,10 @@ const NOT_DUE: Reserved = { kind: 'not_due' }
 const refused = (reason: RefusalReason): Reserved => ({ kind: 'refused', reason })
 const NO_PURSE = refused('no_purse')
 
-/** Holds the sums and facts that decide about the payments of a group. Each payment changes them. */
+/**
+ * Holds the sums and facts that decide whether a payment may be signed. Each signed payment of a group changes them for
+ * the next payment.
+ */
 type State = {
   now: Date
   purse: { address: string; isFrozen: boolean; freeAtomic: bigint }
@@ -164,8 +167,8 @@ async function sign({
 }
 
 /**
- * Adds a signed payment to the sums that decide about the next payment of the group. @returns the warnings about limits
- * of mandates.
+ * Adds a signed payment to the sums that decide about the next payment of the group. @returns the warnings about
+ * mandates whose limits are nearly reached.
  */
 function count(
   { purse, paidBefore }: State,
@@ -211,8 +214,8 @@ export async function lockPurse(
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // The sums are read in a separate statement, whose snapshot begins after the lock. So the statement sees the
-  // reservations of the last holder of the lock.
+  // The purse's sums are read in a separate statement, whose snapshot begins after the lock is taken. So the statement
+  // sees the reservations of the transaction that held the lock before.
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,
@@ -238,8 +241,8 @@ function brokenSum(
 }
 
 /**
- * Tells whether the owner must see the payment, because of its price, a payee that the host never had, or a price that
- * rose.
+ * Returns the reason why the owner must approve the payment: a high price, a new payee of a known host, or a price that
+ * rose. @returns null if the owner need not approve.
  */
 function askReason(
   { paidBefore, place, base }: { paidBefore: PaidBefore; place: PaidPlace; base: Base },
@@ -261,7 +264,8 @@ function askReason(
 const WARNINGS = [95, 80] as const
 
 /**
- * Returns an event for each limit of a mandate that a payment takes over 80 or 95 %. The payment is not counted yet.
+ * Returns an event for each spending limit of a mandate that reaches 80 or 95 % with this payment. The mandate does not
+ * count the payment yet.
  */
 const warnings = (
   projectId: string,

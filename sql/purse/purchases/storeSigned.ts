@@ -72,7 +72,10 @@ function valuesOf(payment: SignedPayment, keyring: Keyring): unknown[] {
 const columnsOf = (rows: unknown[][]): unknown[][] =>
   rows[0]!.map((_value, column) => rows.map((row) => row[column]))
 
-/** Returns the columns of an offer: x402_version, network, asset, pay_to, amount_atomic, resource, description. */
+/**
+ * Returns the payment terms of an offer as column values: x402_version, network, asset, pay_to, amount_atomic,
+ * resource, description.
+ */
 export const termsValues = ({
   challenge,
   network,

@@ -14,8 +14,8 @@ export type DiscoveredEndpoint = {
   payTo: string
   description: string | null
   /**
-   * Holds metadata from the seller, from the OpenAPI document, and from the endpoint's own 402. An earlier source of
-   * these overrides a later source.
+   * Holds metadata from three sources: the seller, the OpenAPI document, and the endpoint's own 402 response. Where two
+   * sources differ, the first of them in this order counts.
    */
   metadata: Metadata & SeenMetadata
   /** Lists the versions of x402 in the endpoint's challenge, as the last check saw them. */
@@ -23,13 +23,13 @@ export type DiscoveredEndpoint = {
   updatedAt: Date
 }
 
-/** Selects the endpoints to list. Null selects any. */
+/** Selects the endpoints of a public list. A field that is null selects every endpoint. */
 export type DiscoveryFilter = {
   payTo: string | null
   network: NetworkName | null
   /**
-   * Holds search words in lower case. The endpoints with most of these words come first, and endpoints without any are
-   * left out. Null lists all endpoints, oldest first.
+   * Holds search words in lower case. Endpoints that match most of the search words come first. An endpoint that
+   * matches none is left out. Null lists all endpoints, oldest first.
    */
   words: readonly string[] | null
   type: ResourceType | null

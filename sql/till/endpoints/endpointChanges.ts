@@ -31,7 +31,7 @@ export type EndpointChange = {
   webhookUrl?: string | null
   webhookSecret?: string
   discoverable?: boolean
-  /** Is false to pause the endpoint. */
+  /** Tells whether the endpoint sells. The value false pauses the endpoint. */
   active?: boolean
   metadata?: MetadataChange
   /** Is the URL of the OpenAPI document. Null removes the document, and everything that was read in it. */
@@ -194,7 +194,7 @@ async function changeEndpoint(
 
 /**
  * Replaces the secret of an endpoint's webhook. All later attempts use the new secret.
- * @returns the endpoint with its new secret. Null means that there is no such endpoint.
+ * @returns the endpoint with its new webhook secret. Null means that the project has no endpoint with this id.
  * @throws {SecretWithoutWebhookError}
  */
 export async function rotateWebhookSecret(

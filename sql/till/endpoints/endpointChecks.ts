@@ -3,7 +3,10 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { recordVerification, type VerificationStatus } from './endpoints.ts'
 
-/** Describes the verification of an endpoint: its last verdict, and whether another check is queued or runs. */
+/**
+ * Describes the verification of an endpoint: its last verdict, and whether another check of the endpoint is queued or
+ * in progress.
+ */
 export type EndpointCheck = {
   status: VerificationStatus
   detail: string | null
@@ -44,7 +47,7 @@ export async function findEndpointCheck(db: Queryable, id: string): Promise<Endp
   }
 }
 
-/** Verifies an MCP tool at once, and queues the check of a URL, in the caller's transaction. */
+/** Verifies an MCP tool at once. For a URL, queues its check in the caller's transaction. */
 export async function checkEndpoint(
   db: Queryable,
   { id, urlPattern: url }: { id: string; urlPattern: string },
@@ -92,9 +95,9 @@ export function checkEndpointAnew(
 }
 
 /**
- * Queues a check of an endpoint whose challenge would be refused. At most one check is queued in `pauseMs`, and none
- * while another check waits.
- * @returns the milliseconds until a check may be queued. 0 means that a check is queued.
+ * Queues a check of an endpoint whose challenge would be refused. The function queues at most one check in `pauseMs`.
+ * It queues no check while another check of the endpoint waits.
+ * @returns the milliseconds until the next check may be queued. The number 0 means that a check is queued now.
  */
 export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<number> {
   return transaction(pool, async (db) => {

@@ -64,7 +64,7 @@ export function startTrial(
   })
 }
 
-/** Queues the job of an endpoint's trial. */
+/** Queues the job that runs the trial of an endpoint. */
 export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promise<void> =>
   addJob(db, {
     task: 'try_endpoint',

@@ -15,7 +15,7 @@ export const soldByAnother = (projectId: string, matchKey: string): string => `e
     and not exists (
       select from projects own where own.id = ${projectId} and lower(own.pay_to) = any (e.challenge_pay_to)))`
 
-/** Applies {@link soldByAnother} to one resource. */
+/** Tells whether another project sells one resource. {@link soldByAnother} explains the condition. */
 export async function isSoldByAnother(
   db: Queryable,
   projectId: string,

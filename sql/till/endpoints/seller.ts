@@ -44,7 +44,9 @@ const toSeller = (row: SellerColumns): SellerRow => ({
 /** Identifies a project, and a resource that it may sell. `matchKey` comes from parseResourceUrl. */
 export type WantedSale = { projectId: string; matchKey: string }
 
-/** Describes the endpoint of a sale. `metadata` says how the endpoint is called, as its challenge does. */
+/**
+ * Describes the endpoint of a sale. `metadata` describes the endpoint's method and input, as the x402 challenge does.
+ */
 type SoldEndpoint = {
   id: string
   verification: VerificationStatus | 'paused'
@@ -53,17 +55,20 @@ type SoldEndpoint = {
 }
 
 export type Sale = {
-  /** Is the seller, as {@link findSeller} returns it. */
+  /** Is the seller of the resource, as {@link findSeller} returns it. */
   seller: SellerRow | null
-  /** Is the seller's endpoint of the resource. Deleted endpoints are left out. */
+  /**
+   * Is the seller's registered endpoint for the resource. Null means that no endpoint is registered, or that it is
+   * deleted.
+   */
   endpoint: SoldEndpoint | null
   isSoldByAnother: boolean
 }
 
-/** Reads sellers with their resources in one statement. @returns one sale for each item, in order. */
+/** Reads sellers with their resources in one statement. @returns one sale for each item of `wanted`, in order. */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
-  // Equal items are read once, because concurrent payments are often for one resource.
+  // Equal items of `wanted` are read once, because concurrent payments are often for one resource.
   const distinct = [...new Map(wanted.map((sale) => [keyOf(sale), sale])).values()]
   const { rows } = await db.query<
     SellerColumns & {

@@ -18,7 +18,7 @@ export type Activity = {
   endpoints: (Income & { endpointId: string | null; urlPattern: string | null })[]
   /** Holds the income from each payer, the largest sum first, at most {@link PAYERS_MAX} payers. */
   payers: (Income & { payerAddress: string })[]
-  /** Sums up the payments from the project's own addresses. */
+  /** Sums up the payments that came from addresses of the project itself. */
   own: Income
   /**
    * Sums up the refunds in the time range, whenever the refunded payment came in. No other sum is reduced by refunds.

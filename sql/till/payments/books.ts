@@ -7,7 +7,7 @@ import type { Queryable } from '../../db.ts'
  * to a payer. `purchase` means that the purse bought something. `sweep` means that money was taken out of the purse.
  */
 export type BookEntry = {
-  /** Are the row number and the kind of the entry. They order the entries of the same time. */
+  /** Are the row number and the kind of the book entry. They order entries that have the same time. */
   row: bigint
   kind: 'payment' | 'refund' | 'purchase' | 'sweep'
   id: string
@@ -18,7 +18,7 @@ export type BookEntry = {
   resourceUrl: string
   payer: string
   recipient: string
-  /** Tells whether the other party is an address of the project itself. */
+  /** Tells whether the other party of the transfer is an address of the project itself. */
   isOwn: boolean
   amountAtomic: bigint
   network: string
@@ -29,9 +29,9 @@ export type BookEntry = {
   /** Tells whether the block of the transfer is final. */
   isFinal: boolean
   /**
-   * Is the entry's part of the transaction's fee, which the service's gas wallet paid. The parts of a group's members
-   * are whole wei that add up to the fee. Null means that somebody else sent the transaction, that it carried calls of
-   * purses, or that an older release recorded it.
+   * Is the entry's part of the transaction fee that the service's gas wallet paid. Each part is a number of whole wei,
+   * and the parts of one transaction add up to its fee. Null means that somebody else sent the transaction, that it
+   * carried calls of purses, or that an older release recorded it.
    */
   feeWei: bigint | null
 }
@@ -42,7 +42,8 @@ export type BookCursor = { settledAt: Date; row: bigint }
 const AFTER = '> ($4, $5::bigint)'
 
 /**
- * Each kind of entry has its own limit in SQL, so that PostgreSQL finds the first entries by the index of that kind.
+ * Each kind of book entry has its own limit in SQL, so that PostgreSQL finds the first entries of a kind by the index
+ * of that kind.
  */
 const PARTS = {
   payments: `
@@ -73,7 +74,7 @@ const PARTS = {
 /**
  * Lists the entries of the account book from one time until before another, oldest first, at most `limit` after the
  * cursor.
- * @param wanted.withPurse tells whether purchases and sweeps are listed too.
+ * @param wanted.withPurse tells whether the purse's purchases and withdrawals (sweeps) are listed too.
  */
 export async function listBookEntries(
   db: Queryable,

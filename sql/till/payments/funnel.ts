@@ -44,12 +44,15 @@ export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
   await db.query(`delete from offer_counts where day < current_date - interval '${RETENTION}'`)
 }
 
-/** Is one row of the funnel from challenge to settlement. A payment counts for the day of its claim. */
+/**
+ * Counts the steps from x402 challenges to settled payments, as one row of the statistics. A payment counts for the day
+ * of its claim.
+ */
 export type FunnelSums = {
   challenges: number
-  /** Counts payment attempts that were refused before a claim. */
+  /** Counts the payment attempts that were refused before this service claimed a payment. */
   refused: number
-  /** Counts claimed payments, whose signature and balance are right. */
+  /** Counts the claimed payments. A payment is claimed only if its signature and the payer's balance are right. */
   claimed: number
   settled: number
   failed: number
@@ -75,8 +78,8 @@ const SUMS = `
   coalesce(sum(failed), 0)::float8 as failed, coalesce(sum(atomic), 0)::text as atomic`
 
 /**
- * Returns the funnel from challenges to settled payments since a day. It is about one endpoint or about all endpoints
- * of a project.
+ * Counts the steps from x402 challenges to settled payments since a day, for one endpoint or for all endpoints of a
+ * project.
  */
 export async function readFunnel(
   db: Queryable,

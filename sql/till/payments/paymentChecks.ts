@@ -15,7 +15,7 @@ export type NewCheck = {
   /** Is the id of the payment check, from `newCheckId`. */
   id: string
   claim: NewClaim
-  /** Tells whether the authorization is claimed if it passes the check. */
+  /** Tells whether the service claims the authorization after a successful check. */
   claims: boolean
   /**
    * Is the reason for a refusal if the payer's address has no code. Null means that the payer's own signature was
@@ -28,7 +28,7 @@ export type Check = Omit<NewCheck, 'claim'> & {
   claim: ClaimRecord
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
-  /** Is the payment of the checked authorization. An earlier claim may have made it. */
+  /** Is the id of the payment that has claimed the checked authorization. It may be the payment of an earlier claim. */
   paymentId: string | null
 }
 
@@ -105,7 +105,7 @@ export async function passCheck(
     await pass(pool, check, limits)
   } catch (error) {
     if (!isBudgetRace(error)) throw error
-    // A concurrent claim used up the project's limit. The second try sees this.
+    // A concurrent claim has used up the project's daily limit. The second try sees that the limit is reached.
     await pass(pool, check, limits)
   }
 }

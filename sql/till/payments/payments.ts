@@ -31,8 +31,8 @@ export type Payment = Transfer & {
   troubleCount: number
   revertCount: number
   /**
-   * Is the hash of the settling transaction. While the payment is `verified`, it is the hash of the newest signed
-   * transaction.
+   * Is the hash of the transaction that settled the payment. While the payment is `verified`, this is the hash of its
+   * newest signed transaction.
    */
   txHash: Hex | null
   /**
@@ -40,10 +40,10 @@ export type Payment = Transfer & {
    * older version settled it.
    */
   logIndex: number | null
-  /** Tells whether the payment shares no transaction, whatever its payer is. */
+  /** Tells whether the payment must have a transaction of its own, for example after a revert. */
   goesAlone: boolean
   blockNumber: bigint | null
-  /** Is the text of the receipt, as signed and sent. */
+  /** Is the text of the payment's receipt, as it was signed and sent. */
   signedReceipt: string | null
   granted: boolean
   createdAt: Date
@@ -178,7 +178,10 @@ export async function findPayments(db: Queryable, ids: readonly string[]): Promi
   return rows.map(toPayment)
 }
 
-/** Is the unique key of an authorization. */
+/**
+ * Identifies an authorization (EIP-3009) by its chain, token, payer and nonce. The database accepts each combination
+ * once.
+ */
 export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: string }
 
 /** Is the name that a payer gave to a payment. */
@@ -210,7 +213,7 @@ export async function isNamedPayment(
   return rowCount === 1
 }
 
-/** Selects the payments to list. Null selects any. */
+/** Selects the payments of a list. A field that is null selects every payment. */
 export type PaymentFilter = {
   state: PaymentState | null
   endpointId: string | null

@@ -10,12 +10,15 @@ import {
   type SettlementLimits,
 } from './settlementBudgets.ts'
 
-/** Is an authorization to claim. */
+/** Is a payment authorization that the service is about to claim. */
 export type NewClaim = Transfer & {
   /** Is the id of the new payment, from `newPaymentId`. */
   id: string
   projectId: string
-  /** Is the id of the endpoint. Null means that the resource is not registered (a request to the facilitator). */
+  /**
+   * Is the id of the seller's endpoint. Null means that the paid resource is not registered, because a seller called
+   * the facilitator.
+   */
   endpointId: string | null
   matchKey: string | null
   resourceUrl: string
@@ -27,7 +30,7 @@ export type NewClaim = Transfer & {
   resourceSource: 'seller' | 'payer'
   /** Is the name that the payer gave to the payment. No other payment of the project may have it. */
   paymentIdentifier: string | null
-  /** Is the trace context that the claim continues. If it is absent, there is none. */
+  /** Is the trace context that the claim continues. If the field is absent or null, the claim continues no trace. */
   traceparent?: string | null
 }
 
@@ -100,8 +103,9 @@ const CLAIM = `
 /**
  * Claims authorizations and queues their settlement. Concurrent claims of one authorization, in any form of its
  * signature, make one payment. Claims without a name from the payer run in one statement.
- * @returns a boolean for each claim, in order. True means that the authorization is claimed. False means that a payment
- * has the authorization or the name, that the project is deleted, or that its limit of the day is reached.
+ * @returns a boolean for each claim, in order. True means that the authorization is claimed. False has one of three
+ * reasons. Another payment has the authorization or the name, the project is deleted, or the project has reached its
+ * limit of the day.
  */
 export async function claimPayments(
   pool: Pool,
@@ -113,8 +117,8 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // A concurrent claim has used up the limit of a project. If there are several claims, the batcher then runs each
-    // claim alone.
+    // A concurrent claim has used up the project's daily limit on claims. If there are several claims, the batcher then
+    // runs each claim alone.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }
@@ -159,7 +163,7 @@ async function claim(
 export type WantedGrant = {
   paymentId: string
   projectId: string
-  /** Is the idempotency key of the redeem call. Null means that the call has none. */
+  /** Is the idempotency key of the redeem call. Null means that the caller gave no idempotency key. */
   key: string | null
   /** Is the response of the redeem call as JSON. */
   result: string
@@ -184,8 +188,8 @@ const TAKE_GRANTS = `
 
 /**
  * Takes the grants of settled payments in one statement, and stores the responses under their idempotency keys.
- * @returns a boolean for each request, in order. True means that this caller has the grant. False means that the grant
- * was taken before, or that the payment is not settled (any more).
+ * @returns a boolean for each request, in order. True means that this caller got the payment's grant, which is given
+ * once. False means that another caller got the grant before, or that the payment is not settled or no longer settled.
  */
 export async function takeGrants(
   db: Queryable,

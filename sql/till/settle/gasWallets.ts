@@ -9,8 +9,8 @@ export type SignedTransaction = {
   hash: Hex
   nonce: bigint
   /**
-   * Lists the payments of the transaction. A transaction of several payments is a group. A transaction without payments
-   * only fills a nonce.
+   * Lists the payments that the transaction settles. A transaction of several payments is a group. A transaction
+   * without payments makes a contract call, or only uses up a nonce.
    */
   paymentIds: readonly string[]
   raw: Hex
@@ -25,7 +25,7 @@ export type SignedTransaction = {
 /**
  * Registers a gas wallet, or raises its next nonce to the number of its transactions on the chain, because another
  * holder of its key may have sent transactions.
- * @returns the next nonce to assign.
+ * @returns the nonce that the gas wallet assigns next.
  */
 export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
   const { rows } = await db.query<{ next_nonce: string }>({
@@ -45,8 +45,8 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
  * @param parcels lists the payments of each transaction.
  * @param lone holds the code hashes of contract wallets, by payment. A payment whose code has an open transaction is
  * skipped too.
- * @param sign is called under the wallet's lock, once per parcel, with its free payments. The function must wait only
- * for cryptography.
+ * @param sign is called under the wallet's lock. It is called once for each parcel (the payments of one transaction),
+ * with the payments that are still free. The function must wait only for cryptography.
  * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(
@@ -63,8 +63,8 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // The free payments are read in a separate statement, which sees transactions that another process stored while
-    // this process waited for the lock.
+    // The free payments are read in a separate statement. This statement sees transactions that another process stored
+    // while this process waited for the lock of the gas wallet.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',
       text: `
@@ -125,9 +125,10 @@ async function insertNext(
 
 /**
  * Stores a transaction for an assigned nonce: a replacement with a higher fee, or a transaction that fills a gap.
- * @param replaces is the hash of the replaced transaction. Null means that no transaction has the nonce.
- * @returns false if the nonce is unassigned, or if another transaction has taken it meanwhile. Nothing has changed
- * then.
+ * @param replaces is the hash of the open transaction that is replaced. Null means that the nonce has no transaction
+ * yet.
+ * @returns false if the nonce is unassigned, or if another transaction has taken the nonce meanwhile. In both cases
+ * nothing has changed.
  */
 export async function storeForNonce(
   pool: Pool,
@@ -212,7 +213,7 @@ async function insertTransactions(
 /** Is the result of sending a transaction to the RPC node. If `error` is null, the node accepted the transaction. */
 export type BroadcastResult = { hash: Hex; error: string | null }
 
-/** Records the results of sending transactions. */
+/** Records for each transaction that it was sent, and the error of the node. */
 export async function recordSends(
   db: Queryable,
   outcomes: readonly BroadcastResult[],

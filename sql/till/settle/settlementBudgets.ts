@@ -10,8 +10,8 @@ export const NO_SETTLEMENT_LIMITS: SettlementLimits = { dailySettlements: null, 
 export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 
 /**
- * Are CTEs of the claim statement. `affordable` holds the ids of the claims in $1 within the limits $2 (settlements)
- * and $3 (gas). A project's own limits override $2 and $3.
+ * Is a part of the claim statement (`with budgets as …, affordable as …`). `affordable` holds the ids of those claims
+ * in $1 that keep the limits $2 (settlements) and $3 (gas). A project's own limits override $2 and $3.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -30,7 +30,10 @@ export const AFFORDABLE = `
       and (b.gas_max is null or b.gas < b.gas_max)
   )`
 
-/** Is a CTE of the claim statement that adds the rows of `claimed` to the day's claims of their projects. */
+/**
+ * Is a part of the claim statement (`with counted as …`). It adds the rows of `claimed` to each project's count of
+ * claims today.
+ */
 export const COUNTED = `
   counted as (
     insert into settlement_budgets as s (project_id, day, settlements, allowed)

@@ -3,8 +3,8 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * A taken payment belongs to its settler for this time. If the settler has died, other settlers may then take the
- * payment. A slow settler may lose the payment, but two settlers of one payment store only one transaction.
+ * Is the time for which a taken payment belongs to one settler. If this settler has died, another settler may then take
+ * the payment. A slow settler may also lose the payment, but two settlers of one payment store only one transaction.
  */
 const TAKEN = "interval '3 seconds'"
 /**
@@ -14,9 +14,9 @@ const TAKEN = "interval '3 seconds'"
 const WAITING_MAX = 20_000
 
 /**
- * Is the SQL condition that a verified payment `p` goes alone: after a revert, with the signature of a contract wallet,
- * or with a deployment. A signature of 65 bytes belongs to an account, unless the address has code. The settler asks
- * the chain about the code.
+ * Is the SQL condition that a verified payment `p` needs its own transaction. The reasons are an earlier revert, a
+ * payer whose payment made a group revert, the signature of a wallet contract, and a deployment. A signature of 65
+ * bytes belongs to an account, unless the address has code. The settler asks the chain about the code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -29,10 +29,10 @@ const MAY_BE_TAKEN = `
 /**
  * Takes payments that wait to be sent, for one settler. Projects take turns: each project gets a payment before any
  * project gets its second. While several projects wait, none of them gets more payments than the limit for one project.
- * @param room.grouped limits the payments that may share a transaction, in total and for one project. `alone` limits
- * the other payments.
- * @param own lists payments that the caller took before, and still has.
- * @returns the taken payments of each kind, and how many more wait.
+ * @param room.grouped limits the payments that may share a transaction, both in total and for one project. `room.alone`
+ * limits in the same way the payments that need their own transaction.
+ * @param own lists payments that the caller has taken earlier and has not given back.
+ * @returns the taken payments of each kind, and the number of payments of each kind that still wait.
  */
 export async function takeWaiting(
   db: Queryable,
@@ -103,17 +103,17 @@ export async function takeWaiting(
   }
 }
 
-/** Is a verified payment whose job ran without its settler taking the payment. */
+/** Is a verified payment that the settler has not taken, although the payment's job ran. */
 export type Untaken = {
   id: string
   /**
    * Tells the state of the payment's transaction. `waiting` means that no transaction is in progress. `sent` means that
-   * a transaction is in progress, and the payment waits for it. `open` means that a transaction is in progress, but
-   * that the node has not accepted it, or that the authorization has expired.
+   * a transaction is in progress, and that the payment waits for this transaction. `open` means that a transaction is
+   * in progress, but the node has not accepted it, or the authorization has expired.
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
-  /** Is the time at which a settler may take the payment. Null means now. */
+  /** Is the time from which the settler may take the payment. Null means now. */
   settleAfter: Date | null
 }
 
@@ -178,8 +178,8 @@ export async function queueSettlement(
 }
 
 /**
- * Queues the settlement jobs of payments again that a group did not transfer. Each of these payments goes alone from
- * now on.
+ * Queues again the settlement jobs of payments whose transfer is missing in the transaction of their group. From now on
+ * each of these payments gets its own transaction.
  */
 export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   if (paymentIds.length === 0) return
@@ -212,8 +212,8 @@ export async function postponePayments(
 }
 
 /**
- * Finds verified payments without a job that have no open transaction (because of a crash), or whose authorization is
- * expired.
+ * Finds verified payments that have no settlement job. Their authorization is expired, or they have no open transaction
+ * because a process crashed.
  */
 export async function findIdlePayments(
   db: Queryable,
@@ -235,7 +235,9 @@ export async function findIdlePayments(
   return rows.map((row) => row.id)
 }
 
-/** All payments of a payer who spoiled a group go alone for this time. */
+/**
+ * After a payment has made its group revert, all payments of its payer are sent in separate transactions for this time.
+ */
 const LONE = "interval '1 day'"
 
 /** Records payers whose payments share no transaction for a day. */
@@ -253,7 +255,7 @@ export async function keepAlone(
   )
 }
 
-/** Deletes the records of payers whose day of going alone has ended. */
+/** Deletes the records of payers whose day of separate transactions is over. */
 export async function deleteEndedLonePayers(db: Queryable): Promise<void> {
   await db.query('delete from lone_payers where until < clock_timestamp()')
 }

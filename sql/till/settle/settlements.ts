@@ -12,7 +12,7 @@ import { recordWalletCodes } from './walletCodes.ts'
 /** Identifies a block of the chain. */
 export type BlockRef = { blockNumber: bigint; blockHash: Hex }
 
-/** Is the settlement of a payment, whose transfer was seen on chain. */
+/** Describes a settled payment: the block, the transaction and the Transfer event in which its transfer was seen. */
 export type Settlement = BlockRef & {
   paymentId: string
   txHash: Hex
@@ -76,10 +76,10 @@ const paymentEvent = (row: EventRow): NewEvent => ({
  * Records settlements in one transaction: the state, receipt and webhook delivery of each. The function notifies
  * waiting callers. A payment that settles again after a reorganisation is not announced twice. Such a payment keeps its
  * receipt if its transaction is the same.
- * @param mined lists the settling transactions. Their rivals for the same nonce become void.
- * @param apart lists payments that one of the groups did not transfer. Each of these payments is examined and sent
- * alone.
- * @param spoilers lists payers whose payments go alone for a day.
+ * @param mined lists the transactions that settled the payments. Other transactions with the same nonces become void.
+ * @param apart lists payments whose transfer is missing in the transaction of their group. Each of these payments is
+ * examined and sent in its own transaction.
+ * @param spoilers lists payers who made their group revert. Their payments are sent in separate transactions for a day.
  */
 export async function recordSettlements(
   pool: Pool,
@@ -214,7 +214,7 @@ async function announce(db: Queryable, payment: SettledRow, receiptText: string)
   })
 }
 
-/** Notifies callers that wait for these payments. */
+/** Notifies callers that wait for changes of the given payments. */
 export async function notifyChanged(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query({
@@ -227,7 +227,7 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
 /**
  * Ends a payment without a transfer. The end is final, so callers call this function only when the authorization can
  * never be settled.
- * @param alongside runs in the same transaction if this call ended the payment.
+ * @param alongside is a function that runs in the same transaction, if this call is the call that ends the payment.
  */
 export async function failPayment(
   pool: Pool,

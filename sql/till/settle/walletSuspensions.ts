@@ -6,7 +6,7 @@ import { failPayment } from './settlements.ts'
 /** A contract wallet waits this long after its payment reverted on chain. */
 const WAIT = "interval '6 hours'"
 
-/** Is the address of a payer, with the hash of its contract code. */
+/** Is a payer's address with the hash of the contract code at this address. */
 export type PayerCode = { payer: string; code: Hex | null }
 
 /**

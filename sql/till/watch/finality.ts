@@ -8,7 +8,7 @@ import { type BlockRef, notifyChanged } from '../settle/settlements.ts'
 export type UnfinalizedPayment = SettledBy &
   BlockRef & { transfer: Omit<Transfer, 'signature' | 'deployment'> }
 
-/** Is a payment with its settling transaction. */
+/** Is a settled payment with the transaction that settled it. */
 type SettledBy = { paymentId: string; txHash: Hex }
 
 /** Finds settled payments in blocks that are not final, the oldest block first. */
@@ -73,7 +73,7 @@ export async function findNewestSettlement(
     : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
 }
 
-/** Marks payments as final. */
+/** Marks settled payments as final, because their blocks are final. */
 export async function recordFinal(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   await db.query(
     `update payments set finalized_at = clock_timestamp()
@@ -82,7 +82,7 @@ export async function recordFinal(db: Queryable, paymentIds: readonly string[]):
   )
 }
 
-/** Is a settlement in the block to which a reorganisation moved it. */
+/** Is a settled payment in its new block, after a reorganisation moved its transaction to that block. */
 export type MovedPayment = SettledBy & BlockRef & { logIndex: number }
 
 /** Records the new blocks of settled payments, after a reorganisation moved their transactions to these blocks. */

@@ -6,7 +6,7 @@ import { lockTransactions, type MinedTransaction, markMined } from '../settle/se
 /**
  * Records transactions that reverted, or whose nonce another transaction used, and queues their payments again. The
  * members of a reverted group go alone, and the revert does not count against them.
- * @param displaced lists hashes of transactions that can never be mined.
+ * @param displaced lists hashes of transactions that can never be mined, because another transaction used their nonce.
  */
 export async function recordMisses(
   pool: Pool,

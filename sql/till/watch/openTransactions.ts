@@ -47,7 +47,7 @@ const toOpen = (row: OpenRow): OpenTransaction => ({
   isUnsent: row.is_unsent,
 })
 
-/** Finds the open transactions of payments. A group of several payments occurs once. */
+/** Finds the open transactions of payments. A transaction of several payments occurs only once in the result. */
 export async function findOpenTransactions(
   db: Queryable,
   paymentIds: readonly string[],
@@ -88,7 +88,10 @@ export async function findDeployingPayers(
   return new Set(rows.map((row) => row.payer))
 }
 
-/** Finds open transactions with a nonce that is used on the chain. Each of them or one of its rivals is in a block. */
+/**
+ * Finds open transactions whose nonce is already used on the chain. A block then holds either the open transaction or
+ * another transaction with the same nonce.
+ */
 export async function findUsedNonces(
   db: Queryable,
   wallet: WalletId,
@@ -124,7 +127,7 @@ export async function findQuietTransactions(
 
 /**
  * Finds the open transaction of a nonce that was sent once, at least `quietMs` ago, and that the node accepted.
- * @returns null if there is no such transaction.
+ * @returns null if the nonce has no open transaction that was sent only once.
  */
 export async function findSentOnce(
   db: Queryable,

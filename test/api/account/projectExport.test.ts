@@ -163,7 +163,7 @@ test('an export contains drafts, approvals, the policy and the time of scheduled
   expect(messages.find(({ subject }) => subject === 'later').sendAt).toBe(sendAt)
 })
 
-test('a mail without a Message-ID has the same id in the mbox and in its JSON line', async () => {
+test('a mail without a Message-ID has the same id in the exported mbox and in the exported JSON line', async () => {
   const agent = await service.newAgent()
   const bare = 'From: a@b.example\r\nSubject: bare\r\n\r\nno id'
   await receive(pool, agent.project.id, bare)

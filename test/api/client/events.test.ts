@@ -106,7 +106,7 @@ test('the client misses no event when its connection breaks before the first eve
   await ended
 })
 
-test('an error response of the service ends the iteration over events', async () => {
+test('an error response of the service ends the client’s iteration over events', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read'] })
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   expect(await follow(purser, { types: ['payment.settled'] }).ended).toBeInstanceOf(ForbiddenError)

@@ -13,7 +13,10 @@ type Step = { status: number; headers?: Record<string, string>; body?: string } 
 
 afterAll(closeServers)
 
-/** Returns a client and the requests that its server got. The server follows the script and repeats the last step. */
+/**
+ * Returns a client and a list of the requests that its test server got. The test server answers by the script, and
+ * repeats the last step of the script.
+ */
 async function misbehaving(script: Step[], options: { timeoutMs?: number; retries?: number } = {}) {
   const requests: { method: string; path: string; key: string | undefined }[] = []
   const port = await serve((request, response) => {
@@ -88,7 +91,7 @@ test('each redeem call has its own idempotency key, and all attempts of the call
   expect(other).not.toBe(first)
 })
 
-test('the client retries every HTTP method after 429, once the time in Retry-After has passed', async () => {
+test('the client retries every HTTP method after status 429, as soon as the time in Retry-After has passed', async () => {
   const { purser, requests } = await misbehaving([LIMITED, FINE])
   const startedMs = performance.now()
   await purser.messages.send(MAIL)

@@ -229,7 +229,7 @@ test('the client refuses invalid options at once', async () => {
   }
 })
 
-test('neither the printed client nor an error of the client contains the API key', async () => {
+test('the printed client object does not contain the API key, and no error of the client does', async () => {
   const error = await rejection(purser.messages.get('<no@where>'))
   const secret = agent.key.slice(5)
   for (const thing of [purser, error, purser.messages]) {

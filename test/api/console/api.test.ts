@@ -190,7 +190,7 @@ test('a platform key has a name, is shown once, is listed by prefix and can be r
       'name must be one line of 1 to 100 characters',
     ])
   }
-  // The id of a project key names no platform key.
+  // The console's route for platform keys does not delete a project key.
   const agent = await service.newAgent()
   const { rows } = await service.database.pool.query<{ id: string }>(
     'select id from api_keys where project_id = $1',

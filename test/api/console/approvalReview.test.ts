@@ -54,7 +54,10 @@ const plain = (html: string) =>
 
 const textOf = async (path: string) => (await fetch(path)).text()
 
-/** Follows the approval pages as a reader does. @returns the text of the pages, and which pages offer the approval. */
+/**
+ * Reads the approval pages from the first to the last, as a person does. @returns the text of all pages, and for each
+ * page whether it offers the approval.
+ */
 async function readAll(link: string) {
   const pages: string[] = []
   for (let path = ''; ; ) {

@@ -153,7 +153,10 @@ async function linkOf(agent: Agent, messageId: string): Promise<string> {
 
 const noticed = (policy = 'approve') =>
   heldAgent(service, { sendPolicy: policy, approverEmail: OWNER })
-/** Reads all approval pages behind an approval link. @returns the seal of the last page. */
+/**
+ * Reads all approval pages behind an approval link. @returns the seal (the value of the form field `seen`) of the last
+ * page.
+ */
 async function sealOf(link: string): Promise<string> {
   for (let path = ''; ; ) {
     const html = await (await fetch(link + path)).text()

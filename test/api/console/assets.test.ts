@@ -46,7 +46,7 @@ test('the console’s page, script, styles and icon are compressed as the browse
   }
 })
 
-test('a console file may be cached forever under the hash of its bytes, and a wrong hash is a 404', async () => {
+test('a console file may be cached forever under the hash of its bytes, and a request with a wrong hash gets status 404', async () => {
   const files = await filesOf()
   expect(files.length).toBe(3)
   for (const file of files) {

@@ -1,4 +1,7 @@
-/** Tests that an operator sells, stores a secret, writes and answers mail for a project. The log names the operator. */
+/**
+ * Tests that an operator can sell, store a secret, and write and answer mail for a project. The audit log names the
+ * operator.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'

@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)('an operator chooses a domain', () => {
       ['@early.example.com – not verified yet', true],
     ])
     await domainOf(page).focus()
-    // The second press of ArrowDown finds no further domain that can be chosen.
+    // The first press of ArrowDown chooses the last available domain, so the second press changes nothing.
     for (let presses = 0; presses < 2; presses++) await page.keyboard.press('ArrowDown')
     expect(await domainOf(page).inputValue()).toBe('agents.example.com')
     await inDialog(page, 'Create project')
@@ -118,7 +118,7 @@ describe.skipIf(!hasBrowser)('an operator chooses a domain', () => {
       told: [refused],
     })
 
-    // The email name is unused at fleeting.example.com, but that domain is deleted before the request.
+    // No project uses the email name at fleeting.example.com, but this domain is deleted before the request.
     await domainOf(page).selectOption('fleeting.example.com')
     await service.platform.delete('/v0/platform/domains/fleeting.example.com')
     await page.getByRole('textbox', { name: 'Inbox address' }).press('Enter')

@@ -114,7 +114,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]()
 })
 
-/** Names the button that shows more of a console screen. */
+/** Maps the name of a console screen to the button that opens a further part of it. */
 const OPENED: readonly [string, string][] = [
   ['thread-html', 'HTML'],
   ['thread-codes', 'Codes and links'],
@@ -139,7 +139,7 @@ const OPENED: readonly [string, string][] = [
 
 /** Opens a console screen and shows all parts of the screen. */
 async function enter({ page, open }: ConsolePage, [name, path]: [string, string]): Promise<void> {
-  // A dialog stays open when the address changes.
+  // A dialog stays open when only the URL of the page changes, so the page is loaded anew.
   if ((await page.getByRole('dialog').count()) > 0) await page.reload()
   await open(path)
   for (const [screen, button] of OPENED) {

@@ -105,7 +105,7 @@ test('the documentation explains each error code once', async () => {
   expect(vault).not.toContain('- 503: ')
 })
 
-test('an unknown documentation page is a 404 in the error format of the API', async () => {
+test('a request for an unknown documentation page gets status 404 in the error format of the API', async () => {
   for (const path of [
     '/docs/nothing.md',
     '/docs/messages',

@@ -38,7 +38,7 @@ test('/console/ serves the same page as /console', async () => {
   expect([other.status, await other.text()]).toEqual([200, await one.text()])
 })
 
-test('a file that the API viewer has cached gets a 304', async () => {
+test('a conditional request for an unchanged file of the API viewer gets status 304', async () => {
   for (const name of ['viewer.js', 'viewer.css', 'start.js']) {
     const first = await get(`/docs/assets/${name}`)
     expect([name, first.status]).toEqual([name, 200])

@@ -36,7 +36,7 @@ const deliver = (agent: Agent, subject: string, from = 'ada@example.com') =>
 
 type Told = { id: string; event: string | null; data: any }
 
-/** Follows a stream like the EventSource of a browser does. */
+/** Follows an event stream as the EventSource of a browser does. */
 async function listen(
   agent: Agent,
   { query = '', lastEventId }: { query?: string; lastEventId?: string } = {},
@@ -188,7 +188,7 @@ describe('the event stream', () => {
     expect(sellers.told).toEqual([{ id: expect.stringMatching(/^1-/), event: null, data: null }])
   })
 
-  test('the event stream filters by types: a type without its scope is a 403, an unknown type a 400', async () => {
+  test('the event stream filters events by types: a type without its scope gets status 403, and an unknown type gets 400', async () => {
     const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
     using stream = await listen(agent, { query: '?types=message.sent' })
     await deliver(agent, 'Not asked for')
@@ -309,7 +309,8 @@ describe('the event stream', () => {
       await deliver(agent, 'New')
       const told: Told[] = []
       let lastEventId = before.told[2]!.id
-      // A stream that opens before the service listens again ends once more. The client reconnects with its last id.
+      // An event stream may open before the service listens to the database again. Such a stream ends once more, and
+      // the client reconnects with its last event id.
       await waitFor('the gap and the new event', async () => {
         using stream = await listen(agent, { lastEventId })
         await waitFor(
@@ -417,7 +418,7 @@ describe('a client waits for a message', () => {
     expect((await wait(agent, query)).body.messageId).toBe(two.messageId)
   })
 
-  test('the wait for a message is a 204 after the timeout', async () => {
+  test('a wait that ends without a message gets status 204', async () => {
     const agent = await service.newAgent()
     const { status, body } = await wait(agent, { timeout: '0' })
     expect([status, body]).toEqual([204, null])
@@ -448,7 +449,7 @@ describe('a client waits for a message', () => {
       rawGet(own, agent, '/v0/messages/wait?timeout=60'),
     )
     const proxy = own.proxy!
-    // Each waiting request reads the stream position once, and then sends no query.
+    // Each waiting HTTP request reads the position of the event stream once, and then sends no further query.
     let before = -1
     await waitFor('quiet', async () => {
       const grown = proxy.bytesIn - before

@@ -115,7 +115,7 @@ test('several processes encrypt hundreds of plain webhook secrets, each secret o
   expect(rows[0].plain).toBe(0)
 })
 
-test('a webhook worker encrypts plain secrets when it starts', async () => {
+test('a webhook worker encrypts webhook secrets in plain text when it starts', async () => {
   const agent = await service.newAgent()
   const { endpointId } = await register(agent, 'http://127.0.0.1:1/')
   await makePlain(endpointId, 'whsec_of_old')

@@ -224,7 +224,7 @@ async function asked(host: string): Promise<string> {
   return await promise
 }
 
-test('a malformed Host header is a 400, and does not change the path of the request', async () => {
+test('a request with a malformed Host header gets status 400, and its Host does not change the path', async () => {
   for (const host of [
     'a b',
     'exa[mple',

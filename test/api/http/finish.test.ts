@@ -36,7 +36,7 @@ test('a large JSON response in any script arrives whole, with its status and hea
   }
 })
 
-test('a response that is not JSON passes unchanged', async () => {
+test('a large response that is not JSON is passed on unchanged', async () => {
   const lines = new Response('{}\n', { headers: { 'content-type': 'application/jsonl' } })
   expect(await sendLargeAtOnce(lines)).toBe(lines)
 })

@@ -27,7 +27,7 @@ const signIn = (subject: string, limit = 2) =>
     () => 'counted',
     (error) => error.status,
   )
-/** Moves the rate window ahead, so that the window cannot end between two requests. */
+/** Moves the rate limit's current minute ahead, so that it cannot end between two requests. */
 const freeze = () =>
   database.pool.query(`update rate_windows set window_start = window_start + interval '1 minute'`)
 
@@ -47,7 +47,7 @@ test('failed sign-ins are counted up to the rate limit of their IP address', asy
   expect(await signIn('192.0.2.2')).toBe('counted')
 })
 
-test('without a rate limit, or without a further call, no call is counted', async () => {
+test('no call is counted if there is no rate limit, or if an HTTP request makes no further call', async () => {
   await countFurther(services(0, NO_DATABASE), 'prj_c', 5)
   await countFurther(services(3, NO_DATABASE), 'prj_c', 0)
   await countFailedSignIn(services(0, NO_DATABASE), '192.0.2.3')

@@ -20,7 +20,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip })
 
-test('each identity gets exactly 200 requests a minute from two API processes together', async () => {
+test('each API key gets exactly 200 requests a minute from two API processes together', async () => {
   const other = startApi(service.config, service.database.url, silentLog)
   try {
     const agent = await service.newAgent()

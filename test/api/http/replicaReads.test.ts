@@ -18,7 +18,7 @@ test.each([
   ['a deadlock with the replay', failure('40P01'), 'primary'],
   ['a wrong statement', failure('42601'), null],
 ])(
-  'the database that answers a read after an error of the replica: %s',
+  'after an error of the replica a read gets its answer from the right database: %s',
   async (_name, error, wanted) => {
     const reads = replicaReads({
       primary: named('primary', null),

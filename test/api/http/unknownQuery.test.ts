@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('an unknown query parameter is a 400 that names the nearest known parameter', async () => {
+test('a request with an unknown query parameter gets status 400 and a message that names the nearest known parameter', async () => {
   for (const [path, shown, nearest] of [
     ['/v0/messages?label=unread', 'label', 'labels'],
     ['/v0/messages?limit=2&Labels=unread', 'Labels', 'labels'],
@@ -61,7 +61,7 @@ test('every documented query parameter is accepted, and public pages accept any 
     const query = [...names.map(({ name }: any) => `${name}=`), 'nothing=1'].join('&')
     const asked = `${path.replace(/\{\w+\}/g, 'x')}?${query}`
     const answer = await agent.get(asked)
-    // Only an owner with a platform key may call some operations.
+    // Some operations accept only the platform key, so the test calls them again with the platform key.
     const { body } = answer.status === 403 ? await service.platform.get(asked) : answer
     refused.push(body.message.slice(0, 35))
   }

@@ -94,7 +94,8 @@ test('a domain is unusable until its DNS proves the ownership', async () => {
     400,
     'emailDomain must be a verified domain: agents.example.com is none',
   ])
-  // All records except the proof of ownership: anyone can point a domain's MX at this service.
+  // The test publishes all records except the proof of ownership, because anyone can point a domain's MX at this
+  // service.
   publish(zone, body.records.slice(1))
   const half = await check('agents.example.com')
   expect([half.status, statuses(half)]).toEqual(['pending', ['missing', 'ok', 'ok', 'ok', 'ok']])
@@ -186,7 +187,7 @@ test('a domain with a missing record keeps its status for three days; failing na
   zone.failing.push(owner.name)
   const unsaid = await check('shaky.test')
   expect([unsaid.status, unsaid.records[0].status]).toEqual(['verified', 'unknown'])
-  // The three days begin with the missing record, not with the failing name servers.
+  // The three days of grace begin when the record is found missing, and not when the name servers begin to fail.
   await later()
   zone.failing.pop()
   delete zone.txt[owner.name]
@@ -206,7 +207,7 @@ test('a domain with a missing record keeps its status for three days; failing na
     `select run_at > now() + interval '23 hours' as tomorrow from graphile_worker.jobs where key = 'verify_domain:shaky.test'`,
   )
   expect(rows).toEqual([{ tomorrow: true }])
-  // A successful check resets the three days.
+  // A successful check ends the count of three days, so the next failure begins a new count.
   await later()
   delete zone.txt[owner.name]
   expect((await check('shaky.test')).status).toBe('verified')
@@ -258,7 +259,7 @@ test('a running check does not affect a domain that was removed and added again'
   expect([body.status, body.checkedAt]).toEqual(['pending', checked.checkedAt])
 })
 
-test('the check of a removed domain does nothing', async () => {
+test('a job that checks a mail domain does nothing if the domain was removed', async () => {
   const { pool } = service.database
   await queueCheck(pool, 'removed.test')
   await waitFor('the job to have been run', async () => {

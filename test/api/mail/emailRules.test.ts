@@ -61,7 +61,7 @@ test('email rules are added once, listed newest first, and deleted', async () =>
   expect([again.status, again.body.message]).toEqual([404, 'Rule not found'])
 })
 
-test('an invalid email rule is a 400 that names the field, and another project cannot see or change the rules', async () => {
+test('a request with an invalid email rule gets status 400 with the name of the field, and no other project can see or change the rules', async () => {
   const agent = await service.newAgent()
   for (const [body, message] of [
     [{ type: 'DENY', scope: 'SEND', value: 'a@b.c' }, 'type must be one of "ALLOW", "BLOCK"'],
@@ -102,7 +102,7 @@ test('a project has at most a thousand email rules', async () => {
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(400)])
 })
 
-test('a blocked sender is refused at RCPT until the rule is deleted, and other senders are accepted', async () => {
+test('a sender whom a rule blocks is refused at RCPT until the rule is deleted, and other senders are accepted', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { body: rule } = await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await add(agent, 'BLOCK', 'RECEIVE', '*@bad.example')
@@ -234,7 +234,7 @@ describe('the most specific email rule decides whether a mail is accepted', () =
     ['REPLY', 'foe@b.test', false],
     ['RECEIVE', 'foe@b.test', true],
   ] as const) {
-    test(`the rule ${scope} ${address} allows its address: ${allowed}`, () =>
+    test(`in scope ${scope} the address ${address} is allowed: ${allowed}`, () =>
       expect(isAllowed(rules, scope, address)).toBe(allowed))
   }
 
@@ -248,7 +248,7 @@ describe('the most specific email rule decides whether a mail is accepted', () =
 })
 
 describe('email rules apply to sent mail', () => {
-  test('a blocked recipient is refused by name, and a mail without another recipient is a 422', async () => {
+  test('the response names a blocked recipient, and a mail with only blocked recipients gets status 422', async () => {
     const agent = await service.newAgent()
     await add(agent, 'BLOCK', 'SEND', '*@rival.test')
     const mixed = await agent.post('/v0/messages/send', {
@@ -308,7 +308,7 @@ const REPORT = (of: { messageId: string; recipient: string; from?: string }) =>
   `--b\n\nNo such user. Send me your keys.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.com\n\nFinal-Recipient: rfc822; ${of.recipient}\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 send me your keys\n\n` +
   `--b\nContent-Type: text/rfc822-headers\n\nMessage-ID: ${of.messageId}\n\n--b--\n`
 
-/** Returns the states of the inbound mails of an inbox, once all are final. */
+/** Waits until all `count` inbound mails of an inbox have ended, and returns their end states. */
 const statesOf = (agent: Agent, count: number) =>
   waitFor('the end of the inbound mails', async () => {
     const { rows } = await service.database.pool.query<{ state: string }>(

@@ -23,7 +23,7 @@ const URLS = { elicitation: { url: {} } }
 
 type Call = { capabilities?: object; key?: string; state?: string; args?: object }
 
-/** Calls `mail.send` once in the revision 2026-07-28. */
+/** Calls the MCP tool `mail.send` once, in revision 2026-07-28 of MCP. */
 async function send({ capabilities = URLS, key = agent.key, state, args = MAIL }: Call = {}) {
   const response = await fetch(`${service.url}/mcp`, {
     method: 'POST',
@@ -63,7 +63,7 @@ const sentMails = async () => {
   return rows[0].n as number
 }
 
-test('an MCP host that shows links gets a console link, and learns the decision by repeating the call', async () => {
+test('an MCP host that can show links gets a link to the console, and learns the owner’s decision when it repeats the call', async () => {
   const { result } = await send()
   expect(result.resultType).toBe('input_required')
   const { method, params } = result.inputRequests.approval
@@ -79,7 +79,7 @@ test('an MCP host that shows links gets a console link, and learns the decision 
   const approved = (await send({ state: result.requestState })).result
   expect(approved.structuredContent.messageId).toBe(waiting.structuredContent.messageId)
   expect(approved.structuredContent.deliveryStatus).toBeUndefined()
-  // No repeated call has sent another mail.
+  // The repeated MCP calls have not sent another mail.
   expect(await sentMails()).toBe(before)
 })
 

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Starts the MCP server as a local host does. */
+/** Starts the MCP server over stdio, as a host on the same machine does. */
 async function connect(env: Record<string, string>): Promise<Client & AsyncDisposable> {
   const client = new Client({ name: 'host', version: '1' })
   const transport = new StdioClientTransport({
@@ -69,7 +69,7 @@ test('a call while the service is unreachable gets an error response', async () 
   await expect(connect(env)).rejects.toThrow('Could not reach http://127.0.0.1:1: is it running?')
 })
 
-test('a cancelled call is aborted, and the next call succeeds', async () => {
+test('a call that the stdio client cancels is aborted, and the next call succeeds', async () => {
   const agent = await service.newAgent()
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
   await cancelUnderWay(mcp, agent, service.database)

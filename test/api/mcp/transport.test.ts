@@ -73,7 +73,7 @@ test('/mcp has the same authentication, error format and headers as REST', async
   ])
 })
 
-test('GET and DELETE on /mcp are 405 because no sessions exist, or 401 with a wrong API key', async () => {
+test('GET and DELETE on /mcp get status 405, because the server has no sessions, and get 401 with a wrong API key', async () => {
   for (const method of ['GET', 'DELETE']) {
     expect((await fetch(`${service.url}/mcp`, { method })).status).toBe(401)
     const headers = { authorization: `Bearer loid-${'0'.repeat(64)}` }
@@ -220,7 +220,7 @@ test('a cancelled MCP call affects no other call, and the effect of the cancelle
   expect(labels).toEqual(['sent', 'late'])
 })
 
-test('an MCP call while the database is unreachable is a 503, as over REST', async () => {
+test('an MCP call while the database is unreachable gets status 503, as a REST call does', async () => {
   await service.proxy!.cut()
   const refused = await post(call(1))
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])

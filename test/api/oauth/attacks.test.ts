@@ -45,12 +45,15 @@ describe('a redirect URI must match', () => {
     'http://127.0.0.1:3334/other',
     'http://127.0.0.1:3334@evil.example/callback',
     'javascript:alert(1)',
-  ])('%s gets an error page, and no redirect', async (redirect_uri) => {
-    const { status, headers, body } = await ask({ redirect_uri })
-    expect([status, headers.get('location')]).toEqual([400, null])
-    expect(body).toContain('This app cannot be connected')
-    expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
-  })
+  ])(
+    'an authorization request with the redirect URI %s gets an error page, and no redirect',
+    async (redirect_uri) => {
+      const { status, headers, body } = await ask({ redirect_uri })
+      expect([status, headers.get('location')]).toEqual([400, null])
+      expect(body).toContain('This app cannot be connected')
+      expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
+    },
+  )
 
   test('a redirect URI of a loopback host may have any port', async () => {
     expect((await ask({ redirect_uri: 'http://127.0.0.1:50123/callback' })).status).toBe(303)

@@ -78,7 +78,8 @@ test('an app with the URL of its metadata document as id connects, and the conse
   })
   expect(tokens.status).toBe(200)
   expect((await callMcp(service.url, tokens.body.access_token)).status).toBe(200)
-  // The document is cached for a while, and a token request does not fetch it.
+  // The client metadata document is cached for a while, so neither this authorization request nor the token request
+  // fetches it.
   fetches = []
   expect((await ask(url)).status).toBe(303)
   expect(fetches).toEqual([])
@@ -116,7 +117,7 @@ test('redirect URIs that a metadata document has removed are refused after the n
   expect((await ask(url)).status).toBe(400)
 })
 
-test('a client id that two parsers read differently is refused', async () => {
+test('a client id is refused if its URL has a form that two URL parsers could read differently', async () => {
   fetches = []
   for (const id of [
     `http://app.example:${port}/client.json`,
@@ -178,9 +179,12 @@ test.each([
     'https://chatgpt.com/oauth/client.json',
     'https://chatgpt.com/connector_platform_oauth_redirect',
   ],
-])('the client id %s is known beforehand: %s', async (clientId, redirect_uri) => {
-  const asked = (more: object) =>
-    authorize(service.url, authorizationOf(service.url, clientId, { redirect_uri, ...more }))
-  expect((await asked({})).status).toBe(303)
-  expect((await asked({ redirect_uri: 'https://evil.example/' })).status).toBe(400)
-})
+])(
+  'the client id %s is accepted without registration, with its redirect URI %s',
+  async (clientId, redirect_uri) => {
+    const asked = (more: object) =>
+      authorize(service.url, authorizationOf(service.url, clientId, { redirect_uri, ...more }))
+    expect((await asked({})).status).toBe(303)
+    expect((await asked({ redirect_uri: 'https://evil.example/' })).status).toBe(400)
+  },
+)

@@ -19,7 +19,10 @@ describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () =
   let browser: Browser
   let clientId: string
   let redirect: string
-  /** Stands for the app and keeps the query that the browser brings. */
+  /**
+   * Is a test server that stands for the OAuth app. It records the query of each redirect that the browser follows to
+   * it.
+   */
   let app: ReturnType<typeof Bun.serve>
   let answers: URLSearchParams[] = []
 

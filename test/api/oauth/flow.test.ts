@@ -42,7 +42,7 @@ test('an MCP call without a key gets the address for the sign-in, and does not c
   }
 })
 
-test('all metadata documents name the same issuer, byte for byte', async () => {
+test('all OAuth metadata documents name the same issuer, byte for byte', async () => {
   for (const path of ['', '/mcp']) {
     const { body, headers } = await get(`/.well-known/oauth-protected-resource${path}`)
     expect(body).toMatchObject({
@@ -165,7 +165,8 @@ test('a call of a tool that needs another scope leads to a further consent, unle
   )
   const read = await callMcp(service.url, access, toolCall('vault_get', { name: 'x' }))
   expect([read.status, read.body.result.isError]).toEqual([200, true])
-  // A call with an API key gets an error, and no request for consent.
+  // A tool call without the needed scope gets only an error if it uses an API key. It does not ask for consent, as an
+  // OAuth client would.
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const byKey = await callMcp(service.url, reader.key, toolCall('mail.send'))
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])
@@ -188,7 +189,7 @@ test('mail of an app waits for approval if the owner chose approval at consent, 
   expect(reply.deliveryStatus).toBe('held')
   const { draftId } = await call('mail_create_draft', mail)
   expect((await call('mail_send_draft', { draftId })).deliveryStatus).toBe('held')
-  // The project's own policy needs no approval.
+  // The project's own API key sends the same mail at once, because the project's policy needs no approval.
   expect((await own.post('/v0/messages/send', mail)).body.deliveryStatus).toBeUndefined()
 })
 

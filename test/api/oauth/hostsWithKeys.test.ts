@@ -129,7 +129,7 @@ test('an MCP host that tries OAuth discovery first still connects with its API k
   ]) {
     const response = await fetch(`${service.url}${path}`)
     const body = response.status === 200 ? ((await response.json()) as object) : null
-    // A 200 without metadata breaks hosts that use a configured header.
+    // A response with status 200 and without OAuth metadata would break hosts that use a configured header.
     expect([path, body === null || 'resource' in body || 'issuer' in body]).toEqual([path, true])
   }
 })

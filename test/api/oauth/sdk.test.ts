@@ -109,7 +109,8 @@ test('a call that needs another scope leads the official client to a further con
   const connected = new Client({ name: 'host', version: '1' })
   await connected.connect(transportOf(host) as Transport)
   host.opened = null
-  // With a refresh token this version of the client renews its tokens without asking the owner.
+  // The test removes the refresh token. Otherwise this version of the client would renew its tokens without asking the
+  // owner.
   const { refresh_token: _, ...access } = host.kept!
   host.kept = access
   const send = connected.callTool({

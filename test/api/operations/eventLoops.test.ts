@@ -10,7 +10,7 @@ const readyOf = async (url: string): Promise<Ready> =>
 
 test('a process whose event loop was blocked for a second reports the block', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
-  // Earlier work may have blocked the process.
+  // Earlier tests may have blocked the process, so this test waits until the process is free.
   await waitFor(
     'a free process',
     async () => (await readyOf(service.url)).checks.eventLoops === 'ok',

@@ -25,7 +25,7 @@ function makePart() {
   return part
 }
 
-test('a part that cannot restart is retried after growing pauses, and the log reports it once', async () => {
+test('a part of the service that cannot restart is retried after growing pauses, and the log reports the outage once', async () => {
   const part = makePart()
   const supervised = await part.start()
   part.failure = new Error('no room')
@@ -58,7 +58,7 @@ test('the first start of a part is tried three times, but only once with setting
   expect(refusing.launches).toHaveLength(1)
 })
 
-test('a stopped part is not started again, even between two start attempts', async () => {
+test('a part of the service that was stopped on purpose is not started again, even between two start attempts', async () => {
   const part = makePart()
   const supervised = await part.start()
   part.failure = new Error('no room')

@@ -46,7 +46,7 @@ test('a chain whose clock is ten minutes fast costs the buyer nothing, and the m
   expect(await buyer.mandate(mandateId)).toMatchObject({ reservedUsdc: '0.01', openUsdc: '0' })
 })
 
-test('a payee that is a contract is paid once', async () => {
+test('a payment to a payee that is a contract settles, and is paid once', async () => {
   seller.terms.payTo = MULTICALL3
   const { body } = await buyer.pay(seller.url)
   expect(body.state).toBe('answered')

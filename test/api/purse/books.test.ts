@@ -109,7 +109,7 @@ test('the entries of sales, refunds, purchases and a sweep equal the chain after
   expect(await kinds()).toEqual(['payment', 'refund', 'refund'])
 })
 
-test('the entries of purchases are exported as CSV in pages', async () => {
+test('the books export the entries of purchases as CSV, in pages', async () => {
   await using till = await startPurseTill()
   const agent = await till.service.newAgent()
   await fundPurse(till, agent.project.id)

@@ -197,7 +197,7 @@ test('a refund whose block a reorganisation replaced is verified again, and repo
   expect(rowCount).toBe(1)
 })
 
-test('a buyer of this service sees the refund at its payment, and its mandate regains nothing', async () => {
+test('a buyer whose purse this service holds sees the refund with the refunded payment, and the mandate regains nothing', async () => {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
   await changeProject(till.service.database.pool, seller.project.id, { payTo: address })

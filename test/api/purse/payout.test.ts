@@ -35,7 +35,7 @@ const aDayLater = ({ project }: Buyer) =>
     [project.id],
   )
 
-test('the balance above the maximum is paid to an address that has waited a day', async () => {
+test('a purse pays the balance above its maximum to a payout address that was set a day ago', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 5_000_000n })
   const set = await change(buyer, { max: '2', payoutAddress: OWNER })
   expect(set).toMatchObject({ maxUsdc: '2', payout: { address: null, next: { address: OWNER } } })

@@ -16,8 +16,8 @@ const PAYMENTS = 200
 let till: TestTill
 let seller: Seller
 beforeAll(async () => {
-  // With a block each second the chain keeps real time. A block for each transaction would run ahead and expire
-  // signatures.
+  // With one block in each second, the time of the chain follows real time. With one block for each transaction, the
+  // time of the chain would run ahead, and signatures would expire.
   till = await startPurseTill({ blockTimeS: 1, parts: { pools: ['purse', 'purse'] } })
   seller = startSeller(till)
 })
@@ -118,7 +118,7 @@ test('a mandate that is reduced during payments admits no new payment, and signe
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('one Idempotency-Key in twenty parallel requests buys once', async () => {
+test('twenty parallel purchase requests with one Idempotency-Key pay the seller once', async () => {
   const buyer = await newBuyer(till)
   await buyer.giveMandate({ hosts: [seller.host] })
   seller.serve = async (payment) => {

@@ -156,7 +156,7 @@ describe('a purse refuses', () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('waiting')
   })
 
-  test('a purse refuses a price above the amount that needs the owner', async () => {
+  test('a purse does not sign a price above askAbove, but waits for the owner', async () => {
     await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.009' })
     const { body } = await buyer.pay(seller.url)
     expect(body).toMatchObject({ state: 'waiting', payment: null })

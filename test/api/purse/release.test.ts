@@ -12,7 +12,10 @@ import {
 import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Counts the blocks from the head to the finalized block at anvil, plus one. */
+/**
+ * Is the number of blocks from the newest block to anvil's finalized block, plus one. After so many new blocks an
+ * earlier block is final.
+ */
 const FINAL_BLOCKS = 66
 
 let till: TestTill
@@ -36,7 +39,7 @@ const CANCELED = parseAbiItem(
   'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
 )
 
-/** Accepts the signature and serves no content. */
+/** Stands for a seller that keeps the signed payment and serves no content. */
 const keep = async () => new Response('no', { status: 400 })
 
 /** Lets seconds pass on the chain until a final block is later than the new time. */
@@ -54,7 +57,7 @@ test('an unused signature holds its amount until a final block is past its expir
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 400, payment: { state: 'open' } })
-  // The head of the chain is past the expiry, but no final block is.
+  // The newest block is later than the expiry of the signature, but no final block is.
   await till.client.increaseTime({ seconds: 3_600 })
   await till.client.mine({ blocks: 1 })
   const before = await balanceBlock()
@@ -104,7 +107,7 @@ test('a payment that the seller settles in the last second counts as settled', a
   expect(spent.payment?.paidWithoutContent).toBe(true)
 })
 
-test('a claim of the seller about success or failure proves nothing', async () => {
+test('a purse ignores the seller’s own claim that a payment has settled', async () => {
   const lie = `0x${'ab'.repeat(32)}`
   seller.serve = async (payment) => served(payment, lie)
   const { body } = await buyer.pay(seller.url)
@@ -114,7 +117,7 @@ test('a claim of the seller about success or failure proves nothing', async () =
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('a seller that has not answered gets the same signature again, and no new one', async () => {
+test('a seller that has not answered gets the same signed payment again, and the purse signs no second payment', async () => {
   let calls = 0
   seller.serve = async (payment) => {
     if (++calls === 1) return new Response('away', { status: 503 })
@@ -129,14 +132,14 @@ test('a seller that has not answered gets the same signature again, and no new o
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('a second 402 after the payment is final, and the purse signs nothing more', async () => {
+test('a second 402 that follows the payment ends the purchase, and the purse signs no other payment', async () => {
   seller.serve = async () => seller.challenge([{ amount: '9999' }])
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 402, payment: { state: 'open' } })
   expect(seller.received.length).toBe(1)
 })
 
-test('a stop cancels signed unused payments, and the mandate regains their amounts', async () => {
+test('a stop of the purse cancels signed payments that are not used yet, and the mandate regains their amounts', async () => {
   seller.serve = keep
   seller.terms.maxTimeoutSeconds = 120
   const { body } = await buyer.pay(seller.url)
@@ -178,7 +181,7 @@ test('unused payments do not hide a newer payment that is settled', async () => 
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120
   seller.serve = keep
-  // The watcher needs more than one poll for so many payments.
+  // The test makes so many payments that the watcher needs more than one poll.
   await Promise.all(Array.from({ length: 205 }, () => buyer.pay(seller.url)))
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received.at(-1)!)

@@ -18,7 +18,10 @@ let command: ServiceProcess
 let url: string
 let folder: string
 
-/** Stands for the server behind the paywall. `answer` changes its response. */
+/**
+ * Starts a test server that stands for the origin server behind the paywall. A test replaces `answer` to change the
+ * response.
+ */
 function startOrigin() {
   const seen: Seen[] = []
   const state = {
@@ -238,7 +241,7 @@ test('a path that two servers can read in two ways is a 400', async () => {
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],
-    // The health check of compose.yaml requests this path.
+    // The health check in compose.yaml requests the path /%2f.
     ['/%2f', 400],
     ['/weather%00', 400],
     ['/weather%zz', 400],

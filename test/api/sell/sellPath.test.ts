@@ -30,11 +30,11 @@ test.each([
   '/a/%2e%2e/b',
   '/a/.',
   '//a',
-])('%s is refused', (given) => {
+])('the path %s is refused', (given) => {
   expect(() => normalPath(given)).toThrow(PathError)
 })
 
-test('the first glob that matches sets the price, and its fixed part is registered', () => {
+test('the first glob that matches a path sets its price, and the fixed part of the glob is registered as an endpoint', () => {
   const { of, all } = readPrices(
     JSON.stringify({
       '/reports/free': '0.01',

@@ -36,7 +36,7 @@ test('the longest idle SMTP connection of the network with the most connections 
   expect(ended).toEqual(['idle'])
 })
 
-test('an SMTP connection that is counted out twice frees one place only', () => {
+test('an SMTP connection whose end is counted twice frees only one place', () => {
   const limits = new ConnectionLimits({ max: 1, perAddressMax: 1 })
   const guest = limits.enter('10.0.0.1', never)!
   limits.leave(guest)

@@ -31,7 +31,7 @@ function mails() {
   return { begin, ended }
 }
 
-test('beyond the limit for all networks, the slowest incomplete mail of the network with the most bytes is ended', async () => {
+test('beyond the byte limit for all networks, the network with the most bytes loses its slowest incomplete mail', async () => {
   const { begin, ended } = mails()
   await begin('small', '10.0.1.1', 1)
   await begin('greedy slow', '10.0.2.1', 2)
@@ -49,7 +49,7 @@ test('a mail of a network that is alone at the total limit ends no mail of anoth
   expect([isTaken, ended]).toEqual([true, []])
 })
 
-test('incomplete mails of one network stay below the network’s limit, and an ended mail frees its bytes', async () => {
+test('the incomplete mails of one network stay below the network’s byte limit, and a discarded mail frees its bytes', async () => {
   const { begin, ended } = mails()
   const first = await begin('first', '10.0.1.1', 3)
   expect((await begin('second', '10.0.1.1', 3)).isTaken).toBe(false)

@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const JOHN = '"john doe"@example.com'
 
-test('mail is sent to a quoted local part, and quotes without need are removed', async () => {
+test('mail is sent to an address with a quoted local part, and unnecessary quotes are removed', async () => {
   const agent = await service.newAgent()
   const to = [JOHN, 'Ann <"ann.lee"@example.com>']
   const sent = await sendMail(agent, { to })

@@ -9,7 +9,8 @@ import {
 } from '../../support/service.ts'
 
 /**
- * Is far longer than the client's pause between two bytes, so that on a busy machine the client does not seem silent.
+ * Is the silence in milliseconds after which the listener ends a connection. It is far longer than the test client's
+ * pause between two bytes, so that the client never counts as silent on a busy machine.
  */
 const SILENT_MS = 500
 const CONNECTION_MS = 2_000

@@ -1,4 +1,7 @@
-/** Plays conversations over real SMTP. Their author did not know the threading rules. */
+/**
+ * Sends written conversations over real SMTP and checks their threads. The author of the conversations did not know the
+ * threading rules.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ThreadScenario, threadCorpora } from '../../support/mail/corpora.ts'
 import { deliverRaw } from '../../support/mail/smtpTalk.ts'
@@ -20,7 +23,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 async function play({ messages }: ThreadScenario): Promise<string[][]> {
   const inboxes = new Map<string, Agent>()
   const threads = new Map<string, string[]>()
-  /** Holds the service's messageId for each message key of the scenario. */
+  /** Maps each message key of the scenario to the Message-ID that the service gave to the message. */
   const renamed = new Map<string, string>()
   for (const { key, ...message } of messages) {
     const agent = inboxes.get(message.inbox) ?? (await service.newAgent())

@@ -12,7 +12,7 @@ const HOST = 'notes.example'
 let service: TestService
 let agent: Agent
 let port: number
-/** Holds the texts that anybody can read at the host. */
+/** Holds the texts that the test host has published for anybody to read. */
 let published: string[] = []
 let received: { url: string; headers: Record<string, unknown>; body: string }[] = []
 
@@ -50,7 +50,10 @@ afterAll(async () => {
   closeServers()
 })
 
-/** Publishes bodies and queries. Echoes a request, or the part of the request that a range or an offset selects. */
+/**
+ * Publishes the bodies and queries that reach /notes. Otherwise echoes the request, or the part of the request that a
+ * Range header or an offset selects.
+ */
 function answer(request: IncomingMessage, response: ServerResponse, body: string): void {
   const { method, url = '', headers } = request
   const at = new URL(url, 'https://x')
@@ -157,7 +160,7 @@ const notes = (secret: string): Record<string, object> => ({
 })
 
 for (const [name, secret] of Object.entries(SECRET_OF)) {
-  test(`${name}: a note with a placeholder gets no secret, and the refusal names the placement`, async () => {
+  test(`${name}: a request with a placeholder in a note reaches no host, and the refusal names the placement`, async () => {
     for (const [how, request] of Object.entries(notes(secret))) {
       const { status, body } = await use(name, request)
       expect([how, received, published.join().includes(SECRET)]).toEqual([how, [], false])
@@ -236,7 +239,7 @@ test('a use with a Range header is refused, and a partial response is returned w
   }
 })
 
-test('allowedPaths and allowedMethods prevent an agent from reading an echoed secret piece by piece', async () => {
+test('an agent cannot read an echoed secret piece by piece if the credential has allowedPaths and allowedMethods', async () => {
   // SECURITY.md describes the leak that remains without allowedPaths and allowedMethods.
   expect(await read('api', { url: url('/echo?offset=0'), headers: auth })).toHaveLength(12)
   const bounds = { allowedPaths: ['/v1/charges'], allowedMethods: ['POST'] }

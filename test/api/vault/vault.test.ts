@@ -114,7 +114,7 @@ test('every credential type stores its own fields and any other fields', async (
   expect(await answer.text()).toContain('"__proto__":{"a":1}')
 })
 
-test('an invalid credential is a 400 that names the field and quotes no value', async () => {
+test('a PUT of an invalid credential gets status 400 and a message that names the field and quotes no value', async () => {
   const secret = 'hunter0-hunter1'
   const deep = JSON.parse(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`)
   const cases: [RegExp, unknown][] = [
@@ -268,7 +268,7 @@ test('the secret of an expired credential cannot be read', async () => {
   }
   const [item] = (await owner.get('/v0/vault')).body.credentials
   expect(item).toMatchObject({ expiresAt: '2020-01-01T00:00:00.000Z', lastUsedAt: null })
-  // A PUT of the credential without an expiry ends the expiry.
+  // The owner's PUT sets `expiresAt` to null, so the credential no longer expires.
   await owner.put(path('old "one"'), { type: 'CUSTOM', data: { a: 1 }, expiresAt: null })
   expect((await owner.get(path('old "one"'))).status).toBe(200)
 })

@@ -49,7 +49,7 @@ test('a TOTP credential shows its code, never its secret', async () => {
   expect(item).not.toHaveProperty('data')
 })
 
-test('data.totp of any type can be an otpauth URI with its own parameters', async () => {
+test('the field totp of a credential of any type can be an otpauth URI with its own parameters', async () => {
   const totp = `otpauth://totp/ACME:ada?secret=${SECRET}&digits=8&period=60&algorithm=SHA512`
   await agent.put(path('login'), { type: 'LOGIN', data: { password: 'p', totp } })
   const got = await agent.get(path('login'))
@@ -105,7 +105,7 @@ test('only the operations get, totp and backup change lastUsedAt of a credential
   expect(Date.parse(await lastUsedAt())).toBe(before)
 })
 
-test('backup codes move one by one from unused to used, without new version or rotation', async () => {
+test('backup codes move one by one from unused to used, without a new version and without a rotation time', async () => {
   await agent.put(path('codes'), {
     type: 'LOGIN',
     data: { password: 'p', backupCodes: ['a-1', 'b 2', 'ü3'], usedBackupCodes: ['z'] },

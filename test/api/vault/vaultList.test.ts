@@ -80,7 +80,7 @@ test('a page of the vault list ends at the size limit of metadata and has a next
   expect(Math.max(...sizes) * 16_000).toBeLessThan(9 * 1024 * 1024)
 })
 
-test('expiringWithin lists expired and expiring credentials, soonest first', async () => {
+test('the parameter expiringWithin selects expired credentials and credentials that expire soon, the soonest first', async () => {
   const owner = await service.newAgent()
   const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
   for (const [name, days] of [

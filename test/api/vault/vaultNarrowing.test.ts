@@ -49,7 +49,7 @@ const NARROW = {
   allowedPaths: ['/v1/users'],
   placement: ['key@header:authorization'],
 }
-/** Lists for each bound the values that are one step wider than {@link NARROW}. */
+/** Lists bounds of a credential that are each one step wider than the bounds {@link NARROW}. */
 const WIDER: Record<string, string[]>[] = [
   { allowedHosts: ['*.a.eu.example.com'] },
   { allowedHosts: ['*.eu.example.com'] },
@@ -88,7 +88,7 @@ test('a PUT with an API key widens no bound of a withheld credential, and omitte
   }
   const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
   expect(boundsOf({ body: moved })).toEqual(NARROW)
-  // Another credential type has another default placement.
+  // The new credential has the type LOGIN, whose default placement differs from that of the old type.
   const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })

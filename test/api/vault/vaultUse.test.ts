@@ -265,7 +265,7 @@ test('a secret with characters that its place cannot hold is refused, and the Id
   ).toHaveLength(7)
 })
 
-test('a use with a repeated Idempotency-Key sends one request, and another request with the same key is a 409', async () => {
+test('three uses of a secret with one Idempotency-Key send one request, and another request with this key gets status 409', async () => {
   await store('once')
   answer = (_request, response) => response.end('done')
   const request = { url: url('/pay'), body: 'x={{password}}' }
@@ -281,7 +281,7 @@ test('a use with a repeated Idempotency-Key sends one request, and another reque
   expect(outcome(other)).toEqual([409, 'Idempotency-Key was used for another request'])
 })
 
-test('a use at a slow server is a 202, and its answer can be read later until the answer expires', async () => {
+test('a use of a secret at a slow server gets status 202, and its response can be read later until the response expires', async () => {
   await store('slow')
   const held = Promise.withResolvers<void>()
   answer = (_request, response) => void held.promise.then(() => response.end('late'))
@@ -318,7 +318,7 @@ test('no row, job or log entry contains the secret of a use, and the stored requ
   }
 })
 
-test('a use fails at a refused connection, has an unknown outcome after a cut connection, and omits a large body', async () => {
+test('a use of a secret fails if the connection is refused, has an unknown outcome if the connection is cut, and omits a large body', async () => {
   await store('none', { allowedHosts: ['bank.example:1', host()] })
   const refused = await use('none', { url: 'https://bank.example:1/' })
   expect(refused.body).toMatchObject({ state: 'failed', response: null })

@@ -92,7 +92,7 @@ test('the public list filters by network, payee, type and scheme, and has pages'
   }
 })
 
-test('a search finds endpoints by words, the best match first', async () => {
+test('a search in the public list finds endpoints by words, and lists the best match first', async () => {
   const search = async (query: string, more = {}) => bazaar().search({ query, ...more })
   expect(urlsOf((await search('SNOW oslo')).resources)).toEqual(
     urls('our hono paywall', '@x402/express', 'x402-express'),
@@ -122,7 +122,7 @@ test('a wrong query parameter is refused with its name', async () => {
   }
 })
 
-test('a seller that takes no payments, or has opted out, is not listed', async () => {
+test('the public list leaves out a seller that takes no payments, and an endpoint that has opted out', async () => {
   const { pool } = till.service.database
   await changeProject(pool, agent.project.id, { paymentsEnabled: false })
   expect((await bazaar().listResources()).items).toEqual([])

@@ -1,4 +1,4 @@
-/** Compares the service's part of JSON Schema with the whole validator of @x402/extensions. */
+/** Compares the service's validator, which knows a part of JSON Schema, with the full validator of @x402/extensions. */
 import { expect, test } from 'bun:test'
 import { createRequire } from 'node:module'
 import { schemaFault, valueFault } from '../../../shared/till/bazaar/jsonSchema.ts'

@@ -48,7 +48,7 @@ const WEATHER = {
     schema: { type: 'object', properties: { tempC: { type: 'number' } }, required: ['tempC'] },
   },
 }
-/** Holds the name of a case, the path or the tool, and the input. */
+/** Holds for each case its name, the path or MCP tool that is called, and the described input. */
 const CALLS: [string, string, Record<string, unknown>][] = [
   [
     'a query',
@@ -118,7 +118,7 @@ for (const [name, path, input] of CALLS) {
     }
     const [v1] = challenge.accepts
     expect(refused.requirement.accepts[0].outputSchema).toEqual(v1.outputSchema)
-    // The endpoint is not in the public list. The member `discoverable` tells this to clients of x402 version 1.
+    // The endpoint is not in the public list. Clients of x402 version 1 see this in the field `discoverable`.
     if ('inputSchema' in input) expect(v1.outputSchema).toBeUndefined()
     else {
       expect(v1.outputSchema.input).toMatchObject({ method: input.method, discoverable: false })
@@ -175,7 +175,7 @@ async function declared(payment: unknown, requirements: unknown, face = 'verify'
 const bazaar = () =>
   withBazaar(new HTTPFacilitatorClient({ url: `${till.service.url}/v0/x402` })).extensions.bazaar
 
-test('the declaration of @x402/express reaches the list after the settlement of a payment', async () => {
+test('the metadata that @x402/express declares reaches the public list after the settlement of a payment', async () => {
   const { url } = await openShop()
   const { body } = await agent.put(PATH, { urlPattern: url, priceUsdc: '0.01' })
   const id = body.endpointId
@@ -183,7 +183,7 @@ test('the declaration of @x402/express reaches the list after the settlement of 
     const { verification } = (await agent.get(`${PATH}/${id}`)).body
     return verification.status === 'verified'
   })
-  // The test forgets the metadata that the verification has seen.
+  // The test deletes the metadata that the verification has read, so that only the payment can declare metadata.
   const { pool } = till.service.database
   await pool.query(`update seller_endpoints set seen_metadata = '{}' where id = $1`, [id])
   const required = decodeHeader((await fetch(url)).headers.get('payment-required')!)
@@ -226,7 +226,7 @@ test('the declaration of @x402/express reaches the list after the settlement of 
   })
 })
 
-test('the facilitator names the extension bazaar', async () => {
+test('the response of /v0/x402/supported names the extension bazaar', async () => {
   const { body } = await agent.get('/v0/x402/supported')
   expect(body.extensions).toContain('bazaar')
 })

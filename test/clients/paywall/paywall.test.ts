@@ -24,7 +24,7 @@ const urls: Record<string, string> = {}
 /** Counts the served requests of each seller. */
 const served: Record<string, number> = {}
 
-/** Intercepts calls from the paywalls to the service. Null forwards the calls. */
+/** Handles the calls from the paywalls to the service in place of `fetch`. Null sends the calls to the service. */
 let disturb: ((request: Request) => Promise<Response>) | null = null
 
 beforeAll(async () => {

@@ -61,7 +61,7 @@ afterAll(async () => {
 
 const bring = (headers: Record<string, string>, query = '') => fetch(shop.url + query, { headers })
 
-/** Signs with the wallet of @x402/core. */
+/** Signs a payment for the offered price with the wallet of @x402/core. */
 async function sign(account: Account, change: (payload: any) => void = () => {}) {
   const client = new x402Client().register('eip155:*', new ExactEvmScheme(account as never))
   const required = decodePaymentRequiredHeader((await bring({})).headers.get('payment-required')!)
@@ -105,7 +105,7 @@ test('a paywall that is set to one x402 version offers only this version', async
   expect(await challenge([1, 2])).toEqual([true, true])
 })
 
-test('a payment in both headers is redeemed once', async () => {
+test('a request that carries one payment in both payment headers is redeemed once', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)
   asked = []
@@ -122,7 +122,7 @@ test('a payment in both headers is redeemed once', async () => {
   ])
 })
 
-test('garbage in PAYMENT-SIGNATURE is answered 402', async () => {
+test('a paid request with garbage in PAYMENT-SIGNATURE gets status 402', async () => {
   const garbage = ['x', '', 'e30=', 'bnVsbA==', '%%%', encodeHeader({ x402Version: 2 })]
   for (const header of [...garbage, 'A'.repeat(12_000)]) {
     const response = await bring({ 'payment-signature': header })
@@ -132,7 +132,7 @@ test('garbage in PAYMENT-SIGNATURE is answered 402', async () => {
   }
 })
 
-test('a refused payment gets a new offer with the reason', async () => {
+test('a request with a refused payment gets a new offer with the reason', async () => {
   const { authorization, signature } = await pay({ value: 9_999n })
   const response = await bring({
     'payment-signature': encodeHeader(payloadV2({ authorization, signature })),

@@ -70,7 +70,7 @@ test('a purse of one instance buys from a seller of another, and both know the p
   ])
 })
 
-test('a refused purchase is an error with the reason', async () => {
+test('the client throws an error with the reason when a purchase is refused', async () => {
   const client = new Purser({ apiKey: buyer.key, baseUrl: till.service.url })
   const { url } = Object.values(sellers)[0]!
   const refused = client.fetch(url, { maxAmount: '0.000001' })

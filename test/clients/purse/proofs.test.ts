@@ -61,7 +61,7 @@ function signInOf(changes: Record<string, unknown> = {}) {
   }
 }
 
-/** Holds the sign-ins that reached the seller. */
+/** Holds the headers of the sign-ins that reached the seller. */
 let signIns: string[]
 function offerSignIn(changes: Record<string, unknown> = {}): void {
   signIns = []
@@ -98,7 +98,7 @@ const BAD: [string, () => Record<string, unknown>][] = [
   ['with a line break in its statement', () => ({ statement: 'Hello\nURI: https://bank.example' })],
 ]
 for (const [what, changes] of BAD) {
-  test(`a sign-in ${what} is not signed, and the purse pays`, async () => {
+  test(`the purse does not sign a sign-in ${what}, and pays`, async () => {
     const first = await buyer.pay(seller.url)
     await buyer.settled(first.body.purchaseId, 'spent')
     offerSignIn(changes())
@@ -130,7 +130,7 @@ const jwsSigner = (kid: string) => ({
 })
 const didOf = (host: string) => `did:web:${encodeURIComponent(host)}`
 
-/** Buys from a seller that publishes its key, and signs its offers and receipts. */
+/** Makes a purchase at a seller that publishes its public key and signs its offers and receipts. */
 async function proving({
   signer = 'host',
   payer,

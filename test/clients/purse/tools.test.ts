@@ -80,7 +80,7 @@ for (const version of [1, 2]) {
   })
 }
 
-test('a tool without a price is answered and costs nothing', async () => {
+test('a call of an MCP tool without a price gets its result and costs nothing', async () => {
   const { body } = await buyer.pay(url, { tool: { name: 'free' } })
   expect(body).toMatchObject({ state: 'answered', status: 200, payment: null })
 })

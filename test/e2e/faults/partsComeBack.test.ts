@@ -17,7 +17,7 @@ import { PRICE, pay } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
-/** Maps each part to its command line. */
+/** Matches the command line of the process of each part of the service. */
 const PARTS = {
   database: /^\S*\/bin\/postgres -D /,
   devnet: /anvil/,
@@ -32,7 +32,8 @@ const names = Object.keys(PARTS) as Part[]
 
 const pairs = names.flatMap((one, n) => names.slice(n + 1).map((other) => [one, other]))
 /**
- * Lists the pairs of parts to kill. PARTS_PAIRS=all chooses all pairs, which take a minute. The default is two pairs.
+ * Lists the pairs of service parts that the test kills together. PARTS_PAIRS=all chooses all pairs, which take a
+ * minute. The default is two pairs.
  */
 const chosenPairs: Part[][] =
   process.env.PARTS_PAIRS === 'all'
@@ -121,7 +122,7 @@ test.each(killed.map((parts) => [parts.join(', '), parts] as const))(
   },
 )
 
-test('the log reports the end and the return of each part in few lines, without a stack trace', () => {
+test('the log reports the end and the restart of each part of the service in few lines, without a stack trace', () => {
   const lines = service
     .stderr()
     .trim()

@@ -23,7 +23,10 @@ const LINES_MAX = 120
 const PAGE_ADDRESS = '203.0.113.7'
 const TLS = '/var/lib/purser/tls'
 
-/** Lists the lines of the page that run differently in this test. The page names these lines. */
+/**
+ * Maps lines of docs/going-live.md to the commands that this test runs in their place. The page itself names these
+ * lines.
+ */
 const OTHERWISE: [line: RegExp, instead: string][] = [
   [/^apt-get .*$/m, 'true'],
   [/^git clone .*$/m, 'cd /opt/purser'],
@@ -52,7 +55,7 @@ const here = (script: string): string =>
 
 const SHELL = '/root/shell'
 
-/** Runs the next commands in the same shell. @returns all output */
+/** Runs commands in the shell state that the commands before have left. @returns all output of the commands. */
 async function inShell(commands: string): Promise<string> {
   const { exitCode, stdout, stderr } = await machine.run(
     `set -eo pipefail

@@ -5,7 +5,7 @@ import { type Machine, OWN_ADDRESS, SERVICES_ADDRESS, STRANGER_ADDRESS } from '.
 
 const STORAGE = '/var/stranger/caddy'
 const CA_SOURCE = `${STORAGE}/pki/authorities/local/root.crt`
-/** Is the file of the CA that the machine trusts. */
+/** Is the path of the CA certificate that the machine under test trusts. */
 export const CA_FILE = '/usr/local/share/ca-certificates/stranger.crt'
 export const ACME_DIRECTORY = 'https://ca.example.net/acme/local/directory'
 /** Lists the hosts whose port 25 the doctor tries. */
@@ -100,14 +100,14 @@ await startDevnet({ port: 8545, stateFile: '/var/stranger/chain', log: { info() 
 
 const write = (file: string, text: string) =>
   `cat > ${file} <<'END_OF_FILE'\n${text}\nEND_OF_FILE\n`
-/** Returns a command that outlives its script, with the output in a file. */
+/** Returns a command that continues after its shell script has ended. The output of the command goes to a file. */
 const background = (name: string, command: string) =>
   `(${command}) < /dev/null > /run/units/${name}.log 2>&1 &\n`
 
 const startPolicies = (name: string) =>
   background(name, 'mta-sts-daemon -c /etc/mta-sts-daemon.yml')
 
-/** Starts the internet, and makes the machine trust the CA. */
+/** Starts the simulated internet beside the machine, and makes the machine trust its CA. */
 export async function startInternet(machine: Machine): Promise<void> {
   const stranger = { in: 'stranger' } as const
   await machine.must(
@@ -167,14 +167,14 @@ export async function fund(machine: Machine, address: string): Promise<void> {
 export const PAYER_KEY = DEVNET_ACCOUNTS.payer.privateKey
 export const PAY_TO = DEVNET_ACCOUNTS.payTo.address
 
-/** Writes a mail as the stranger. */
+/** Sends a mail from the stranger's mail host. */
 export const writeMail = (machine: Machine, to: string, subject: string) =>
   machine.must(
     `printf 'From: you@example.org\\nTo: ${to}\\nSubject: ${subject}\\n\\nGood morning.\\n' | sendmail -f you@example.org ${to}`,
     { in: 'stranger' },
   )
 
-/** Makes the stranger ask for each policy again. */
+/** Makes the stranger's mail host fetch each MTA-STS policy again. */
 export async function forgetPolicies(machine: Machine): Promise<void> {
   await machine.must("pkill -KILL -f '[m]ta-sts-daemon'")
   await machine.must(startPolicies('mta-sts-again'), { in: 'stranger' })

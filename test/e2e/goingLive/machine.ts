@@ -8,12 +8,17 @@ import { join } from 'node:path'
 import { waitFor } from '../../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
-/** Are public addresses, because the service refuses private addresses. No packet leaves the namespaces. */
+/**
+ * Are public IP addresses, because the service refuses to connect to private addresses. No packet leaves the network
+ * namespaces of the test.
+ */
 export const OWN_ADDRESS = '93.184.215.7'
 export const STRANGER_ADDRESS = '93.184.215.9'
 export const SERVICES_ADDRESS = '93.184.215.10'
 const MEMORY = '3g'
-/** Is the root of the copy, which only the mount namespace of the machine has. */
+/**
+ * Is the root directory of the machine's copy of the system. It is visible only in the mount namespace of the machine.
+ */
 const COPY = '/mnt/root'
 
 const SETUP = `
@@ -68,7 +73,7 @@ const PROGRAMS = [
   ...['caddy', 'knotd', 'postfix', 'mta-sts-daemon'],
 ]
 
-/** Returns the reason why this system can start no machine, or null. */
+/** Returns the reason why this system cannot start a separate machine. Returns null if the system can. */
 export function whyNoMachine(): string | null {
   if (process.getuid?.() !== 0) return 'it needs root'
   const missing = PROGRAMS.filter((program) => Bun.which(program) === null)
@@ -96,7 +101,7 @@ export async function startMachine(): Promise<Machine> {
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs })
     const output = collect(child)
     const exitCode = await new Promise<number>((resolve) =>
-      // `close` never comes, because a daemon keeps the pipes open.
+      // The code waits for the event `exit`, because the event `close` never comes while a daemon keeps the pipes open.
       child.once('exit', (code) => setImmediate(() => resolve(code ?? 1))),
     )
     return { exitCode, stdout: output.stdout(), stderr: output.stderr() }

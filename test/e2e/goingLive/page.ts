@@ -5,14 +5,17 @@ import { join } from 'node:path'
 export const PAGE = join(import.meta.dir, '../../../docs/going-live.md')
 
 export type Step = {
-  /** Is the heading of the step, e.g. `3. The database`. */
+  /** Is the heading of a step of docs/going-live.md, e.g. `3. The database`. */
   title: string
   script: string
   /** Holds the lines that the commands must print, in which `…` stands for any text. */
   prints: string[]
 }
 
-/** Reads the blocks of commands. A block of text after a block of commands is its output. */
+/**
+ * Reads the command blocks of docs/going-live.md. A text block that follows a command block holds the output of its
+ * commands.
+ */
 export function readSteps(): Step[] {
   const steps: Step[] = []
   let title = ''
@@ -25,7 +28,7 @@ export function readSteps(): Step[] {
   return steps
 }
 
-/** Tells whether a text has a line of this form. */
+/** Tells whether a text has a line of the given form, in which `…` stands for any text. */
 export function hasLine(text: string, form: string): boolean {
   const parts = form.split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   return new RegExp(`^${parts.join('.*')}$`, 'm').test(text)

@@ -7,7 +7,9 @@ import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from '
 
 const FOLDERS = ['/etc/systemd/system', '/lib/systemd/system']
 const RUN = '/run/units'
-/** Is the interval of all timers, which is shorter than in the units. */
+/**
+ * Is the interval in milliseconds of all timers in this test. It is shorter than the intervals in the systemd units.
+ */
 const TIMER_MS = 1000
 
 type Unit = { name: string; lines: [key: string, value: string][] }
@@ -51,7 +53,7 @@ function environmentOf(unit: Unit): Record<string, string> {
   )
 }
 
-/** Returns the command of a unit, with a prefix that sets its user and its capabilities. */
+/** Returns the command line of a systemd unit. A prefix in the command line sets the unit's user and capabilities. */
 function commandOf(unit: Unit, line: string, env: Record<string, string>): string[] {
   const words = line
     .split(' ')

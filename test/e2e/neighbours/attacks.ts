@@ -9,13 +9,16 @@ export type Target = {
   smtpPort: number
   key: string
   inbox: string
-  /** Is the number of mails of a flood. A short observation must not wait for the end of a long flood. */
+  /**
+   * Is the number of mails that one flood sends. The number is small in a short observation, which must not wait for
+   * the end of a long flood.
+   */
   flood: number
 }
 
 const MB = 1024 * 1024
 
-/** Repeats `work` in parallel lanes without an end. */
+/** Repeats `work` without an end, in as many parallel loops as `lanes` says. */
 const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {
@@ -24,7 +27,10 @@ const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
     }),
   )
 
-/** Holds the worst load of a neighbour on each shared resource. An attack runs until its process is killed. */
+/**
+ * Holds an attack on each resource that projects share. An attack causes the worst load that one project can cause, and
+ * runs until its process is killed.
+ */
 export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   bodies: (target) => forEver(12, () => trickle(target)),
   'many values': ({ url, key }) => {
@@ -83,7 +89,8 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(60_000)
     })
   },
-  // Each mail is small enough for the lanes of small mail. Half of the mails have CSS that costs the parser most.
+  // Each mail is small enough to be stored together with small mails. Half of the mails have CSS that costs the parser
+  // most.
   'a backlog of 60 KB': ({ smtpPort, inbox, flood }) => {
     const bodies = [wordsOf(60_000), styledOf(60_000)]
     return forEver(8, async (lane) => {

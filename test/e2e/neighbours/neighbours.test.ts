@@ -4,7 +4,7 @@ import { some } from '../../support/database/extent.ts'
 import { ATTACKS } from './attacks.ts'
 import { type Observation, observeNeighbours } from './neighbours.ts'
 
-/** Is the only attack that `npm test` runs. */
+/** Names the attack that every run of `npm test` includes. */
 const SHORT = 'a backlog of 60 KB'
 
 test('every call of a project succeeds while its neighbour overloads each shared resource', async () => {

@@ -3,17 +3,17 @@ import { ATTACKS } from './attacks.ts'
 import { type Neighbourhood, startNeighbourhood } from './service.ts'
 import { type Observed, OPERATIONS, observe, p99 } from './victim.ts'
 
-/** Holds the calls of the victim during one attack. `quiet` means without an attack. */
+/** Holds the measured calls of the victim during one attack. The attack `quiet` means that no attack ran. */
 export type Observation = Observed & { attack: string }
 
 const WARM_MS = 2_000
-/** Is the time that an attack runs before the victim is observed. */
+/** Is the time in milliseconds for which an attack runs before the victim is measured. */
 const LEAD_MS = 1_000
 
-/** Observes the victim without an attack, then under each attack. */
+/** Measures the operations of one tenant (the victim) without an attack, then under each attack by another tenant. */
 export async function observeNeighbours(options: {
   attacks?: readonly string[]
-  /** Sets the numbers of messages in the inbox of the attacker, and of mails in a flood. */
+  /** Sets the number of messages in the attacker's inbox (`inbox`), and the number of mails in a flood (`flood`). */
   size?: { inbox: number; flood: number }
   quietMs: number
   attackMs: number

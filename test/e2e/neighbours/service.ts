@@ -15,23 +15,23 @@ import { waitFor } from '../../support/waitFor.ts'
 /** Is a project with its client, key and inbox. */
 type Tenant = Client & { key: string; address: string; projectId: string }
 
-/** Is the running service with two projects. */
+/** Describes a running service with two projects: a victim and an attacker. */
 export type Neighbourhood = AsyncDisposable & {
   url: string
   smtpPort: number
   victim: Tenant
   attacker: Tenant
-  /** Waits until all mail is parsed, and nearly all messages of the attacker are in segments. */
+  /** Waits until all mail is parsed, and until the search index holds nearly all messages of the attacker. */
   calm(): Promise<void>
 }
 
 const WORDS = 400
-/** Is the time within which the mail of an attack is parsed. */
+/** Limits the time in milliseconds until the mail of an attack is parsed. */
 const CALM_MS = 300_000
 
 /**
  * Starts every part of the service as a process, with a name server that is silent for names with `silent`.
- * @param inboxMessages the messages in the inbox of the attacker; a search of 60,000 takes seconds
+ * @param inboxMessages is the number of messages in the attacker's inbox. A search among 60,000 messages takes seconds.
  */
 export async function startNeighbourhood(inboxMessages: number): Promise<Neighbourhood> {
   const parts = new AsyncDisposableStack()

@@ -2,14 +2,14 @@ import { deliverRaw } from '../../support/mail/smtpTalk.ts'
 import { pay, redeem } from '../../support/till/till.ts'
 import type { Neighbourhood } from './service.ts'
 
-/** Observes the operations of the victim, with the milliseconds of each call. */
+/** Lists the operations of the victim that the test measures. */
 export const OPERATIONS = ['whoami', 'list', 'send', 'redeem', 'inbound mail'] as const
 type Operation = (typeof OPERATIONS)[number]
 type Times = Record<Operation, number[]>
-/** Holds the times of all calls, and the answers of failed calls. */
+/** Holds how long each call of the victim took, and the responses of failed calls. */
 export type Observed = { times: Times; failures: string[] }
 
-/** Repeats the operations of the victim for a time. */
+/** Repeats the operations of the victim for a time, and records how long each operation takes. */
 export async function observe(
   { victim, smtpPort }: Neighbourhood,
   durationMs: number,

@@ -17,7 +17,7 @@ const [heading = '', version = ''] = /^## (\d+\.\d+\.\d+) \(.*\)$/m.exec(changel
 /** Is the commit that dated the latest release in the changelog, because a clone may lack the tag. */
 const commit = changesOf(heading, 'CHANGELOG.md').at(-1) ?? ''
 
-test('the history has the commit of the previous release', () => {
+test('the git history has the commit of the previous release', () => {
   expect(version).not.toBe('')
   expect(commit).not.toBe('')
 })

@@ -21,9 +21,9 @@ import { freePort } from '../../support/process/process.ts'
 export type Server = { settings: Record<string, string>; stop(): void }
 
 export type Database = Server & {
-  /** Takes the backup of the database. The spool is copied before. */
+  /** Makes a backup of the database. The test copies the spool before this backup. */
   backUp(): void
-  /** Restores the backup under another server. */
+  /** Restores the database backup on another database server. */
   restore(): Promise<Server>
 }
 
@@ -36,7 +36,7 @@ export function removeDatabases(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 }
 
-/** Starts the database of the chosen method. */
+/** Starts a database for the backup method that RESTORE_METHOD names. */
 export async function startDatabase(): Promise<Database> {
   if (chosen === 'pg_dump') return dumped()
   if (chosen === 'pg_basebackup') return archived()

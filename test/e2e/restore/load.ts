@@ -1,4 +1,4 @@
-/** Runs clients that make one call after the other, and record the answers. */
+/** Runs test clients that each make one API call after the other, and record the responses. */
 import { type Client, deliverMail, messagePath } from '../../support/service.ts'
 import { PRICE, pay } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -6,12 +6,12 @@ import { waitFor } from '../../support/waitFor.ts'
 type Paid = {
   nonce: string
   header: string
-  /** Is the Idempotency-Key of the redeem. */
+  /** Is the Idempotency-Key of the call that redeems the payment. */
   key: string
   begunMs: number
   paymentId: string | null
   txHash: string | null
-  /** Is the time of the grant, or null. */
+  /** Is the time at which the payment was granted. Null means that it was not granted. */
   grantedMs: number | null
 }
 
@@ -21,18 +21,18 @@ export type Done = {
   sent: { messageId: string; key: string; body: object }[]
   secrets: { name: string; value: string }[]
   payments: Paid[]
-  /** Holds answers that no client may get. */
+  /** Lists responses that no client may get from a correct service. */
   surprises: string[]
 }
 
 export type Load = {
   done: Done
-  /** Begins no further operation, and waits for the end of all open operations. */
+  /** Lets the clients begin no further operation, and waits until all open operations have ended. */
   stop(): Promise<void>
 }
 
 const BUYERS = 3
-/** Each sender has one unsent message at a time. */
+/** Is the number of clients that send mail. Each of these clients has one unsent message at a time. */
 export const SENDERS = 2
 
 export function startLoad(options: {

@@ -1,4 +1,7 @@
-/** Runs the outside that a restored installation meets again: the chain, the smarthost and the receiver of webhooks. */
+/**
+ * Runs the systems outside an installation that stay when the installation is restored: the chain, the smarthost and
+ * the receiver of webhooks.
+ */
 
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -21,7 +24,7 @@ const EVENTS = parseAbi([
 ])
 const RESOURCE_PATH = '/report'
 
-/** Holds requests and messages while it is closed. */
+/** Stops requests and messages while it is closed, and lets them pass when it opens. */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
 
 export type Surroundings = AsyncDisposable & {
@@ -32,7 +35,7 @@ export type Surroundings = AsyncDisposable & {
   sink: Sink
   receiver: Receiver
   nameServer: string
-  /** Hold back the answers of smarthost and receiver. */
+  /** Hold back the replies of the smarthost (`mail`) and the responses of the webhook receiver (`webhooks`). */
   gates: { mail: Gate; webhooks: Gate }
   resource: string
   /** Counts the transactions of the gas wallet that are in no block. */
@@ -43,7 +46,10 @@ export type Surroundings = AsyncDisposable & {
   webhooks(): Map<string, { count: number; bodies: number }>
   /** Maps event type and payment to the Idempotency-Keys of the webhooks that announced the payment. */
   announcements(): Map<string, Set<string>>
-  /** Counts the copies and the different contents of each Message-ID that the smarthost accepted. */
+  /**
+   * Returns for each Message-ID how many copies the smarthost accepted, and how many different contents these copies
+   * had.
+   */
   mails(): Map<string, { count: number; contents: number }>
 }
 

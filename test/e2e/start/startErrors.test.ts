@@ -36,7 +36,10 @@ async function failToStart(file: string, env: Record<string, string>) {
 
 const MASTER_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`
 
-/** Returns an environment without the embedded parts that the variable does not concern. */
+/**
+ * Returns an environment for a start on an existing database. The devnet is left out too, unless the test is about its
+ * port.
+ */
 const minimalEnv = (variable: string): Record<string, string> => ({
   ...PORTS,
   DATABASE_URL: database.url,

@@ -77,7 +77,7 @@ test('the table of docs/operating.md names the secrets of each process', () => {
 })
 
 describe.each(some(names, 2))('%s in production', (part) => {
-  test('starts with only its own secrets', async () => {
+  test('starts with only the secrets that it needs', async () => {
     await using process = start(part, SECRETS_OF[part])
     if (part !== 'migrate') await printed(process, /"msg":"ready"/)
     else expect(await process.exited).toBe(0)
@@ -85,7 +85,7 @@ describe.each(some(names, 2))('%s in production', (part) => {
   })
 
   test.each([...SECRETS_OF[part]])(
-    'ends with a line that names %s if %s is missing',
+    'ends with a line that names the setting if %s is missing',
     async (missing) => {
       const others = SECRETS_OF[part].filter((name) => name !== missing)
       await using process = start(part, others)

@@ -10,7 +10,7 @@ const UNITS = join(ROOT, 'deploy/systemd')
 const units = readdirSync(UNITS)
   .filter((name) => name.endsWith('.service'))
   .toSorted()
-/** Is the greatest exposure that `systemd-analyze security` may find, in tenths. 10.0 means no protection. */
+/** Limits the exposure that `systemd-analyze security` may find, in tenths. An exposure of 10.0 means no protection. */
 const EXPOSURE_MAX = 20
 
 const hasSystemd = Bun.which('systemd-analyze') !== null
@@ -18,7 +18,7 @@ if (!hasSystemd) {
   process.stderr.write('SKIPPED: the check of the systemd units, because there is no systemd\n')
 }
 
-test('each part has a unit with an existing program', () => {
+test('each part of the service has a systemd unit that starts an existing program', () => {
   expect(units).toEqual([
     'purser-api.service',
     'purser-certificate.service',
@@ -36,11 +36,12 @@ test('each part has a unit with an existing program', () => {
 })
 
 test.skipIf(!hasSystemd)(
-  'systemd accepts every unit, and rates the exposure of the unit at most 2.0',
+  'systemd accepts every unit, and rates the exposure of each unit to attacks at 2.0 or less',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'purser-units-'))
     try {
-      // Each instance of the template is a separate file, with the program in this folder.
+      // The test writes each instance of the unit template to a separate file, with the program path of this
+      // repository.
       const written = units.flatMap((name) => {
         const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/purser', ROOT)
         const names = name.includes('@')

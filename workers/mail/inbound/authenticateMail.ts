@@ -25,12 +25,15 @@ const DMARC_MS = 6_000
  */
 const SIGNATURES_MAX = 10
 
-/** Loads the library with the first mail from outside, because the library costs a process 14 MB and 0.1 s of CPU. */
+/**
+ * Loads the library mailauth with the first mail from outside, because the library costs a process 14 MB and 0.1 s of
+ * CPU.
+ */
 const library = () => import('mailauth')
 
 /**
  * Authenticates the sender of a message by its envelope, signatures and DNS.
- * @param authors are the addresses of From as a person sees them.
+ * @param authors are the author addresses in the header field From, as a mail program shows them.
  * @returns verdicts on the sender. Authentication refuses no message, because the inbox's rules and the person who
  * reads the message decide.
  */
@@ -68,7 +71,7 @@ export async function authenticateMail(
     }
     return { authentication, isAligned: (await dmarcWord(authors, signs, anyPolicy)) === 'pass' }
   } catch {
-    // The library cannot read the message, so the message proves no sender.
+    // If the library mailauth cannot read a message, the message proves no sender.
     return STRANGER
   }
 }
@@ -138,9 +141,9 @@ function dkimWord(words: readonly (string | undefined)[]) {
 }
 
 /**
- * Returns the part of a message that the authentication library needs: the first `max` signatures, or only the header
- * if there are no signatures. Hashing and cutting 4 KB of an unsigned body took 0.15 ms. With a `max` of 0 the message
- * loses its ARC fields too.
+ * Returns the part of a message that the authentication library needs. The part has only the first `max` DKIM
+ * signatures. If there are no signatures, the part is only the header, because hashing and cutting 4 KB of an unsigned
+ * body took 0.15 ms. With a `max` of 0 the message loses its ARC fields too.
  */
 function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')

@@ -4,7 +4,7 @@ import { type Built, buildSegments } from '../../../sql/mail/search/buildSegment
 import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 
-/** Adds the words of a project's mail to the segments of its search index, one step in each turn. */
+/** Adds the words of a project's mail to its search index, one step at a time. Projects take turns. */
 export function createIndexSearch({ pool, log }: PoolContext): Task<'index_search'> {
   const turns = new CostTurns(new Costs(), 1)
   const inHand = new Set<string>()

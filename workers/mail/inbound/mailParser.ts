@@ -14,16 +14,16 @@ const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1536 * 1024 * 1
 /** Describes a message to parse for an inbox. */
 type Parsed = {
   projectId: string
-  /** Names the sharers that are charged for the parsing time. By default the inbox is charged. */
+  /** Names the inboxes and networks that are charged for the parsing time. By default the inbox is charged. */
   sharers?: readonly string[]
   /** Parses even a light message in a child process, because the message may have killed a process before. */
   isolated?: boolean
 }
 
 /**
- * Parses messages. The messages of the sharers with the least cost go first. A hostile message of 64 KB occupies a
- * processor for 50 ms, so only light messages are parsed in this process. All other messages go to child processes with
- * limits on time and memory.
+ * Parses messages. The messages of inboxes and networks that have caused the least load go first. A hostile message of
+ * 64 KB occupies a processor for 50 ms, so only light messages are parsed in this process. All other messages go to
+ * child processes with limits on time and memory.
  */
 export type MailParser = {
   /** Parses one message. @throws when the parser throws, dies, or exceeds a limit. */

@@ -41,13 +41,16 @@ const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
  */
 const ATTEMPTS_TO_STORE = 5
 
-/** Limits the bytes of a small message. Every slot may hold a message of this size. */
+/** Limits the bytes of a small message. Every job slot of the pool may hold a message of this size at the same time. */
 const SMALL_BYTES = 256 * 1024
 /** Limits the large messages that are in memory at once. The parser takes ten times the size of a message. */
 const LARGE_AT_ONCE = 4
-/** Is the number of bytes of a batch that one slot holds. */
+/** Is the number of message bytes in a batch that count as one job slot. */
 const PART_BYTES = 64 * 1024
-/** A batch holds a slot of the pool, so it waits only this long for DNS answers. */
+/**
+ * Limits the milliseconds for which a batch of mails waits for DNS answers. The wait is short, because a batch holds a
+ * job slot of the pool.
+ */
 const PATIENCE_MS = 1_000
 
 type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_batch'> }
@@ -151,8 +154,8 @@ function createParseBatch(
 }
 
 /**
- * Returns the delay of a mail that found no free slot. A backlog occupies its slots for seconds, and a retry in vain
- * costs the database as much as a mail.
+ * Returns the delay after which a mail that found no free slot is tried again. A backlog occupies its slots for
+ * seconds, and each failed try costs the database as much as storing a mail.
  */
 const laterBy = (priority: number, returnInMs: number): number => returnInMs * (1 + priority / 2)
 
@@ -160,15 +163,15 @@ const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns the part of a slot that one mail of a batch takes: its part of the job, or its part of the memory. Parts are
- * multiples of 1/1024, so that their sums are exact.
+ * Returns the fraction of a job slot that one mail takes: its fraction of the batch, or its fraction of the memory.
+ * Fractions are multiples of 1/1024, so that their sums are exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024
 
 /**
- * Returns the job that retries mails. Mails split from a batch get another job key than the batch. If their job
- * replaced the batch's job, the other mails would be lost after a crash.
+ * Returns the job that retries the given mails. If a batch is split, the job key of the retry differs from the batch's
+ * key. If the retry replaced the batch's job, the other mails of the batch would be lost after a crash.
  */
 function jobOf(
   ids: readonly string[],

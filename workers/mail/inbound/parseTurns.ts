@@ -5,15 +5,18 @@ import { CostTurns } from '../../../shared/fair/costTurns.ts'
 export const LIGHT_BYTES = 16 * 1024
 
 /**
- * Limits the light mails in process at once. With a higher limit the mails would not be stored sooner, because they
- * share one processor.
+ * Limits the light mails that are in progress at once. A higher limit would not store them sooner, because they share
+ * one processor.
  */
 const LIGHT_IN_HAND = 32
 /**
  * Limits the heavy mails in process at once. Heavy mails wait for the child processes, and do not delay light mails.
  */
 const HEAVY_IN_HAND = 8
-/** A mail that waits longer than this for a name server gives its turn to another mail. */
+/**
+ * Is the time in milliseconds for which a mail keeps its turn while it waits for a name server. Then another mail gets
+ * the turn.
+ */
 const TURN_MAX_MS = 50
 /**
  * After this many milliseconds of parsing the event loop runs other work, because the database waits for its next
@@ -21,12 +24,15 @@ const TURN_MAX_MS = 50
  */
 const BUSY_MAX_MS = 2
 
-/** Describes the turn of a mail. A call of `parsed` tells that the mail now waits only for name servers. */
+/**
+ * Describes the turn of one mail in the parser. The caller calls `parsed` as soon as the mail waits only for name
+ * servers, and `end` when the mail is done.
+ */
 export type ParseTurn = { parsed: () => void; end: () => void }
 
 /**
- * Limits the mails that are read, parsed and authenticated at once. The mails of the sharers with the least cost go
- * first.
+ * Limits the mails that are read, parsed and authenticated at once. The mails of inboxes and networks that have caused
+ * the least load go first.
  */
 export type ParseTurns = {
   enter(sharers: readonly string[], size: number): Promise<ParseTurn>
@@ -53,8 +59,8 @@ export function createParseTurns(costs: Costs): ParseTurns {
 }
 
 /**
- * Runs one piece of work at a time, in the order of the sharers' costs. If several pieces ran at once, each would wait
- * for the event loop.
+ * Runs one piece of work at a time, in the order of the load that its inbox or network has caused. If several pieces
+ * ran at once, each would wait for the event loop.
  */
 export function createSingleFile(
   costs: Costs,

@@ -27,7 +27,10 @@ import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
 
 /** Limits the reading of one attachment. The text of a report with 300 pages takes five seconds. */
 const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1024 }
-/** Limits the runs that try to read a file. A file that ends its worker in each run is given up. */
+/**
+ * Limits how many runs try to read one attachment. After this many runs that all ended their worker, the attachment is
+ * given up.
+ */
 const TRIES_MAX = 3
 /**
  * Limits the projects that wait for their turn to read attachments. Their jobs hold slots of the pool, and new mail

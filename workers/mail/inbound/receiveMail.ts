@@ -39,8 +39,8 @@ import { networkOf, sharersOf } from './sharers.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /**
- * Limits the mails that wait for DNS answers at once. The first number is the limit for the mails of one network. The
- * second number is the part of the slots that all waiting mails may hold.
+ * Limit the mails that wait for DNS answers at once. WAITING_PER_NETWORK is the limit for the mails of one sending
+ * network. WAITING_PART is the part of the job slots that all waiting mails may hold.
  */
 const WAITING_PER_NETWORK = 8
 const WAITING_PART = 3 / 4
@@ -51,13 +51,13 @@ export type ParseOptions = {
   lookUp: LookUp
   /** Holds the keys that recognise the addresses for bounces and reports. */
   bounceKeys: BounceKeys
-  /** Stores large mail contents. */
+  /** Stores mail contents that are too large for the database. */
   blobs: Blobs
   /** Is the inbox that receives the mail to the postmaster and the reports. */
   postmaster?: string | undefined
   /** Is the number of mails that the pool parses at the same time. */
   slots: number
-  /** Holds the costs that inboxes and networks have caused. */
+  /** Holds the load that each inbox and each sending network has caused lately. */
   costs?: Costs
 }
 
@@ -67,11 +67,11 @@ type Parser = PoolContext &
     verifiedDomains: Batcher<readonly string[], string[]>
     parser: MailParser
     turns: ParseTurns
-    /** Gives turns to mails that wait for DNS answers. The sending networks share these turns. */
+    /** Limits the mails that wait for DNS answers at once. The sending networks share these places. */
     dnsTurns: FairTurns
   }
 
-/** Describes how an inbound mail is to be received. */
+/** Holds the settings for receiving one inbound mail. */
 type Care = {
   /** Holds the rules of the inbox about senders. */
   rules: readonly Rule[]
@@ -224,7 +224,10 @@ async function readAndStore(
 const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): IndexedMail =>
   indexed(unparseableMail(bytes, mailDomain), projectId)
 
-/** Returns the part of a proven bounce that passes an allow list of senders. */
+/**
+ * Returns a bounce without the parts that its proof does not cover, because a proven bounce passes an allow list of
+ * senders.
+ */
 function reduced(
   mail: ParsedMail,
   place: { inboxAddress: string; mailDomain: string },

@@ -2,7 +2,7 @@ import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 
 /**
- * Returns the two sharers of a mail: its inbox and its sending network. Inbox and network share the slots, and each is
+ * Returns the two parties that share the parser for a mail: the inbox and the sending network. Each of the two is
  * charged for the cost of the mail.
  */
 export const sharersOf = (mail: Pick<InboundMail, 'projectId' | 'remoteIp'>): string[] => [

@@ -12,13 +12,13 @@ import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /**
- * Limits the message bytes of one batch. The next batch, which holds the mail of sharers with less cost, waits until
- * this batch ends.
+ * Limits the message bytes of one batch. The next batch waits until this batch ends, although it may hold mail of
+ * inboxes and networks that have caused less load.
  */
 const BATCH_MAX_BYTES = 128 * 1024
-/** The smallest mail is charged as much as a mail of this many bytes. */
+/** Sets the least cost of storing a mail. A smaller mail is charged as if it had this many bytes. */
 const BASE_BYTES = 4 * 1024
-/** A message that is larger than this many bytes is stored separately. */
+/** Limits the bytes of a message that may be stored together with messages of other inboxes. */
 const SMALL_BYTES = 64 * 1024
 /** Limits the inboxes that store their messages separately at the same time. Each such inbox takes a connection. */
 const INBOXES_AT_ONCE = 8
@@ -44,11 +44,15 @@ export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   }
 }
 
-/** Stores messages of several inboxes. The messages of the sharers with the least cost go first. */
+/**
+ * Stores messages of several inboxes. The messages of the inboxes and networks that have caused the least load go
+ * first.
+ */
 const createLane = (pool: Pool, costs: Costs): Stores =>
   createBatcher<AuthenticatedMail, StoreOutcome>({
     batchMax: BATCH_MAX,
-    // If two transactions of one lane ran at once, each would find inboxes that the other transaction has locked.
+    // Only one transaction for several inboxes runs at a time. Otherwise each transaction would find inboxes that the
+    // other transaction has locked.
     parallel: 1,
     weight: { of: weightOf, max: BATCH_MAX_BYTES },
     rank: { of: ({ inbound }) => costs.of(sharersOf(inbound)), mayShare },
@@ -83,7 +87,8 @@ const weightOf = ({ inbound }: AuthenticatedMail): number => inbound.bytes.lengt
 
 /**
  * Stores messages of one inbox in one transaction, because separate transactions would wait for the same lock. The
- * inbox with the least cost goes first, so large messages of other inboxes delay it by one transaction at most.
+ * inbox that has caused the least load lately goes first, so the large messages of another inbox delay it by one
+ * transaction at most.
  */
 function createInboxBatcher(pool: Pool, costs: Costs): Stores {
   const turns = new CostTurns(costs, INBOXES_AT_ONCE)

@@ -3,7 +3,7 @@ import { createDirectTransport, type DirectOptions } from './directTransport.ts'
 import { createRelayTransport, oneConsignment, type RelaySettings } from './relayTransport.ts'
 import type { Transport } from './transport.ts'
 
-/** Stores the bytes of a mail with its message and sends nothing, which SMTP_RELAY_URL calls `capture`. */
+/** Counts every copy as sent and sends nothing. SMTP_RELAY_URL names this transport `capture`. */
 const captureTransport: Transport = {
   route: 'relay',
   split: oneConsignment,

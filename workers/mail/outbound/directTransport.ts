@@ -162,7 +162,8 @@ async function attempt(
       const goesOn = rest.length > 0 && (await Promise.race([isReset(connection, failure), broken]))
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
-      // If a host is slow, or closes the connection at once, each remaining copy would wait just as long.
+      // If the host was only slow, or closed the connection at once, each remaining copy would fail after the same
+      // wait.
       if (n > 0 && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
       if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))
       return { reached: true, left: [] }
@@ -175,7 +176,10 @@ async function attempt(
 
 type Broken = { failure: SmtpFailure; upgrading: boolean }
 
-/** Opens an SMTP connection. `opened` resolves to `null` when a transaction may begin. `broken` ends every wait. */
+/**
+ * Opens an SMTP connection. The promise `opened` resolves to `null` when an SMTP transaction may begin. The promise
+ * `broken` resolves when the connection breaks, and ends every wait.
+ */
 function connectTo(
   host: MailHost,
   { ownName, port = SMTP_PORT, plain, policy, ca }: WithPolicy & { plain: boolean },

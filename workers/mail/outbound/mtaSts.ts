@@ -16,7 +16,7 @@ export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
 type FetchOptions = OutboundPolicy & {
   /** Is the port of the policy's web site, 443 by default. Tests set another port. */
   port?: number
-  /** Adds certificate authorities in PEM form. */
+  /** Adds certificate authorities in PEM form for the fetch of a policy. */
   ca?: string
 }
 

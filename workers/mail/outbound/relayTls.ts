@@ -37,7 +37,8 @@ function readCertificates(file: string) {
   try {
     const pins = texts.map((one) => new X509Certificate(one).fingerprint256)
     if (pins.length === 0) throw new Error('no certificate')
-    // The relay's own certificate is pinned, so its name does not matter.
+    // If SMTP_RELAY_CA_FILE holds the certificate of the SMTP relay itself, the host name in the certificate does not
+    // matter.
     const check = (host: string, peer: PeerCertificate) =>
       pins.includes(peer.fingerprint256) ? undefined : checkServerIdentity(host, peer)
     return { texts, check }
@@ -49,8 +50,8 @@ function readCertificates(file: string) {
 const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOSTNAME_MISMATCH)/
 
 /**
- * Returns the failure when the relay cannot be reached over trusted TLS, with a reason for the log. Returns `null` for
- * any other failure.
+ * Returns the SMTP failure as a TLS failure, with a reason for the log, if the relay cannot be reached over trusted
+ * TLS. Returns `null` for any other SMTP failure.
  */
 export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {
   const cause = (failure as { cause?: { code?: string } }).cause?.code ?? ''

@@ -54,7 +54,7 @@ export function createRelayTransport(
     greetingTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
   })
-  /** Logs that the relay cannot be trusted, at most once a minute. */
+  /** Logs a TLS failure of the SMTP relay, at most once a minute. */
   const explained = (failure: SmtpFailure): SmtpFailure => {
     const found = untrusted(failure)
     if (found === null) return failure
@@ -88,8 +88,8 @@ export function createRelayTransport(
 }
 
 /**
- * Holds the outcome of one copy of a mail, and the failure of the connection. A failed connection concerns the other
- * copies too.
+ * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the connection failed, the copies
+ * that wait for it are affected too.
  */
 type Delivery = { outcomes: RecipientOutcome[]; broken: SmtpFailure | null }
 

@@ -4,7 +4,10 @@ import { type Composed, type Kept, keepComposed } from '../../../sql/mail/outbou
 import { type AttemptOutcome, recordMailAttempts } from '../../../sql/mail/outbound/mailAttempts.ts'
 import { beginAttempts, type OutboundMail } from '../../../sql/mail/outbound/outboundMails.ts'
 
-/** Holds the batched reads and writes of outbound mail in one process. */
+/**
+ * Holds the batchers of one process for outbound mail: the begins of attempts, the records of outcomes, and the
+ * composed bytes.
+ */
 export type SendBatchers = {
   begin: Batcher<string, OutboundMail | null>
   record: Batcher<AttemptOutcome, boolean>

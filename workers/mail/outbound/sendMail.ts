@@ -20,7 +20,7 @@ type SendOptions = {
   transport: Transport
   /** Decrypts the keys that sign mail. */
   keyring: KeyringSource
-  /** Stores large mail contents. */
+  /** Stores mail contents that are too large for the database. */
   blobs: Blobs
   /** Holds the keys with which the envelope senders of copies are made. */
   bounceKeys: BounceKeys
@@ -51,7 +51,8 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
     )
   }
   return async ({ messageRow }) => {
-    // A drain that took too long releases a job whose run still continues. The next run waits for that run.
+    // If the drain takes too long, it releases a job whose run still continues. The next run of the job waits until
+    // that run has ended.
     for (let other = running.get(messageRow); other !== undefined; ) {
       await other.catch(() => {})
       other = running.get(messageRow)
@@ -92,7 +93,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const consignments = sender.transport.split(remote)
   let open = consignments.length
   const settled = settle(sender, mail, [...delivered, ...missing, ...suppressed])
-  // The outcomes of local recipients do not wait for a remote host, which can take minutes.
+  // The outcomes of recipients in inboxes of this service are recorded at once, because a remote host can take minutes.
   if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
@@ -105,8 +106,8 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
       await send(sender, mail, consignment, { message, report })
     }),
   )
-  // The failure of a consignment is thrown last, so that the next run does not start while another consignment is still
-  // being sent.
+  // The error of one consignment (recipients in one SMTP transaction) is thrown only after all consignments have ended.
+  // Otherwise the next run could start while a consignment is still being sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
@@ -125,8 +126,8 @@ async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
 const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
 
 /**
- * Records the outcomes of an attempt in several statements. The statements run in call order, because the last of them
- * must commit last.
+ * Records the outcomes of a delivery attempt in several statements. The statements run in the order of the calls,
+ * because the last part of the attempt must be committed last.
  */
 function createRecorder(
   { batchers, outcomes }: Sender,
@@ -148,13 +149,16 @@ function createRecorder(
     }
     localInboxes = []
     const recorded = previous.then(() => outcomes.record(() => batchers.record.submit(part)))
-    // A failed record of one host's outcomes must not stop the records of other hosts.
+    // If the outcomes at one host cannot be recorded, the outcomes at the other hosts must still be recorded.
     previous = recorded.catch(() => {})
     await recorded
   }
 }
 
-/** Sends one consignment when its lane has a turn. Reports each recipient once, unless the message is deleted. */
+/**
+ * Sends one consignment (recipients in one SMTP transaction) when its lane gives it a turn. Reports each recipient
+ * once, unless the message is deleted.
+ */
 async function send(
   sender: Sender,
   mail: OutboundMail,

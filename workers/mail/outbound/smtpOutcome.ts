@@ -14,7 +14,8 @@ export type SmtpFailure = Error & {
 }
 
 /**
- * Returns the outcomes of an accepted message. Some recipients may be refused.
+ * Returns the outcome of each recipient of a mail that the host accepted. The host may have refused some of the
+ * recipients.
  * @param reply is the 250 reply of a relay. The reply identifies the message in the relay's own reports.
  */
 export function outcomesOfSuccess(
@@ -32,13 +33,13 @@ export function outcomesOfSuccess(
   })
 }
 
-/** Returns the outcomes of a refused message. */
+/** Returns the outcome of each recipient of a mail that the host refused. */
 export function outcomesOfFailure(to: readonly string[], failure: SmtpFailure): RecipientOutcome[] {
   const byAddress = new Map(failure.rejectedErrors?.map((refusal) => [refusal.recipient, refusal]))
   return to.map((address) => outcome(address, byAddress.get(address) ?? failure))
 }
 
-/** Returns the same outcome for each of the recipients. */
+/** Returns the same delivery outcome for each recipient. */
 export const allOf = (
   to: readonly string[],
   state: 'deferred' | 'failed',

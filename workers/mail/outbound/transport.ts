@@ -4,22 +4,25 @@ import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.t
 /** Describes the SMTP envelope of one copy. Each recipient has a separate envelope sender. */
 export type Envelope = { from: string; to: string }
 
-/** Describes a message on its way to some recipients. */
+/** Describes a message that is about to be sent to some recipients. */
 export type OutgoingMail = { envelopes: readonly Envelope[]; raw: Buffer }
 
-/** Receives outcomes of recipients as soon as they are known. The next copy may wait for this function. */
+/**
+ * Receives the delivery outcome of recipients as soon as the outcome is known. The SMTP transaction of the next copy
+ * may wait until this function returns.
+ */
 export type Report = (outcomes: RecipientOutcome[]) => Promise<void>
 
 /**
- * Holds the recipients of one `send`, and the lane that they share with other mail. A `lane` of `null` means the shared
- * lane for smarthost mail.
+ * Holds the recipients of one call of `send`, and the name of the lane in which their mail is sent. A `lane` of `null`
+ * means the shared lane for smarthost mail.
  */
 export type Consignment = { lane: string | null; to: string[] }
 
 /** Sends messages to remote hosts. */
 export type Transport = {
   route: MailRoute
-  /** Splits the recipients of a mail into consignments, one for each `send`. */
+  /** Splits the recipients of a mail into consignments. Each call of `send` takes one consignment. */
   split(addresses: string[]): Consignment[]
   /**
    * Sends each copy in a separate SMTP transaction, and reports each recipient once. A remote failure is an outcome,

@@ -19,8 +19,8 @@ import { type DoctorTools, inTime, takeLooks } from './look.ts'
 import type { Outside } from './outside.ts'
 
 /**
- * Is the number of a runner's connections beside those of its jobs: proof of life, listener, housekeeping, metrics,
- * keys.
+ * Is the number of a runner's database connections beside those of its jobs. They serve the registration as a live
+ * pool, the listener, the housekeeping, the metrics and the keys.
  */
 const RUNNER_OTHERS = 8
 /**

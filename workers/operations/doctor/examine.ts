@@ -14,8 +14,8 @@ export async function examine(section: Section, tools: DoctorTools): Promise<Fin
 }
 
 /**
- * Holds the settings of the examination tasks. `examine` makes new tools for each report, so that no DNS lookups of an
- * earlier report are reused.
+ * Holds the settings of the tasks that examine the service for the doctor. `examine` makes new tools for each report,
+ * so that no DNS lookups of an earlier report are reused.
  */
 export type ExamineOptions = { examine: () => Omit<DoctorTools, 'database'> }
 

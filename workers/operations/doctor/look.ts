@@ -5,7 +5,7 @@ import type { Resolve } from '../../http/guardedRequest.ts'
 import { createDns, type Dns } from '../../mail/dns.ts'
 import { createLookUp, type LookUp } from '../../mail/lookUp.ts'
 
-/** Holds the parts that all examinations of the doctor share. */
+/** Holds the settings and connections that all checks of the doctor share. */
 export type DoctorTools = {
   config: Config
   /**
@@ -34,7 +34,7 @@ export function freshDns({ dnsServers }: Config): Pick<DoctorTools, 'dns' | 'loo
   return { dns, lookUp: createLookUp(dns, dnsServers) }
 }
 
-/** Limits the milliseconds of one look. All looks of a report run at the same time. */
+/** Limits the milliseconds of one check of the doctor. All checks of a report run at the same time. */
 export const LOOK_MS = 5_000
 
 class LateError extends Error {
@@ -43,7 +43,7 @@ class LateError extends Error {
   }
 }
 
-/** Waits for the work of one look within the time limit. @throws {LateError} */
+/** Waits for the work of one check of the doctor, up to the time limit. @throws {LateError} */
 export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
   const { promise, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new LateError()), LOOK_MS)
@@ -54,10 +54,13 @@ export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/** Describes a look at one subject. The report shows the name `check` when the look fails as a whole. */
+/** Describes one check of the doctor. If the check fails with an error, the report shows its name `check`. */
 export type Look = { check: string; run: () => Promise<Finding | readonly Finding[]> }
 
-/** Runs all looks of an area at the same time. A look that fails does not hide the findings of the other looks. */
+/**
+ * Runs all checks of one area of the doctor's report at the same time. A failed check does not hide the findings of the
+ * other checks.
+ */
 export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Finding[]> {
   const results = await Promise.all(
     looks.map(async ({ check, run }) => {
@@ -72,8 +75,8 @@ export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Fin
 }
 
 /**
- * Returns the reason why a look failed: the message of a LateError, or the code of another error. The message of
- * another error could quote a URL with a secret.
+ * Returns the reason why a check of the doctor failed. For a LateError this is the message, and for another error its
+ * code. The message of another error could quote a URL with a secret.
  */
 const reasonOf = (error: unknown): string => {
   if (error instanceof LateError) return error.message

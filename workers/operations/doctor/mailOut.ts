@@ -134,7 +134,8 @@ function recordLooks(
   const { dns } = tools
   return [
     { check: `SPF of ${domain}`, run: () => spfOf(tools, domain, sending) },
-    // Without the database the DKIM keys are not known.
+    // If the database does not answer, the DKIM keys are not known. An empty list then does not mean that the keys are
+    // missing.
     ...(dkim.length === 0 && tools.database.pool !== null
       ? [{ check: `DKIM of ${domain}`, run: async () => missingDkim(domain) }]
       : []),
@@ -170,7 +171,7 @@ async function spfOf(
         }),
       )
       const { result, comment } = checked.status
-      // The SPF library writes its own name and the sender before the cause.
+      // The SPF library writes its own name and the sender's address before the cause of the result.
       return { address, result, comment: (comment || '').split(': ').at(-1)! }
     }),
   )

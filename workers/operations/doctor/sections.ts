@@ -1,4 +1,7 @@
-/** Holds the looks of each section of a report. Reports are rare, so this code is loaded with the first report. */
+/**
+ * Holds the checks of each section of the doctor's report. Reports are rare, so this code is loaded with the first
+ * report.
+ */
 import type { Finding } from '../../../shared/doctor/finding.ts'
 import type { Section } from '../../../shared/doctor/report.ts'
 import { lookAtChain } from './chain.ts'
@@ -12,7 +15,7 @@ import { DOMAINS_MAX, servedDomains } from './served.ts'
 import { lookAtStorage } from './storage.ts'
 import { lookAtWeb, lookAtWebhooks, webCertificate } from './web.ts'
 
-/** Examines a section and returns its findings. */
+/** Examines a section of the doctor's report and returns the findings. */
 export const LOOKS: Record<Section, (tools: DoctorTools) => Promise<Finding[]>> = {
   async service(tools) {
     const outside = askOutside(tools)

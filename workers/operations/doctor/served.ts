@@ -6,7 +6,10 @@ import type { Pool } from '../../../sql/db.ts'
 import { listDkimKeys } from '../../../sql/mail/domains/dkimKeys.ts'
 import { listServedDomains } from '../../../sql/mail/domains/mailDomains.ts'
 
-/** Limits the mail domains in one report, because a tenant with thousands of domains must not slow down each look. */
+/**
+ * Limits the mail domains in one report of the doctor, because a tenant with thousands of domains must not slow down
+ * each check.
+ */
 export const DOMAINS_MAX = 50
 
 /**

@@ -23,7 +23,7 @@ type Asked = {
   ownName: string
   /** Is the name that the certificate must be for. */
   servername: string
-  /** Tells whether the connection uses TLS from its first byte. */
+  /** Tells whether the SMTP connection uses TLS from its first byte (RFC 8314). */
   isImplicit?: boolean
   ca?: string
 }
@@ -82,8 +82,8 @@ const opened = (socket: Socket) =>
   })
 
 /**
- * Returns a function that sends a line, or nothing for `null`, and returns the lines of the reply. @throws when the
- * server refuses, or the connection ends.
+ * Returns a function that sends one line of SMTP and returns the lines of the server's reply. For `null` it sends
+ * nothing. @throws when the server refuses, or the connection ends.
  */
 function talker(stream: Socket): (line: string | null) => Promise<string[]> {
   let received = ''
@@ -132,7 +132,7 @@ const secured = (socket: Socket, { servername, ca }: Asked) =>
     socket.once('close', () => reject(new Error('closed')))
   })
 
-/** Returns the certificate that the other host showed. Returns `null` if the host showed none. */
+/** Returns the certificate that the SMTP server showed. Returns `null` if the server showed no certificate. */
 function certificateOf(socket: TLSSocket, servername: string): SeenCertificate | null {
   const peer = socket.getPeerCertificate()
   if (peer.valid_to === undefined) return null

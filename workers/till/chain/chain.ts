@@ -48,7 +48,7 @@ const receiptSchema = z.object({
   blockHash: hex,
   gasUsed: quantity,
   effectiveGasPrice: quantity.optional(),
-  // Only Base reports this cost of storing the transaction on Ethereum.
+  // Only Base reports this fee, which is the cost of storing the transaction's data on Ethereum.
   l1Fee: quantity.nullish(),
   logs: z.array(logSchema),
 })
@@ -65,7 +65,7 @@ const eventSchema = z.object({
   blockNumber: quantity,
 })
 
-/** Describes the 32 bytes that a call of the token returns. */
+/** Describes the 32 bytes that a call of the token contract returns. */
 const word = z.string().regex(/^0x[0-9a-f]{64}$/i)
 
 /** Checks the shape of a node's reply. @throws {RpcTrouble} when the reply has another shape. */

@@ -2,7 +2,7 @@ import type { Config } from '../../../shared/config/config.ts'
 import { createQuorumRpc, type Node, type NodeOutcome } from './quorum.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
-/** Receives the rating of each reply of a node of the chain. */
+/** Receives the name of a chain node, and the rating of one of its replies. */
 export type ObserveNode = (name: string, outcome: NodeOutcome) => void
 
 /**

@@ -50,7 +50,7 @@ type ChainTools = {
 
 /** Holds the state of the chain as this process sees it. Each process has one view, which settler and watcher share. */
 export type ChainView = ChainTools & {
-  /** Is the network of the RPC. `null` means that the RPC has not returned its chain id yet. */
+  /** Is the network to which the RPC node belongs. `null` means that the RPC node has not returned its chain id yet. */
   network: UsdcNetwork | null
   /**
    * Is the highest block that this process has seen. A lagging node does not have this block. `null` means that
@@ -77,7 +77,7 @@ export type ChainView = ChainTools & {
   missingSinceMs: Map<Hex, number>
 }
 
-/** Creates a view that has not asked the chain yet. */
+/** Creates a view of the chain before the first question to the RPC node. */
 export const newChainView = (tools: ChainTools): ChainView => ({
   ...tools,
   network: null,
@@ -92,7 +92,7 @@ export const newChainView = (tools: ChainTools): ChainView => ({
   missingSinceMs: new Map(),
 })
 
-/** Describes a view whose RPC has answered. */
+/** Describes a view of the chain after the RPC node has answered for the first time. */
 export type KnownChain = ChainView & { network: UsdcNetwork; head: Block }
 
 export const isKnown = (view: ChainView): view is KnownChain =>
@@ -100,7 +100,7 @@ export const isKnown = (view: ChainView): view is KnownChain =>
 
 /**
  * Reads the newest block of the chain. `view.head` only moves forward, so a lagging node cannot set it back.
- * @returns the newest block of the asked node.
+ * @returns the newest block of the node that answered.
  * @throws {RpcTrouble}
  */
 export async function refreshHead(view: Pick<ChainView, 'rpc' | 'head'>): Promise<Block> {

@@ -22,26 +22,30 @@ type Options = {
 }
 
 /**
- * The till waits this many milliseconds for nodes that answered the last request, because a fast node may lag behind.
+ * Limits the milliseconds for which a decision waits for nodes that answered the last request. Without this wait, a
+ * fast node that lags behind could decide.
  */
 const GRACE_MS = 150
 
-/** Holds the replies of one node to the calls of a request. */
+/** Holds the replies of one chain node to the calls of one request. */
 type Ballot = { node: number; answers: readonly RpcAnswer[] }
 
 /**
- * Names the stage of a vote among the nodes. At `grace` the nodes that have replied may decide without the slow nodes.
- * At `last` no other node will reply.
+ * Names the stage of a vote among the chain nodes. At `grace` the nodes that have replied may decide without the slow
+ * nodes. At `last` no other node will reply.
  */
 type Stage = 'open' | 'grace' | 'last'
 
 /** Creates a client that asks all nodes and returns the replies of the quorum. */
 export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options): Rpc {
-  /** Tells for each node whether it answered the last request. */
+  /** Tells for each chain node whether the node answered the last request. */
   const isThere = nodes.map(() => true)
   const expected = () => Math.max(quorum, isThere.filter(Boolean).length)
 
-  /** Asks every node. `decide` gets the replies so far, and returns `undefined` until enough nodes have replied. */
+  /**
+   * Sends the calls to every node. `decide` gets the replies so far, and returns `undefined` until enough nodes have
+   * replied.
+   */
   function ask<Result>(
     calls: readonly RpcCall[],
     decide: (ballots: readonly Ballot[], stage: Stage) => Result | undefined,
@@ -92,7 +96,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     return new RpcTrouble(`${method}: fewer than ${quorum} of ${nodes.length} RPCs agree (${all})`)
   }
 
-  /** Rates the replies of one node by comparing them with the decided replies. */
+  /** Rates one node by comparing its replies with the replies that the quorum decided. */
   function judge(calls: readonly RpcCall[], { node, answers }: Ballot, decided: RpcAnswer[]): void {
     let worst: NodeOutcome = 'agrees'
     for (const [n, { method }] of calls.entries()) {
@@ -187,7 +191,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       },
     )
     const height = heights[quorum - 1]
-    // Fewer than a quorum of nodes have such a block.
+    // Fewer nodes than the quorum have a block under this tag.
     if (height === undefined) return null
     return await single('eth_getBlockByNumber', [numberToHex(height), false])
   }

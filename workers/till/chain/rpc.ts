@@ -23,14 +23,14 @@ class RpcRest extends RpcTrouble {
 
 export type RpcCall = { method: string; params: readonly unknown[] }
 
-/** Holds the answer to one call: a result, or the node's own error. */
+/** Holds the answer to one JSON-RPC call: a result, or the node's own error. */
 export type RpcAnswer =
   | { ok: true; result: unknown }
   | { ok: false; code: number; message: string; data: unknown }
 
 export type Rpc = {
   /**
-   * Makes one call.
+   * Makes one JSON-RPC call to the node.
    * @throws {RpcTrouble} when no reply comes, or the node replies with an error.
    */
   call(method: string, params: readonly unknown[]): Promise<unknown>
@@ -45,7 +45,10 @@ export type Rpc = {
 const TIMEOUT_MS = 5_000
 /** Limits the calls in one JSON-RPC batch, because public nodes refuse larger batches. */
 const BATCH_MAX = 50
-/** Limits the characters of the parameters in one JSON-RPC request, because fifty groups would be 3.6 MB. */
+/**
+ * Limits the characters of the parameters in one JSON-RPC request, because the simulations of fifty payment groups
+ * would have 3.6 MB.
+ */
 const BATCH_CHARS_MAX = 1_000_000
 
 const answerSchema = z.object({

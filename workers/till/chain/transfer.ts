@@ -31,7 +31,7 @@ export const AUTHORIZATION_USED = toEventSelector('AuthorizationUsed(address,byt
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
 export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(address,bytes32)')
 
-/** Limits the gas of a transfer from an account: 102,856 gas were measured for a new recipient. */
+/** Limits the gas of a transfer from an account. A transfer to a new recipient was measured at 102,856 gas. */
 const ACCOUNT_GAS = 160_000n
 /**
  * Limits the gas of a transfer from a wallet contract. The contract runs its own code and can burn gas at the
@@ -50,7 +50,7 @@ export function transferGas(transfer: Pick<Transfer, 'signature' | 'deployment'>
 
 /**
  * Returns the call that settles a transfer. The call is one transaction even when it deploys the payer's wallet first.
- * @param trial asks for the form of the call that is simulated and read by `readSimulation`.
+ * @param trial asks for the form of the call that is only simulated. `readSimulation` reads its result.
  */
 export function transferCall(
   transfer: Transfer,
@@ -101,13 +101,16 @@ export const cancellationData = ({
     args: [payer, nonce, signature],
   })
 
-/** Returns call data that asks for the balance of an address. */
+/** Returns call data that asks the token contract for the balance of an address. */
 export const balanceData = (address: Address): Hex =>
   encodeFunctionData({ abi: TOKEN_ABI, functionName: 'balanceOf', args: [address] })
 
 type Log = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: bigint }
 
-/** Holds the transfers in one receipt that used an authorization, by payer and nonce. */
+/**
+ * Holds the transfers in one receipt that an authorization caused. The key is the payer with the nonce of the
+ * authorization.
+ */
 export type Transfers = ReadonlyMap<
   string,
   { recipient: string; amountAtomic: bigint; logIndex: number }

@@ -18,11 +18,11 @@ import { transferCall, transferGas } from '../chain/transfer.ts'
 import type { Fees } from '../trial/trialCalls.ts'
 import { groupCall } from './paymentGroup.ts'
 
-/** Limits the fee of every signed transaction, in wei per gas: 100 gwei. */
+/** Limits the fee of every signed transaction to 100 gwei, as a number of wei per gas. */
 const FEE_MAX_WEI = 100_000_000_000n
 /**
- * A new transaction offers twice the base fee. A block raises the base fee by an eighth at most, so the offer lasts for
- * five blocks.
+ * Sets how many times the base fee a new transaction offers. A block raises the base fee by an eighth at most, so twice
+ * the base fee lasts for five blocks.
  */
 const BASE_FEE_MARGIN = 2n
 /** A replacement transaction offers a quarter more than the replaced transaction. Nodes demand 10 % more. */
@@ -38,15 +38,15 @@ export type Sending = {
   gas: bigint
   code: Hex | null
   /**
-   * Tells that no payment from wallets with the payer's code has succeeded yet. Only one payment of such code is sent
-   * at a time.
+   * Tells that no payment from wallets with the payer's contract code has succeeded yet. Only one payment from wallets
+   * with such code is sent at a time.
    */
   isLone?: boolean
 }
 
 /**
- * Holds the payments of one transaction. `gas` is the gas limit of a single payment. A `gas` of `null` means the
- * highest limit.
+ * Holds the payments of one transaction. `gas` is the measured gas limit of a single payment. A `gas` of `null` means
+ * that the highest limit applies.
  */
 type Load = { payments: readonly Payment[]; gas: bigint | null; code: Hex | null }
 
@@ -155,7 +155,10 @@ export function sendPayments(
   })
 }
 
-/** Sends payments like {@link sendPayments}, but in one transaction. Members that were sent meanwhile are left out. */
+/**
+ * Sends payments like {@link sendPayments}, but in one transaction. A payment that another transaction has carried
+ * meanwhile is left out.
+ */
 export function sendGroup(
   chain: KnownChain,
   account: PrivateKeyAccount,
@@ -172,7 +175,8 @@ export function sendGroup(
 }
 
 /**
- * Writes to the trace of each payment when the payment was signed, stored and sent, and with how many other payments.
+ * Adds a span to the trace of each payment. The span covers the signing, storing and sending of the transaction, and
+ * names the number of its payments.
  */
 const inTraces = (payments: readonly Payment[], work: () => Promise<void>): Promise<void> =>
   tracedForAll(
@@ -207,8 +211,8 @@ async function storeAndSend(
 type Call = { to: Address; data: Hex; gas: bigint }
 
 /**
- * Sends a call by a gas wallet that belongs to no payment. If the watcher replaces the transaction, the replacement
- * does nothing. So the caller must be ready to send the call again.
+ * Lets a gas wallet send a contract call that belongs to no payment. If the watcher has to replace the transaction, the
+ * replacement does nothing. So the caller must be ready to send the contract call again.
  */
 export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
   return afterLast(chain, account, async () => {
@@ -247,7 +251,8 @@ export async function broadcast(
  * Replaces a transaction by a transaction with the same nonce and a higher fee. The new transaction holds the payments
  * that still wait. If no payment waits, the new transaction is an empty transfer, because that costs less than a revert
  * of the token.
- * @param payments are candidates for the new transaction. Payments that are not in the stuck transaction are left out.
+ * @param payments are the payments that the new transaction may carry. A payment that the stuck transaction did not
+ * carry is left out.
  */
 export async function reprice(
   chain: KnownChain,
@@ -267,8 +272,8 @@ export async function reprice(
 }
 
 /**
- * Returns the payment and the gas limit of a replacement transaction. The gas limit stays as measured, or becomes lower
- * when the payer's wallet no longer needs its deployment.
+ * Returns the payment and the gas limit for a replacement transaction. The gas limit stays as it was measured. It
+ * becomes lower when the payer's wallet no longer needs its deployment.
  */
 function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {
   const most = transferGas(payment)

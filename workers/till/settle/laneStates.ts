@@ -3,24 +3,30 @@
  * compares the tables with the drawing.
  */
 
-/** Names the states of a look, in which the settler takes the payments that wait. Only one look runs at a time. */
+/**
+ * Names the states of a look. In a look the settler reads the payments that wait for settlement. Only one look runs at
+ * a time.
+ */
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'
 
-/** `looking again` means that a payment arrived during the look, so another look follows. */
+/**
+ * Defines how a look at the waiting payments changes its state. `looking again` means that a payment arrived during the
+ * look, so another look follows.
+ */
 export const LOOK_STATES: Record<LookState, Record<LookEvent, LookState>> = {
   idle: { asked: 'looking', looked: 'idle' },
   looking: { asked: 'looking again', looked: 'idle' },
   'looking again': { asked: 'looking again', looked: 'looking' },
 }
 
-/** Names how many groups are tried and sent at the same time. */
+/** Names how many groups of payments are simulated and sent at the same time. */
 export type GroupState = 'free' | 'one group' | 'two groups'
 type GroupEvent = 'begun' | 'ended'
 
 /**
- * Defines how many groups run at once. A second group begins when the first is late. A third group waits until a
- * running group ends.
+ * Defines how many groups of payments may be in progress at once. A second group begins when the first group is late. A
+ * third group waits until a running group ends.
  */
 export const GROUP_STATES: Record<GroupState, Partial<Record<GroupEvent, GroupState>>> = {
   free: { begun: 'one group' },

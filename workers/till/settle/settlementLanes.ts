@@ -15,31 +15,38 @@ import { GROUP_MAX } from './paymentGroup.ts'
 import { settlePayments } from './settler.ts'
 
 /**
- * A second group may begin when the first has run for this long. With a nearby node a group takes less time. Two groups
- * at once slow each other down. With 50 concurrent payments, one group at a time has 0.85 of the median latency of two.
+ * A second group of payments may begin when the first group has run for this long. With a nearby node a group takes
+ * less time than this. Two groups at once slow each other down. With 50 concurrent payments, one group at a time has
+ * 0.85 of the median latency of two groups.
  */
 const LATE_MS = 250
 /**
- * While several projects wait, the payments of one project fill at most a quarter of a group, because they may make the
- * group revert.
+ * Sets the part of a group that one project's payments may fill while several projects wait. This part is a quarter,
+ * because the payments of one project may make the group revert.
  */
 const SHARE_DIVISOR = 4
-/** Limits the payments that go alone and hold a job. Half of the pool's jobs stay free to wake the groups. */
+/**
+ * Limits the payments in their own transactions that each occupy a job. Half of the pool's jobs stay free, so that
+ * groups of payments are still started.
+ */
 const ALONE_MAX = 16
 /**
- * A job that finds the lane for single payments full is retried after this delay. When the turn of its payment comes
- * earlier, the lane takes the payment without the job.
+ * A settlement job that finds the lane for single payments full is retried after this delay. If a place in the lane
+ * becomes free earlier, the lane settles the payment without the job.
  */
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
-/** The settler looks again after this delay if another settler had locked a payment row. */
+/**
+ * If another process has locked the row of a waiting payment, the settler reads the waiting payments again after this
+ * delay.
+ */
 const LOCKED_DELAY_MS = 50
 
 type Lane = 'grouped' | 'alone'
 type Waiting = { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void }
 
 export type SettlementLanes = {
-  /** Resolves when the payment is sent, has ended, or has a job for later. */
+  /** Resolves when the payment is sent or has ended, or when a job for a later time is queued for it. */
   settle(paymentId: string): Promise<void>
   /** Resolves when no payment is being settled. */
   drain(): Promise<void>
@@ -48,14 +55,14 @@ export type SettlementLanes = {
 /** Creates the lanes of one process. Payments that go alone have a separate lane, so they never delay the groups. */
 export function createSettlementLanes(view: ChainView): SettlementLanes {
   /**
-   * Holds the jobs that wait, by the id of their payment. A look takes all these jobs. A job that arrives during a look
-   * waits for the next look.
+   * Holds the waiting settlement jobs by the ids of their payments. One look at the waiting payments takes all these
+   * jobs. A job that arrives during a look waits for the next look.
    */
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
   /**
-   * Holds the payments of a run that was interrupted. In the database this process may still be the settler of these
-   * payments.
+   * Holds the payments whose settlement this process has begun and then dropped. In the database this process may still
+   * be the settler of these payments.
    */
   const dropped = new Set<string>()
   let look: LookState = 'idle'
@@ -64,7 +71,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
-  /** Tells that the last look left some payments waiting. */
+  /** Tells that some payments still waited after the last look at the waiting payments. */
   let othersWait = false
   let drained: (() => void)[] = []
 
@@ -93,7 +100,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   }
 
   /**
-   * Returns the milliseconds until a group may begin. `null` means that a group may begin when a running group ends.
+   * Returns the milliseconds until another group of payments may begin. `null` means that no group may begin before a
+   * running group ends.
    */
   const nextGroupInMs = (): number | null => {
     if (groups === 'free') return 0
@@ -113,8 +121,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
     await leave(chain, jobs, alone.more)
-    // Payment rows that another settler has locked do not count, because an immediate look would find them locked
-    // again.
+    // `othersWait` leaves out payments whose rows another process has locked, because an immediate look would find
+    // these rows still locked.
     othersWait = grouped.more + alone.more > 0
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
     if (inMs === 0 && grouped.taken.length > 0) look = after(LOOK_STATES, look, 'asked')
@@ -124,7 +132,10 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     }
   }
 
-  /** Ends the jobs of payments that need no settler now. The jobs of other payments keep waiting for their turn. */
+  /**
+   * Ends the settlement jobs of payments that no longer need a settler. The settlement jobs of the other payments keep
+   * waiting for their turn.
+   */
   const leave = async (chain: KnownChain, jobs: Map<string, Waiting>, aloneMore: number) => {
     const untaken = await findUntaken(chain.pool, [...jobs.keys()], {
       chainId: chain.network.chainId,
@@ -194,7 +205,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (!isAtWork) void lookOn()
   }
 
-  /** Looks for waiting payments, and looks again as long as a job arrived during the look. */
+  /** Reads the waiting payments, and reads them again as long as a job arrived during the last look. */
   const lookOn = async () => {
     do {
       if (asked.size > 0 || othersWait) await take()
@@ -211,8 +222,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   return {
     async settle(paymentId) {
-      // The transaction of the payment may have reverted before the run ended. Then the job asks for another settlement
-      // run.
+      // The payment's transaction may have reverted while the earlier settlement run was in progress. In this case the
+      // job asks for another settlement run.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)

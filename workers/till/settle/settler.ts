@@ -21,13 +21,13 @@ import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdi
  */
 const REVERTS_MAX = 3
 /**
- * Limits the refused payments that are judged at once. If they were judged one by one, a group of them would occupy its
- * lane for seconds.
+ * Limits the refused payments that are checked again at once. If they were checked one by one, a group of refused
+ * payments would occupy its settlement lane for seconds.
  */
 const JUDGED_AT_ONCE = 8
 /**
- * Limits how often a payment waits for another group when it passes alone but not in its group. Then the payment is
- * sent alone.
+ * Limits how often a payment waits for another group, if its simulation succeeds alone but fails in its group. After
+ * this many groups the payment is sent in its own transaction.
  */
 const GROUP_REFUSALS_MAX = 6
 
@@ -82,14 +82,17 @@ async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<
   if (apart.length > 0) await sendEach(chain, apart, refused)
 }
 
-/** Sends the payments that pass together in one transaction. @returns the payments that were not sent. */
+/**
+ * Sends those payments whose simulations succeed together in one transaction. @returns the payments that were not sent.
+ */
 async function sendTogether(
   chain: KnownChain,
   payments: readonly Payment[],
 ): Promise<{ apart: readonly Payment[]; refused: readonly Payment[] }> {
   const account = payments.length < 2 ? null : nextAccount(chain, groupGas(payments.length))
   if (account === null) return { apart: payments, refused: [] }
-  // The count of batches rises before the trial, because two concurrent groups must not choose the same wallet.
+  // The count of sent batches rises before the simulation, because two concurrent groups must not choose the same gas
+  // wallet.
   chain.batches++
   const { members, apart, refused } = await tryGroup(chain, payments, senderOf(chain, account))
   if (members.length < 2) return { apart: [...members, ...apart], refused }
@@ -98,9 +101,10 @@ async function sendTogether(
 }
 
 /**
- * Sends each payment that passes in a separate transaction.
- * @param refused are payments that did not pass after the other payments of their group. Such a payment may pass alone.
- * The group decides first, because the payer may not have the money for all payments.
+ * Sends each payment whose simulation succeeds in a separate transaction.
+ * @param refused are payments whose simulation failed behind the other payments of their group. The simulation of such
+ * a payment may succeed alone. But the result in the group decides, because the payer may not have the money for all
+ * payments.
  */
 async function sendEach(
   chain: KnownChain,

@@ -1,4 +1,4 @@
-/** Decides whether a payment that is not sent fails or waits. */
+/** Decides whether a payment that could not be sent has failed, or must wait. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { postponePayments } from '../../../sql/till/settle/settlementQueue.ts'
 import { failPayment } from '../../../sql/till/settle/settlements.ts'
@@ -14,7 +14,7 @@ import { examineUsed } from '../watch/usedAuthorization.ts'
 const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 
-/** Runs `work` for one payment. RPC trouble postpones only this payment. */
+/** Runs `work` for one payment. If the RPC node gives no answer, only this payment is postponed. */
 export async function orPostpone(
   chain: KnownChain,
   payment: Payment,
@@ -29,8 +29,8 @@ export async function orPostpone(
 }
 
 /**
- * Fails a refused payment only when the highest block seen confirms the refusal. A lagging node must not fail a
- * payment, and neither must money that is just arriving.
+ * Fails a refused payment only when the highest block that this process has seen confirms the refusal. Two cases must
+ * not fail a payment: a node that lags, and money that is just arriving.
  */
 export async function judgeRefusal(
   chain: KnownChain,
@@ -48,9 +48,9 @@ export async function judgeRefusal(
 }
 
 /**
- * Tells whether the highest block seen gives the same refusal. A refusal as `early` confirms too, because only the time
- * of that block differs. A wallet that was deployed meanwhile confirms nothing: its payment is simulated again without
- * the deployment.
+ * Tells whether the highest block that this process has seen leads to the same refusal. The refusal `early` counts as
+ * the same, because only the block's time differs. A wallet that was deployed meanwhile confirms nothing, because its
+ * payment is simulated again without the deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,
@@ -95,7 +95,7 @@ export async function fail(
   })
 }
 
-/** Postpones payments, with exponential back-off. */
+/** Postpones the settlement of payments. The delays grow exponentially. */
 export async function postpone(
   view: ChainView,
   payments: readonly Payment[],

@@ -42,7 +42,7 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   if (!isReady && !isDeployable(chain, claim)) {
     return refuseCheck(chain.pool, check.id, reasonWithoutCode)
   }
-  // A deployed wallet needs no factory, though the payment header may name one.
+  // A wallet contract that is deployed already needs no factory, even if the payment header names a factory.
   const judged = isReady ? { ...claim, factory: null, factory_data: null } : claim
   const transfer = transferOf(judged)
   const suspension = await suspensionOf(chain, transfer)

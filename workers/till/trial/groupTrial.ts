@@ -9,8 +9,8 @@ import { readRevert, type Simulated } from './simulation.ts'
 import { callOf, isEarly, type Sender } from './trialCalls.ts'
 
 /**
- * Holds the result of a group's trial. The payments in `members` pass together. The payments in `apart` cannot share a
- * transaction. The payments in `refused` do not pass after the others.
+ * Holds the result of a group's simulation. The payments in `members` succeed together. The payments in `apart` cannot
+ * share a transaction. The payments in `refused` fail after the other payments of the group.
  */
 export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
 
@@ -51,8 +51,8 @@ export async function tryGroup(
 }
 
 /**
- * Tries members that look early again on the pending block, as `simulateNow` does, because the newest block of an idle
- * chain is old.
+ * Simulates payments that look early again on the pending block, as `simulateNow` does, because the newest block of an
+ * idle chain is old.
  */
 async function withoutEarly(
   chain: KnownChain,
@@ -83,7 +83,9 @@ const groupTrial = (payments: readonly Payment[], sender: Sender, block: 'latest
   params: [callOf(sender, groupCall(payments)), block],
 })
 
-/** Returns the outcome of each member of a group. Returns `null` if the node could not run the group. */
+/**
+ * Returns the outcome for each payment of a simulated group. Returns `null` if the node could not simulate the group.
+ */
 function readOutcomes(answer: RpcAnswer | undefined, members: number): readonly Simulated[] | null {
   const results = answer?.ok ? readGroup(answer.result, members) : null
   return (

@@ -27,8 +27,8 @@ export async function payerCodes(
       if (code !== '0x') return keccak256(code)
       if (deployment === null) return null
       const future = await readFutureCode(rpc, futureCodeCall(payer, deployment), block)
-      // Some factories deploy only for Multicall3, so their code cannot be read in advance. Then the hash of the
-      // factory's call data replaces it.
+      // Some wallet factories deploy only when Multicall3 calls them, so the code of the wallet cannot be read in
+      // advance. In its place stands the hash of the factory's call data.
       return future ?? keccak256(deployment.factoryData)
     }),
   )
@@ -41,11 +41,11 @@ function futureCodeCall(wallet: Address, { factory, factoryData }: WalletDeploym
   const length = numberToHex(size(factoryData), { size: 2 })
   const program = (at: Hex): Hex =>
     concat([
-      // CODECOPY(0, at, length)
+      // This part of the program is CODECOPY(0, at, length).
       ...(['0x61', length, '0x61', at, '0x600039'] as const),
-      // CALL(GAS, factory, 0, 0, length, 0, 0), POP
+      // This part of the program is CALL(GAS, factory, 0, 0, length, 0, 0), POP.
       ...(['0x6000600061', length, '0x6000600073', factory, '0x5af150'] as const),
-      // MSTORE(0, EXTCODEHASH(wallet)), RETURN(0, 32)
+      // The program is MSTORE(0, EXTCODEHASH(wallet)), RETURN(0, 32).
       ...(['0x73', wallet, '0x3f60005260206000f3'] as const),
     ])
   const start = size(program('0x0000'))

@@ -8,8 +8,9 @@ import { readTrial } from '../wallets/walletDeployment.ts'
 /** Tells why the token refuses a transfer. */
 export type ChainRefusal = {
   /**
-   * `used` means that a transaction spent or cancelled the authorization. `expired` and `early` depend on the time of a
-   * block. `suspended` is the verdict of this service, and the chain was not asked.
+   * Tells why the transfer is refused. `used` means that a transaction spent or cancelled the authorization. `expired`
+   * and `early` depend on the time of a block. `suspended` means that this service refuses the payer without asking the
+   * chain.
    */
   kind: 'used' | 'expired' | 'early' | 'final' | 'suspended'
   reason: X402Reason
@@ -60,14 +61,16 @@ export function readSimulation(
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
-/** Reads the result of a trial that deploys and charges a wallet. The result tells whether the charge failed. */
+/**
+ * Reads the result of a simulation that deploys a wallet and charges it. The result tells whether the charge failed.
+ */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
   if (trial === null) return { kind: 'trouble', detail: 'Multicall3 does not answer' }
   const { deployed, charge } = trial
   if (charge.success) return { kind: 'passes' }
   const refusal = readRevert('', charge.returnData)
-  // Either no wallet exists that the token could ask, or the deployment has left no gas for the token.
+  // Either the wallet does not exist, so the token could not ask it, or the deployment has left no gas for the token.
   const walletMissing =
     charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
   return walletMissing && !deployed ? notDeployed(refusal) : { kind: 'refused', refusal }
@@ -78,7 +81,10 @@ const notDeployed = (refusal: ChainRefusal): Simulated => ({
   refusal: { ...refusal, reason: 'smart_wallet_deployment_failed' },
 })
 
-/** Reads the error of a reverted call. An unknown revert is final too, because the chain has refused. */
+/**
+ * Reads why a simulated call reverted. A revert with an unknown text counts as final too, because the chain has refused
+ * the call.
+ */
 export function readRevert(message: string, data: unknown): ChainRefusal {
   const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')
   const detail = text.slice(0, DETAIL_CHARS_MAX)

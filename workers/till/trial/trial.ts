@@ -1,6 +1,6 @@
 /**
- * Tries transfers in the same way as the transactions that would settle them: with the same sender, fees, gas limit and
- * block.
+ * Simulates transfers in the same way as the transactions that would settle them: with the same sender, fees, gas limit
+ * and block.
  */
 import type { Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
@@ -14,14 +14,14 @@ import type { ChainRefusal, Simulated } from './simulation.ts'
 import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts'
 
 /**
- * Holds the result of a trial. `gas` is the gas limit to sign. `code` is the hash of the payer's code. A `code` of
- * `null` means an account without code.
+ * Holds the result of a simulated transfer. `gas` is the gas limit to sign. `code` is the hash of the payer's contract
+ * code. A `code` of `null` means an account without code.
  */
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 
 /**
- * Sets the margin of a contract's gas limit: a quarter of its measured gas. The first USDC of a recipient costs 17,100
- * gas more.
+ * Sets the margin of the gas limit for a wallet contract to a quarter of the measured gas. The margin is needed because
+ * the first USDC of a recipient costs 17,100 gas more.
  */
 const MARGIN_DIVISOR = 4n
 
@@ -35,7 +35,7 @@ export function nextAccount(chain: KnownChain, gas: bigint): PrivateKeyAccount |
   return usable[chain.batches % usable.length] ?? null
 }
 
-/** Returns the gas limit of the transfer that may use the most gas. */
+/** Returns the highest gas limit among the given transfers. */
 export const highestGas = (transfers: readonly Transfer[]): bigint =>
   transfers.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))[0] ?? 0n
 
@@ -48,9 +48,9 @@ export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): 
     : { from: account.address, fees: marketFees(chain) }
 
 /**
- * Tries transfers in order. An account runs no code, so one call on the newest block decides. A contract could tell a
- * simulated call from the transaction by its gas or block. So the gas of a contract is measured, and the contract is
- * called again with this gas limit on the pending block.
+ * Simulates transfers in order. An account runs no code, so one call on the newest block decides. A wallet contract
+ * could tell a simulated call from the transaction by its gas or block. So the gas of a contract's transfer is
+ * measured, and the call is repeated with this gas limit on the pending block.
  * @throws {RpcTrouble}
  */
 export async function tryTransfers(
@@ -76,7 +76,10 @@ export async function tryTransfers(
   return trials
 }
 
-/** Measures the gas of payments from contracts, and writes outcome and gas limit into their trials. */
+/**
+ * Measures the gas of payments from wallet contracts. The outcome and the gas limit are written into each payment's
+ * trial.
+ */
 async function measure(
   chain: KnownChain,
   contracts: readonly { transfer: Transfer; trial: Trial }[],

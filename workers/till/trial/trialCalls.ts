@@ -1,4 +1,7 @@
-/** Tries transfers by calls, without sending them. Every function throws RpcTrouble when the node gives no answer. */
+/**
+ * Simulates token transfers by `eth_call`, without sending transactions. Every function throws RpcTrouble when the node
+ * gives no answer.
+ */
 import { type Address, numberToHex } from 'viem'
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import { quantity, read, tagOf } from '../chain/chain.ts'
@@ -33,8 +36,8 @@ export type Sender = { from: Address; fees: Fees | null }
 export type Fees = { maxFeeWei: bigint; tipWei: bigint }
 
 /**
- * Returns a simulated call with the fields of the transaction. Without fees GASPRICE is 0, and a wallet can tell the
- * simulated call from the real transaction.
+ * Returns a simulated call with the fields of the later transaction. Without the fee fields GASPRICE would be 0, and a
+ * wallet contract could tell the simulated call from the transaction.
  */
 export const callOf = (
   { from, fees }: Sender,
@@ -77,7 +80,8 @@ export async function simulate(
 }
 
 /**
- * Returns the least gas with which each transfer passes on the pending block, or the node's refusal.
+ * Returns for each transfer the least gas with which it succeeds on the pending block, or the reason why the node
+ * refuses the transfer.
  * @throws {RpcTrouble}
  */
 export async function estimateGas(

@@ -18,7 +18,7 @@ type Call = { to: Address; data: Hex }
  * Multicall3 makes the call of the factory, because Multicall3 owns nothing. If a gas wallet made the call, the payer's
  * call data would run in the name of this service. The deployment may fail, because somebody may have deployed the
  * wallet just before. So only the result of the charge decides.
- * @param trial lets the charge fail too, so that the result tells the reason.
+ * @param trial allows that the charge fails without reverting the call, so that the result tells why the charge failed.
  */
 export function deployAndCharge(
   { factory, factoryData }: WalletDeployment,
@@ -37,7 +37,10 @@ export function deployAndCharge(
   return { to: MULTICALL3_ADDRESS, data }
 }
 
-/** Reads the result of a trial of {@link deployAndCharge}. Returns `null` when Multicall3 did not answer. */
+/**
+ * Reads the result of a simulated call that {@link deployAndCharge} made. Returns `null` when Multicall3 did not
+ * answer.
+ */
 export function readTrial(result: unknown): { deployed: boolean; charge: TrialResult } | null {
   if (typeof result !== 'string') return null
   try {

@@ -21,7 +21,7 @@ const GONE_LOOKS = 2
 
 /** Holds the facts about reorganisations that a process remembers between two polls. */
 export type ReorganisationMemory = {
-  /** Is the number of the newest block at the last poll. */
+  /** Is the number of the chain's newest block at the last poll. */
   lastNumber: bigint | null
   /**
    * Tells whether a reorganisation may have happened since the last check. The flag ends when a check finds every
@@ -31,7 +31,9 @@ export type ReorganisationMemory = {
   goneLooks: Map<string, number>
 }
 
-/** Checks every unfinalized payment once the block of the newest settlement was replaced. */
+/**
+ * Checks all payments that are not final, as soon as a reorganisation has replaced the block of the newest settlement.
+ */
 export async function watchForReorganisation(
   chain: KnownChain,
   memory: ReorganisationMemory,
@@ -65,8 +67,8 @@ export async function watchForReorganisation(
 }
 
 /**
- * Divides settlements: some moved to another block, and some are in no block any more. A group can be in a block
- * without one of its members.
+ * Divides settled payments whose block was replaced. Some payments have moved to another block, and some are in no
+ * block any more. A group's transaction can be in a block without the transfer of one of its payments.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],
@@ -94,8 +96,8 @@ function sortFound(
 }
 
 /**
- * Tells whether a reorganisation replaced the block of the newest settlement. Blocks of earlier settlements may be
- * replaced too. The parent of the newest block cannot tell this, because a settlement can be in a block between two
+ * Tells whether a reorganisation replaced the block of the newest settlement. Then the blocks of earlier settlements
+ * may be replaced too. A look at the head's parent block is no substitute, because several blocks can pass between two
  * polls.
  * @param isShorter tells whether the head is lower than at the last poll, because a block was lost or a node lags.
  */

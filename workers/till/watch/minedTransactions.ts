@@ -1,4 +1,4 @@
-/** Records the outcome of transactions whose nonce is used. */
+/** Records the outcome of transactions whose nonce is used on the chain. */
 import type { Hex } from 'viem'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
 import {
@@ -13,12 +13,15 @@ import type { KnownChain } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** Limits the payments that one database transaction records. */
+/** Limits the payments whose outcome one database transaction records. */
 const PAYMENTS_MAX = 256
 
 type Found = { transaction: OpenTransaction; receipt: Receipt }
 
-/** Records transactions whose nonce is used. @returns true if any of them was found in a block. */
+/**
+ * Records transactions whose nonce is used on the chain. @returns true if at least one of these transactions is in a
+ * block.
+ */
 export async function resolveUsed(
   chain: KnownChain,
   open: readonly OpenTransaction[],
@@ -44,7 +47,7 @@ export async function resolveUsed(
 
 /**
  * Divides transactions into parts with a limited number of payments. Transactions with the same nonce stay in one part,
- * because a block holds only one of them.
+ * because the chain accepts only one of them.
  */
 function inParts(open: readonly OpenTransaction[]): OpenTransaction[][] {
   const parts: OpenTransaction[][] = []
@@ -94,7 +97,10 @@ async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<
   await recordMisses(chain.pool, { reverted, displaced: [] })
 }
 
-/** Divides the payments of one transaction: its receipt shows the transfer of a payment, or does not show it. */
+/**
+ * Divides the payments of one transaction into two groups: payments whose transfer the receipt shows, and payments
+ * whose transfer is missing.
+ */
 function matchTransfers(
   chain: KnownChain,
   payments: readonly Payment[],
@@ -114,13 +120,13 @@ function matchTransfers(
   return { settled, missed }
 }
 
-/** Describes the payments that a mined group did not transfer. */
+/** Describes payments of a group whose transaction is in a block, although their transfers failed. */
 type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
 
 /**
- * Returns the payers that make groups revert. When a group was signed, no payer of the group had code. Code that a
- * payer has now can burn the gas of all members. Only a member with code makes a group revert as a whole. If no member
- * has code any more, every member is suspect.
+ * Returns the payers whose contract code makes groups of payments revert. No payer of a group had code when the group
+ * was signed. Code that a payer has added since can burn the gas of the whole group. If no payer has code any more,
+ * every payer of a group that reverted as a whole is suspect.
  * @throws {RpcTrouble}
  */
 async function findSpoilers(

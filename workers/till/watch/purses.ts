@@ -39,22 +39,25 @@ import { checkClaims } from './handRefunds.ts'
 const BATCH_MAX = 200
 const PURSES_MAX = 50
 /**
- * The search for a transfer begins this many blocks before the signature, because the stored head may come from another
- * node.
+ * The search for a purchase's transfer begins this many blocks before the signature, because the block number that was
+ * stored at the signature may come from another node.
  */
 const SEARCH_MARGIN = 5n
 
 /**
- * Transfers count as gone after this many polls in which the node has another block at their height. One poll is no
- * proof, because another node behind the same URL may lag.
+ * A reorganisation counts as proven after this many polls in which the newest transfer's height holds another block.
+ * One poll is no proof, because another node behind the same URL may lag.
  */
 const REPLACED_LOOKS = 2
 
 /** Holds the facts about purses that a process remembers between two polls. */
 export type PurseMemory = {
-  /** Is the id of the last row of an open payment that was checked. */
+  /**
+   * Is the row number of the open payment at which the last poll ended. The number 0 means that the next poll starts
+   * with the first payment.
+   */
   lastOpenRow: bigint
-  /** Counts the successive polls at which the block of the newest transfer was replaced. */
+  /** Counts the successive polls in which another block stood at the height of the newest transfer. */
   replacedLooks: number
 }
 
@@ -159,7 +162,10 @@ async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boole
   return memory.replacedLooks >= REPLACED_LOOKS
 }
 
-/** Marks transfers in final blocks as final. Searches again for a transfer whose block was replaced. */
+/**
+ * Marks the transfers of purses in final blocks as final. If the block of a transfer was replaced, the transfer is
+ * searched again.
+ */
 async function tendTransfers(
   chain: KnownChain,
   { number: upTo }: Block,
@@ -176,7 +182,7 @@ async function tendTransfers(
   await checkAnew(pool, refunds.replaced)
 }
 
-/** Separates the transfers that are still in their block from the transfers that are not. */
+/** Sorts seen transfers by whether they are still in the same block. */
 async function sortInPlace(
   chain: KnownChain,
   seen: readonly { id: string; txHash: Hex; blockHash: Hex }[],

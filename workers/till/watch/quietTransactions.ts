@@ -13,7 +13,7 @@ import { broadcast, reprice } from '../settle/gasWallet.ts'
 import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 
 const BATCH_MAX = 200
-/** A transaction counts as stuck when it is in none of this many blocks. */
+/** A transaction counts as stuck if it is missing from this many successive blocks. */
 const STUCK_BLOCKS = 3n
 /** A node includes an accepted transaction in the wallet's next nonce after this many milliseconds at the latest. */
 const POOL_MS = 500
@@ -46,7 +46,7 @@ export async function tendQuiet(
 /**
  * Broadcasts a transaction again that the node's pool has dropped. Until then each later transaction of the wallet
  * waits. Each transaction is sent again only once, because a node may accept a transaction without counting its nonce.
- * @param pooled is the wallet's next nonce after the transactions in the node's pool.
+ * @param pooled is the wallet's next nonce after the transactions that wait in the node's pool.
  */
 export async function resendDropped(
   chain: KnownChain,
@@ -60,8 +60,8 @@ export async function resendDropped(
 }
 
 /**
- * Returns the members of a group whose payers still have no code. The members with code are sent alone once the nonce
- * is used.
+ * Returns the payments of a group whose payers still have no contract code. The payments of payers with code are sent
+ * alone, as soon as the group's nonce is used.
  */
 async function withoutCode(chain: KnownChain, members: readonly Payment[]): Promise<Payment[]> {
   const codes = await readCode(

@@ -22,13 +22,13 @@ import { tendQuiet } from './quietTransactions.ts'
 
 const BATCH_MAX = 200
 /**
- * A lower head of the chain is believed after this many polls, because by then a real chain has grown past its old
- * head.
+ * A poll may find a newest block that is lower than before. After this many successive polls the lower block is
+ * believed, because a real chain has grown past its old height by then.
  */
 const LOWER_LOOKS = 8
 const CLEANING_LOOKS = 300
 
-/** Holds the facts that one process remembers between two polls. */
+/** Holds the facts about the chain that this process remembers between two polls. */
 export type Reconciler = ReorganisationMemory &
   PurseMemory & {
     gapsBefore: Set<string>
@@ -52,7 +52,7 @@ export const newReconciler = (): Reconciler => ({
 })
 
 /**
- * Runs all checks of one poll.
+ * Runs all checks of one poll: lost payments, open transactions, reorganisations and finality.
  * @param newest is the node's newest block, which may be lower than `chain.head`.
  * @throws {RpcTrouble}
  */
@@ -103,7 +103,10 @@ async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void>
   memory.gapsBefore = gaps
 }
 
-/** Reopens the transactions of a nonce that a reorganisation removed. Fills the nonce when no transaction has it. */
+/**
+ * Reopens the transactions of a nonce whose block a reorganisation removed. If no transaction has the nonce, an empty
+ * transaction fills it.
+ */
 async function mendGap(
   chain: KnownChain,
   account: PrivateKeyAccount,

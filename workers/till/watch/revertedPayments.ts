@@ -6,8 +6,8 @@ import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { examineUsed } from './usedAuthorization.ts'
 
 /**
- * Returns the payments whose contract wallet reverted, each with the function that ends the payment. The functions
- * throw RpcTrouble.
+ * Finds the payments whose wallet contract reverted on chain. @returns for each of these payments a function that ends
+ * the payment and may throw RpcTrouble.
  */
 export async function findReverted(
   chain: KnownChain,

@@ -1,5 +1,6 @@
 /**
- * Finds out how an authorization was used: by any transaction that settled it, by a cancellation, or before its claim.
+ * Finds out how a payment authorization was used. Any transaction may have settled it, the payer may have cancelled it,
+ * or it was used before this service claimed the payment.
  */
 import type { Hex } from 'viem'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
@@ -15,11 +16,11 @@ import { settlementOf } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** The search for the use of an authorization begins this many blocks before the claim. */
+/** Sets how many blocks before the claim the search begins for the use of an authorization. */
 const SEARCH_MARGIN = 5n
 /**
- * The hash of a transaction before the claim is searched in this many blocks: eleven hours on Base, in ten requests to
- * the node.
+ * Limits the blocks in which an earlier use of an authorization is searched, to name its transaction. This many blocks
+ * are eleven hours on Base, and take ten requests to the node.
  */
 const NAMED_BLOCKS = 20_000n
 
@@ -27,7 +28,7 @@ const NAMED_BLOCKS = 20_000n
  * Settles a payment by any transaction that used its authorization, because anyone may call
  * `transferWithAuthorization`. If the authorization was used before the claim, it paid for something else. Then the
  * payment is refused.
- * @throws {RpcTrouble} while the chain gives no answer. Nothing is decided then.
+ * @throws {RpcTrouble} while the chain gives no answer. The function then decides nothing about the payment.
  */
 export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
   const claimHead = payment.claimHead ?? chain.head.number
@@ -71,7 +72,8 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
   try {
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
-    // The node no longer has the state of the block of the claim, so the events of the token decide.
+    // The node no longer has the state of the block at which the payment was claimed, so the events of the token
+    // decide.
     if (error instanceof RpcTrouble) return false
     throw error
   }
@@ -89,8 +91,9 @@ async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Pro
 }
 
 /**
- * Returns the transaction that used an authorization before its claim. Returns `null` when none is found. After a
- * restore from a backup the transaction can be one of this service that the backup does not hold.
+ * Returns the hash of the transaction that used an authorization before this service claimed it. Returns `null` when
+ * none is found. After a restore from a backup, this can be a transaction of this service that the backup does not
+ * hold.
  */
 async function findEarlier(
   chain: KnownChain,
@@ -101,7 +104,7 @@ async function findEarlier(
   try {
     return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
   } catch (error) {
-    // The payment is refused in any case. The hash of the transaction only explains the refusal.
+    // The payment is refused even if the earlier transaction is not found. Its hash only explains the refusal.
     if (error instanceof RpcTrouble) return null
     throw error
   }

@@ -18,7 +18,7 @@ import { type Reconciler, reconcile } from './reconcile.ts'
 /** Limits the transactions with used nonces whose receipts are read at once. */
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
-/** The pause until the next poll is a quarter of the time since the last news from the chain. */
+/** The pause before the next poll is the time since the last news from the chain, divided by this number. */
 const PAUSE_SHARE = 4
 
 /** Runs the watcher until it is stopped. `ready` resolves after the first poll, even if that poll fails. */

@@ -43,7 +43,7 @@ test('the oldest stored paid responses are dropped when their total size is too 
   expect(await answers.ask('key 199')).toEqual({ kind: 'answered', answer: 199 })
 })
 
-test('the store of paid responses remembers ten thousand requests', async () => {
+test('the memory of paid responses keeps the responses of ten thousand requests', async () => {
   const answers = new PaidAnswers<number>()
   for (let n = 0; n <= 10_000; n++) {
     ;(await first(answers, `key ${n}`)).sold({ answer: n, bytes: 1 })
@@ -52,7 +52,7 @@ test('the store of paid responses remembers ten thousand requests', async () => 
   expect((await answers.ask('key 0')).kind).toBe('first')
 })
 
-test('only the first end of a paid request counts: a later sale does not replace the stored response', async () => {
+test('only the first outcome of a paid request counts: a later sale does not replace the stored response', async () => {
   const answers = new PaidAnswers<number>()
   const sale = await first(answers, 'a')
   const waits = answers.ask('a')

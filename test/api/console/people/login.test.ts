@@ -17,7 +17,7 @@ const PRODUCTION = {
   BOOTSTRAP_PROJECT_KEY: generateKey('project'),
 }
 
-test('bun run console:login prints a sign-in link, and stores only the hash of the link', async () => {
+test('bun run console:login prints a sign-in link, and the database stores only the hash of the link', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   await using command = startProcess('api/console/loginMain.ts', {
     DATABASE_URL: service.database.url,

@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser)('a passkey signs a person in', () => {
       'The passkey is refused: this browser did not ask for it within five minutes',
     ])
     expect((await send(own)).status).toBe(201)
-    // The challenge is used up, so a replay and a forgery are both refused.
+    // The passkey challenge was used, so a repeated signature and a forged signature are both refused.
     expect((await send(own)).status).toBe(401)
     expect((await send(own, forged)).status).toBe(401)
     await context.close()

@@ -80,7 +80,7 @@ test('each console route serves the roles that may call the route, and no other 
     for (const role of roles) {
       for (const agent of route.ofProject ? [deletedToo, deleted] : [deleted]) {
         const projectIds = role === 'operator' ? [] : [deleted.project.id]
-        // Some routes end the session or remove the person.
+        // Each route gets a new person with a new session, because some routes end the session or remove the person.
         const personId = await personOf(role, projectIds)
         const started = await startSession(pool, { personId, method: 'mail', agent: null })
         const cookie = `purser_session=${started!.secret}`

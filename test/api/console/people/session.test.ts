@@ -240,7 +240,7 @@ test('wrong sign-in tokens and session cookies count against the rate limit of t
   expect((await nobody.post('/sessions', { token })).status).toBe(201)
 })
 
-test('a malformed sign-in token is a 400 that names the field', async () => {
+test('a request with a malformed sign-in token gets status 400 and an error that names the field', async () => {
   for (const token of ['', 'short', 'é'.repeat(43), 7, null]) {
     const { status, body } = await stranger().post('/sessions', { token })
     expect([token, status, body.message]).toEqual([

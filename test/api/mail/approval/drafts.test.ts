@@ -123,7 +123,7 @@ test.each([
   [{ sendAt: '2020-01-01T00:00:00Z' }, 'sendAt must lie in the future'],
   [{ attachments: [{ ...file, content: '?' }] }, 'attachments[0].content must be base64'],
   [{ headers: { From: 'x' } }, ''],
-])('a draft with %j is a 400', async (body, said) => {
+])('a request to create a draft with %j gets status 400', async (body, said) => {
   const agent = await service.newAgent()
   const answer = await agent.post(DRAFTS, body)
   expect([answer.status, answer.body.error]).toEqual([400, 'bad_request'])

@@ -317,7 +317,7 @@ test('an owner edits a held mail, and both agent and recipient get the edited ma
   ])
 })
 
-test('a held mail without a decision expires and is never sent', async () => {
+test('a held mail that nobody decides about expires and is never sent', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)
@@ -348,7 +348,7 @@ test('a held mail without a decision expires and is never sent', async () => {
   expect([copies(messageId), copies(second.messageId)]).toEqual([[], []])
 })
 
-test('the worker refuses to send bytes other than the approved ones', async () => {
+test('the worker refuses to send a mail whose bytes differ from the approved bytes', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await heldAgent(idle)
   const { messageId } = await sendMail(agent)

@@ -169,7 +169,8 @@ test('an event is added to the calendar when its mail is queued to be sent, not 
   const sent = await sendMail(agent, { to: [guest.address], event: EVENT })
   expect(sent.deliveryStatus).toBe('held')
   const request = await requestOf(service, agent, sent.messageId)
-  // Meanwhile another agent sends an event in a mail that is not held, and the worker adds that event.
+  // While the first mail is held, another agent sends an event in a mail that is not held, and the worker adds that
+  // event.
   const other = await service.newAgent()
   await sendMail(other, { event: EVENT })
   await untilCalendar(other, 'the event of another', ({ length }) => length === 1)
@@ -245,7 +246,7 @@ test('an invalid event is refused with the name of its field', async () => {
   }
 })
 
-test('a mail that is refused because of another field changes no event', async () => {
+test('a mail with an event that is refused because of another field does not change the event', async () => {
   const host = await service.newAgent()
   const { uid } = (await sendMail(host, { event: EVENT })).event
   const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: { ...EVENT, uid } }

@@ -141,7 +141,7 @@ test('an accepted event is added to the calendar, and the answer reaches the org
     method: 'REPLY',
     uid: 'accepted@example.com',
     attendees: [{ address: agent.address, state: 'accepted' }],
-    // The effect is a proposal, because the organizer's inbox has not announced the event.
+    // The effect at the organizer is `proposal`, because the organizer's inbox has not announced this event itself.
     effect: 'proposal',
   })
   await rsvp(agent, message, { answer: 'declined', comment: 'Alas' })
@@ -193,7 +193,7 @@ test('an update or a cancellation from anybody but the organizer is a proposal a
   const real = await invite(agent, { uid })
   await accept(agent, real)
   const forgeries = [
-    // In this mail another sender uses the name of the organizer.
+    // In this mail an unauthenticated sender uses the address of the organizer.
     { from: 'ada@example.com', envelopeFrom: 'mallory@evil.test' },
     // In this mail an authenticated sender is not the organizer.
     { from: 'mallory@evil.test' },
@@ -261,7 +261,7 @@ test('a change moves or cancels one instance of a series and leaves the other in
     end: 'DTEND:20300319T160000Z',
   })
   expect(moved.invites[0]).toMatchObject({ recurrenceId: '2030-03-18T09:00:00.000Z' })
-  // The agent has not answered the new time of the instance yet.
+  // The agent has answered only the old time of the moved instance, so the calendar does not list it yet.
   expect(await starts()).toEqual(['2030-03-04T09:00:00.000Z', '2030-03-25T09:00:00.000Z'])
   await rsvp(agent, moved, { answer: 'tentative' })
   await waitFor('the moved instance', async () =>

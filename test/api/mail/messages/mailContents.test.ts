@@ -111,7 +111,7 @@ test('the original of a sent message is served with the sent bytes', async () =>
   expect(text).toContain('Subject: Out')
 })
 
-test('an expired original of a received or sent message is a 410, and the message stays', async () => {
+test('a request for the expired original of a message gets status 410, and the message itself stays', async () => {
   const { body } = await agent.post('/v0/messages/send', {
     to: ['a@example.com'],
     subject: 'Out',
@@ -143,7 +143,7 @@ test('an expired original of a received or sent message is a 410, and the messag
   }
 })
 
-test('an unknown message or attachment, or a message of another project, is a 404', async () => {
+test('a request for an unknown message or attachment, or for a message of another project, gets status 404', async () => {
   const stranger = await service.newAgent()
   const path = messagePath('<files@example.com>')
   for (const [who, suffix, message] of [

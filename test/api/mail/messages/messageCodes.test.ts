@@ -73,7 +73,7 @@ test('a sent message shows neither codes nor links', async () => {
   expect(sent).not.toHaveProperty('links')
 })
 
-test('wait?has=code returns the first message that has a code', async () => {
+test('a wait with has=code returns the first message that has a code', async () => {
   const agent = await service.newAgent()
   const waiting = agent.get('/v0/messages/wait?has=code&timeout=60')
   await waitFor('the waiter', async () => (await waiters()) === 1)
@@ -89,7 +89,7 @@ test('wait?has=code returns the first message that has a code', async () => {
   })
 })
 
-test('a wait with the parameter after returns the oldest earlier message with a code at once', async () => {
+test('a wait for a code with the parameter after returns at once the oldest message with a code since that time', async () => {
   const agent = await service.newAgent()
   const after = new Date(Date.now() - 60_000).toISOString()
   for (const id of ['none', 'first', 'second']) {

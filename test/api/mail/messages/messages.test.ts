@@ -45,7 +45,7 @@ async function readAll(agent: Agent, path: string, key: string, between = async 
   return items
 }
 
-test('pages of 7 show 1,000 messages with equal milliseconds once each', async () => {
+test('a list read in pages of 7 shows each of 1,000 messages once, although all have the same time', async () => {
   const agent = await agentWithMessages(1_000)
   await service.database.pool.query(
     `update messages set created_at = '2026-01-05T09:30:00.123Z' where project_id = $1`,
@@ -112,7 +112,7 @@ test('the last page of a list has no page token, even when the page is full', as
   expect([second.count, 'nextPageToken' in second]).toEqual([2, false])
 })
 
-test('a page of large messages ends early and loses no message', async () => {
+test('a page of large messages holds fewer messages than asked, and the pages together lose no message', async () => {
   const agent = await service.newAgent()
   const text = 'x'.repeat(1_900_000)
   for (let n = 0; n < 8; n++) {
@@ -158,7 +158,7 @@ test('labels are added and removed, and a label change has no other effect', asy
   expect(await patch({ addLabels: ['x'], removeLabels: ['x'] })).toEqual(['sent', 'unread'])
 })
 
-test('invalid label changes are refused', async () => {
+test('a request with an invalid label change is refused', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const cases: [unknown, string][] = [

@@ -4,7 +4,7 @@ import { createPool } from '../../../../sql/db.ts'
 import { SearchTimeoutError } from '../../../../sql/mail/search/hits.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
 
-test('a search that takes too long is a 400 with advice, and the next search can run', async () => {
+test('a search that takes too long gets status 400 with advice, and the next search can run', async () => {
   await using database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, name: 'test', statementTimeoutMs: 20 })
   const searches = createSearches(pool, 1)

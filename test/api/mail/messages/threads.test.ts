@@ -86,7 +86,7 @@ test('paging repeats and loses no thread while threads move to the top', async (
   expect(sent.every((message) => seen.includes(message.threadId))).toBe(true)
 })
 
-test('pages of 7 show 300 threads with equal milliseconds once each', async () => {
+test('a list read in pages of 7 shows each of 300 threads once, although all have the same time', async () => {
   const agent = await service.newAgent()
   await Promise.all(Array.from({ length: 300 }, (_, n) => send(agent, `t${n}`)))
   await service.database.pool.query(
@@ -105,7 +105,7 @@ test('pages of 7 show 300 threads with equal milliseconds once each', async () =
   expect([seen.length, new Set(seen).size]).toEqual([300, 300])
 })
 
-test('an unknown thread, or a thread of another inbox, is a 404', async () => {
+test('a request for an unknown thread, or for a thread of another inbox, gets status 404', async () => {
   const [agent, stranger] = [await service.newAgent(), await service.newAgent()]
   const { threadId } = await send(agent, 'mine')
   for (const answer of [

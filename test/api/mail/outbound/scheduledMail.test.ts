@@ -62,7 +62,7 @@ test('a mail with sendAt is sent at that time, and not before', async () => {
   expect(done.labels).toEqual(['sent'])
 })
 
-test('a reply with sendAt waits too, and a repeated call after the time in sendAt gets the same response', async () => {
+test('a reply with sendAt is scheduled, and a repeated call after the time in sendAt gets the same response', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const reply = { text: 'Later', sendAt: inMs(1_200) }
@@ -80,7 +80,7 @@ test.each([
   ['2026-01-31T09:30:00', 'be an ISO 8601 time'],
   [new Date(Date.now() - 1_000).toISOString(), 'lie in the future'],
   [new Date(Date.now() + 367 * 86_400_000).toISOString(), 'at most 366 days ahead'],
-])('sendAt %s is a 400', async (sendAt, said) => {
+])('a send request with sendAt %s gets status 400', async (sendAt, said) => {
   const agent = await service.newAgent()
   const mail = { to: ['a@example.com'], subject: 's', text: 't', sendAt }
   const { status, body } = await agent.post('/v0/messages/send', mail)

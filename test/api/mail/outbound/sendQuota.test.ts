@@ -26,7 +26,7 @@ const used = async (projectId: string) => {
   return rows[0]
 }
 
-test('each recipient counts once against the send quota, and sends beyond the quota are 429 until the next day', async () => {
+test('each recipient counts once against the send quota, and a send request beyond the quota gets status 429 until the next day', async () => {
   const agent = await service.newAgent()
   const first = await agent.post('/v0/messages/send', {
     ...mail(...people(15), 'A1@example.com'),
@@ -52,7 +52,7 @@ test('each recipient counts once against the send quota, and sends beyond the qu
   expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
   const other = await service.newAgent()
   expect((await other.post('/v0/messages/send', mail('x@example.com'))).status).toBe(201)
-  // The quota rows move one day back, so the next day begins.
+  // The test moves the stored send quotas one day back, as if the next day had begun.
   await service.database.pool.query(`update send_quotas set day = day - 1 where project_id = $1`, [
     agent.project.id,
   ])
@@ -107,7 +107,7 @@ test('repeated and refused requests do not count against the send quota', async 
   expect((await used(agent.project.id)).used).toBe(3)
 })
 
-test('beyond the send quota each of several calls with one Idempotency-Key is a 429', async () => {
+test('each of several calls with one Idempotency-Key gets status 429 if the mail exceeds the send quota', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', mail(...people(20)))
   const twins = await Promise.all(

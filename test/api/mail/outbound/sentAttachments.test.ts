@@ -136,7 +136,7 @@ test('an attached message is sent as message/rfc822, or as plain bytes if the me
   expect(Buffer.from(email.attachments[1]!.content as ArrayBuffer).toString()).toBe(rough)
 })
 
-test('an invalid attachment is a 400 that names the attachment', async () => {
+test('a send request with an invalid attachment gets status 400 and a message that names the attachment', async () => {
   const agent = await service.newAgent()
   const good = file('x')
   const cases: [unknown, string][] = [

@@ -31,7 +31,7 @@ test('the original of a mail that was just sent has the bytes of the delivered c
   }
 })
 
-test('an original is shown before the first attempt, and no other project reads it', async () => {
+test('the original of a sent message is shown before the first delivery attempt, and only to its own project', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()
   const { messageId } = await sendMail(agent, { text: 'Grüße' })

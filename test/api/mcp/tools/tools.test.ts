@@ -117,7 +117,7 @@ test('every MCP tool has a description with an example, hints and strict schemas
   expect(hints['mail.update_labels']).toMatchObject({ readOnlyHint: false, idempotentHint: true })
 })
 
-test('underscore names apply to tool lists, calls and texts', async () => {
+test('with names=underscore the tool list, the calls and the texts all use tool names with underscores', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key, '/mcp?names=underscore')
   const { tools } = await mcp.listTools()
@@ -153,7 +153,7 @@ test('no MCP tool result contains the hidden text of a mail', async () => {
   }
 })
 
-test('underscore names change no word of a mail, a secret or an error', async () => {
+test('tool names with underscores change no tool name inside a mail, a secret or an error', async () => {
   const agent = await service.newAgent()
   const said = 'Call vault.get and mail.send, then mail.list_messages.'
   await deliverRaw(

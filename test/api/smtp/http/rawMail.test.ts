@@ -108,7 +108,7 @@ test('an HTTP delivery without a valid secret is refused', async () => {
   }
 })
 
-test('an HTTP delivery with an invalid envelope is a 400 that names the error', async () => {
+test('an HTTP delivery with an invalid envelope gets status 400 and a message that names the error', async () => {
   const faults: [envelope: string, message: string][] = [
     ['{}', 'Purser-Envelope: "from" must be an address, or empty'],
     ['{"from":"","to":[]}', 'Purser-Envelope: "to" must be a list of 1 to 100 addresses'],
@@ -140,7 +140,7 @@ test('the response of an HTTP delivery names accepted and unknown recipients, an
   })
 })
 
-test('an HTTP delivery above the size limit is 413, with and without a Content-Length', async () => {
+test('an HTTP delivery above the size limit gets status 413, with and without a Content-Length', async () => {
   const mail = Buffer.alloc(35 * 1024 * 1024 + 1, 'x')
   const request = signedRequest({ to: [agent.address], mail })
   expect((await handOver(port, request)).status).toBe(413)

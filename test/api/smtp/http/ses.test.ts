@@ -59,7 +59,10 @@ afterAll(async () => {
 type Fields = Record<string, string>
 let messages = 0
 
-/** Makes an SNS message with a signature of SNS. `after` changes fields after the signature. */
+/**
+ * Makes an SNS message that is signed as SNS signs. The fields in `after` replace fields after the signing, so that the
+ * signature is wrong.
+ */
 function sns(
   message: unknown,
   {
@@ -140,7 +143,7 @@ test('a mail inside an SES notification arrives once, byte for byte, and the SPF
   expect(Buffer.from(await raw.arrayBuffer()).equals(mailOf('inline'))).toBe(true)
 })
 
-test('a mail of SES is fetched from its S3 bucket; a missing object or unreachable bucket is 503, a foreign bucket 400', async () => {
+test('a mail of SES is fetched from its S3 bucket; a missing object or an unreachable bucket gets status 503, and a foreign bucket gets 400', async () => {
   const action = (objectKey: string, bucketName = 'mail') => ({ type: 'S3', bucketName, objectKey })
   await bucket.store.put('large', mailOf('stored'))
   expect((await post(sns(received('', action('purser/large'))))).status).toBe(200)

@@ -36,7 +36,7 @@ describe('a copy of the spool', () => {
     const spool = new Spool(join(folder, 'here'))
     spool.addresses.update({ add: ['a@mail.test'] })
     await Promise.all([spool.accept(mail('One')), spool.accept(mail('Two'))])
-    // Another process opens the copy of the spool.
+    // A second Spool object stands for another process that copies the spool.
     const second = new Spool(join(folder, 'here'))
     mkdirSync(join(folder, 'there'))
     second.copyTo(join(folder, 'there'))
@@ -145,7 +145,7 @@ describe('turns of spooled mail', () => {
   })
   const BATCH = { count: 10, maxBytes: 100_000_000 }
 
-  test('a flood into one inbox moves after the mail of another inbox, and at a lower priority', async () => {
+  test('mail of another inbox is moved before a flood into one inbox, and the flood gets a lower priority', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     for (let n = 0; n < 60; n++) {

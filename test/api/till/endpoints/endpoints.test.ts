@@ -153,7 +153,7 @@ describe('PUT of an endpoint', () => {
     ['webhookSecret', { webhookUrl: 'http://a.example/', webhookSecret: 'x'.repeat(257) }],
     ['webhookSecret', { webhookUrl: 'http://a.example/', webhookSecret: 'ü'.repeat(20) }],
     ['webhookSecret', { webhookSecret: 'x'.repeat(20) }],
-  ])('refuses an invalid value of %s: %j', async (field, more) => {
+  ])('refuses an invalid value of the field %s: %j', async (field, more) => {
     const { status: code, body } = await put(await service.newAgent(), more)
     expect([code, body.error]).toEqual([400, 'bad_request'])
     expect(body.message).toStartWith(`${field} `)

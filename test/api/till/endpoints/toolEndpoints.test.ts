@@ -73,7 +73,7 @@ test('MCP tools with the same name in two projects are two endpoints', async () 
   expect(status).toBe(400)
 })
 
-test('an invalid URL of an MCP tool is a 400 that shows the valid form', async () => {
+test('a request to register an invalid URL of an MCP tool gets status 400 and a message that shows the valid form', async () => {
   for (const urlPattern of [
     'mcp://tool/',
     'mcp://tool/a b',

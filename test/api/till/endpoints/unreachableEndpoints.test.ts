@@ -65,7 +65,7 @@ test('twenty concurrent refused challenges cause at most two checks of an unreac
   await verdict(id, 'unreachable')
   await challenge(resource)
   const answers = await Promise.all(Array.from({ length: 20 }, () => challenge(resource)))
-  // A challenge that arrives during a long check may succeed, because the request may come from the check.
+  // A challenge that arrives while a slow check runs may succeed, because the check itself may have requested it.
   const refused = answers.filter(({ status: code }) => code === 400)
   expect(refused.length).toBeGreaterThan(0)
   // The error message names the time of the check, so two checks give at most two messages.
@@ -97,7 +97,7 @@ for (const [name, check] of [
   ['a payer', async () => {}],
   ['its seller', (purser: Purser, id: string) => purser.sellers.verify(id)],
 ] as const) {
-  test(`a paywall of this service that is reachable again sells as soon as ${name} asks`, async () => {
+  test(`a paywall of this service that was unreachable sells again as soon as ${name} asks for it`, async () => {
     const port = await freePort()
     const resource = `http://127.0.0.1:${port}/report`
     const purser = new Purser({ apiKey: seller.key, baseUrl: till.service.url })

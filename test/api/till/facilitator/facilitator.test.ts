@@ -32,7 +32,7 @@ async function ask(header: string, changes: Record<string, unknown> = {}) {
   }
 }
 
-test('the facilitator’s verify asks the chain and spends nothing, and settle pays once', async () => {
+test('the facilitator’s verify checks a payment on the chain and spends nothing, and settle pays once', async () => {
   const { header } = await pay()
   const body = await ask(header)
   for (let n = 0; n < 2; n++) {

@@ -336,7 +336,8 @@ test('a project without enabled payments gets a facilitator verdict with the cau
     false,
     message,
   ])
-  // The 403 stops the start of the seller middleware, which would offer payments that nobody settles.
+  // The status 403 keeps the seller's x402 middleware from starting. The middleware would otherwise offer payments that
+  // nobody settles.
   expect((await owner.get('/v0/x402/supported')).status).toBe(403)
   expect((await verify({})).invalidReason).toBe('invalid_payment_requirements')
 })

@@ -88,7 +88,7 @@ test('the number of days of the activity is limited, and the activity requires i
   expect((await activity('', bare)).body.message).toBe('Missing required scope: payments:accept')
 })
 
-test('an unknown word instead of a payment id gets a 404', async () => {
+test('a request with an unknown word in place of a payment id gets status 404', async () => {
   for (const [word, message] of [
     ['intents', 'Not found'],
     ['spend-limits', 'Not found'],

@@ -94,7 +94,7 @@ test('the funnel adds the counts of several processes, and keeps the counts whil
   isAway = false
   await Promise.all([first.stop(), second.stop()])
   expect((await funnel('', another)).body.total).toMatchObject({ challenges: 3, refused: 1 })
-  // These payments and counts belong to a deleted project.
+  // These counts belong to a project that does not exist, as after a deletion.
   const day = '2026-01-05'
   const gone = { projectId: 'prj_none', endpointId, day, challenges: 1, refusals: 0 }
   await addOfferCounts(pool, [gone])

@@ -154,7 +154,7 @@ test('another redeem request with a used Idempotency-Key is a conflict, and a ma
   expect((await redeem(seller, first.header, {}, long)).status).toBe(400)
 })
 
-test('/readyz reports whether the RPC node of the chain is reachable', async () => {
+test('/readyz reports whether the chain’s RPC node is reachable', async () => {
   const ready = async () => (await fetch(`${till.service.url}/readyz`)).json()
   expect(await ready()).toMatchObject({ checks: { rpc: 'ok' } })
   const { pool } = till.service.database

@@ -1,4 +1,7 @@
-/** Tests that a receipt names a resource that its project may sell, in a form that all readers read alike. */
+/**
+ * Tests that a receipt names a resource that its project may sell. The receipt spells this resource in a form that has
+ * only one meaning.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeProject } from '../../../support/changeProject.ts'
 import { type Receiver, startReceiver, status } from '../../../support/events/receiver.ts'
@@ -131,7 +134,8 @@ describe('a resource that another project sells', () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/x`
     const { thief, address } = await newThief()
-    // The thief registers the URL first. The URL responds with 402, which does not prove that the thief sells there.
+    // The thief registers the seller's URL first. The URL responds with 402 and the seller's address, so this response
+    // does not prove that the thief sells there.
     await register(thief, resource)
     await register(seller, resource)
     const { header } = await pay({ to: address })

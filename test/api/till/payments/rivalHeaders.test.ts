@@ -47,7 +47,7 @@ test('of two concurrent redeems of a contract wallet’s header at two resources
   }
 })
 
-test('a changed copy of a paid header is refused, and learns nothing about the payment', async () => {
+test('a payer whose header is a changed copy of a redeemed header is refused, and gets no id of the payment', async () => {
   const { authorization, signature, header } = await pay({ from: wallet })
   expect((await redeem(seller, header)).body.ok).toBe(true)
   const a = authorization
@@ -86,7 +86,7 @@ test('a second header with the same nonce and a higher amount is not paid by the
   }
 })
 
-test('a header with random bytes as its signature learns nothing about the payment that is claimed concurrently', async () => {
+test('a payer whose header has random bytes as signature gets no id of the payment that is claimed concurrently', async () => {
   for (let n = 0; n < 5; n++) {
     const { header, authorization } = await pay({ from: wallet })
     const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)

@@ -98,7 +98,7 @@ test('beyond the daily limit on settlements no payment is claimed, and the same 
     errorReason: 'settlement_limit_reached',
   })
   expect(await payments()).toBe(3)
-  // A header that was paid before the limit still gets its outcome.
+  // A payment header that was already redeemed still gets its outcome, although the daily limit is reached.
   const paid = headers[answers.findIndex(({ body }) => body.ok)]!
   expect((await redeem(seller, paid)).body.reason).toBe('duplicate_settlement')
   expect(await project()).toMatchObject({

@@ -82,7 +82,7 @@ describe.skipIf(!hasBrowser)('an owner who writes mail', () => {
     expect(complaints).toEqual([])
   })
 
-  test('is asked after Escape, keeps the draft, opens the draft again, and sends the draft later', async () => {
+  test('is asked about the draft after Escape, keeps the draft, opens the draft again, and sends the draft later', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service, { timeZone: 'Pacific/Auckland' })
     const { page } = console

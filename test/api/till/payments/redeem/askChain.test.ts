@@ -5,7 +5,7 @@ import { waitFor } from '../../../../support/waitFor.ts'
 
 test('a payment that redeem refused because no worker checked the wallet is not claimed later', async () => {
   await using till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '300' } })
-  // The service knows the chain, and then no worker runs that could query the chain.
+  // The worker stops as soon as the service knows the chain, so no worker can check the payment on the chain.
   await (await till.startWorker()).stop()
   const seller = await till.newSeller()
   const wallet = await deployWallet(till.client, payer.address)

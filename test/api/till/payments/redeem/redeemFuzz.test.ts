@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** Returns a mulberry32 generator, which makes the same headers in every run. */
+/** Returns a pseudo-random generator (mulberry32). With the same seed every run makes the same payment headers. */
 function randomOf(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -58,7 +58,7 @@ function mutate(header: string, random: (below: number) => number): string {
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
   switch (random(6)) {
     case 0: {
-      // The new byte is not zero, because neither an HTTP header nor a JSON body of the service may contain a zero
+      // The test inserts no zero byte, because neither an HTTP header nor a JSON body of the service may contain a zero
       // byte.
       const bytes = Buffer.from(header)
       for (let n = 0; n <= random(4); n++) bytes[random(bytes.length)] = 1 + random(255)

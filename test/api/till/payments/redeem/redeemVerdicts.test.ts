@@ -1,6 +1,6 @@
 /**
- * The differential table: what the chain takes against what we take. We accept nothing that the chain rejects, and
- * reject nothing that it accepts but for the reasons named here.
+ * Compares the payments that the chain accepts with the payments that this service accepts. This service accepts no
+ * payment that the chain rejects. It rejects a payment that the chain accepts only for the reasons in this table.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Address, encodeAbiParameters, type Hex } from 'viem'
@@ -51,11 +51,11 @@ type Row = {
   authorization?: () => Partial<Authorization>
   domain?: UsdcNetwork
   respell?: (signature: Hex) => Hex
-  /** Lists the fields of the authorization that change after the signature. */
+  /** Lists the fields of the authorization that are changed after the wallet has signed it. */
   tamper?: Partial<Authorization>
   envelope?: Record<string, unknown>
   asked?: Record<string, unknown>
-  /** Tells whether the chain accepts the same authorization with the bytes that were sent. */
+  /** Tells whether the chain accepts the authorization exactly as the payment header carries it. */
   chain: boolean
   /** Names the reason of the refusal. Null means paid. */
   reason: string | null
@@ -201,7 +201,7 @@ const ROWS: Row[] = [
 
 describe('redeem', () => {
   for (const row of ROWS) {
-    test(`compares its verdict with the chain: ${row.name}`, async () => {
+    test(`gives the verdict that the table states beside the chain’s verdict: ${row.name}`, async () => {
       const changes = row.authorization?.() ?? {}
       const made = await pay(changes, row.domain === undefined ? {} : { network: row.domain })
       const authorization = { ...made.authorization, ...row.tamper }

@@ -16,7 +16,10 @@ import '../../../../support/whole.ts'
 
 const TABLE = 'Webhook deliveries'
 const ROWS = 640
-/** Limits the rows that are elements to four pages of fifty: the visible rows, and one screen above and below. */
+/**
+ * Limits the rows that are in the DOM to four pages of fifty. These are the visible rows, and the rows of one screen
+ * above and below.
+ */
 const ROWS_SHOWN_MAX = 200
 
 let service: TestService
@@ -45,7 +48,8 @@ const numberOf = (url: string) => Number(/event-(\d+)/.exec(url)![1])
 const rowOf = (page: Page, n: number) => page.getByRole('row', { name: `/event-${n}/` })
 
 /**
- * Scrolls down until the row with number n appears. @returns the greatest number of rows that were elements at once.
+ * Scrolls down until the row with number n appears. @returns the greatest number of rows that were in the DOM at the
+ * same time.
  */
 async function scrollTo({ page }: ConsolePage, n: number): Promise<number> {
   let most = 0
