@@ -1,5 +1,5 @@
 import { messageIdHash } from '../../../shared/mail/threading.ts'
-import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { withdrawDeleted } from '../approval/heldMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
@@ -86,7 +86,7 @@ export async function shrinkThreads(db: Queryable, removed: readonly string[]): 
  * inbox.
  */
 export async function deleteRows(
-  db: Queryable,
+  db: Client,
   projectId: string,
   rows: readonly string[],
 ): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Blobs, StoredContent } from '../../blobs/blobs.ts'
-import type { Queryable } from '../../db.ts'
+import type { Client, Queryable } from '../../db.ts'
 
 /** Returns the bytes of a raw mail, from its row or from the object store. */
 export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): Promise<Buffer> {
@@ -12,9 +12,9 @@ export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): P
 
 /**
  * Deletes the raw mails among `ids` that no inbox holds, because several inboxes can hold one raw mail. If an ended
- * inbound mail still refers to a raw mail, only the bytes are deleted.
+ * inbound mail still refers to a raw mail, only the bytes are deleted. The caller's transaction keeps the locks.
  */
-export async function deleteUnusedRawMails(db: Queryable, ids: readonly string[]): Promise<void> {
+export async function deleteUnusedRawMails(db: Client, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   // Without this lock, two inboxes that release a raw mail concurrently would each see the reference of the other
   // inbox. Nobody would then delete the raw mail.

@@ -1,5 +1,5 @@
 import { messageIdHash } from '../../../shared/mail/threading.ts'
-import type { Queryable } from '../../db.ts'
+import type { Client, Queryable } from '../../db.ts'
 
 /** Is an outbound mail without an attempt, locked against the worker. */
 type Unsent = { messageRow: string; status: string }
@@ -10,7 +10,7 @@ type Unsent = { messageRow: string; status: string }
  * this Message-ID.
  */
 export async function lockUnsent(
-  db: Queryable,
+  db: Client,
   projectId: string,
   messageId: string,
 ): Promise<Unsent | null> {

@@ -11,7 +11,7 @@ import { type DigestSigner, signPayment } from '../../../shared/purse/paymentHea
 import type { RefusalReason } from '../../../shared/purse/refusal.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import type { UseRequest } from '../../../shared/vault/useRequest.ts'
-import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 import { lockMandates, type Mandate, readUsed, SUM_BOUNDS, type Used } from '../mandates.ts'
 import { openSum, purseSigner } from '../purses.ts'
@@ -205,7 +205,7 @@ async function lockPurchases(
 
 /** Locks the purse of a project. @returns the purse's address, and the free part of its balance. */
 export async function lockPurse(
-  db: Queryable,
+  db: Client,
   projectId: string,
 ): Promise<{ address: string; isFrozen: boolean; freeAtomic: bigint } | null> {
   const locked = await db.query({

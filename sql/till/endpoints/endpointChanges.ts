@@ -1,7 +1,7 @@
 import { newEndpointId, newWebhookSecret } from '../../../shared/ids.ts'
 import type { Metadata } from '../../../shared/till/bazaar/metadata.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
-import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { abortDeliveriesOf } from '../../events/deliveryLog.ts'
 import { HAS_SECRET, NO_SECRET, sealWebhookSecret } from '../../events/webhookSecrets.ts'
 import { checkEndpoint, queueEndpointCheck } from './endpointChecks.ts'
@@ -121,7 +121,7 @@ export function updateEndpoint(
 }
 
 async function changeEndpoint(
-  db: Queryable,
+  db: Client,
   keyring: Keyring,
   { projectId, id, change }: { projectId: string; id: string; change: EndpointChange },
 ): Promise<ChangedEndpoint | null> {

@@ -5,6 +5,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import { transaction } from '../../../../sql/db.ts'
 import { findAddresses, listAddresses } from '../../../../sql/mail/domains/addresses.ts'
 import {
   discardInboundMail,
@@ -127,7 +128,7 @@ describe('a raw mail', () => {
     for (const one of received) await storeParsedMails(pool, [one])
     const { messageId } = received[0]!.mail.links
     expect(await deleteMessage(pool, one, messageId)).toBe(true)
-    await deleteUnusedRawMails(pool, [rawId])
+    await transaction(pool, (client) => deleteUnusedRawMails(client, [rawId]))
     expect(await readRaw(pool, rawId)).toBe(raw)
     expect(await deleteMessage(pool, two, messageId)).toBe(true)
     expect(await readRaw(pool, rawId)).toBeUndefined()
@@ -141,7 +142,7 @@ describe('a raw mail', () => {
     await discardInboundMail(pool, second)
     expect(await readRaw(pool, rawId)).toContain('Subject')
     await pool.query('delete from inbound_mails where raw_id = $1', [rawId])
-    await deleteUnusedRawMails(pool, [rawId])
+    await transaction(pool, (client) => deleteUnusedRawMails(client, [rawId]))
     expect(await readRaw(pool, rawId)).toContain('Subject')
   })
 
@@ -168,7 +169,9 @@ describe('a raw mail', () => {
     await pool.query('delete from messages where project_id = $1', [projectId])
     const hold = 'select from raw_mails where id = any ($1) for update'
     await whileHeld(pool, hold, [rawIds.slice(0, 2)], () =>
-      crossing(rawIds).map((ids) => deleteUnusedRawMails(pool, ids)),
+      crossing(rawIds).map((ids) =>
+        transaction(pool, (client) => deleteUnusedRawMails(client, ids)),
+      ),
     )
     for (const id of rawIds) expect(await readRaw(pool, id)).toBeUndefined()
   })
