@@ -214,7 +214,7 @@ test('askFirst.ts waits for the decision of the owner about its mail', async () 
   }
 })
 
-test('this file runs every example', () => {
+test('the tests of the examples run every example program', () => {
   const programs = readdirSync(join(import.meta.dir, '../examples')).filter(
     (file) => file.endsWith('.ts') || (file.endsWith('.py') && hasPython),
   )

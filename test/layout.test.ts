@@ -67,7 +67,7 @@ const offenders = (rule: (source: (typeof sources)[number]) => string | undefine
     return found === undefined ? [] : [`${source.path}: ${found}`]
   })
 
-test('the rooms have files, and every entry file exists', () => {
+test('every folder of the source has files, and every entry file of a process exists', () => {
   expect(files.length).toBeGreaterThan(40)
   for (const entry of ENTRIES) expect(files).toContain(entry)
 })

@@ -8,7 +8,10 @@ const LANES = 32
 const SENDING_LANES = 64
 const DURATION_MS = 2_000
 
-/** Compares the API with a bare Elysia route with the same SQL, and a send with its bare statements. */
+/**
+ * Compares an API request with a plain Elysia route that runs the same SQL, and the send of a mail with the SQL
+ * statements of a send alone.
+ */
 export async function apiRows(setting: Setting): Promise<Row[]> {
   const [port, barePort] = [await freePort(), await freePort()]
   await using _api = startProcess('api/main.ts', { ...setting.env, PORT: String(port) })

@@ -47,7 +47,10 @@ export async function byTurns<T>(
 
 type Measured = Pick<Row, 'name' | 'unit' | 'detail'>
 
-/** Makes a row from the figures of `ours` and `baseline`, round by round. */
+/**
+ * Makes a row of the benchmark from the figures of this service (`ours`) and of the baseline, which were measured in
+ * pairs.
+ */
 export const rowOf = (measured: Measured, ours: number[], baseline: number[]): Row => ({
   ...measured,
   ours: median(ours),

@@ -77,7 +77,8 @@ export async function drain(setting: Setting, work: Work, processes: number): Pr
   const isIdle = async () => {
     if (work.jobsStay) return (await open()) === 0
     const { rowCount } = await setting.pool.query(
-      // Only the inbound runner builds segments.
+      // No worker of this benchmark builds segments of the search index, because only the inbound runner builds
+      // segments. So these jobs may stay in the queue.
       `select from graphile_worker._private_jobs where key is null or key not like 'index_search:%' limit 1`,
     )
     return rowCount === 0 && (await open()) === 0

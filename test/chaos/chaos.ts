@@ -31,7 +31,7 @@ export type ChaosOptions = {
   /** Is called every second with the counts of operations. */
   onProgress?: (line: string) => void
   logFile?: string
-  /** Ends the load of the run early when it is aborted. */
+  /** Ends the load of the chaos run early, once the signal is aborted. */
   signal?: AbortSignal
 }
 
@@ -52,7 +52,7 @@ const CALM_LIMIT_MS = 60_000
 const CALM_LOOK_MS = 500
 const PROGRESS_MS = 1_000
 
-/** Sets the number of clients of each kind. */
+/** Lists the kinds of clients, each with the number of clients. */
 const CLIENTS = [
   [2, write, 'mail'],
   [4, correspond, 'talk'],

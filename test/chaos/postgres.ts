@@ -14,7 +14,7 @@ const RESTART_LIMIT_MS = 60_000
 export type Database = {
   /** Is the database URL through the proxy. */
   url: string
-  /** Returns the database URL without the proxy, which changes with every start. */
+  /** Returns the database URL that bypasses the proxy. The URL changes with every start of the database. */
   directUrl(): string
   proxy: RoughProxy
   /** Is the database server. Null means that the harness did not start the server. */

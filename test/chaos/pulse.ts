@@ -10,7 +10,10 @@ export type Pulses = {
   longest(): Record<Pulse, Silence>
 }
 
-/** Is a silence, with the time from the start of the measurement to the begin of the silence. */
+/**
+ * Is a period without a sign of life. `fromMs` is the time from the start of the measurement to the begin of the
+ * period.
+ */
 export type Silence = { ms: number; fromMs: number }
 
 /** Begins the measurement. */

@@ -79,7 +79,8 @@ export async function startShop(): Promise<Shop> {
     onTaken() {},
     settle: () => Promise.reject(new Error('there is no chain yet')),
     endSilence() {
-      // Bun's server ends a kept connection with an empty 200 when the response alone is destroyed.
+      // If only the response is destroyed, Bun’s server ends a kept connection with an empty response of status 200. So
+      // the socket is destroyed.
       for (const response of silenced) response.socket?.destroy()
       silenced.clear()
     },

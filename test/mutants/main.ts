@@ -24,7 +24,7 @@ import { nearTests } from './nearTests.ts'
 import { findReach, type Reach, testsThatReach } from './reach.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-/** Tests that take this many times their usual time hang, and count as failed. */
+/** If a test takes this many times its usual time, the test counts as hanging and as failed. */
 const HANG_FACTOR = 1.5
 const HANG_MIN_MS = 2 * 60_000
 /** Holds how many test files of one fault run together, the nearest files first. */

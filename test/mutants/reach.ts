@@ -60,8 +60,8 @@ export async function findReach(
 }
 
 /**
- * Finds the tests that reach a candidate. A statement outside of functions counts as reached by each test that
- * reaches its file.
+ * Finds the tests that reach a candidate (a place in the code where a fault can be planted). If a statement stands
+ * outside of functions, every test that imports the file counts as a test that reaches the statement.
  */
 export function testsThatReach(
   { file, start, isExpression, within }: Candidate,

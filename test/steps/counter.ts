@@ -27,7 +27,10 @@ export function uncounted<Result>(work: () => Result): Result {
   }
 }
 
-/** Returns the steps of `work`, which may also throw. Returns Infinity if a search took too many steps. */
+/**
+ * Returns the number of steps that `work` takes, even if `work` throws. Returns Infinity if a regular expression search
+ * took too many steps.
+ */
 export async function stepsOf(work: () => unknown): Promise<number> {
   counter[0] = 0
   isCounting = true

@@ -18,7 +18,10 @@ function $copied(value) {
 }
 `
 
-/** Returns the program with `$steps[0]++` (counter.ts) at each function entry and in each round of a loop. */
+/**
+ * Returns the program with the statement `$steps[0]++` (counter.ts) added at each function entry and in each round of a
+ * loop.
+ */
 export function instrument(source: string): string {
   const { program, errors } = parseSync('bundle.js', source)
   if (errors.length > 0) throw new Error(errors[0]!.message)

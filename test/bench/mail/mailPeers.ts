@@ -54,7 +54,10 @@ export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
   }
 }
 
-/** Delivers a load, and waits until all mail is stored, so that no work is left for the next turn. */
+/**
+ * Delivers a load of mail to one server, and waits until all mail is stored. So no work of this server slows the
+ * measurement of the next server.
+ */
 async function turn(
   load: (typeof LOADS)[number],
   port: number,

@@ -9,7 +9,7 @@ import { transferCall } from '../../../workers/till/chain/transfer.ts'
 import { PRICE, payTo, RESOURCE, SEPOLIA, type SignedPayment } from '../../support/till/till.ts'
 
 const REFERENCE_DEADLINE_MS = 60_000
-/** Is the time after which a bare transaction without a receipt counts as lost. */
+/** Is the time after which a transaction of the plain baseline without a receipt counts as lost. */
 const BARE_DEADLINE_MS = 30_000
 /** Is the time after which a transaction is sent again, because the node leaves some transactions in its pool. */
 const RESEND_MS = 3_000

@@ -105,7 +105,10 @@ async function gasOfPayments(bench: Bench, { pool }: Setting): Promise<Row> {
   }
 }
 
-/** Compares with `settle` of the reference implementation on the same chain. A lost transaction loses its payment. */
+/**
+ * Compares this service’s settlement with the function `settle` of the x402 reference implementation, on the same
+ * chain. In the reference implementation a payment is lost when its transaction is lost.
+ */
 async function besideX402(bench: Bench, name: string, { many, inFlight }: Load): Promise<Row> {
   let offered = 0
   let settled = 0

@@ -22,7 +22,10 @@ const FEW = 10
 const BLOCK_TIME_S = 2
 const FUNDS_ATOMIC = 1_000_000_000n
 
-/** Holds the milliseconds of each purchase (`times`), and from the start of the load to each end (`ends`). */
+/**
+ * Lists the milliseconds that each purchase took in `times`. Lists the milliseconds from the start of the load to the
+ * end of each purchase in `ends`.
+ */
 type Bought = { times: number[]; ends: number[] }
 type Shop = { url: string; api: string; key: string }
 

@@ -8,7 +8,7 @@ export type Sunk = {
   to: string[]
   subject: string
   contentHash: string
-  /** Is the time when the data of the message began, by performance.now(). */
+  /** Is the time when the data of the SMTP message began, in milliseconds of performance.now(). */
   beganMs: number
 }
 
@@ -66,7 +66,7 @@ export type Evidence = {
   used: UsedAuthorization[]
   /** Is the number of transfers to the seller in all transactions. */
   transferCount: number
-  /** Lists the payments that the API lists. */
+  /** Lists the payments that the service’s API returns. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]
   purse: PurseEvidence
   delivered: Delivered[]

@@ -74,7 +74,7 @@ export type VaultWrite = {
   told: Told
 }
 
-/** Is a read of one name of the vault. */
+/** Is one read of a secret in the vault, with the returned value and the times of the call. */
 export type VaultRead = { value: string | null; startMs: number; endMs: number }
 
 export type VaultName = { name: string; writes: VaultWrite[]; reads: VaultRead[] }

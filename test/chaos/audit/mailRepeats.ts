@@ -1,6 +1,9 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
-/** Is the number of slots of the sending pool, because one killed process repeats at most as many mails. */
+/**
+ * Is the number of mails that the sending pool sends at the same time. A killed process can repeat at most as many
+ * mails.
+ */
 const IN_HAND_MAX = 32
 
 /** Is a copy of a mail that the smarthost had accepted for the same recipient before. */

@@ -10,13 +10,13 @@ const PAUSE_MAX_MS = 3_500
 const RARE = 0.6
 
 export type Harming = {
-  /** Counts how often each kind of harm was done. */
+  /** Maps each kind of harm to the number of times that the harness did the harm. */
   counts: Map<string, number>
   /** Resolves once all harm is over. */
   ended: Promise<void>
 }
 
-/** Does the given harms in a seeded order, until the signal is aborted. */
+/** Does the given harms to the service in a seeded order, until the signal is aborted. */
 export function startHarm(
   setting: Setting,
   options: {

@@ -9,7 +9,7 @@ import { killAtAcceptance, killAtSettlement } from './killAtEvent.ts'
 /** Does one harm and mends the damage. @returns a line about the harm. */
 export type Harm = (setting: Setting, random: Random) => Promise<string>
 
-/** Maps names to harms. */
+/** Maps the name of each harm to the function that does the harm. */
 export type Harms = Readonly<Record<string, Harm>>
 
 const SHORT_MS = 1_000

@@ -12,7 +12,10 @@ export type RoughProxy = AsyncDisposable & {
   readonly open: number
   /** Breaks one open connection, or all open connections. @returns the number of broken connections. */
   cut(choose?: (count: number) => number): number
-  /** Tells, while it is set, for every connection that carries a byte whether and where the connection breaks. */
+  /**
+   * Decides for every connection that carries a byte whether and where the proxy breaks the connection. Null means that
+   * the proxy breaks no connection.
+   */
   breaking: (() => Break | null) | null
   /** Holds the times when the proxy ended connections on purpose, by performance.now(). */
   readonly endedMs: number[]

@@ -14,7 +14,7 @@ function paced(bytesPerS = RATE) {
   }
 }
 
-test('the bytes of two seconds of the rate pass at once, and further bytes wait', () => {
+test('a pace (a limit on bytes a second) passes the bytes of two seconds at once, and delays further bytes', () => {
   const { take, later } = paced()
   expect(take(2 * RATE, 'a')).toBe(0)
   expect(take(RATE, 'a')).toBe(1000)

@@ -80,7 +80,7 @@ test('drain of a batcher waits for every statement that runs', async () => {
   })
   batches[0]!.end()
   await first
-  // The batcher notices the end of the statement before the next turn of the event loop.
+  // The batcher handles the end of a statement before the next round of the event loop.
   await new Promise((resolve) => setImmediate(resolve))
   expect(isDrained).toBe(false)
   batches[1]!.end()

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { NeedleSearch, type Range } from '../../../shared/vault/needleSearch.ts'
 import { createRandom } from '../../chaos/random.ts'
 
-/** Returns every place of every needle. Overlapping or touching places are joined into one place. */
+/** Returns every place where a searched text stands. Overlapping or touching places are joined into one place. */
 function naive(needles: readonly string[], text: string): Range[] {
   const covered = new Uint8Array(text.length)
   const joined = new Uint8Array(text.length + 1)

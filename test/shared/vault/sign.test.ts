@@ -261,7 +261,7 @@ describe('AWS Signature Version 4', () => {
       '5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31',
     ],
   ])(
-    'equals the case %s of the test suite of AWS',
+    'the signature equals the case %s of AWS’s test suite',
     (_name, method, path, headers, body, signature) => {
       const url = `https://example.amazonaws.com${path}`
       const request = { method, url, headers, body, region: 'us-east-1', service: 'service' }

@@ -57,7 +57,7 @@ describe('the sweep of unused objects', () => {
   test.each([
     ['is deleted', 'delete from raw_mails where id = $1'],
     ['no longer names the object', 'update raw_mails set blob = null where id = $1'],
-  ])('removes an object an hour after its row %s', async (_what, sql) => {
+  ])('an object is removed an hour after its row %s', async (_what, sql) => {
     const { rows } = await name(await keep())
     await database.pool.query(sql, [rows[0].id])
     await sweep()

@@ -12,7 +12,7 @@ const show = (text: string) =>
 const times = (text: string, length: number): string =>
   text.repeat(Math.ceil(length / text.length)).slice(0, Math.max(0, length))
 
-/** Makes a generator of numbers from 0 below `end` (mulberry32). The same seed gives the same texts. */
+/** Makes a generator of random numbers from 0 below `end` (mulberry32). The same seed gives the same numbers. */
 export function randomBySeed(seed: number): (end: number) => number {
   let state = seed
   return (end) => {

@@ -10,6 +10,9 @@ export type Reader = {
   read: (text: string) => unknown
   /** Holds texts that are always measured, because the reader was once slow or the text is close to a limit. */
   own?: Readonly<Record<string, (length: number) => string>>
-  /** Is the number of steps beyond linear work that a limit inside the reader allows. */
+  /**
+   * Is the number of steps that the reader may take in addition to linear work, because a limit in the reader bounds
+   * these steps.
+   */
   budget?: number
 }

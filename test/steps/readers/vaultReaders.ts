@@ -1,4 +1,4 @@
-/** Lists readers of strangers' texts in the vault. */
+/** Lists the functions of the vault that read texts of strangers. */
 import * as hosts from '../../../shared/vault/bounds/allowedHosts.ts'
 import * as paths from '../../../shared/vault/bounds/allowedPaths.ts'
 import {

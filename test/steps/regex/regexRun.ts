@@ -39,7 +39,10 @@ class Matcher {
   readonly #program: Program
   readonly #text: string
   readonly #stepsMax: number
-  /** Holds the frames of places for backtracking. A run has one frame, whose position moves by one character. */
+  /**
+   * Holds the frames to which the backtracking search can return. A run of one repeated character has only one frame,
+   * whose position moves by one character.
+   */
   readonly #stack: number[] = []
   /** Holds each changed register followed by its old value. */
   readonly #trail: number[] = []
@@ -51,7 +54,10 @@ class Matcher {
     this.registers = new Array<number>(program.registers).fill(-1)
   }
 
-  /** Tells whether the instructions from `first` accept at `from`, and sets `end` to the position behind the match. */
+  /**
+   * Tells whether the compiled expression from instruction `first` matches the text from position `from`. Sets `end` to
+   * the position behind the match.
+   */
   run(first: number, from: number): boolean {
     const { code } = this.#program
     const stack = this.#stack

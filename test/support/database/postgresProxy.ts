@@ -4,8 +4,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 export const MOMENTS = ['before', 'after'] as const
 
 /**
- * `before`: the server never sees the statement. `after`: the server has answered, and the client never sees the
- * answer.
+ * Tells when the proxy cuts a connection. `before` means that the server never receives the statement. `after` means
+ * that the server has answered, and the client never receives the answer.
  */
 export type CutMoment = (typeof MOMENTS)[number]
 
@@ -17,7 +17,7 @@ export type PostgresProxy = AsyncDisposable & {
    * Cuts one connection, once, at the round trip with the given number from now. The next round trip has the number 1.
    * Round
    * trips of all connections count, in the order in which the clients send them.
-   * @param only counts only the round trips that this function accepts.
+   * @param only decides which round trips count. A round trip for which the function returns false is not counted.
    */
   cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
   /** Cancels a cut whose round trip has not come. */

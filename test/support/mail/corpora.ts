@@ -67,7 +67,10 @@ export const replyCorpora = (): Corpus<ReplyCase, 'own' | 'edges' | 'sealed' | '
   },
 ]
 
-/** Holds messages in the order of arrival. `expected` has their keys by thread. `must` is false in a doubtful case. */
+/**
+ * Holds the messages of a test case in the order of arrival. `expected` lists the keys of the messages for each thread.
+ * `must` is false if the right threads are in doubt.
+ */
 export type ThreadScenario = {
   id: string
   why: string

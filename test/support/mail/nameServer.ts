@@ -34,7 +34,7 @@ const JUNK = Buffer.from([1, 2, 3])
  *
  * The beginning of a name chooses the answer:
  * - `broken` fails, `shaky` fails for the first query, and `half` fails for AAAA;
- * - `silent` gets no answer, and `lost` gets no answer to the first query;
+ * - the name server never answers queries for `silent`, and does not answer the first query for `lost`;
  * - over TCP, `closed` closes the connection, `mute` stays silent, and `forged` and `junk` send an invalid answer.
  *
  * Before each answer to a TXT question the server sends the forged answers of a guessing attacker.

@@ -12,7 +12,7 @@ export async function sendMail(agent: Client, body: object = {}): Promise<any> {
   return answer.body
 }
 
-/** Waits until a message is delivered to a sink. */
+/** Waits until a sink (the SMTP server of a test) has received a message. */
 export const sunkAt = (sink: Sink, messageId: string) =>
   waitFor(`${messageId} at the sink`, () =>
     sink.mails.find((mail) => mail.email.messageId === messageId),

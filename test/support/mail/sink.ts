@@ -29,7 +29,10 @@ export type Sink = AsyncDisposable & {
   mails: SunkMail[]
   /** Refuses a recipient unless the function returns null. */
   refuseRecipient: (address: string) => Refusal | null
-  /** Refuses a message after its data unless the function returns null. The reply waits for a promise. */
+  /**
+   * Refuses a message after the SMTP command DATA, unless the function returns null. If the function returns a promise,
+   * the SMTP reply waits for the result.
+   */
   refuseData: () => Refusal | null | Promise<Refusal | null>
   /** Counts the accepted connections. */
   connections: number

@@ -17,7 +17,10 @@ export const FREE_CALL_ONLY: Hex = concat(['0x3a15600657', BURN, '0x5b', ACCEPT]
 export const acceptAll = (variant = 0): Hex =>
   concat([ACCEPT, variant === 0 ? '0x' : numberToHex(variant, { size: 1 })])
 
-/** Is the code that replaces {@link acceptAll} when the wallet begins to burn. */
+/**
+ * Is the contract code that uses up all gas. The code replaces {@link acceptAll} when the test wallet begins to burn
+ * gas.
+ */
 const burnAll: Hex = BURN
 
 /** Makes a wallet that accepts while less gas than `gas` is left, and burns otherwise. */

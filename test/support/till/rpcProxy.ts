@@ -15,11 +15,17 @@ export type RpcProxy = {
   fault: Fault
   /** Maps a method to the error that replaces the answer of the node. With `after` the node still gets the call. */
   errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
-  /** Maps a method to a function that answers. If the function returns undefined, the node answers. */
+  /**
+   * Maps an RPC method to a function that answers in place of the node. If the function returns undefined, the node
+   * answers.
+   */
   answers: Map<string, (params: any[]) => unknown>
   /** Maps a method to a function that changes the result of the node. */
   edits: Map<string, (result: any, params: any[]) => unknown>
-  /** Names a method whose callers never get an answer. With `after` the node gets the call first. */
+  /**
+   * Names an RPC method whose callers never get an answer. With `after` the proxy passes the call to the node before it
+   * withholds the answer.
+   */
   hold: { method: string; when: 'before' | 'after' } | null
   /** Counts the held requests. */
   held: number

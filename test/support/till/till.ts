@@ -176,7 +176,7 @@ async function newSeller(
   return seller
 }
 
-/** Stores an endpoint in the form of the routes for sellers. */
+/** Stores a seller’s endpoint with the columns that the HTTP routes for sellers store. */
 export async function registerEndpoint(
   pool: Pool,
   endpoint: { projectId: string; resource: string; webhookUrl?: string | null },

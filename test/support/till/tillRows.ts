@@ -15,7 +15,7 @@ import { recordSettlements } from '../../../sql/till/settle/settlements.ts'
 import { waitFor } from '../waitFor.ts'
 
 const { chainId, usdcAddress } = USDC_NETWORKS['base-sepolia']
-/** Is another chain than the chain of {@link newClaim}. */
+/** Is the id of a chain that differs from the chain of {@link newClaim}. */
 export const OTHER_CHAIN_ID = 8453
 export const WALLET: WalletId = { chainId, address: DEVNET_ACCOUNTS.gasWallet.address }
 export const BLOCK = { blockNumber: 7n, blockHash: pad('0xb7') } as const
@@ -163,7 +163,8 @@ export async function whileHeld<Result>(
     await client.query(hold, values)
     const waiting = meanwhile()
     const results = Promise.all(waiting)
-    // The await below reports a rejection. Before the await the rejection must not count as unhandled.
+    // The `await` at the end reports a rejection. The empty handler prevents that the rejection counts as unhandled
+    // before the `await`.
     results.catch(() => {})
     await blocked(pool, waiting.length)
     await client.query('commit')

@@ -67,7 +67,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('b', 'p')).granted).toBe(true)
   })
 
-  test('treats a lane as slow while its requests hang', async () => {
+  test('a lane (the queue of one destination) counts as slow while its requests hang', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: SLOW_CAP }, () => lanes.enter('a', 'p')))
     clockMs += 600
@@ -89,7 +89,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('counts a request for its own owner, not for the first owner of the lane', async () => {
+  test('a request counts against its own owner, not against the first owner of the lane', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     leave(await lanes.enter('shared', 'p'))
     clockMs += 20_000
@@ -114,7 +114,7 @@ describe('Lanes', () => {
     expect(granted(open).length).toBeLessThan(32)
   })
 
-  test('gives late requests at most half of the slots, even in lanes that were fast', async () => {
+  test('requests that come late in their lanes get at most half of the slots, even in lanes that were fast', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))

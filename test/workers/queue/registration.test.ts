@@ -40,7 +40,7 @@ const queue = (pool: Parameters<typeof transaction>[0], domain: string) =>
   transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain }, key: domain }))
 
 for (const moment of MOMENTS) {
-  test(`a pool starts, works and is registered once, with a cut ${moment} each round trip`, async () => {
+  test(`a pool starts, works and is registered once when the connection is cut ${moment} any round trip of the start`, async () => {
     await using database = await createTestDatabase()
     await using proxy = await startPostgresProxy(database.url)
     for (let number = 1; number <= ROUND_TRIPS_OF_START; number++) {

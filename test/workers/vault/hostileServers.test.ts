@@ -151,7 +151,7 @@ function answerOf(): Buffer[] {
 
 let ca = ''
 let port = 0
-/** Holds the bounds of the secret. The owner allows the secret anywhere in the request body. */
+/** Holds the bounds on the use of the secret. The owner allows the secret anywhere in the request body. */
 const BOUNDS = {
   ...{ allowedMethods: null, allowedPaths: null, placement: ['body'] },
   get allowedHosts() {

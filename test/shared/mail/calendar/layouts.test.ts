@@ -166,7 +166,7 @@ test('node-ical reads a written file, and finds the same instances', () => {
 })
 
 test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
-  'node-ical reads the same start from the layout %s',
+  'node-ical and this service read the same start from the calendar layout %s',
   async (name) => {
     const [invite] = await layout(name)
     const events = Object.values(ical.sync.parseICS(Buffer.from(await bytesOf(name)).toString()))
@@ -212,7 +212,8 @@ test('node-ical finds the same instances of 300 drawn rules', () => {
       end: { local: end, zone },
     })
     const [invite] = readCalendar(Buffer.from(written), NOW_MS)
-    // Libraries differ about a start that the recurrence rule omits. For this service the start is an instance.
+    // Libraries differ about the start time of a series when the recurrence rule omits the start. This service counts
+    // the start as an instance.
     const ours = expand(invite!.source!, { ...WINDOW, max: 2_000 })
       .map(({ startMs }) => new Date(startMs).toISOString())
       .filter((at) => at !== invite!.start.at)

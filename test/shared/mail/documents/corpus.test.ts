@@ -95,12 +95,12 @@ for (const { name: set } of sets) {
     .trim()
     .split('\n')
   const files = lines.map((line): Expected => JSON.parse(line))
-  test(`the set ${set} has more than ten files`, () => {
+  test(`the set ${set} of documents has more than ten files`, () => {
     expect(files.length).toBeGreaterThan(10)
   })
   for (const expected of files) {
     const isMissed = MISSED[`${set}/${expected.file}`] !== undefined
-    test(`${set}/${expected.file} ${isMissed ? 'still differs from' : 'has'} the expected text`, async () => {
+    test(`the text of ${set}/${expected.file} ${isMissed ? 'still differs from' : 'equals'} the expected text`, async () => {
       const found = await differences(set, expected)
       if (isMissed) expect(found).not.toEqual([])
       else expect(found).toEqual([])

@@ -15,7 +15,7 @@ describe('the reply text', () => {
   }
   for (const { name, items } of replyCorpora()) {
     const bound = bounds[name]
-    test(`of the ${items.length} ${name} mails meets ${JSON.stringify(bound)}, and no reply is emptied`, async () => {
+    test(`the reply text of the ${items.length} ${name} mails meets the bounds ${JSON.stringify(bound)}, and no reply is emptied`, async () => {
       const tally = await scoreReplies(items)
       expect(items.length).toBeGreaterThanOrEqual(135)
       expect(tally.accepted).toBeGreaterThanOrEqual(bound.accepted)

@@ -62,7 +62,7 @@ describe('behind the own text', () => {
     '||--|-- keep ninety days|DELETE FROM logs;',
     ' 🏴󠁧󠁢󠁥󠁮󠁧󠁿',
     ' ❤️',
-  ])('the text stays: %s', (template) =>
+  ])('the reply text keeps the own text with the ending %s', (template) =>
     expect(replyText(withOwn(template))).toBe(withOwn(template)),
   )
 })

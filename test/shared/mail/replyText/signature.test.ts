@@ -33,7 +33,7 @@ describe('below the own text', () => {
     expect(replyText(text)).toBe(text)
   })
 
-  test('a sign-off without a delimiter stays', () => {
+  test('a sign-off without the delimiter "-- " stays in the reply text', () => {
     const text = 'See below.\n\nBest regards,\nBob Lee\nCEO'
     expect(replyText(text)).toBe(text)
   })

@@ -39,7 +39,9 @@ describe('below the own text', () => {
     "Pensez à l'environnement avant d'imprimer ce message.",
     'Detta meddelande är konfidentiellt och avsett endast för adressaten.',
     '********************|This email may contain privileged material meant for the addressee.|********************',
-  ])('the text is cut: %s', (template) => expect(below(template)).toBe(OWN))
+  ])('the reply text omits the signature or disclaimer %s', (template) =>
+    expect(below(template)).toBe(OWN),
+  )
 
   test.each([
     'Call me on 3 March 2026 at 09:14, my number is:|030 5550 1234',

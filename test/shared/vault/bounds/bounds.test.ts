@@ -64,7 +64,7 @@ test(`of ${LISTS} generated lists of paths, no narrower list allows a further pa
   )
 })
 
-test(`of ${LISTS} generated lists of placements, no narrower list allows a further placement`, () => {
+test(`for ${LISTS} generated lists of placements of a secret, the narrower of two lists allows no placement that the wider list forbids`, () => {
   const places = ['basic', 'body', 'header:authorization', 'header:x-a', 'query:q', 'json:/a']
   const more = ['json:/a/b', 'form:a', 'form:user[password]', 'path:/bot', 'json:/@a']
   const fields = ['key', 'password']

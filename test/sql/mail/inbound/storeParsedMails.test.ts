@@ -148,7 +148,7 @@ describe('a Message-ID', () => {
 })
 
 describe('a thread', () => {
-  test('is the thread of the nearest ancestor in the inbox', async () => {
+  test('a reply joins the thread of its nearest ancestor in the inbox', async () => {
     const projectId = await newProject(pool)
     await receive(pool, projectId, rawMail({ id: 'far@example.com' }))
     await receive(pool, projectId, rawMail({ id: 'near@example.com' }))

@@ -103,7 +103,7 @@ describe('a thread', () => {
     for (const id of ids.slice(2)) {
       await updateLabels(pool, { projectId, messageId: id, add: [], remove: ['unread'] })
     }
-    // The unread message is older than the twenty messages that the digest reads.
+    // The only unread message is not among the newest twenty messages, which the digest of a thread reads.
     expect((await digest())?.unread).toBe(false)
   })
 })

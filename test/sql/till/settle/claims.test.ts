@@ -108,7 +108,7 @@ describe('a grant', () => {
     expect(await take(id)).toBe(false)
   })
 
-  test('of a payment undone by a reorganisation is not taken until the payment settles again', async () => {
+  test('the grant of a payment undone by a reorganisation is not taken until the payment settles again', async () => {
     const { id, txHash } = await newSettled(pool, { projectId })
     await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
     expect(await take(id)).toBe(false)

@@ -28,7 +28,10 @@ import {
 let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
-/** Holds a new gas wallet for each test. `elsewhere` is the gas wallet with the same address on another chain. */
+/**
+ * Holds the gas wallet of one test, with an address that no earlier test used. `elsewhere` is a gas wallet with the
+ * same address on another chain.
+ */
 let wallet: WalletId
 let elsewhere: WalletId
 
@@ -196,7 +199,7 @@ describe('a transaction for an assigned nonce', () => {
   })
 })
 
-test('the stored head of a transaction’s first broadcast stays unchanged at later broadcasts', async () => {
+test('the block number stored at a transaction’s first broadcast stays unchanged at later broadcasts', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool), wallet)
   await recordSends(pool, [{ hash, error: 'lost' }], 5n)
   await recordSends(pool, [{ hash, error: null }], 9n)

@@ -53,7 +53,10 @@ import type { Reader } from '../reader.ts'
 import { HTML_MAX, MAIL_MAX, mailReader } from './mailReader.ts'
 
 const LINE_MAX = 400
-/** Names the readers of one line in a mail. The other readers read a text, and some also the lines below. */
+/**
+ * Names the functions that read a single line of a mail. The functions that the list omits read a whole text, or a line
+ * with the lines below.
+ */
 const LINE_READERS = new Set(
   'attributionEndingAt beforeCutOff isHeaderBlock startsSignature isClosingDeviceLine'.split(' '),
 )

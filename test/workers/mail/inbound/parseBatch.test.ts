@@ -174,7 +174,7 @@ test('a mail with a silent name server, and a mail that the database refuses, le
   )
 })
 
-test('the mails of a burst stay in their batches, even while the processor is busy', async () => {
+test('the mails of a burst are parsed in the batches in which the mails were queued, even while the processor is busy', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)

@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 const newest = () => new Date(Date.now() - 3_600_000)
-/** Returns a report that ended an hour ago. */
+/** Returns an aggregate report (DMARC or TLS) whose reported period ended an hour ago. */
 const recent = (xml: string) =>
   xml.replace('1795391999', String(Math.floor(newest().getTime() / 1000)))
 

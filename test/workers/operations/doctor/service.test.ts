@@ -30,7 +30,8 @@ function lookAt(
   more: Partial<DoctorTools> = {},
 ): Promise<Finding[]> {
   const { config, url, database } = till.service
-  // The port of the API was chosen after its settings were read. The receipt key has the name of the settings.
+  // The service chose its port after the settings were read, so the base URL is replaced only for the section that
+  // calls the API.
   const http = section === 'service' ? { ...config.http, baseUrl: url } : config.http
   const base = { ...config, http }
   const own = { ...base, chain: { ...config.chain, rpcUrls: [till.rpcUrl] }, ...change }

@@ -130,7 +130,7 @@ test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (
   expect(performance.now() - startedMs).toBeLessThan(GRANT_MAX_MS)
   // The bad node gave at least one changed answer.
   if (bad.fault === null) expect(told.hits).toBeGreaterThan(0)
-  // The chain holds the transfer of the grant.
+  // The chain holds the transfer that paid for the granted request.
   const receipt = await till.client.getTransactionReceipt({ hash: answer.body.txHash })
   expect(receipt.status).toBe('success')
   expect(receipt.logs.some(({ topics }) => topics[2] === authorization.nonce)).toBe(true)

@@ -49,7 +49,7 @@ const has = (hash: Hex) =>
     () => false,
   )
 
-/** Redeems while nothing is mined, and waits until the transaction lies in the pool. */
+/** Redeems a payment while no block is mined, and waits until the payment’s transaction lies in the node’s pool. */
 async function inPool(
   options: Parameters<typeof pay>[1] = {},
 ): Promise<{ payment: SignedPayment; id: string; txHash: Hex }> {

@@ -52,7 +52,7 @@ test('a member that a stranger broadcast first settles by the foreign transactio
   }
 })
 
-test('members that are cancelled, blacklisted, emptied or expired under way fail, and the other members settle', async () => {
+test('payments of a group that are cancelled, blacklisted, emptied or expired before the block fail, and the group’s other payments settle', async () => {
   const before = await scene.received()
   const [barred, emptied] = [await newPayer(till.client), await newPayer(till.client)]
   const { payments, hash } = await scene.groupInPool([
@@ -125,7 +125,7 @@ test('a payer whose code burns all gas reverts the group, then the others settle
   expect((await transactionsOf(till, [later[0]!]))[0]!.members).toBe(1)
 })
 
-/** Sets code by EIP-7702, in the first transaction of the block. */
+/** Gives an account the code of a contract by EIP-7702. The first transaction of the block carries the delegation. */
 async function delegate(account: PrivateKeyAccount, to: Hex): Promise<void> {
   const sponsor = privateKeyToAccount(generatePrivateKey())
   await till.client.setBalance({ address: sponsor.address, value: 10n ** 18n })

@@ -1,4 +1,7 @@
-/** Tests a group that the chain drops, passes by, or takes back. */
+/**
+ * Tests a settlement transaction with several payments when the chain drops the transaction, leaves the transaction out
+ * of blocks, or takes back its block.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -38,8 +41,9 @@ test('a dropped group is broadcast again, with the same bytes', async () => {
 })
 
 /**
- * Mines an empty block whose base fee is just above the fee of every open transaction. Stops once the dearest
- * transaction has `members`, because each raise doubles the fee and no fee goes above 100 gwei.
+ * Mines an empty block whose base fee is just above the fee of every open transaction. Stops once the open transaction
+ * with the highest fee holds `members` payments. Each call can double the fee, and no transaction may have a fee above
+ * 100 gwei.
  */
 async function passBy(members: number): Promise<void> {
   const { rows } = await till.service.database.pool.query(

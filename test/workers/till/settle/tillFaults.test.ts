@@ -51,7 +51,10 @@ const settled = (id: string) =>
 const transfersOf = async () =>
   (await till.client.getTransactionCount({ address: gasWallet })) as number
 
-/** Redeems during a fault, mends the fault, and expects one transaction and one grant. */
+/**
+ * Redeems a payment during a fault of the RPC node, and ends the fault by `mend`. Expects one transaction on the chain
+ * and one granted request.
+ */
 async function outlives(mend: () => unknown): Promise<void> {
   const before = await transfersOf()
   const { header } = await pay()

@@ -59,7 +59,7 @@ describe('a transfer', () => {
       error(3, 'x', revert('FiatTokenV2: authorization is not yet valid')),
       'early: invalid_exact_evm_payload_authorization_valid_after',
     ],
-  ])('with the RPC answer %j has the outcome %s', (answer, expected) => {
+  ])('a simulated transfer with the RPC answer %j has the outcome %s', (answer, expected) => {
     expect(outcome(answer, { deployment: null })).toBe(expected)
   })
 })

@@ -22,7 +22,7 @@ function mailsOf(aside: boolean): CodeMail[] {
   const voices = VOICES.filter((voice) => isVoiceAside(voice) === aside)
   const layouts = LAYOUTS.filter(({ name }) => isOdd(name) === aside)
   const made = layouts.flatMap(({ name, make }: Layout, n) =>
-    // A layout takes every second language, and the next layout takes the other languages.
+    // Each mail layout is made in every second language, and the next layout is made in the omitted languages.
     voices
       .filter((_, at) => (at + n) % 2 === 0)
       .map((voice) => {

@@ -7,7 +7,7 @@ export type ReplyMail = {
   text?: string
   html?: string
   expected: string
-  /** Holds further texts that a careful reader may call the reply. */
+  /** Lists texts besides `expected` that a careful reader may also accept as the reply. */
   alt?: string[]
   /** Tells how the wanted text is known: readers agree about a `core` mail; docs/contract.md decides a `policy` mail. */
   tier: 'core' | 'policy'
@@ -22,7 +22,10 @@ const words = (language: string): Phrases => {
   return found
 }
 
-/** Fills {n} name, {e} address, {a} both, and {m} the name of the writer, with persons of the language. */
+/**
+ * Replaces {n} by the name and {e} by the address of the person who wrote the earlier mail, {a} by name and address,
+ * and {m} by the name of the replying writer. The persons belong to the language.
+ */
 export const fill = (language: string, template: string) => {
   const { them, me, from } = words(language)
   return template

@@ -4,7 +4,7 @@ export type Phrases = {
   them: string
   /** Is the address of the answered author. */
   from: string
-  /** Is new text without a greeting. */
+  /** Is the reply’s new text in a short form without a greeting. */
   short: string
   /** Is new text with greeting, sign-off and name, which stay in the reply text. */
   long: string

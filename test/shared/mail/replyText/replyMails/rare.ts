@@ -8,7 +8,10 @@ type Head = {
   language: string
   /** Holds the lines above the quote, in the form that {@link fill} takes. */
   head: string
-  /** Is the prefix of quoted lines. A program that only appends has none. */
+  /**
+   * Is the text that the mail program puts before each quoted line. A program that only appends the earlier mail has no
+   * such prefix.
+   */
   mark?: string
   /** Is the line that the program writes before the quote. */
   sent?: string
