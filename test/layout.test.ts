@@ -151,7 +151,7 @@ test('routes are only in files named xRoutes.ts, beside x.ts and xDocs.ts with t
 test('shared/ imports no database, no web framework, no files and no sockets', () => {
   const impure =
     /from '(pg|elysia|graphile-worker|bun:sqlite|smtp-server|nodemailer|node:(fs|net|http|https|child_process|dns|os)(\/\w+)?)'/
-  // openFiles.ts reads the descriptors of its own process, which /proc shows as files.
+  // openFiles.ts reads only the open files of its own process, which Linux shows as files below /proc.
   const own = 'shared/process/openFiles.ts'
   expect(
     offenders(({ path, room, text }) => {

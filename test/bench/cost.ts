@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { processesBelow } from '../support/process/processTree.ts'
 import type { Setting } from './setting.ts'
 
-/** Is the cost of one job or request. */
+/** Holds the measured cost of one job or of one request. */
 export type Cost = {
   perSecond: number
   /** Is the CPU time of the service's processes. */

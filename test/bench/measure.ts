@@ -74,7 +74,7 @@ export async function compare({
   return rowOf(measured, our!, their!)
 }
 
-/** Repeats `work` in `lanes` parallel lanes for `durationMs`. @returns the runs of `work` a second */
+/** Repeats `work` for `durationMs` in `lanes` parallel loops. @returns the number of runs of `work` a second */
 export async function perSecond(options: {
   lanes: number
   durationMs: number

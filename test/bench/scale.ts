@@ -36,7 +36,10 @@ type Work = {
   fill(): Promise<void>
   /** Is the statement that counts the open work as `n`. */
   open: string
-  /** A job may outlast its work: the job of a payment that another process settles returns after three seconds. */
+  /**
+   * Tells that a job may still be queued when its work is done. For example, the job of a payment that another process
+   * settles returns after three seconds.
+   */
   jobsStay?: true
 }
 

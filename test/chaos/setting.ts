@@ -51,7 +51,7 @@ export type Setting = {
   peer: { inbox: string; key: string }
   /** Is the purse of the second project. */
   purse: { address: Address }
-  /** Is the URL of the resource that the purse of the second project buys. */
+  /** Is the URL of the resource that the second project buys with its purse. */
   paidResource: string
 }
 

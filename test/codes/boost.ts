@@ -85,8 +85,8 @@ function grow(rows: readonly Row[], depth: number): CodeTree {
 const gain = ({ slope, curve }: Sums) => slope ** 2 / (curve + LEAF_PENALTY)
 
 /**
- * Finds the evidence whose split lowers the loss most. Equal gains take the first name, so that a fit can be
- * repeated.
+ * Finds the piece of evidence on which a split reduces the loss most. If two pieces reduce the loss equally, the first
+ * name in alphabetical order wins, so that each training gives the same model.
  */
 function bestSplit(all: Sums, having: ReadonlyMap<string, Sums>): string | undefined {
   let best: string | undefined

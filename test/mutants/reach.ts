@@ -6,9 +6,8 @@ import { join } from 'node:path'
 import type { Candidate } from './candidates.ts'
 
 /**
- * Holds the running time of a test file, and the places that the test file reached. A place is `FILE:START`, or
- * `FILE{START` for a
- * function.
+ * Holds the running time of a test file, and the places in the code that the test file reached. A place is
+ * `FILE:START`, or `FILE{START` for a function.
  */
 export type Reach = { ms: number; places: string[] }
 
@@ -20,7 +19,10 @@ const FILE_MAX_MS = 90_000
  */
 const PREFIX = `globalThis.__reach ??= ((seen) => (place) => { if (seen.has(place)) return; seen.add(place); const file = process.env.MUTANTS_REACH; if (file) process.getBuiltinModule('node:fs').appendFileSync(file, place + '\\n') })(new Set());`
 
-/** Runs each test file alone on marked code. `copy` is a checkout that may be changed and is restored. */
+/**
+ * Runs each test file alone on code with marks that record each reached place. `copy` is a checkout whose files are
+ * changed and then restored.
+ */
 export async function findReach(
   copy: string,
   {

@@ -32,7 +32,10 @@ function count(holder: object, names: string, cost: Cost): void {
   }
 }
 
-/** Tells whether an argument counts its own steps: a function is code under test, and a regular expression counts. */
+/**
+ * Tells whether an argument of a built-in counts its own steps. A function counts as code under test, and a regular
+ * expression counts in the engine.
+ */
 const takesFunction = (given: unknown[]): boolean =>
   given.some((one) => typeof one === 'function' || one instanceof RegExp)
 

@@ -8,7 +8,8 @@ Object.assign(globalThis, { $steps: counter })
 let isCounting = false
 
 /**
- * Tells whether built-ins count steps now. Built-ins count only in a measurement, and not in the counter's own work.
+ * Tells whether built-in functions add to the count of steps now. Built-in functions add steps only during a
+ * measurement, and not while the counter itself works.
  */
 export const counts = (): boolean => isCounting
 
@@ -16,7 +17,7 @@ export const add = (steps: number): void => {
   if (isCounting) counter[0]! += steps
 }
 
-/** Does work of the counter without counting steps. */
+/** Runs `work` of the counter itself. The steps of `work` are not counted. */
 export function uncounted<Result>(work: () => Result): Result {
   const before = isCounting
   isCounting = false

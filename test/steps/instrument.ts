@@ -5,7 +5,7 @@ type Node = { type: string; start: number; end: number } & Record<string, unknow
 
 const STEP = '$steps[0]++'
 
-/** Is the code before instrumented code. A spread counts its whole operand. */
+/** Is the code that stands before the instrumented code. A spread counts as many steps as its operand has elements. */
 const PRELUDE = `const $steps = globalThis.$steps;
 function $spread(value) {
   const size = value?.length ?? value?.size ?? 0;

@@ -38,7 +38,7 @@ export async function failTool(client: Client, name: string, args: object = {}):
   return textOf(result)
 }
 
-/** Returns the text of the result of a tool. */
+/** Returns the text in the result of an MCP tool. */
 export const textOf = (result: any): string =>
   result.content.map((block: { text: string }) => block.text).join('\n')
 

@@ -192,7 +192,7 @@ export async function storeSecrets({ agent }: Scene): Promise<void> {
   }
 }
 
-/** Adds a job without further attempts, as after a bug. */
+/** Adds a job that has permanently failed, as after a bug in the service. */
 export async function failJob({ till }: Scene): Promise<string> {
   const { rows } = await till.service.database.pool.query<{ id: string }>(
     `with added as (

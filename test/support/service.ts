@@ -81,13 +81,13 @@ export type TestServiceOptions = {
   pools?: readonly Exclude<RunnerName, 'payments'>[]
   /** Changes the settings of the pools. */
   pool?: Partial<PoolSettings>
-  /** Resolves the names in URLs of projects. */
+  /** Resolves the host names in the URLs that projects have set. */
   resolve?: Resolve
   /** Holds further certificate authorities for requests to URLs of projects, as PEM. */
   ca?: string
   /** Looks up DNS records for the sender checks. By default this machine may send for every domain. */
   lookUp?: LookUp
-  /** Is the DNS for mail. The default is the resolver of the system. */
+  /** Answers the DNS queries about mail domains. The default is the resolver of the system. */
   dns?: Dns
   /** Is the SMTP port of direct delivery. The default is 25. */
   directPort?: number

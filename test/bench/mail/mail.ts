@@ -74,7 +74,8 @@ async function parsedRow(setting: Setting): Promise<Row> {
     unit: 'messages/s',
     detail: 'postal-mime and one insert a message, in 8 lanes, no SMTP, no jobs, no threads',
     ours: async () => {
-      // Only the mails of this round are counted, because repeated counts of the whole table would add work.
+      // A repeated count of the whole table would slow the measurement, so the count is limited to the mails of this
+      // round.
       const before = await lastId()
       const startMs = performance.now()
       await deliver(port)

@@ -19,7 +19,10 @@ export type MailIn = {
   labels: { label: string; told: Told }[]
   /** Tells whether the client deleted the message. */
   deleted: Told | null
-  /** Tells whether a client waited for the message, and the Message-ID that the client got. */
+  /**
+   * Holds the outcome of a client’s wait for the message, and the Message-ID that the client received. Null means that
+   * no client waited.
+   */
   waited: { told: Told; messageId: string | null } | null
 }
 

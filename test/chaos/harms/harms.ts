@@ -6,7 +6,7 @@ import { LINKS, type Setting } from '../setting.ts'
 import type { Mood } from '../shop.ts'
 import { killAtAcceptance, killAtSettlement } from './killAtEvent.ts'
 
-/** Does one harm and mends the damage. @returns a line about the harm. */
+/** Does one harm to the service, and repairs the damage. @returns a line that describes the harm */
 export type Harm = (setting: Setting, random: Random) => Promise<string>
 
 /** Maps the name of each harm to the function that does the harm. */

@@ -10,7 +10,7 @@ const SETTLED_CHANNEL = 'chaos_settled'
 
 /** Kills the SMTP listener right after its 250. A kill by the clock never hits this moment. */
 export const killAtAcceptance: Harm = async ({ service, links }) => {
-  // The process is looked up first, because the lookup takes longer than a write to the spool.
+  // The process id is looked up before the event, because the lookup takes longer than a write to the mail spool.
   const [pid] = service.pidsOf('smtp')
   if (pid === undefined) throw new Error('found no smtp process')
   const happened = await within((done) => {
@@ -54,7 +54,7 @@ const TELL_OF_SETTLEMENTS = `
   create or replace trigger ${SETTLED_CHANNEL} after update on payments for each row
     when (new.state = 'settled' and old.state <> 'settled') execute function ${SETTLED_CHANNEL}();`
 
-/** @returns false when `done` was not called in time. */
+/** @returns false if the event did not happen within the limit, so that `done` was not called in time */
 async function within(start: (done: (happened: boolean) => void) => void): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(() => resolve(false), EVENT_LIMIT_MS)

@@ -14,7 +14,7 @@ export type Load = {
   pulses: Pulses
   seller: Project
   peer: Project
-  /** Is the URL of the resource that the seller sells. */
+  /** Is the URL of the resource that the seller of this service sells. */
   resource: string
   /** Is the URL of another seller, who settles payments without this service. */
   paidResource: string

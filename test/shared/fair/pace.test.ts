@@ -37,6 +37,6 @@ test('a mail waits for the busiest of its subjects, and its bytes count for its 
   expect(take(2 * RATE, 'other')).toBe(0)
 })
 
-test('a rate of 0 never waits', () => {
+test('a pace with a rate of 0 never delays bytes', () => {
   expect(paced(0).take(1e9, 'a')).toBe(0)
 })

@@ -68,7 +68,7 @@ describe('receiptKey', () => {
     expect(key.publicKeyMultibase).toBe('z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp')
   })
 
-  test.each([0, 31, 33, 64])('refuses a seed of %p bytes', (length) => {
+  test.each([0, 31, 33, 64])('a receipt key is not made from a seed of %p bytes', (length) => {
     expect(() => receiptKey({ seed: new Uint8Array(length), did: DID })).toThrow(RangeError)
   })
 

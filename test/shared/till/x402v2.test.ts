@@ -87,7 +87,7 @@ describe('parsePaymentPayload', () => {
       { extensions: { 'payment-identifier': { info: { id: `${'a'.repeat(16)} b` } } } },
       'invalid_payload',
     ],
-  ])('refuses a payment with %s', (_name, changes, reason) => {
+  ])('a payment with %s is refused', (_name, changes, reason) => {
     expect(parsePaymentPayload({ ...PAYMENT, ...changes })).toMatchObject({ ok: false, reason })
   })
 

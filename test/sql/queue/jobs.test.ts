@@ -25,7 +25,7 @@ const WAYS: Record<string, (db: Queryable) => Promise<unknown>> = {
 }
 
 test.each(Object.keys(WAYS))(
-  '%s: a job that a worker locks during its replacement is still queued',
+  '%s: a replaced job is still queued when a worker locks the job during its replacement',
   async (way) => {
     const { pool } = database
     await pool.query('delete from graphile_worker._private_jobs')

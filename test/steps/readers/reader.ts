@@ -2,7 +2,7 @@ import type { Grammar } from '../inputs/shapes.ts'
 
 /** Is a function that reads the text of a stranger. */
 export type Reader = {
-  /** Is `FILE EXPORT`, followed by the variant if the function is measured twice. */
+  /** Is the file and the name of the exported function. A variant follows if the function is measured twice. */
   name: string
   /** Is the size of the largest input that the service passes, in UTF-16 units or bytes. */
   max: number

@@ -33,7 +33,7 @@ export const startBrowser = (): Promise<Browser> =>
 export type ConsolePage = AsyncDisposable & {
   page: Page
   context: BrowserContext
-  /** Holds the URLs that page, frames and workers have requested. */
+  /** Lists the URLs that the page, its frames and its workers have requested. */
   requests: string[]
   /** Holds the errors of scripts, and the requests that a policy has blocked. */
   complaints: string[]

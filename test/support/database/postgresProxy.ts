@@ -25,7 +25,10 @@ export type PostgresProxy = AsyncDisposable & {
   /** Ends every connection and refuses new ones until `accept`. */
   refuse(): void
   accept(): void
-  /** Holds the statement of the round trip that was cut, and null before the cut. */
+  /**
+   * Holds the SQL statement of the round trip at which the proxy cut the connection. Null means that no cut has
+   * happened yet.
+   */
   cutStatement: string | null
   /** Counts the round trips. */
   roundTrips: number
@@ -40,7 +43,7 @@ const LENGTH_BYTES = 4
 /** Lists the messages after which a client waits: Query, Sync, PasswordMessage, FunctionCall. */
 const ENDS_REQUEST = new Set(['Q', 'S', 'p', 'F'])
 
-/** Starts a proxy before the PostgreSQL server of the given URL. */
+/** Starts a proxy in front of the PostgreSQL server of the given URL. */
 export async function startPostgresProxy(databaseUrl: string): Promise<PostgresProxy> {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()

@@ -59,7 +59,7 @@ export async function startReceiver(
   return receiver
 }
 
-/** Answers every request with a status. */
+/** Makes a receiver’s answer function that gives every request the same status. */
 export const status =
   (code: number, body = ''): Receiver['answer'] =>
   (_request, response) => {

@@ -143,7 +143,7 @@ function pages(count: number, catalog = ''): string[] {
   ]
 }
 
-/** Builds forms that each draw the next form twice, which makes 2^30 drawings at a depth of 30. */
+/** Builds PDF forms. Each form draws the next form twice, so a depth of 30 makes 2^30 drawings. */
 function formsInForms(depth: number): Buffer {
   const form = (n: number) =>
     stream(

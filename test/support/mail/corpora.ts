@@ -10,7 +10,7 @@ import { isWhole } from '../database/extent.ts'
 const OWN = join(import.meta.dir, '../../fixtures')
 const PUBLIC = join(import.meta.dir, '../../../shared/fixtures')
 
-/** Is a set of one folder. The name of its test contains `name`. */
+/** Is a set of test mails from one folder. The name of the test for the set contains `name`. */
 type Corpus<Item, Name = 'own' | 'public'> = { name: Name; items: Item[] }
 
 const corporaOf = <Item>(

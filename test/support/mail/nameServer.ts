@@ -17,7 +17,7 @@ export type NameServer = AsyncDisposable & {
   asked: string[]
   /** Holds the ids of the queries over UDP. */
   ids: number[]
-  /** Holds the questions over TCP in order. */
+  /** Lists the questions that came over TCP, in order. */
   askedOverTcp: string[]
 }
 
@@ -66,7 +66,8 @@ export async function startNameServer(
         : whole
     if (type !== 'TXT') return send(answered)
     const forged: Packet = { ...answer, flags: 0x180, answers: FORGED }
-    // The first forgery comes from another address. The other forgeries follow after the first is sent.
+    // The first forged answer comes from the address of a stranger. The other forged answers follow after the first
+    // answer is sent.
     stranger.send(encode(forged), from.port, from.address, () => {
       send(JUNK)
       send(encode({ ...forged, type: 'query' }))

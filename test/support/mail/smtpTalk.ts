@@ -56,7 +56,7 @@ export async function talkSmtp(port: number, localAddress = '127.0.0.1'): Promis
   return talk
 }
 
-/** Delivers these exact bytes with CRLF lines to one recipient. @returns the reply to the end of DATA */
+/** Delivers the given bytes, whose lines end with CRLF, to one recipient. @returns the SMTP reply to the end of DATA */
 export async function deliverRaw(
   port: number,
   to: string,

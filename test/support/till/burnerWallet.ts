@@ -10,7 +10,10 @@ const ACCEPT: Hex = '0x631626ba7e60e01b60005260206000f3'
 /** Is INVALID, which takes all gas of the call. */
 const BURN: Hex = '0xfe'
 
-/** Accepts while GASPRICE is 0, as in a call without fees, and burns otherwise. */
+/**
+ * Is the code of a wallet that accepts a signature while GASPRICE is 0, as in a simulated call without fees. Otherwise
+ * the wallet burns all gas.
+ */
 export const FREE_CALL_ONLY: Hex = concat(['0x3a15600657', BURN, '0x5b', ACCEPT])
 
 /** Makes a wallet that always accepts. Each variant has other bytes behind the code, and so another code hash. */

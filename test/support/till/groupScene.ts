@@ -39,7 +39,7 @@ export type GroupScene = AsyncDisposable & {
 export async function startGroupScene(): Promise<GroupScene> {
   const till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '50' } })
   const seller = await till.newSeller()
-  // The worker has run once, so the API now knows the chain.
+  // The worker ran once and stored the chain’s state, so the API now knows the chain.
   await (await till.startWorker()).stop()
   const { client } = till
   let worker: TillWorker | null = null

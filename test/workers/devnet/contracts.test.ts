@@ -156,7 +156,8 @@ describe('a fresh devnet', () => {
       ['two signatures', {}, (s) => `0x${s.slice(2).repeat(2)}`, SEPOLIA, {}, long, false],
       ['self-payment', self, keep, SEPOLIA, { payTo: payer.address }, 'invalid_payment', true],
       ['zero amount', { value: 0n }, keep, SEPOLIA, { maxAmountRequired: '0' }, value, true],
-      // An amount of 18 digits passes every check without the chain, because only the chain knows the balance.
+      // An amount of 18 digits passes every check without the chain. Only the chain knows that the payer’s balance is
+      // too low.
       [
         'no funds',
         { value: 10n ** 17n },

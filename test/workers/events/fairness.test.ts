@@ -75,7 +75,7 @@ test('a receiver that never answers delays only its own deliveries', async () =>
     took_s: expect.closeTo(10, 0),
     delay_s: 1,
   })
-  // A refused turn does not count as an attempt of the delivery.
+  // A delivery whose turn is refused is postponed. The postponement does not count as a delivery attempt.
   const { rows } = await service.database.pool.query(
     `select count(*)::int as waiting from webhook_deliveries d
      where d.id = any ($1) and d.attempt = 0 and d.status = 'pending'

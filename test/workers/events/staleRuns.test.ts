@@ -71,7 +71,7 @@ async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   return turns
 }
 
-test('a run of a delivery job whose attempt was recorded sends nothing and takes no turn', async () => {
+test('a delivery job whose attempt was already recorded sends nothing and requests no turn', async () => {
   const { id } = await newDelivery()
   await recordAttempts(pool, [attemptOf(id, 1)])
   expect(await run(id)).toEqual({ entered: 0, left: 0 })

@@ -9,7 +9,7 @@ const leave = (turn: Turn) => {
   if (turn.granted) turn.leave()
 }
 
-/** Makes a lane slow by one request of 600 ms. */
+/** Makes a lane slow, because one request of the lane takes 600 ms. */
 async function makeSlow(lanes: Lanes, lane: string, owner: string): Promise<void> {
   const turn = await lanes.enter(lane, owner)
   clockMs += 600

@@ -201,7 +201,8 @@ for (const moment of MOMENTS) {
         await untilNoJob(service)
         await pool.query('update approvals set expires_at = now() where id = $1', [approvalId])
         await pool.query(
-          // Unlike a changed time, an added job is announced, so the test waits for no poll.
+          // PostgreSQL announces an added job, but not a changed time of a job. So the test adds the job and waits for
+          // no poll of the queue.
           `select graphile_worker.add_job('expire_approval', json_build_object('approvalId', $1::text),
            job_key := 'expire_approval:' || $1)`,
           [approvalId],

@@ -144,7 +144,7 @@ const STARTS = [
   '2030-04-08T08:00:00.000Z',
 ]
 
-test('no line of a written file is longer than 75 octets', () => {
+test('no line of a written calendar file is longer than 75 octets', () => {
   for (const line of writeRequest(WRITTEN).split('\r\n')) {
     expect(Buffer.byteLength(line)).toBeLessThanOrEqual(75)
   }

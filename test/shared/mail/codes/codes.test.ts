@@ -130,7 +130,7 @@ describe('links', () => {
     ])
   })
 
-  test('a link to a page that is the same for everybody has the purpose `other`', () => {
+  test('a link to a page that looks the same for every visitor has the purpose `other`', () => {
     expect(linksOf('<a href="https://a.example/login">Log in</a>')).toMatchObject([
       { purpose: 'other' },
     ])

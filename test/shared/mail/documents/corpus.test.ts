@@ -73,7 +73,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   return found
 }
 
-/** Holds the files whose text differs from the expected text, with the cause. */
+/** Maps each file whose text differs from the expected text to the cause of the difference. */
 const MISSED: Readonly<Record<string, string>> = {
   'strangers/csv-windows-1252.csv': 'a file without a charset, whose letters fit two of them',
   'strangers/eml-nested.eml': 'the head of a mail shows addresses, without names',

@@ -5,7 +5,8 @@ import { scoreReplies } from './score.ts'
 
 describe('the reply text', () => {
   /**
-   * Sets the minimum of accepted mails and of exact core mails, and the maximum of mails with words of other people.
+   * Bounds the results for each set of mails: at least so many accepted replies, at least so many exact replies of the
+   * tier `core`, and at most so many replies with words of other people.
    */
   const bounds = {
     own: { accepted: 158, coreExact: 120, leaked: 1 },

@@ -51,7 +51,7 @@ describe('a header block or a separator', () => {
     'Done.\n\n-- if you forward this message then please keep the list in it --\n\nThanks.',
     'Title\n=====\n\nText.\n\nOther\n-----\n\nMore text that goes on.',
     'Name | Age\n-----|-----\nBob | 5',
-  ])('does not include the text: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('the whole text stays in the reply text: %s', (text) => expect(replyText(text)).toBe(text))
 })
 
 describe('the reply text of a whole mail', () => {

@@ -8,7 +8,7 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('below the own text', () => {
-  test.each(['-- ', '--', '__', '—'])('a signature behind the delimiter %p is cut', (mark) => {
+  test.each(['-- ', '--', '__', '—'])('a signature behind the delimiter %p is cut from the reply text', (mark) => {
     expect(replyText(`${OWN}\n${mark}\nBob\n+1 555 0123`)).toBe(OWN)
   })
 

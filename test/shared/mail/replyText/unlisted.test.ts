@@ -70,7 +70,7 @@ test('history on the line of the new text is cut', () => {
     expect(replyText(`${own} ${joined}`)).toBe(own)
 })
 
-test('a quote that the writer cites stays above a quoted mail', () => {
+test('a quote that the writer cites stays in the reply text above a quoted mail', () => {
   const cited = 'The lease says:\n\n> The tenant pays by the third day.\n\nSo no fee is due.'
   expect(replyText(`${cited}\n\nOn 3 Mar 2026, Laura <l@x.test> wrote:\n> Pay!`)).toBe(cited)
   const html = '<p>The lease says:</p><blockquote>Pay by day three.</blockquote><p>No fee.</p>'

@@ -32,7 +32,7 @@ test.each([
   expect(readReport(pack(dmarcXml(D, RECORDS)))).toEqual(DMARC as never)
 })
 
-test('a TLS report is read', () => {
+test('a TLS report is read with its domain, its period and the count of each result', () => {
   expect(readReport(gzipped(tlsJson(D)))).toEqual({
     kind: 'tls',
     domain: D,

@@ -43,7 +43,7 @@ function judge(
   expect(narrower).toBeGreaterThan(LISTS / 5)
 }
 
-test(`of ${LISTS} generated lists of paths, no narrower list allows a further path`, () => {
+test(`for ${LISTS} generated lists of allowed paths, the narrower of two lists allows no path that the wider list forbids`, () => {
   const path = () => `/${Array.from({ length: int(0, 4) }, () => pick(['a', 'b', 'ab'])).join('/')}`
   const probes = Array.from({ length: 60 }, path)
   judge(

@@ -34,7 +34,7 @@ async function newKey() {
   const { keyId } = (await authenticate(rawKey))!.identity
   return { projectId: project.id, key: rawKey, keyId }
 }
-/** Returns another API key with the same lookup prefix. */
+/** Returns a changed API key that begins with the same lookup prefix. */
 const lookalike = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
 
 const authenticate = async (key: string) =>

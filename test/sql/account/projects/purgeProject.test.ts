@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const KEPT = [
-  // The rows of these tables stay for audit.
+  // The rows of these tables stay after the deletion of a project, for audit.
   ...['payments', 'seller_endpoints', 'api_keys'],
   // The row of `project_retention` stays as long as the payments of its project.
   'project_retention',

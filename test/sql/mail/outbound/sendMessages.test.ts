@@ -248,7 +248,7 @@ describe('a send quota', () => {
     expect(await usedBy(projectId)).toBe(3)
   })
 
-  test('refuses the send intents of a batch that exceed the quota, and accepts the intents that fit', async () => {
+  test('the send intents of a batch that exceed the quota are refused, and the intents that fit are accepted', async () => {
     const projectId = await newProject(pool)
     const batch = [to(projectId, 3), to(projectId, 1), to(projectId, 2), to(projectId, 1)]
     expect(await wordsOf(batch, 2)).toEqual(['over quota', 'accepted', 'over quota', 'accepted'])

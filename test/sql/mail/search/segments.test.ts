@@ -189,7 +189,7 @@ test('the words of a deleted message leave its segment at a weekly check, and an
   await expectAllFound(projectId)
 })
 
-test('a few long messages make a leaf, because a search reads all words of messages without a leaf', async () => {
+test('a few long messages fill a leaf (a part of the search segment), because a search reads all words of the messages that are in no leaf', async () => {
   const projectId = await newInbox()
   await store(projectId, many(projectId, 5), 500_000)
   expect(await build(projectId)).toEqual(['leaf'])
@@ -271,7 +271,8 @@ test('a search finds every message stored before the search, while segments are 
   const write = async () => {
     for (let n = 0; n < 60; n++) {
       const rows = await store(projectId, Array<string>(90).fill(vectorOf(projectId, 'other')))
-      // Each message gets the word by a change, which may come while its leaf is built.
+      // Each of five messages gets the searched word by an update, which may come while the builder writes the message
+      // into a leaf of the search segment.
       await pool.query('update messages set search = $2::tsvector where row = any ($1::bigint[])', [
         rows.slice(0, 5),
         known,

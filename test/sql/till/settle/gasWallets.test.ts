@@ -188,7 +188,7 @@ describe('a transaction for an assigned nonce', () => {
     expect(await storeForNonce(pool, wallet, dearer(null, 0n), null)).toBe(true)
   })
 
-  test('is stored by one of two concurrent processes', async () => {
+  test('the transaction is stored by only one of two concurrent processes', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id, wallet)
     const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'

@@ -118,7 +118,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     findCodes({ subject: 'Your code', text: `Your code is:\n${text}`, html: null }),
   ),
   mailReader('codes/codeShapes.ts plainForm', MAIL_MAX, TEXT, (text) => plainForm(text)),
-  // `linesOf` in codes.ts cuts lines to LINE_MAX.
+  // The function `linesOf` in codes.ts cuts each line to LINE_MAX characters before `candidatesOf` reads the line.
   mailReader('codes/codeShapes.ts candidatesOf', LINE_MAX, TEXT, (text) => candidatesOf(text)),
   ...Object.entries({ labelsOf, namesCode, namesCompany, namesMeeting, namesTrade, saysUse }).map(
     ([name, read]) =>
@@ -132,7 +132,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     MAIL_MAX,
     TEXT,
     (text) => findLinks({ subject: text, text, html: null }),
-    // A mail has up to 500 addresses, each with a context of 300 characters that is read several times.
+    // A mail can have 500 email addresses. Each address has a context of 300 characters, which is read several times.
     { budget: 1_500_000 },
   ),
   mailReader(

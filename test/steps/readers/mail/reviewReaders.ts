@@ -8,7 +8,10 @@ import type { Reader } from '../reader.ts'
 import { pieces } from '../readerOf.ts'
 import { mailReader, TYPED_MAX } from './mailReader.ts'
 
-/** Holds the characters that hide words, and the characters that replace them. */
+/**
+ * Holds the characters that hide words from a reviewer, and the characters by which the review replaces hiding
+ * characters.
+ */
 const HIDING = {
   tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],
 }

@@ -33,7 +33,7 @@ const ZONE: Zone = {
   'endless.test TXT': [['v=spf1 include:endless.test -all']],
 }
 
-/** Holds the DNS zone of the domains of the service. */
+/** Holds the DNS zone with the mail domains of the service. */
 const mailZone: MailZone = {}
 const answering = fakeLookUp(ZONE)
 
@@ -62,8 +62,8 @@ const write = (from: string, headers = '', body = 'Hello there.') =>
 const signed = async (message: string, domain = 'honest.test'): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem }
-  // Without signTime the signer reads the clock twice. The second can change in between: 1 in 1,500 signatures was
-  // wrong.
+  // Without signTime the signer reads the clock twice, and the second can change between the two reads. That made 1 of
+  // 1,500 signatures invalid.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, { ...key, signTime, signatureData: [key] })
   return signatures + message
@@ -177,7 +177,8 @@ test('silent name servers do not hide a forged From', async () => {
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
     receive(await signed(write('ada@honest.test')), 'x@silent.test'),
     receive(write('x@silent.test'), 'x@honest.test'),
-    // Ten unanswered signatures take no longer than one unanswered signature, and leave SPF its time.
+    // Ten signatures whose DNS queries get no answer take no longer than one such signature, and leave enough time for
+    // the check of SPF.
     receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
     receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
   ])

@@ -213,7 +213,7 @@ test('an inbox locked by another transaction does not delay the other inbox of t
   expect(await subjectsOf(pool)).toEqual(['free', 'held'])
 })
 
-test('a project that is deleted in the middle of a batch loses only its own mail', async () => {
+test('when a project is deleted while a batch of mails is parsed, only the mail of this project is lost', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [gone, kept] = [await newProject(pool), await newProject(pool)]

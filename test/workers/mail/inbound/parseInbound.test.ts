@@ -45,7 +45,7 @@ async function retried(service: TestService, agent: Agent, raw: string): Promise
   return startPool({ ...inboundRunner(options), databaseUrl: url }, silentLog)
 }
 
-test('a sound message is parsed after several failed attempts of its job', async () => {
+test('a valid message is parsed after several failed attempts of its job', async () => {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
   const worker = await retried(

@@ -16,7 +16,7 @@ beforeAll(async () => {
   service = await startTestService({
     env: { POSTMASTER: `operator@${D}` },
     pools: ['inbound'],
-    // The DNS has a DMARC policy only for reporter.test.
+    // In the test’s DNS only reporter.test has a DMARC policy.
     lookUp: async (name, type) => {
       if (type !== 'TXT') throw dnsError('ENOTFOUND')
       if (name === 'reporter.test') return [['v=spf1 ip4:127.0.0.0/8 -all']] as never

@@ -1,4 +1,4 @@
-/** Tests several nodes of the chain: on which answers they must agree, and how much one node can do. */
+/** Tests several RPC nodes of one chain: on which answers the nodes must agree, and what a single node can achieve. */
 import { expect, test } from 'bun:test'
 import {
   readBlock,

@@ -145,7 +145,7 @@ test('a payment whose authorization is cancelled under way fails without a grant
   expect(await deliveries(id)).toBe(0)
 })
 
-test('a payment whose payer moves the funds under way fails', async () => {
+test('a payment fails if the payer moves the money away before the block', async () => {
   const account = await newPayer(till.client, 10_000n)
   const { id } = await inPool({ account })
   await till.client.setBalance({ address: account.address, value: 10n ** 18n })

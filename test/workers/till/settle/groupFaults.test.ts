@@ -153,7 +153,7 @@ for (const [refusals, fate, members] of [
   [5, 'waits for the next group', [2]],
   [6, 'goes alone', [2, 1]],
 ] as const) {
-  test(`a payment that was refused by ${refusals} groups ${fate}`, async () => {
+  test(`a payment that made ${refusals} settlement groups fail ${fate}`, async () => {
     const { pool } = till.service.database
     // The payer has money for one payment. Each payment passes alone, but the second fails behind the first.
     const poor = await newPayer(till.client, PRICE_ATOMIC)

@@ -43,7 +43,7 @@ export type Calibration = Map<number, Share>
 export type Score = {
   mails: number
   codes: { precision: Share; recall: Share }
-  /** Counts mails with codes whose most certain value is a code. */
+  /** Counts the mails with codes in which the most certain found value is a code of the mail. */
   first: Share
   links: { precision: Share; recall: Share }
   calibration: Calibration

@@ -1,4 +1,4 @@
-/** Holds words of a writer and of the answered author, in thirty languages. */
+/** Holds phrases of a writer and of the author who is answered, in thirty languages. */
 export type Phrases = {
   me: string
   them: string

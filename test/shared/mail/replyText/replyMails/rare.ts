@@ -13,7 +13,7 @@ type Head = {
    * such prefix.
    */
   mark?: string
-  /** Is the line that the program writes before the quote. */
+  /** Is the line that the mail program writes between the reply and the quote. */
   sent?: string
 }
 
