@@ -198,7 +198,7 @@ test('signUp.ts prints the code of a sign-up after the mail arrives', async () =
   expect(process.stdout()).toContain('code: 482913\nor confirm at https://s.example/verify?token=')
 })
 
-test('askFirst.ts waits for the decision of the owner about its mail', async () => {
+test('askFirst.ts waits until the owner has approved or rejected the mail', async () => {
   const { service } = till
   for (const [decision, said] of [
     ['approve', 'sent: as approved'],

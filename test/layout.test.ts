@@ -167,7 +167,7 @@ test('shared/ imports no database, no web framework, no files and no sockets', (
 test('only sql/ and the spool contain SQL text, and only sql/ calls graphile_worker', () => {
   const statement =
     /\b(select\s[\s\S]{0,200}\sfrom\s|insert\s+into\s|delete\s+from\s|update\s+\w+\s+set\s|graphile_worker\.)/i
-  // The spool is a separate database of the SMTP listener.
+  // The spool files use a separate database of the SMTP listener, so these files may contain SQL.
   const own = new Set(
     ['spool.ts', 'spoolAddresses.ts', 'spoolThread.ts'].map((name) => `api/smtp/spool/${name}`),
   )

@@ -26,7 +26,10 @@ const RUNS_IN_WHOLE = importOf('support/whole.ts')
 const isWhole = process.env.TEST_WHOLE === '1'
 const rank = (file: string) => (LONG.test(file) ? 0 : 1)
 
-/** Matches the import of a file of this folder. Throws for a moved file, which would silently match no import. */
+/**
+ * Returns a pattern that matches an import of the given file of this folder. Throws if the file was moved, because the
+ * pattern would match nothing without notice.
+ */
 function importOf(file: string): RegExp {
   if (!existsSync(join(import.meta.dir, file))) throw new Error(`test/${file} does not exist`)
   return new RegExp(`(?:from|import) '[./]*${RegExp.escape(file)}'`)

@@ -29,7 +29,7 @@ const median = (values: number[]): number => {
 /**
  * Measures by turns, so that other load on the machine affects all contenders alike. Runs one unmeasured round, then
  * the measured rounds.
- * @returns the answers of each contender, round by round
+ * @returns the measured values of each contender, one for each round
  */
 export async function byTurns<T>(
   contenders: readonly (() => Promise<T>)[],
@@ -67,7 +67,7 @@ export async function compare({
 }: Measured & {
   ours: () => Promise<number>
   baseline: () => Promise<number>
-  /** Is the number of measured rounds, if it differs from the other rows. */
+  /** Is the number of measured rounds. Without a number, the benchmark’s usual number of rounds is measured. */
   count?: number
 }): Promise<Row> {
   const [our, their] = await byTurns([ours, baseline], count)

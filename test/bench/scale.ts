@@ -76,12 +76,12 @@ export async function drain(setting: Setting, work: Work, processes: number): Pr
   await Promise.all(workers.map((worker) => printed(worker, /"msg":"ready"/)))
   await waitFor('the first jobs', async () => (await open()) <= work.count * 0.9, DEADLINE_MS)
   const [first, measure] = [await open(), await beginCost(setting)]
-  // The count reads whole tables. Repeated counts would be most of the work of the database.
+  // The count of open work reads whole tables. If the count were repeated, it would cause most of the database’s work.
   const isIdle = async () => {
     if (work.jobsStay) return (await open()) === 0
     const { rowCount } = await setting.pool.query(
-      // No worker of this benchmark builds segments of the search index, because only the inbound runner builds
-      // segments. So these jobs may stay in the queue.
+      // Only the inbound runner builds segments of the search index. When another runner is measured, the jobs of the
+      // search index stay in the queue.
       `select from graphile_worker._private_jobs where key is null or key not like 'index_search:%' limit 1`,
     )
     return rowCount === 0 && (await open()) === 0

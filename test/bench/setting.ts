@@ -15,7 +15,7 @@ export type Setting = AsyncDisposable & {
   dataDir: string
   project: Project
   key: string
-  /** Is the environment of a process in the bench. */
+  /** Holds the environment variables of the processes in the benchmark. */
   env: Record<string, string>
 }
 

@@ -51,7 +51,7 @@ async function addEndpoint({ pool, project }: Setting, receiver: Receiver, n: nu
   return id
 }
 
-/** Adds deliveries in one transaction, so that all deliveries are due at once. */
+/** Adds deliveries of webhooks in one database transaction, so that all deliveries become due at once. */
 async function addDeliveries(
   { pool, project }: Setting,
   receiver: Receiver,

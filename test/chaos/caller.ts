@@ -18,7 +18,7 @@ export type Caller = (call: Call) => Promise<Answer | null>
 
 const TIMEOUT_MS = 8_000
 
-/** Makes a caller that uses one API key. */
+/** Makes a function that calls the API with one API key, and counts how each call ended. */
 export function createCaller(
   { url, key }: { url: string; key: string },
   { tally, pulses }: { tally: Tally; pulses: Pulses },

@@ -26,7 +26,7 @@ export type ChaosOptions = {
   harms: Harms
   /** Starts the database. The default is a database that the harness starts. */
   startDatabase?: (dataDir: string) => Promise<Database>
-  /** Is called with a line for each harm and each stage of the run. */
+  /** Is called with a line of text for each harm to the service, and for each stage of the chaos run. */
   onLine?: (line: string) => void
   /** Is called every second with the counts of operations. */
   onProgress?: (line: string) => void
@@ -43,7 +43,7 @@ export type ChaosReport = {
   longestSilence: Record<Pulse, Silence>
   /** Is the line of the report about repeated outbound mails. */
   repeats: string
-  /** Lists the contradictions that the audit found. A run without findings passes. */
+  /** Lists the contradictions that the audit found. A chaos run passes if the list is empty. */
   findings: string[]
 }
 

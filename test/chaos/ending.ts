@@ -2,7 +2,7 @@ const STEP_LIMIT_MS = 20_000
 
 /** Holds the steps that end the parts of a setting, in reverse order. */
 export type Ending = {
-  /** Adds a step. */
+  /** Adds a step, which ends one started part of the setting. */
   add(name: string, end: () => PromiseLike<void> | void): void
   /** Runs every step, even after a failed step. @returns a line for each step that failed or took too long. */
   run(): Promise<string[]>

@@ -14,7 +14,7 @@ export type Mood = 'well' | 'failing' | 'resetting' | 'silent'
 /** Is the seller's own server, with the paid resource, and the receiver of webhooks. */
 export type Shop = AsyncDisposable & {
   port: number
-  /** Is the secret that signs every webhook. */
+  /** Is the secret with which the service signs every webhook to the shop. */
   secret: string
   mood: Mood
   /** Ends the requests that a silent receiver holds. */

@@ -167,7 +167,10 @@ postgresql:
   parameters: { unix_socket_directories: '${folder}' }
 `
 
-/** Leaves out `on-marked-down shutdown-sessions`: connections to a lost node stay open, which is the harder case. */
+/**
+ * Returns the settings of HAProxy. The settings leave out `on-marked-down shutdown-sessions`, so connections to a lost
+ * node stay open. That is the harder case for the service.
+ */
 const proxyConfig = (port: number, nodes: readonly Node[]) => `
 global
   maxconn 500

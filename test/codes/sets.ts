@@ -16,7 +16,9 @@ export function readSet(path: string): CodeMail[] {
     .map((line) => JSON.parse(line))
 }
 
-/** Lists the sets of mails that were scored. A set is added after its score. */
+/**
+ * Lists the files with sets of test mails whose results have been published. A new set is added after its first result.
+ */
 export const openSets = (): string[] =>
   [...new Bun.Glob('test/fixtures/codes/*.jsonl.gz').scanSync()].toSorted()
 

@@ -1,4 +1,7 @@
-/** Finds which test files execute each candidate, in one run of the suite on code with a mark at each candidate. */
+/**
+ * Finds for each candidate (a place where a fault can be planted) which test files run the place. One run of the suite
+ * executes code with a mark at each candidate.
+ */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'

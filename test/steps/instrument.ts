@@ -1,4 +1,4 @@
-/** Inserts a step at each function entry and in each round of a loop of JavaScript. */
+/** Adds a statement that counts a step to each function entry and to each round of a loop in a JavaScript program. */
 import { parseSync } from 'oxc-parser'
 
 type Node = { type: string; start: number; end: number } & Record<string, unknown>

@@ -66,7 +66,7 @@ export async function startScene(options: { blockTimeS?: number } = {}): Promise
   }
 }
 
-/** Delivers a mail with a code and two links. */
+/** Delivers a mail with a sign-in code and two links. */
 export async function deliverCode({ till, agent }: Scene): Promise<void> {
   await till.service.deliver({
     from: 'Harbour <no-reply@example.com>',

@@ -61,7 +61,7 @@ export type TestService = AsyncDisposable & {
   smtp: SmtpServer | null
   url: string
   platform: Client & { key: string }
-  /** Is the proxy between the service and PostgreSQL, or null unless `proxied`. */
+  /** Is the proxy between the service and PostgreSQL. Null means that the option `proxied` is not set. */
   proxy: TcpProxy | null
   newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
   /** Delivers a mail over real SMTP. */
@@ -74,7 +74,7 @@ export type TestServiceOptions = {
   /** Returns the URL of the database for one kind of part, e.g. the URL of a proxy. */
   through?: Partial<Record<'api' | 'smtp' | 'workers', (databaseUrl: string) => Promise<string>>>
   env?: Record<string, string>
-  /** Select the parts that run beside the API. The default is both parts. */
+  /** Selects the parts of the service that run besides the API. By default the SMTP listener and the workers run. */
   smtp?: boolean
   workers?: boolean
   /** Lists the runners to start. The default is the runners of the mail pool. */
@@ -100,8 +100,9 @@ export type TestServiceOptions = {
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 
 /**
- * Makes a cut wait for the running jobs. Graphile Worker does not await the deletion of the row of a finished job. A
- * cut at that moment would reject a promise and fail the test. workers/main.ts handles this rejection.
+ * Makes a cut of the database connections wait for the end of running jobs. Graphile Worker does not await the deletion
+ * of the row of a finished job. A cut during this deletion would reject a promise and fail the test. workers/main.ts
+ * handles this rejection.
  */
 function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   const { cut } = proxy

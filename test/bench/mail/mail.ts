@@ -11,7 +11,10 @@ const CONNECTIONS = 20
 const MESSAGES = 1_000
 const BODY = `${'Lorem ipsum dolor sit amet, consectetur adipisici elit.\r\n'.repeat(70)}`
 
-/** Compares durable acceptance of mail with mere acceptance, and parsing and storing with parsing and one insert. */
+/**
+ * Compares the durable acceptance of mail with a server that discards mail. Compares parsing and storing in the service
+ * with plain parsing and one insert.
+ */
 export async function mailRows(setting: Setting): Promise<Row[]> {
   await using smtp = startListener(setting)
   const smtpPort = await portOf(smtp)

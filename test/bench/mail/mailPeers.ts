@@ -12,7 +12,10 @@ const LOADS = [
   { name: '1 MB, 20 connections', sessions: 20, messages: 60, bytes: 1024 * 1024 },
 ]
 
-/** Holds the rates of one turn in messages a second, until all messages are accepted and until all are stored. */
+/**
+ * Holds two rates of one measurement in messages a second: until the server has accepted all messages, and until all
+ * messages are in the inbox.
+ */
 type Turn = { accepted: number; stored: number }
 
 /** Compares the acceptance of mail and the delivery to the inbox with Postfix. */

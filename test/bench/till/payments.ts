@@ -32,7 +32,10 @@ const IN_FLIGHT = 50
 const FEW = 40
 const BLOCK_TIME_S = 2
 
-/** Is the number of rounds of the reference. A lost transaction costs the whole time of a round. */
+/**
+ * Is the number of rounds of the x402 reference implementation. If a transaction is lost, the round lasts until its
+ * deadline.
+ */
 const REFERENCE_ROUNDS = 3
 
 /**

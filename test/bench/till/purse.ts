@@ -118,7 +118,7 @@ async function* compareBuyers(shop: Shop): AsyncGenerator<Row> {
   }
 }
 
-/** Holds medians of purchases in milliseconds. */
+/** Holds two medians of purchases in milliseconds: the whole purchase, and the part outside of the seller. */
 type Alone = { p50: number; aboveSeller: number }
 
 async function buyOneByOne(

@@ -41,7 +41,7 @@ export type MailOut = {
   messageIds: string[]
 }
 
-/** Is one answer to a redeem request. */
+/** Is one answer of the service to a redeem request. */
 export type RedeemAnswer = {
   key: string
   ok: boolean

@@ -12,7 +12,7 @@ const RARE = 0.6
 export type Harming = {
   /** Maps each kind of harm to the number of times that the harness did the harm. */
   counts: Map<string, number>
-  /** Resolves once all harm is over. */
+  /** Resolves once all harm to the service is over. */
   ended: Promise<void>
 }
 
@@ -41,7 +41,8 @@ export function startHarm(
         onHarm(await harms[kind]!(setting, random))
         counts.set(kind, (counts.get(kind) ?? 0) + 1)
       } catch (error) {
-        // The other lane may have ended the process that this lane wants to harm.
+        // Two loops do harm at the same time, so the other loop may have ended the process that this loop wants to
+        // harm.
         onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
       } finally {
         busy.delete(kind)

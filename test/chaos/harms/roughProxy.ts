@@ -6,7 +6,7 @@ type Break = { way: 'question' | 'answer'; afterBytes: number }
 /** Is a port that leads to another port, and treats connections as a bad network does. */
 export type RoughProxy = AsyncDisposable & {
   port: number
-  /** Is the target port behind the proxy. */
+  /** Is the port to which the proxy connects. */
   target: number
   /** Is the number of open connections. */
   readonly open: number

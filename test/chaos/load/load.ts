@@ -32,7 +32,7 @@ export type Load = {
 const PAUSE_MIN_MS = 80
 const PAUSE_MAX_MS = 500
 
-/** Repeats an operation until its outcome is known, or until clients give up. */
+/** Repeats an operation of a client until the client knows the outcome, or until all clients must give up. */
 export async function untilDecided(
   { givenUp }: Load,
   random: Random,

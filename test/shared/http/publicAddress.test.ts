@@ -92,7 +92,7 @@ describe('isPublicAddress', () => {
     'febf::1',
     'fec0::1',
     'ff02::1',
-  ])('%s is not public', (address) => {
+  ])('the address %s is not public', (address) => {
     expect(isPublicAddress(address)).toBe(false)
   })
 

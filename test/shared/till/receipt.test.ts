@@ -78,7 +78,7 @@ describe('receiptKey', () => {
     ['https://till.example.com:8443', 'did:web:till.example.com%3A8443'],
     ['http://127.0.0.1:3000', 'did:web:127.0.0.1%3A3000'],
     ['https://example.com/a/b/', 'did:web:example.com:a:b'],
-  ])('makes from the base URL %s the DID %s', (baseUrl, did) => {
+  ])('the base URL %s becomes the DID %s', (baseUrl, did) => {
     expect(didWeb(baseUrl)).toBe(did)
   })
 })

@@ -48,7 +48,7 @@ describe('parsePaymentPayload', () => {
     ['a resource as text', { resource: 'https://a.example' }],
     ['a resource without a URL', { resource: { url: 7 } }],
     ['a URL that is too long', { resource: { url: `https://a.example/${'a'.repeat(3_000)}` } }],
-  ])('counts the resource of a payment with %s as unnamed', (_name, changes) => {
+  ])('a payment with %s is accepted, and its resource counts as unnamed', (_name, changes) => {
     const parsed = parsePaymentPayload({ ...PAYMENT, ...changes })
     expect(parsed.ok && parsed.payload.resourceUrl).toBeUndefined()
     expect(parsed.ok).toBe(true)

@@ -25,7 +25,7 @@ function readPath(command: string): unknown {
   return parse('MAIL FROM', command)
 }
 
-/** Reads a path that a stranger requests from the proxy of a seller. */
+/** Reads a URL path that a stranger requests from a seller’s proxy. Returns null if the path is refused. */
 function sellPath(text: string): unknown {
   try {
     return normalPath(`/${text}`)

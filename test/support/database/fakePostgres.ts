@@ -1,4 +1,7 @@
-/** Stands in for a PostgreSQL that is too old to be installed here. Reports only its version. */
+/**
+ * Stands in for a PostgreSQL server of an old version that cannot be installed on the test machine. The server reports
+ * only its version.
+ */
 import { type AddressInfo, createServer } from 'node:net'
 
 export type FakePostgres = AsyncDisposable & { url: string }

@@ -38,7 +38,7 @@ const JUNK = Buffer.from([1, 2, 3])
  * - over TCP, `closed` closes the connection, `mute` stays silent, and `forged` and `junk` send an invalid answer.
  *
  * Before each answer to a TXT question the server sends the forged answers of a guessing attacker.
- * @param records may change while the server runs.
+ * @param records holds the DNS records that the server answers with. The records may change while the server runs.
  */
 export async function startNameServer(
   records: readonly Answer[],

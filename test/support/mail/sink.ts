@@ -5,7 +5,7 @@ import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
 import type { Certificate } from '../process/tlsServer.ts'
 
 type SunkMail = {
-  /** Is the id that the sink's 250 reply names. */
+  /** Is the id that the sink’s SMTP reply 250 gives the mail. */
   id: string
   from: string
   to: string[]

@@ -10,7 +10,7 @@ const MARGIN = 4
 /**
  * Repeats the same work once for each round trip to the database. Each run cuts the database connection one round trip
  * later than the run before, until the last round trip of an undisturbed run.
- * @param work gets a label for its run, and throws if the outcome is wrong
+ * @param work gets a label that differs for each run, and throws if the outcome is wrong
  * @returns the number of cuts
  */
 export async function cutEveryRoundTrip(

@@ -136,7 +136,7 @@ export type Seller = AsyncDisposable & {
   host: string
   /** Holds the payments in the order of arrival, with repeats. */
   received: Received[]
-  /** Holds the requests without a payment. */
+  /** Lists the requests that came to the seller without a payment. */
   asked: Request[]
   terms: Terms
   version: 1 | 2

@@ -36,7 +36,7 @@ export type HandTill = AsyncDisposable & {
   proxy: RpcProxy
   chain: KnownChain
   projectId: string
-  /** Claims a payment at the newest block. */
+  /** Claims a payment as the API does, with the newest block as the head of the claim. */
   claim(payment: SignedPayment, changes?: Partial<NewClaim>): Promise<string>
   payment(id: string): Promise<Payment>
   /** Reads the newest block, even if the block is lower than before, and the balances of the gas wallets. */

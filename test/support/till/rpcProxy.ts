@@ -27,7 +27,7 @@ export type RpcProxy = {
    * withholds the answer.
    */
   hold: { method: string; when: 'before' | 'after' } | null
-  /** Counts the held requests. */
+  /** Counts the requests that the proxy holds back. */
   held: number
   stop(): Promise<void>
 }
@@ -77,7 +77,8 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
-      // The node may end, or may answer a whole batch with a single error.
+      // The proxy treats two cases alike: the node has ended, or the node has answered a whole batch with a single
+      // error.
       if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },

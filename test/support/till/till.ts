@@ -68,7 +68,10 @@ type WorkerOptions = {
 export type TestTillOptions = {
   blockTimeS?: number
   env?: Record<string, string>
-  /** Selects parts of the service beside the API and the payments. The default is none. */
+  /**
+   * Selects the parts of the service that run besides the API and the payments workers. By default no further part
+   * runs.
+   */
   parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'pool' | 'dns' | 'through' | 'resolve' | 'ca'>
   /** Puts a proxy between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string

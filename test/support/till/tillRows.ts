@@ -59,7 +59,7 @@ export const newClaim = (projectId: string, changes: Partial<NewClaim> = {}): Ne
   ...changes,
 })
 
-/** Claims a payment without a job. Only the function under test queues jobs. */
+/** Claims a payment and deletes the job of the claim, so that only the function under test queues jobs. */
 export async function newPayment(
   pool: Pool,
   { projectId, ...changes }: Partial<NewClaim> = {},
@@ -174,7 +174,10 @@ export async function whileHeld<Result>(
   }
 }
 
-/** Returns two lists of rows that deadlock unless the rows are locked in order. The caller holds the first two rows. */
+/**
+ * Returns two lists of rows in opposite orders. Two statements that lock the lists in the given order deadlock. The
+ * first two rows are the rows that the caller holds.
+ */
 export function crossing<Row>([held1, held2, x, y]: readonly Row[]): [Row[], Row[]] {
   return [
     [x!, held1!, y!],

@@ -73,7 +73,7 @@ describe('guardedRequest', () => {
   })
 
   test.each([204, 301, 302, 303, 307, 308, 404, 429, 500, 503])(
-    'returns status %p as an answer and does not follow the Location',
+    'an answer with status %p is returned, and the client does not follow its Location header',
     async (status) => {
       let elsewhere = 0
       const other = await serve((_request, response) => {

@@ -100,7 +100,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('new8', 'q')).granted).toBe(true)
   })
 
-  test('keeps some slots free for other lanes when several lanes begin to hang at once', async () => {
+  test('some slots stay free for other lanes when several lanes begin to hang at once', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))

@@ -353,7 +353,7 @@ for (const moment of MOMENTS) {
       await using _ = service
       const { pool } = service.database
       const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
-        // The guarded client refuses this URL before any connection.
+        // The HTTP client for strangers’ URLs refuses this private address before it opens a connection.
         const url = `https://127.0.0.1/${label}`
         const id = documentId(url)
         await wantDocument(pool, id, url)

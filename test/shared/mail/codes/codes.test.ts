@@ -68,7 +68,7 @@ describe('codes', () => {
     'Your code came in 2026.3.1 for user482913.',
     'Postcode 482913 and postcode 1012 AB.',
     'The code failed: process[4829] ended.',
-  ])('the text has no code: %s', (text) => expect(valuesOf(text)).toEqual([]))
+  ])('no code is found in the text: %s', (text) => expect(valuesOf(text)).toEqual([]))
 
   test('a delivery status notification has no codes', async () => {
     const { codes } = await parseMail(

@@ -45,7 +45,7 @@ describe('an attribution', () => {
     '\u202bבתאריך יום ד׳, 8 באוק׳ 2014 ב-10:33 מאת \u202aBob\u202c <\u202abob@example.com\u202c>:\u202c',
     'Pada tanggal Rab, 8 Okt 2014 pukul 10.33 Bob Lee <bob@example.com> menulis:',
   ]
-  test.each(attributions)('is cut with its quote: %s', (line) => {
+  test.each(attributions)('the attribution line is cut together with its quote: %s', (line) => {
     expect(below(`${line}|> old|> text`)).toBe(OWN)
     expect(below(`${line}||old text|without marks`)).toBe(OWN)
     expect(replyText(`${OWN}\n${line}\n\nold`)).toBe(OWN)

@@ -182,7 +182,7 @@ describe('a draft', () => {
     return rows[0]
   }
 
-  test('is sent once, in the version and by the project that the intent names', async () => {
+  test('a draft is sent once, in the version and by the project that the send intent names', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const draft = await newDraft(one)
     const later = { ...draft, version: draft.version + 1 }

@@ -144,7 +144,7 @@ describe('a grant', () => {
     expect([one![0] !== two![2], one![2] !== two![0]]).toEqual([true, true])
   })
 
-  test('is stored only under the redeem key of its caller', async () => {
+  test('the response with the grant is stored only under the Idempotency-Key with which its caller redeemed', async () => {
     const stranger = await newProject(pool)
     const { id } = await newSettled(pool, { projectId })
     const begin = async (owner: string, operation: string, key: string) => {

@@ -117,7 +117,7 @@ describe('a payment', () => {
     expect(await store([id])).toEqual([])
   })
 
-  test('gets another transaction after its transaction was displaced', async () => {
+  test('a payment gets another transaction after its transaction was displaced', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id, wallet)
     await recordMisses(pool, { reverted: [], displaced: [hash] })

@@ -92,7 +92,7 @@ describe('the finality of a payment', () => {
 })
 
 describe('a block that moved', () => {
-  test('is recorded only for the same settling transaction', async () => {
+  test('the new block of a payment is recorded only if its settling transaction is the same', async () => {
     const [settled, takenBack] = [await newSettled(pool), await newSettled(pool)]
     await takeBack(takenBack.id, takenBack.txHash)
     const move = (paymentId: string, txHash: `0x${string}`) =>

@@ -86,7 +86,7 @@ test('a transaction is open on its own chain until the transaction is mined', as
 })
 
 describe('a gap', () => {
-  test('is an assigned, unused nonce without an open transaction', async () => {
+  test('a gap is an assigned and unused nonce of a gas wallet without an open transaction', async () => {
     await storeElsewhere()
     await mine()
     await syncWallet(pool, wallet, 2n)
@@ -95,7 +95,7 @@ describe('a gap', () => {
     expect(await findGaps(pool, wallet, 1n, 10)).toEqual([1n])
   })
 
-  test('reopens the mined transactions of its nonce', async () => {
+  test('if a mined nonce has become a gap, its transactions are opened again', async () => {
     for (const other of others) await mine(other)
     const [gone, next] = [await mine(), await mine()]
     expect(await reopenTransactions(pool, wallet, gone.nonce)).toBe(1)

@@ -229,7 +229,7 @@ test('a stranger who claims an address of an inbox or of a verified domain is la
   })
   const claimed = write('sales@shop.test')
   expect(await receive(claimed, 'x@nowhere.test')).toMatchObject({ dmarc: 'none', labelled: true })
-  // SPF passes for the domain in From, which has no policy.
+  // SPF passes for the domain in the From header. This domain has no DMARC policy.
   expect(await receive(write('sales@client.test'), 'x@mail.client.test')).toMatchObject({
     dmarc: 'none',
     labelled: false,
@@ -290,7 +290,7 @@ test('SPF judges the HELO name, not the header, when the envelope has no sender'
   const trace =
     'Received: from x.test (x.test [127.0.0.1]) (envelope-from <a@victim.test>) by y\r\n'
   for (const header of ['', returned, trace]) {
-    // The test client's HELO name is client.test.
+    // The HELO name client.test of the test client is checked, because the envelope has no sender.
     expect((await receive(header + write('x@nowhere.test'), '')).spf).toBe('pass')
   }
 })

@@ -70,7 +70,7 @@ test('a valid message is parsed after several failed attempts of its job', async
 test('a message whose parsed mail cannot be stored is stored unparsed', async () => {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
-  // This constraint simulates an unforeseen refusal by the database.
+  // The constraint `no_html` makes the database refuse the message, as an unforeseen error would.
   await service.database.pool.query(
     'alter table messages add constraint no_html check (html_body is null)',
   )
@@ -126,7 +126,10 @@ const labelsOf = async (pool: Pool, projectId: string): Promise<string[][]> => {
   return rows.map(({ labels }) => labels)
 }
 
-/** Returns a pool that calls `before` ahead of each read of an inbound mail, and `after` behind the read. */
+/**
+ * Returns a database pool that calls `before` ahead of each query for an inbound mail, and calls `after` when the query
+ * has ended.
+ */
 const watched = (
   pool: Pool,
   { before, after }: Record<'before' | 'after', (inboundId: string) => Promise<void> | void>,
@@ -241,7 +244,7 @@ test('messages of one inbox parsed at the same time share a transaction', async 
     if (name.startsWith('_dmarc.')) policies.add(name)
     return trustingLookUp(name, type)
   }
-  // The locked inbox stores no message, so the messages gather behind the first message.
+  // The test locks the inbox, so no message can be stored. The messages of the inbox wait together until the lock ends.
   const client = await pool.connect()
   try {
     await client.query('begin')

@@ -102,7 +102,7 @@ const FAULTS: Record<string, () => void> = {
   },
 }
 
-/** Counts the answers that the bad node changed. */
+/** Counts the answers that the faulty node has changed. */
 function tellHits(): { hits: number } {
   const told = { hits: 0 }
   for (const changes of [bad.errors, bad.answers, bad.edits] as Map<string, any>[]) {
@@ -128,7 +128,7 @@ test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (
   const answer = await redeemToEnd(seller, header)
   expect(answer.body).toMatchObject({ ok: true })
   expect(performance.now() - startedMs).toBeLessThan(GRANT_MAX_MS)
-  // The bad node gave at least one changed answer.
+  // The faulty node has changed at least one answer.
   if (bad.fault === null) expect(told.hits).toBeGreaterThan(0)
   // The chain holds the transfer that paid for the granted request.
   const receipt = await till.client.getTransactionReceipt({ hash: answer.body.txHash })

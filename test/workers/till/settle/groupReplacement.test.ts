@@ -51,7 +51,8 @@ async function passBy(members: number): Promise<void> {
             (select count(*)::int from transaction_payments m where m.hash = t.hash) as members
      from chain_transactions t where state = 'open' order by max_fee_wei desc limit 1`,
   )
-  // A replacement that is about to be sent must find the base fee that the replacement was made for.
+  // If a replacement transaction has not been sent yet, the base fee must stay as it was when the replacement was made.
+  // So the function returns.
   if (rows[0] === undefined || rows[0].send_count === 0 || rows[0].members === members) return
   const baseFeePerGas = BigInt(rows[0].fee) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })

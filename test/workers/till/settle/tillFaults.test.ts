@@ -74,7 +74,7 @@ for (const [name, fault] of some([
   ['an RPC that answers 429', { status: 429 }],
   ['a slow RPC', { delayMs: 900 }],
 ] as const)) {
-  test(`a payment outlives ${name}`, async () => {
+  test(`a payment settles once after ${name} has ended`, async () => {
     proxy.fault = fault
     await outlives(() => {
       proxy.fault = null
@@ -107,7 +107,7 @@ testWhole('a payment outlives a node without receipts', async () => {
   await settled(first.body.paymentId)
 })
 
-test('a payment is not refused when a lagging node shows no funds', async () => {
+test('a payment is not refused when a lagging node shows that the payer has no funds', async () => {
   // The node judges "latest" by an old state, and does not have the newest block.
   proxy.errors.set('eth_call', ([, block]) =>
     block === 'latest'

@@ -25,7 +25,7 @@ const charge = (functionName: 'totalSupply' | 'nothing') => ({
 })
 const codeOf = (address: `0x${string}`) => till.client.getCode({ address })
 
-test('a failed charge undoes the deployment', async () => {
+test('when the charge fails, the deployment of the wallet in the same transaction is undone', async () => {
   const { address, deployment } = futureWallet(payer.address)
   const failing = deployAndCharge(deployment, charge('nothing'), { trial: false })
   expect(await run(failing)).toBe('reverted')

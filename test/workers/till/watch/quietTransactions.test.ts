@@ -166,7 +166,7 @@ describe('a transaction that the pool of the node has dropped', () => {
   }
   beforeEach(() => till.client.setAutomine(false))
 
-  test('is broadcast again at once, so that the later ones are mined', async () => {
+  test('a dropped transaction is broadcast again at once, so that the transactions after its nonce are mined', async () => {
     const hashes = await sendThree()
     await passASecond()
     await lookAtPool()

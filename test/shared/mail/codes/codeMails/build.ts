@@ -117,7 +117,7 @@ export function valuesOf(name: string, language: string): Values {
       : pick(PLAIN[key]!)
   return {
     digits: (length) => draw('0123456789', length),
-    // A code has at least one digit, because only the layout `letters-alone` has codes without digits.
+    // A code of letters also holds at least one digit. Only the mail layout `letters-alone` has codes without digits.
     letters: (length) =>
       draw('ABCDEFGHJKLMNPQRSTUVWXYZ23456789', length - 2) + draw('2345678', 1) + draw('KQX', 1),
     pick,

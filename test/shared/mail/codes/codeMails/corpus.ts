@@ -13,7 +13,9 @@ import { singles } from './singles.ts'
 
 const isOdd = (name: string) => hashOf(name) % 2 === 1
 
-/** Tells whether a voice is aside. One voice of each language is aside. */
+/**
+ * Tells whether a voice (the phrases of one invented service) is kept aside. One voice of each language is kept aside.
+ */
 const isVoiceAside = ({ name, language }: Voice) => name.endsWith('.a') === isOdd(language)
 
 const LAYOUTS = [...codeLayouts, ...moreCodeLayouts, ...linkLayouts, ...plainLayouts]

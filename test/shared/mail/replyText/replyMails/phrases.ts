@@ -6,7 +6,7 @@ export type Phrases = {
   from: string
   /** Is the reply’s new text in a short form without a greeting. */
   short: string
-  /** Is new text with greeting, sign-off and name, which stay in the reply text. */
+  /** Is the reply’s new text with greeting, sign-off and name, all of which stay in the reply text. */
   long: string
   /** Is the text of the earlier mail that the reply quotes. */
   original: string
