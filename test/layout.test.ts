@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dir, '..')
 const ROOMS = ['api', 'workers', 'sql', 'shared'] as const
 type Room = (typeof ROOMS)[number]
 
-/** Maps each room to the rooms that it may import. */
+/** Maps each room (a top folder of the source) to the rooms that its files may import. */
 const MAY_IMPORT: Record<Room, readonly Room[]> = {
   shared: ['shared'],
   sql: ['sql', 'shared'],
@@ -110,7 +110,7 @@ test('no file imports itself through other files, not even for a type', () => {
   expect(circles).toEqual([])
 })
 
-test('a folder of tests has the name of the tested folder', () => {
+test('each folder of tests has the same name as the folder that it tests', () => {
   const houses = new Set(files.map((path) => dirname(path)))
   const folders = readdirSync(join(ROOT, 'test'))
     .filter((name) => name !== 'clients')
@@ -190,7 +190,8 @@ test('the client library imports only itself, and the service does not import th
   ).toEqual([])
   expect(
     offenders(({ path, text }) =>
-      // The proxy of a seller uses the library as a program of a seller does.
+      // The proxy for sellers (api/sell) may import the client library, because it uses the library as a seller’s own
+      // program does.
       path.startsWith('api/client/') || path.startsWith(PAGE) || path.startsWith('api/sell/')
         ? undefined
         : /from '\.[^']*\/client\/[^']*'/.exec(text)?.[0],

@@ -8,13 +8,18 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startSuite } from './support/suite.ts'
 
-/** Ends a test that hangs, in milliseconds. The time is long, because a busy machine must not fail a test. */
+/**
+ * Limits the milliseconds of one test, so that a test that hangs ends. The limit is high, because a busy machine must
+ * not make a test fail.
+ */
 const TEST_LIMIT_MS = 180_000
 
 /** Is the number of concurrent test files. Many files wait for a process or a delay, so two cores run more than two. */
 const LANES = 4
 
-/** Matches the folders with the longest files, which begin first, so that no lane is alone at the end. */
+/**
+ * Matches the test folders with the longest files. These files begin first, so that none of them runs alone at the end.
+ */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
 
 /** Matches files that measure time or memory of the service. These files run last, one by one. */

@@ -5,7 +5,7 @@ import type { Setting } from './setting.ts'
 /** Holds the measured cost of one job or of one request. */
 export type Cost = {
   perSecond: number
-  /** Is the CPU time of the service's processes. */
+  /** Is the CPU time of the service’s processes for one job or request, in milliseconds. */
   oursMs: number
   databaseMs: number
   /** Is the number of cores that the service's processes and the database kept busy. */
@@ -16,7 +16,10 @@ export type Cost = {
   connections: number
 }
 
-/** Begins to measure. @param ours the main file of our processes. @returns the cost of each of `count` works. */
+/**
+ * Begins to measure the cost of work. @param ours is the main file of the service’s processes that do the work.
+ * @returns a function that ends the measurement and returns the cost of each of `count` jobs
+ */
 export async function beginCost(
   { pool }: Setting,
   ours = 'workers/main.ts',

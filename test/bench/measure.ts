@@ -13,7 +13,7 @@ export type Row = {
 
 let measuredRounds = 5
 
-/** Returns the number of measured rounds of each row. */
+/** Returns the number of rounds that the benchmark measures for each row. */
 export const rounds = (): number => measuredRounds
 
 export function setRounds(count: number): void {

@@ -34,7 +34,7 @@ type Work = {
   env?: Record<string, string>
   /** Queues `count` jobs while no worker runs. */
   fill(): Promise<void>
-  /** Is the statement that counts the open work as `n`. */
+  /** Is the SQL statement that returns the number of unfinished jobs or rows as `n`. */
   open: string
   /**
    * Tells that a job may still be queued when its work is done. For example, the job of a payment that another process

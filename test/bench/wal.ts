@@ -2,7 +2,7 @@ import type { Row } from './measure.ts'
 import { addInboxes, drain, inbound } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 
-/** Is the least share of the WAL that gets a separate row. */
+/** Is the least share of the WAL with which a table or index gets its own row in the benchmark. */
 const SHARE_MIN = 0.01
 
 /**

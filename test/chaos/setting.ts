@@ -199,7 +199,7 @@ async function openPurse(
   return { address }
 }
 
-/** Makes the second project with its purse, and the endpoint and the webhook of the first project. */
+/** Gives the first project an endpoint and a webhook. Makes the second project with its purse. */
 async function prepare(
   url: string,
   keys: { platform: string; project: string },

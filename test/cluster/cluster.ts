@@ -9,7 +9,7 @@ import { type Account, type Daemon, startDaemon } from './daemon.ts'
 import type { Tools } from './tools.ts'
 
 export type Cluster = {
-  /** Is the URL of the primary database, through HAProxy. */
+  /** Is the database URL at HAProxy, which leads to the primary. */
   url: string
   port: number
   /** Returns the name of the node that is the primary now. */

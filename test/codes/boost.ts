@@ -4,7 +4,7 @@
  */
 import type { CodeTree } from '../../shared/mail/codes/likelihood.ts'
 
-/** Is a candidate for a code, with its evidence, the truth whether it is a code, and the weight of its mail. */
+/** Is a number or word of a mail that may be a code, with its evidence, the known truth and the weight of its mail. */
 export type Example = { evidence: string[]; isCode: boolean; weight: number; mail: number }
 
 const TREES = 200

@@ -6,7 +6,7 @@ import { CORPUS } from '../shared/mail/codes/codeMails/corpus.ts'
 import { hardNegatives, mixtures } from '../shared/mail/codes/codeMails/hardNegatives.ts'
 import { LATER } from '../shared/mail/codes/codeMails/later.ts'
 
-/** Reads a set, which holds one mail a line as JSON. */
+/** Reads a file with a set of test mails, which holds one mail a line as JSON. */
 export function readSet(path: string): CodeMail[] {
   const bytes = readFileSync(path)
   const text = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8')

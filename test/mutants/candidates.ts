@@ -1,6 +1,6 @@
 import { parseSync } from 'oxc-parser'
 
-/** Is one small fault, which replaces `start` to `end` of a file by `text`. */
+/** Is a small fault that can be planted in a file. The fault replaces the code from `start` to `end` by `text`. */
 export type Candidate = {
   file: string
   start: number

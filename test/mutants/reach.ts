@@ -17,8 +17,8 @@ export type Reach = { ms: number; places: string[] }
 /** Limits the running time of a test file. A slower test file is left out of the near tests. */
 const FILE_MAX_MS = 90_000
 /**
- * Writes each place once for each process and global object. The prefix is one line, so that lines keep their
- * numbers.
+ * Is the code that a marked file begins with. The code writes each reached place once for each process and global
+ * object. It is a single line, so that the line numbers of the file stay the same.
  */
 const PREFIX = `globalThis.__reach ??= ((seen) => (place) => { if (seen.has(place)) return; seen.add(place); const file = process.env.MUTANTS_REACH; if (file) process.getBuiltinModule('node:fs').appendFileSync(file, place + '\\n') })(new Set());`
 
@@ -90,7 +90,7 @@ function marked(file: string, source: string, candidates: readonly Candidate[]):
       .map(({ start, end }) => [`${start}-${end}`, { start, end }]),
   )
   for (const { start, end } of ranges.values()) {
-    // At one place the longer expression opens first and closes last.
+    // If two marked expressions begin at the same place, the longer expression opens first and closes last.
     marks.push({ at: start, order: source.length - end, text: `(${call(`${file}:${start}`)}, ` })
     marks.push({ at: end, order: -start - source.length, text: ')' })
   }

@@ -18,7 +18,8 @@ function count(holder: object, names: string, cost: Cost): void {
     const counted = {
       [name](this: never, ...given: never[]) {
         if (!counts()) return Reflect.apply(native, this, given)
-        // A built-in may call further built-ins. Only the outer built-in counts its steps.
+        // A built-in function may call further built-in functions. Only the outer function adds its cost to the count
+        // of steps.
         const result = takesFunction(given)
           ? Reflect.apply(native, this, given)
           : uncounted(() => Reflect.apply(native, this, given))

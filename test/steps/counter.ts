@@ -1,7 +1,12 @@
-/** Counts the steps of this process. Instrumented code adds one step at each function and each round of a loop. */
+/**
+ * Counts the steps that this process has taken. Instrumented code adds one step at each function entry and in each
+ * round of a loop.
+ */
 import { TooManyStepsError } from './regex/regexRun.ts'
 
-/** Holds the steps at position 0. Instrumented code uses the name `$steps` (`instrument.ts`). */
+/**
+ * Holds the count of steps at index 0. Instrumented code adds to this count under the name `$steps` (`instrument.ts`).
+ */
 const counter = new Float64Array(1)
 Object.assign(globalThis, { $steps: counter })
 

@@ -29,7 +29,8 @@ export function instrument(source: string): string {
   const insert = (at: number, text: string) => inserted.push({ at, text, order: inserted.length })
   const wrap = (node: Node, before: string, after: string) => {
     insert(node.start, before)
-    // A node that ends at this place ends before the next node begins, the inner node first.
+    // Among the marks at one place, the mark that closes a node comes before the mark that opens the next node. The
+    // inner of two nodes closes first.
     inserted.push({ at: node.end, text: after, order: -inserted.length })
   }
   const objectSpreads = new Set<unknown>()

@@ -31,7 +31,7 @@ export async function callTool(client: Client, name: string, args: object = {}):
   return result.structuredContent
 }
 
-/** Makes a tool call that must fail. @returns the text of the tool result */
+/** Calls an MCP tool and expects an error. @returns the text of the tool’s result */
 export async function failTool(client: Client, name: string, args: object = {}): Promise<string> {
   const result = await client.callTool({ name, arguments: args as Record<string, unknown> })
   if (!result.isError) throw new Error(`${name} did not fail: ${textOf(result)}`)

@@ -119,7 +119,7 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
 
 const objectStoreOf = ({ blobStore }: Config) => openStoreOf(blobStore, fetch, silentLog)
 
-/** Returns the parts of the runner for outbound mail. Its transport captures. */
+/** Returns the parts of the runner for outbound mail. The transport of this runner only captures mail. */
 export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({
   mailDomain: config.mailDomain,
   baseUrl: config.http.baseUrl,

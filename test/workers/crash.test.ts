@@ -70,7 +70,7 @@ test('a live worker pool keeps its registration and its jobs during sweeps', asy
     const { rows } = await pool.query('select graphile_pool_id from worker_pools')
     return rows[0]?.graphile_pool_id as string | undefined
   })
-  // The live worker pool has held the lock of this job for a minute.
+  // The job is locked, as if the living worker pool had held the lock for a minute.
   await pool.query(
     `select graphile_worker.add_job('purge_project', '{}', run_at := now() + interval '1 day')`,
   )

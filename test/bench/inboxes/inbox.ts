@@ -15,7 +15,10 @@ const SLICE_MS = 1_000
 const NEWEST_MS = Date.parse('2026-06-01')
 const THREADS_EACH = 20
 
-/** Holds the requests. Every inbox has ten messages with the rare word, and a share of messages with other words. */
+/**
+ * Lists the measured requests. In every inbox ten messages hold the rare word, and fixed shares of the messages hold
+ * the other words.
+ */
 const QUERIES: readonly [name: string, query: string][] = [
   ['list 20', '?limit=20'],
   ['list 20, a page in the middle', '?limit=20&before=MIDDLE'],

@@ -40,7 +40,8 @@ export async function mailRows(setting: Setting): Promise<Row[]> {
     ours: async () => {
       const before = await arrived()
       const rate = await deliver(smtpPort)
-      // The backlog of the mover must not slow the turn of the baseline.
+      // The test waits until all mails have left the spool, because a backlog would slow the measurement of the
+      // baseline.
       await waitFor(
         'the spool to be empty',
         async () => (await arrived()) === before + MESSAGES,

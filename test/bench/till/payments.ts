@@ -227,7 +227,10 @@ async function* withTill(
   }
 }
 
-/** Empties the till. Each chain of the bench has the same chain id, but its gas wallet has used no nonce. */
+/**
+ * Deletes the payments and what the service knows of the chain, because each measurement has a new chain. All chains
+ * have the same chain id, but on a new chain the gas wallet has used no nonce.
+ */
 async function forgetChain({ pool, project }: Setting): Promise<void> {
   await changeProject(pool, project.id, { payTo, paymentsEnabled: true })
   await pool.query('truncate payments, chain_transactions, gas_wallets, chain_status cascade')

@@ -53,7 +53,10 @@ export type Delivered = {
   subjectId: string | null
   bodyHash: string
   genuine: boolean
-  /** Is the HTTP status of the receiver's answer. Null means that the whole answer was not sent yet. */
+  /**
+   * Is the HTTP status that the webhook receiver answered. Null means that the receiver has not sent the whole answer
+   * yet.
+   */
   status: number | null
 }
 

@@ -2,7 +2,7 @@ import { createRandom, type Random } from '../random.ts'
 import type { Setting } from '../setting.ts'
 import type { Harms } from './harms.ts'
 
-/** Sets the number of harms that run at the same time. */
+/** Is the number of loops that do harm to the service at the same time. */
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500

@@ -65,7 +65,7 @@ export async function startRoughProxy(target: number): Promise<RoughProxy> {
     from.on('close', (failed) => {
       if (to.destroyed) pairs.delete(pair)
       else if (failed) to.destroy()
-      // Bytes that were written still arrive.
+      // Only the connection’s end is sent. The bytes that the proxy has already written still arrive.
       else to.destroySoon()
     })
   }

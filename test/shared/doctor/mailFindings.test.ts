@@ -46,7 +46,7 @@ describe('MX', () => {
       '"203.0.113.7" is an address, and must be a name',
     ],
     ['another host', [[10, 'mail.other.com']], '"mail.other.com" instead of mx.example.com'],
-  ] as [string, [number, string][], string][])('%s is broken', (_what, records, found) => {
+  ] as [string, [number, string][], string][])('the MX check with %s is broken', (_what, records, found) => {
     expect(mx(...records)).toMatchObject({ verdict: 'broken', found, fix: MX_LINE })
   })
 
@@ -90,7 +90,7 @@ describe('listener', () => {
       reached,
       local: { at: '127.0.0.1:2525', reached: local ? 'answered' : 'refused' },
     })
-  test('that only the machine itself reaches is broken, and the finding says how to open it', () => {
+  test('a listener that only the machine itself can reach is broken, and the finding says how to open it', () => {
     expect(at('answered', true).verdict).toBe('ok')
     expect(at('refused', true)).toMatchObject({
       verdict: 'broken',

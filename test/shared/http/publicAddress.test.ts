@@ -157,12 +157,12 @@ describe('judgeHost', () => {
     'http://metadata/',
     'http://router.lan/',
     'http://nas.home.arpa/',
-  ])('judges %s as private', (text) => {
+  ])('the host in the URL %s is judged as private', (text) => {
     expect(judge(text)).toBe('private')
   })
 
   test.each(['http://8.8.8.8/', 'http://134744072/', 'https://[2606:4700:4700::1111]:8443/'])(
-    'judges %s as public',
+    'the host in the URL %s is judged as public',
     (text) => {
       expect(judge(text)).toBe('public')
     },

@@ -38,7 +38,7 @@ test('the search for secrets finds the same places as a naive search, in texts a
   }
 })
 
-test('the search for secrets finds needles with any byte', () => {
+test('the search for secrets finds texts that contain any byte from 0 to 255', () => {
   const bytes = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code)).join('')
   expect(new NeedleSearch(['\0', '\xff']).find(bytes)).toEqual([
     { start: 0, end: 1 },

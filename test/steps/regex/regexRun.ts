@@ -172,7 +172,10 @@ class Matcher {
     }
   }
 
-  /** Moves by one character forward (1) or back (-1). With the flags u and v a surrogate pair is one character. */
+  /**
+   * Returns the position one character forward (unit 1) or back (unit -1). With the flags u and v a surrogate pair
+   * counts as one character.
+   */
   moved(pos: number, unit: number): number {
     const next = pos + unit
     if (!this.#program.isUnicode) return next
@@ -181,7 +184,7 @@ class Matcher {
     return next > 0 && text.codePointAt(next - 1)! > 0xffff ? next - 1 : next
   }
 
-  /** Returns the position behind one character, or -1 if the character does not fit. */
+  /** Returns the position behind one character that passes the test. Returns -1 if the character does not pass. */
   #pass(test: CharTest, back: boolean, pos: number): number {
     const text = this.#text
     if (back ? pos === 0 : pos >= text.length) return -1

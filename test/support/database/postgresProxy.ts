@@ -20,7 +20,7 @@ export type PostgresProxy = AsyncDisposable & {
    * @param only decides which round trips count. A round trip for which the function returns false is not counted.
    */
   cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
-  /** Cancels a cut whose round trip has not come. */
+  /** Cancels a planned cut whose round trip has not come yet. */
   disarm(): void
   /** Ends every connection and refuses new ones until `accept`. */
   refuse(): void

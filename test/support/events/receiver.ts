@@ -7,7 +7,9 @@ type Received = {
   path: string
   headers: IncomingHttpHeaders
   body: Buffer
-  /** Are the times when the request head arrived and when the answer was sent, by performance.now(). */
+  /**
+   * Are the times when the receiver got the request’s head and sent the answer, in milliseconds of performance.now().
+   */
   atMs: number
   answeredMs: number
 }

@@ -11,7 +11,7 @@ import {
 } from 'dns-packet'
 
 export type NameServer = AsyncDisposable & {
-  /** Has the form `address:port`. */
+  /** Is the address of the name server in the form `IP:port`. */
   address: string
   /** Holds the questions over UDP in order, e.g. `TXT a.test`. */
   asked: string[]

@@ -27,7 +27,7 @@ export type Sink = AsyncDisposable & {
   url: string
   port: number
   mails: SunkMail[]
-  /** Refuses a recipient unless the function returns null. */
+  /** Refuses a recipient at the SMTP command RCPT, unless the function returns null. */
   refuseRecipient: (address: string) => Refusal | null
   /**
    * Refuses a message after the SMTP command DATA, unless the function returns null. If the function returns a promise,

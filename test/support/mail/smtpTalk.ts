@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 
 /** Is a raw SMTP dialogue, for input that no mail client sends. */
 export type SmtpTalk = AsyncDisposable & {
-  /** Sends one command. @returns the whole reply */
+  /** Sends one SMTP command. @returns the whole SMTP reply */
   say(line: string): Promise<string>
   /** Sends bytes unchanged. @returns the next reply */
   send(bytes: string | Buffer): Promise<string>

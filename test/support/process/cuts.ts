@@ -4,7 +4,7 @@ import {
   startPostgresProxy,
 } from '../database/postgresProxy.ts'
 
-/** Counts the further round trips of a run with a cut: retries and polls. */
+/** Is the number of additional round trips for which a run with a cut may need time: retries and polls. */
 const MARGIN = 4
 
 /**
@@ -36,7 +36,7 @@ export async function cutEveryRoundTrip(
   return cuts
 }
 
-/** Makes a proxy for the option `through` of a test service. */
+/** Makes the option `through` of a test service, which puts a proxy between the service and the database. */
 export function proxyThrough() {
   const started = Promise.withResolvers<PostgresProxy>()
   return {

@@ -13,7 +13,7 @@ export type TcpProxy = AsyncDisposable & {
   muteOn: string | null
   /** Counts the muted connections. */
   muted: number
-  /** Counts the bytes that clients have sent. */
+  /** Counts the bytes that the proxy has received from clients. */
   bytesIn: number
 }
 

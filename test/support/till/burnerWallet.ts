@@ -1,4 +1,7 @@
-/** Makes wallet contracts (ERC-1271) that accept any signature, and burn the gas of the gas wallet if they choose. */
+/**
+ * Makes smart wallets (ERC-1271) that accept any signature. When the test wants, the wallets burn the gas that the gas
+ * wallet pays for.
+ */
 import { type Address, concat, type Hex, numberToHex, size, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import type { DevnetClient } from '../../../workers/devnet/contracts.ts'

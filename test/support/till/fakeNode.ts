@@ -1,4 +1,4 @@
-/** Starts a node of the chain with the answers of a test. */
+/** Starts a fake RPC node that gives the answers of a test. */
 import { serve } from 'bun'
 
 type Answer = (method: string, params: any[]) => unknown

@@ -222,7 +222,7 @@ export async function fund(client: DevnetClient, to: Address, amountAtomic: bigi
 
 export type SignedPayment = { authorization: Authorization; signature: Hex; header: string }
 
-/** Signs an authorization as the payer, and writes the header of the payment. */
+/** Signs an authorization as the payer, and makes the payment header from the authorization. */
 export async function pay(
   changes: Partial<Authorization> = {},
   {

@@ -7,13 +7,15 @@ import { pay, redeem, type SignedPayment, type TestTill } from './till.ts'
 
 export type WaitingPayment = SignedPayment & { id: string }
 
-/** Names the payer of a payment, and the changes to a common authorization. */
+/** Describes a payment to make: its payer, and the changes to a common authorization. */
 export type Order = { account?: PrivateKeyAccount; changes?: Partial<Authorization> }
 
 /** Is the number of concurrent redeems. */
 const IN_FLIGHT = 40
 
-/** Redeems each payment. All payments stay pending, and each answer comes after SETTLEMENT_WAIT_MS. */
+/**
+ * Redeems each payment while no worker runs, so all payments stay pending. Each answer comes after SETTLEMENT_WAIT_MS.
+ */
 export async function claimAll(
   seller: Agent,
   wanted: readonly Order[] | number,

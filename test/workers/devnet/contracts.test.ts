@@ -149,7 +149,7 @@ describe('a fresh devnet', () => {
       ['wrong name on both sides', {}, keep, wrongName, { extra: wrongExtra }, bad, false],
       ['ERC-6492 garbage', {}, wrapped, SEPOLIA, {}, bad.slice(10), false],
       ['high s', {}, highS, SEPOLIA, {}, bad, false],
-      // The chain gets the normalised signature, because the service broadcasts the normalised form.
+      // The chain is asked with the normalised signature, because the service also broadcasts the normalised form.
       ['v 0 or 1', {}, v0, SEPOLIA, {}, 'valid', true],
       ['zero signature', {}, () => `0x${'00'.repeat(65)}`, SEPOLIA, {}, bad, false],
       ['short signature', {}, () => '0x1234', SEPOLIA, {}, bad.slice(10), false],

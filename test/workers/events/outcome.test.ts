@@ -50,7 +50,7 @@ describe('the outcome of a delivery attempt', () => {
   )
 
   test.each([500, 502, 503, 504, 599])(
-    'is pending after the status %p, because the attempt is retried',
+    'a delivery is pending after the status %p, because the attempt is retried',
     async (code) => {
       await using receiver = await startReceiver(status(code))
       const id = await sendEvent(service.database, agent, await register(agent, receiver.url))

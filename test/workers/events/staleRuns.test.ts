@@ -45,7 +45,10 @@ async function newDelivery() {
   return { projectId, endpointId, id }
 }
 
-/** Starts the first attempt of a delivery. `meanwhile` runs while the attempt waits for its turn. */
+/**
+ * Starts the first attempt of a delivery. The test’s function `meanwhile` runs while the attempt waits for its turn to
+ * send.
+ */
 function start(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   const turns = { entered: 0, left: 0 }
   const enter = async () => {

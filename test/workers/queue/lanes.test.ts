@@ -20,7 +20,7 @@ let clockMs = 0
 const createLanes = (slots: number) => new Lanes(slots, undefined, () => clockMs)
 
 describe('Lanes', () => {
-  test('gives a lane turns up to the cap, and another turn whenever a turn ends', async () => {
+  test('a lane gets turns up to the limit, and another turn whenever a turn ends', async () => {
     const lanes = createLanes(200)
     const first = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     expect(granted(first)).toHaveLength(FAST_CAP)

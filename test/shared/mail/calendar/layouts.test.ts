@@ -112,7 +112,7 @@ test.each([
 })
 
 test.each(['', 'BEGIN:VCALENDAR', 'BEGIN:VCALENDAR\r\nno colon\r\nEND:VCALENDAR', '[]'])(
-  'the file %j is malformed',
+  'the calendar file %j is refused as malformed',
   (text) => {
     expect(() => readCalendar(Buffer.from(text), NOW_MS)).toThrow('malformed')
   },
@@ -178,7 +178,7 @@ test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
   },
 )
 
-/** Draws recurrence rules of the kinds that meetings have. */
+/** Makes pseudo-random recurrence rules of the kinds that meetings use. */
 function* drawnRules(count: number): Generator<{ zone: string; start: string; rule: string }> {
   let state = 20300101
   const draw = (max: number): number => {

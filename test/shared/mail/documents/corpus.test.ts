@@ -43,7 +43,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   if (expected.reason !== undefined && reason !== expected.reason) found.push(`reason ${reason}`)
   if (read.state !== 'ready') return found
   const text = plain(read.text)
-  // An expected phrase may continue on the next line of the text.
+  // A line break of the text may lie within an expected phrase, so line breaks are compared as blanks.
   const flat = text.replaceAll('\n', ' ')
   let from = 0
   for (const phrase of expected.contains ?? []) {

@@ -40,7 +40,7 @@ describe('a header block or a separator', () => {
     'Original Message|From: Bob|Sent: Monday|To: Ann|Subject: x||old',
     '##- Please type your reply above this line -##||old',
     '>>> Bob Lee <bob@x.test> 10/8/2014 10:33 AM >>>|old',
-  ])('is cut with the text below: %s', (block) => expect(below(block)).toBe(OWN))
+  ])('the header or marker of a quote is cut together with the text below: %s', (block) => expect(below(block)).toBe(OWN))
 
   test.each([
     'It should read:\nFrom: The Daily Digest Team\n\nDoes that work?',

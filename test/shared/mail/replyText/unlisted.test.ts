@@ -58,7 +58,7 @@ describe('below the own text', () => {
       3,
     ),
     'We use Avast. Is that enough against a virus?|Please tell me more about it.|Do you sell it?|How much?|Can you install it here?',
-  ])('the text stays: %s', (template) =>
+  ])('the reply text keeps the text below: %s', (template) =>
     expect(below(template)).toBe(`${OWN}\n\n${template.replaceAll('|', '\n')}`.trim()),
   )
 })

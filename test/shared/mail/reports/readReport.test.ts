@@ -64,7 +64,7 @@ test.each([
     () => bytes(dmarcXml(D, RECORDS).replace('1795305600', 'yesterday')),
     'its dates are no times',
   ],
-])('a report that is %s is refused', (_name, make, reason) => {
+])('an aggregate report that is %s is refused', (_name, make, reason) => {
   expect(() => readReport(make())).toThrow(reason)
 })
 

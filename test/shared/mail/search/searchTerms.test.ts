@@ -12,7 +12,8 @@ test('the vector of any text fits into a tsvector', () => {
     words.map((word) => `${word}${'𝔘'.repeat(60)}`).join(' '),
   ]) {
     const vector = searchVector('prj_1', { ...NOTHING, text })
-    // The text form is longer than the stored form, because each term has a prefix, quotes and decimal positions.
+    // The vector as text is longer than the stored vector, because each term has a prefix, quotes and decimal
+    // positions.
     expect(Buffer.byteLength(vector)).toBeLessThan(1024 * 1024)
   }
 })

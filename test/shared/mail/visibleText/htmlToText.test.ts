@@ -40,7 +40,7 @@ describe('htmlToText', () => {
     ['text with the character <', 'a < b and <3', 'a < b and <3'],
     ['an empty text', '', ''],
   ]
-  test.each(cases)('writes %s', (_name, html, want) =>
+  test.each(cases)('returns the expected text for %s', (_name, html, want) =>
     expect(htmlToText(html).trimEnd()).toBe(want),
   )
 

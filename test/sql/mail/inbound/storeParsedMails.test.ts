@@ -118,7 +118,7 @@ describe('a message that arrives again', () => {
 })
 
 describe('a Message-ID', () => {
-  test('that is taken is replaced by the next free Message-ID of the inbox', async () => {
+  test('a Message-ID that the inbox already has is replaced by the next free Message-ID of the inbox', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     await receive(pool, two, rawMail({ id: 'x.1@example.com' }))
     for (let n = 0; n < 3; n++) await receive(pool, one, rawMail({ id: 'x@example.com' }))

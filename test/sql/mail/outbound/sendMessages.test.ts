@@ -275,7 +275,8 @@ describe('a send quota', () => {
     const first = wordsOf([keyed(projectId, 'a'), keyed(projectId, 'z')], 9)
     await blocked(pool, 1)
     const second = wordsOf([to(projectId, 1)], 9)
-    // Without this lock order the second batch would store the quota, and the third batch would hold the quota.
+    // If the locks had another order, the second batch would change the quota and the third batch would lock it. So the
+    // test first waits until the second batch is blocked or done.
     await Promise.race([second, blocked(pool, 2)])
     const third = wordsOf([keyed(projectId, 'a')], 9)
     await blocked(pool, 3)

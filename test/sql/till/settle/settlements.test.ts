@@ -162,7 +162,7 @@ describe('a failure of a payment', () => {
 })
 
 describe('a mined transaction', () => {
-  test('voids only its rivals for the nonce', async () => {
+  test('a mined transaction ends only the transactions that compete for its nonce', async () => {
     const [paid, other, elsewhere] = [
       await newPayment(pool),
       await newPayment(pool),

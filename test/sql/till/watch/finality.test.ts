@@ -54,7 +54,7 @@ describe('a payment that is not final', () => {
     await recordFinal(pool, [settled.id])
   })
 
-  test('comes before payments of later blocks', async () => {
+  test('a settled payment of an earlier block is listed before payments of later blocks', async () => {
     const [late, early] = [await newSettled(pool), await newSettled(pool)]
     const moved = (id: string, txHash: `0x${string}`, blockNumber: bigint) =>
       recordMoved(pool, [{ paymentId: id, txHash, blockNumber, blockHash: newHash(), logIndex: 2 }])
@@ -130,7 +130,7 @@ describe('a reorganisation', () => {
     expect([await stateOf(txHash), await queuedPayments(pool)]).toEqual(['void', []])
   })
 
-  test('of a transaction that no longer settles the payment changes nothing', async () => {
+  test('a reorganisation of a transaction that no longer settles the payment changes nothing', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash)

@@ -43,7 +43,7 @@ export const REVIEW_READERS: readonly Reader[] = [
     (text) =>
       htmlObstacles(
         text,
-        // The file `a` is the picture that the shapes name.
+        // Some texts show a picture with the content id `a`, so a file with this content id exists.
         ['a', ...pieces(text, 100)].map((contentId) => ({
           ...{ contentId, contentType: 'image/png', size: 1 },
         })),

@@ -171,7 +171,7 @@ test('a forged From is labelled in every spelling, and every author is shown', a
   })
 })
 
-test('silent name servers do not hide a forged From', async () => {
+test('when name servers do not answer, a forged From is still labelled', async () => {
   const found = await Promise.all([
     receive(write('boss@victim.test'), 'x@silent.test'),
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
@@ -355,7 +355,8 @@ test('the DMARC policy of an author is looked up once', async () => {
 /** Returns the message with the ARC seal of a forwarder. */
 async function forwarded(message: string): Promise<string> {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  // The two signatures of the ARC seal must have the same time. By default each signature takes the current second.
+  // The two signatures of the ARC seal must name the same time. Without signTime each signature would name the second
+  // in which it was made.
   const signTime = new Date()
   const seal = { signingDomain: 'honest.test', selector: 's1', privateKey: pem, signTime }
   const authResults = 'honest.test; spf=pass smtp.mailfrom=x.test'

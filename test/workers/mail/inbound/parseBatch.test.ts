@@ -246,7 +246,7 @@ test('a flood of mail takes its share of the slots, and one job has the other ma
     return trustingLookUp(name, type)
   }
   const { parse_batch: parse } = tasksOf(pool, lookUp, 2)
-  // Each mail of the flood takes half of a slot, because the mail is large.
+  // Each mail of the flood is so large that it takes half of a slot at the parser.
   const text = 'x'.repeat(33_000)
   const flood = await arrive(
     pool,

@@ -119,7 +119,8 @@ function tellHits(): { hits: number } {
 test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (_, breakIt) => {
   breakIt()
   const told = tellHits()
-  // The service reads the fee tip from time to time, and every other value at each payment.
+  // The service asks for the fee tip from time to time, so the test waits for this question. The service asks for every
+  // other value at each payment.
   if (bad.answers.has('eth_maxPriorityFeePerGas')) {
     await waitFor('the fees to be read', () => told.hits > 0)
   }

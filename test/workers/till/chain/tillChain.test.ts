@@ -204,7 +204,7 @@ test('an unused nonce of the gas wallet is filled, so that later nonces are mine
   expect(await nonceOf()).toBe(before + 4)
 })
 
-test('a payment that expires under way fails without a grant, and the next payment settles', async () => {
+test('a payment whose authorization expires before the block fails without a grant, and the next payment settles', async () => {
   const before = await nonceOf()
   const { payment, id } = await inPool()
   await till.client.increaseTime({ seconds: 120 })

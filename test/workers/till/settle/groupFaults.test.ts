@@ -155,7 +155,8 @@ for (const [refusals, fate, members] of [
 ] as const) {
   test(`a payment that made ${refusals} settlement groups fail ${fate}`, async () => {
     const { pool } = till.service.database
-    // The payer has money for one payment. Each payment passes alone, but the second fails behind the first.
+    // The payer’s balance covers one of two payments. A simulation of each single payment passes, but the second
+    // payment in a group fails.
     const poor = await newPayer(till.client, PRICE_ATOMIC)
     await till.client.mine({ blocks: 1 })
     await till.client.setAutomine(false)

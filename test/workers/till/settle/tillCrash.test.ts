@@ -81,13 +81,13 @@ for (const { step, hold } of some([
     hold: { method: 'eth_getTransactionReceipt', when: 'before' },
   },
 ] as const)) {
-  test(`a payment settles once though its worker is killed ${step}`, async () => {
+  test(`a payment settles once, although its worker is killed ${step}`, async () => {
     const before = await sent()
     const doomed = await startWorkerProcess()
     proxy.held = 0
     proxy.hold = hold
     const { header } = await pay()
-    // The payer asks again while the payment is pending.
+    // The payer redeems the payment repeatedly while the payment is pending.
     const answer = redeemToEnd(seller, header)
     await waitFor('the step', () => proxy.held > 0)
     doomed.kill('SIGKILL')

@@ -35,7 +35,7 @@ test('when the charge fails, the deployment of the wallet in the same transactio
   expect(await codeOf(address)).toBeDefined()
 })
 
-test('a failed deployment does not undo the charge', async () => {
+test('when the deployment of the wallet fails, the charge in the same transaction still succeeds', async () => {
   const { deployment } = futureWallet(payer.address)
   // No contract can have code that starts with 0xef (EIP-3541).
   const factoryData = concat([

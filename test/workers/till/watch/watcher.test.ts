@@ -57,7 +57,7 @@ for (const [name, edit] of [
   })
 }
 
-test('a late receipt settles the payment, without a second transaction', async () => {
+test('a receipt that the node shows late settles the payment, without a second transaction', async () => {
   const before = await sent()
   const asked = new Set<string>()
   proxy.edits.set('eth_getTransactionReceipt', (receipt, [hash]) => {
