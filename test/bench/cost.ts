@@ -11,7 +11,7 @@ export type Cost = {
   /** Is the number of cores that the service's processes and the database kept busy. */
   cores: number
   walKb: number
-  /** Are the peak memory of the service's processes, and the number of their database connections. */
+  /** Are the peak memory of the service’s processes in MB, and the number of their database connections. */
   memoryMb: number
   connections: number
 }
@@ -49,7 +49,7 @@ export async function beginCost(
   }
 }
 
-/** Writes the means of several rounds. */
+/** Writes the mean costs of several measured rounds as text. */
 export function costText(rounds: readonly Cost[]): string {
   const mean = (field: keyof Cost) =>
     rounds.reduce((sum, one) => sum + one[field], 0) / rounds.length

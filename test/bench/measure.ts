@@ -2,12 +2,12 @@
 export type Row = {
   name: string
   unit: string
-  /** Are the medians of the service and of the baseline, in `unit`. */
+  /** Are the median figures of the service and of the baseline, in the unit `unit`. */
   ours: number
   baseline: number
   /** Is the median over the rounds of the service's figure divided by the baseline. */
   ratio: number
-  /** Describes the baseline and its measurement. */
+  /** Describes what the baseline does and how it was measured. */
   detail: string
 }
 

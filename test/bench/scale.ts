@@ -32,7 +32,7 @@ type Work = {
   pool: 'inbound' | 'outbound' | 'webhooks' | 'payments'
   count: number
   env?: Record<string, string>
-  /** Queues `count` jobs while no worker runs. */
+  /** Stores work with `count` jobs while no worker runs. */
   fill(): Promise<void>
   /** Is the SQL statement that returns the number of unfinished jobs or rows as `n`. */
   open: string

@@ -4,7 +4,7 @@ import type { Pulses } from './pulse.ts'
 type Answer = { status: number; body: any }
 
 type Call = {
-  /** Is the name under which the tally counts the operation. */
+  /** Is the name of the kind of operation under which the tally counts the call. */
   kind: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string

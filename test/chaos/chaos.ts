@@ -191,7 +191,8 @@ async function calm(
   })
   for (let before = ''; ; ) {
     const late = performance.now() > deadlineMs
-    // While clients still get answers, the gathered evidence would be older than the ledger.
+    // Until the deadline the audit waits for the clients. While clients still get answers, the gathered evidence would
+    // be older than the ledger of the clients.
     const findings = decided || late ? await look(setting, ledger, repeats) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`

@@ -56,8 +56,8 @@ export type Setting = {
 }
 
 /**
- * Starts the service and all surroundings. Each started part adds a step to `ending`, so that a later failure also
- * ends the part.
+ * Starts the service, its database, its chain and the test’s servers. Each started part adds a step to `ending`, so
+ * that the part is stopped even if a later start fails.
  */
 export async function startSetting(
   ending: Ending,

@@ -21,7 +21,7 @@ export type Shop = AsyncDisposable & {
   endSilence(): void
   /** Is called for every webhook that the receiver accepts. */
   onTaken: () => void
-  /** Settles a payment for the paid resource. @returns the transaction of the payment. */
+  /** Settles a payment for the resource of the other seller. @returns the hash of the payment’s transaction */
   settle: (header: string) => Promise<string>
   delivered(): Delivered[]
 }
@@ -107,7 +107,7 @@ export async function startShop(): Promise<Shop> {
   return shop
 }
 
-/** Returns the payment of a receipt, or the message or payment of an event. */
+/** Returns the payment id of a receipt. For an event, returns the id of its payment or message. */
 function subjectOf(bytes: Buffer): string | null {
   const { body, data } = JSON.parse(bytes.toString('utf8'))
   return body?.paymentId ?? data?.paymentId ?? data?.messageId ?? null

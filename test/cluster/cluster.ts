@@ -17,7 +17,7 @@ export type Cluster = {
   /**
    * Makes the primary's machine vanish: all its processes stand still, and its connections neither answer nor end.
    * Once the other node is the primary, the frozen processes are killed, and the node comes back as a standby.
-   * @returns milliseconds until the other node took writes.
+   * @returns the milliseconds until the other node accepted writes
    */
   loseThePrimary(): Promise<number>
   stop(): Promise<void>

@@ -48,7 +48,7 @@ function namesIn(examples: readonly Example[]): Set<string> {
   return new Set([...mails.keys()].filter((name) => mails.get(name)!.size >= MAILS_MIN))
 }
 
-/** Returns the first and the second derivative of the loss. */
+/** Returns the first and the second derivative of the logistic loss for one example. */
 function lossOf({ isCode, weight, score }: Row): Sums {
   const p = 1 / (1 + Math.exp(-score))
   return { slope: weight * (p - isCode), curve: weight * p * (1 - p) }

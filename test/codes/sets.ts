@@ -39,7 +39,10 @@ export const trainingMails = (): { mail: CodeMail; weight: number; author?: stri
   ...openSets().flatMap((author) => readSet(author).map((mail) => ({ mail, weight: 1, author }))),
 ]
 
-/** Sets a lower weight for mails that one author made from templates than for mails of strangers. */
+/**
+ * Is the weight of mails that a single author made from templates. The weight is lower than the weight of mails of
+ * strangers.
+ */
 const OWN_WEIGHT = 0.2
 /** Sets the weight of mails of one line. Such mails are clear, so each mail must be judged right. */
 const SHORT_WEIGHT = 3

@@ -12,7 +12,10 @@ export type Candidate = {
    * place.
    */
   isExpression: boolean
-  /** Is the place where the body of the innermost function with a block starts. Null means outside of all functions. */
+  /**
+   * Is the place where the body of the innermost function around the fault starts. Null means that the fault stands
+   * outside of all functions.
+   */
   within: number | null
 }
 

@@ -1,4 +1,4 @@
-/** Measures the growth of the steps of a reader. */
+/** Measures how the steps of a reader (a function that reads a stranger’s text) grow with the length of its input. */
 import { stepsOf } from './counter.ts'
 import { randomBySeed, shapesOf } from './inputs/shapes.ts'
 import type { Reader } from './readers/reader.ts'
@@ -15,7 +15,10 @@ const FLOOR = 20_000
 
 export type Growth = { reader: string; shape: string; length: number; steps: number; ratio: number }
 
-/** Doubles the length from `first` to `last`. A reader ends after `stepsMax` steps. The seed draws and sorts shapes. */
+/**
+ * Sets how thoroughly a reader is measured. The length of the input doubles from `first` to `last`. A measurement stops
+ * after `stepsMax` steps. The seed chooses the random texts and their order.
+ */
 export type Effort = {
   first: number
   last: number

@@ -71,7 +71,9 @@ export type TestService = AsyncDisposable & {
 export type TestServiceOptions = {
   /** Puts a proxy between the service and PostgreSQL, so that the database can be cut off. */
   proxied?: boolean
-  /** Returns the URL of the database for one kind of part, e.g. the URL of a proxy. */
+  /**
+   * Maps a part of the service to a function that replaces the part’s database URL, for example by the URL of a proxy.
+   */
   through?: Partial<Record<'api' | 'smtp' | 'workers', (databaseUrl: string) => Promise<string>>>
   env?: Record<string, string>
   /** Selects the parts of the service that run besides the API. By default the SMTP listener and the workers run. */

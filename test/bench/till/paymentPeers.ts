@@ -48,8 +48,9 @@ export async function settleByX402(
 }
 
 /**
- * Does the least work of a settlement: sign, send, wait for the receipt. Each call has a new wallet.
- * @returns the milliseconds of each transaction that was mined before the deadline
+ * Does the least work that a settlement needs: sign the transaction, send it, and wait for its receipt. Each call uses
+ * a new gas wallet.
+ * @returns for each transaction that was mined before the deadline the milliseconds until its receipt
  */
 export async function sendAll(
   rpc: Rpc,

@@ -57,7 +57,7 @@ export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
   })
 }
 
-/** Counts the payments of a round, and those that are in flight at once. */
+/** Sets the number of payments in a round, and the number of payments that are in flight at the same time. */
 type Load = { many: number; inFlight: number }
 
 type Bench = { url: string; key: string; rpc: Rpc; rpcUrl: string }
@@ -135,7 +135,7 @@ async function besideX402(bench: Bench, name: string, { many, inFlight }: Load):
   }
 }
 
-/** Yields the rows of both quantiles of the same rounds. */
+/** Yields two rows of the benchmark, one for each quantile of the same measured rounds. */
 async function* latencies(
   bench: Bench,
   { payments, inFlight }: { payments: number; inFlight: number },

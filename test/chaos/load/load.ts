@@ -19,7 +19,7 @@ export type Load = {
   /** Is the URL of another seller, who settles payments without this service. */
   paidResource: string
   apiUrl: string
-  /** Is the port at which clients reach the SMTP listener. */
+  /** Is the port of the proxy through which clients reach the SMTP listener. */
   smtpPort: number
   /** Is the time when the load began, in the format of the API. */
   beganAt: string
@@ -45,7 +45,7 @@ export async function untilDecided(
   }
 }
 
-/** Runs a client, one round after another, until the load ends. */
+/** Runs the rounds of a client one after another, until the load of the chaos run ends. */
 export async function rounds(
   load: Load,
   random: Random,

@@ -124,7 +124,7 @@ test('a report address whose mail is refused is a warning with the setting to ch
   })
 })
 
-test('each project with an inbox at a reserved name is a warning', () => {
+test('a project whose inbox has a reserved name gives a warning, and the finding shows how to delete the project', () => {
   expect(judgeReservedNames([]).map(({ verdict }) => verdict)).toEqual(['ok'])
   const holder = { address: 'abuse@a.example.com', projectId: 'prj_1', name: 'Shop' }
   expect(judgeReservedNames([holder])).toEqual([
@@ -141,7 +141,7 @@ test('each project with an inbox at a reserved name is a warning', () => {
 describe('port 25 outward', () => {
   const seen = (...reached: ('answered' | 'refused' | 'silent' | 'unreachable')[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}`, reached: one })))
-  test('is broken, and the finding distinguishes a provider that drops packets from a firewall that refuses connections', () => {
+  test('a closed port 25 is broken, and the finding tells a provider that drops packets from a firewall that refuses connections', () => {
     expect(seen('silent', 'answered')).toMatchObject({ verdict: 'ok', found: 'h1 answers' })
     expect(seen('silent', 'silent')).toMatchObject({
       verdict: 'broken',

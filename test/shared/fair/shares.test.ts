@@ -36,7 +36,7 @@ test('refused mail jobs of one inbox are told to return at different times, one 
   expect(shares.enter(['flooded']).granted).toBe(true)
 })
 
-test('each refused batch leaves time for its mails before the next batch returns', () => {
+test('each refused batch of mails is told to return later than the batch before, by the time that its mails take', () => {
   const shares = new Shares(10, () => 0)
   fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => shares.returnInMs('flooded', 32))

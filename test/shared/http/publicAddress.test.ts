@@ -30,7 +30,7 @@ describe('isPublicAddress', () => {
     '::ffff:8.8.8.8',
     '::ffff:808:808',
     '0:0:0:0:0:ffff:0808:0808',
-  ])('%s is public', (address) => {
+  ])('the address %s is public', (address) => {
     expect(isPublicAddress(address)).toBe(true)
   })
 
@@ -174,7 +174,7 @@ describe('judgeHost', () => {
     'https://localhost.example.com/',
     'https://notlocal.example/',
     'https://xn--bcher-kva.example./',
-  ])('judges %s as a name that must be resolved first', (text) => {
+  ])('the host in the URL %s is judged as a name that must be resolved first', (text) => {
     expect(judge(text)).toBe('name')
   })
 })

@@ -46,7 +46,7 @@ test('a late statement of a batcher delays no other items', async () => {
   expect(await stuck).toBe(2)
 })
 
-test('batched items of the least rank run first, and only items of a near rank share their statement', async () => {
+test('a batcher runs the items of the lowest rank first, and only items of a near rank share their statement', async () => {
   const batches: number[][] = []
   let end = () => {}
   const batcher = createBatcher({

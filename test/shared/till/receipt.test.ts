@@ -113,7 +113,7 @@ describe('published key documents', () => {
     }
   })
 
-  test('need at least one key', () => {
+  test('a key document without any key is refused with a RangeError', () => {
     expect(() => receiptDidDocument([])).toThrow(RangeError)
   })
 })

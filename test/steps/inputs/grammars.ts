@@ -104,7 +104,7 @@ export const JSON_TEXT: Grammar = grammar(
   '[…]¦{"a":…}¦{"a":[…]}¦"…"',
 )
 
-/** Holds the tokens of JSON Schemas and OpenAPI documents. */
+/** Holds pieces of JSON Schemas and OpenAPI documents, from which the step check builds hostile texts. */
 export const SCHEMA_TEXT: Grammar = grammar(
   [
     ...JSON_TEXT.tokens,

@@ -1,6 +1,6 @@
 import type { Grammar } from '../inputs/shapes.ts'
 
-/** Is a function that reads the text of a stranger. */
+/** Is a function that reads a stranger’s text, and that the step check measures. */
 export type Reader = {
   /** Is the file and the name of the exported function. A variant follows if the function is measured twice. */
   name: string

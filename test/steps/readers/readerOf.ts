@@ -19,7 +19,7 @@ export const all = (
 ): Reader[] =>
   Object.entries(reads).map(([name, read]) => reader(`${file} ${name}`, max, grammar, read))
 
-/** Cuts a text into pieces of a length. */
+/** Cuts a text into pieces of the given length. */
 export const pieces = (text: string, length = 8): string[] =>
   text.match(new RegExp(`.{1,${length}}`, 'gs')) ?? []
 

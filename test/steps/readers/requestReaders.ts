@@ -1,4 +1,4 @@
-/** Lists readers of incoming requests, of SMTP commands and of answers of a chain node. */
+/** Lists functions that read incoming requests, SMTP commands and the answers of a chain node. */
 import { readForm, readJson, refuseUnstorable } from '../../../api/http/input/body.ts'
 import { readIdempotencyKey, requestHash } from '../../../api/http/input/idempotencyKey.ts'
 import { findTool } from '../../../api/mcp/naming.ts'

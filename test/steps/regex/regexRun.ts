@@ -7,8 +7,9 @@ export class TooManyStepsError extends Error {}
 export type Found = { steps: number; match: readonly number[] | null }
 
 /**
- * Finds the first match at or behind `from`.
- * @returns in `match` the start and the end of the match and of each group, or -1 for a group without a part
+ * Finds the first match of a regular expression at position `from` or later.
+ * @returns in `match` the start and the end of the whole match and of each group. The number -1 stands for a group that
+ * matched nothing.
  * @throws {TooManyStepsError} after `stepsMax` steps
  */
 export function search(

@@ -95,7 +95,7 @@ export async function settled(page: Page): Promise<void> {
 export async function screenshot(page: Page, name: string): Promise<void> {
   if (!process.env.SCREENSHOTS) return
   mkdirSync(ARTEFACTS, { recursive: true })
-  // A modal dialog covers only the viewport.
+  // A modal dialog covers only the visible part of the page, so a picture of a dialog shows only this part.
   const fullPage = (await page.getByRole('dialog').count()) === 0
   await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage })
 }

@@ -7,7 +7,7 @@ import { startTcpProxy, type TcpProxy } from '../process/tcpProxy.ts'
 import { silentLog } from '../service.ts'
 
 const NAME = 'mail'
-/** Is the account of s3rver. */
+/** Is the account name that s3rver, the test’s S3 server, accepts. */
 const ACCOUNT = 'S3RVER'
 
 /** Is a bucket on a real S3-compatible server, behind a proxy that can be cut. */

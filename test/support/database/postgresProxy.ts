@@ -30,7 +30,7 @@ export type PostgresProxy = AsyncDisposable & {
    * happened yet.
    */
   cutStatement: string | null
-  /** Counts the round trips. */
+  /** Counts the round trips of all connections through the proxy. */
   roundTrips: number
 }
 

@@ -11,7 +11,7 @@ const MARGIN = 4
  * Repeats the same work once for each round trip to the database. Each run cuts the database connection one round trip
  * later than the run before, until the last round trip of an undisturbed run.
  * @param work gets a label that differs for each run, and throws if the outcome is wrong
- * @returns the number of cuts
+ * @returns the number of runs whose connection was cut
  */
 export async function cutEveryRoundTrip(
   proxy: PostgresProxy,

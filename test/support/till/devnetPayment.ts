@@ -1,4 +1,4 @@
-/** Makes and judges payments on a devnet. */
+/** Makes payments on a devnet, and tells what the contracts of the devnet say about the payments. */
 import {
   createWalletClient,
   encodeFunctionData,

@@ -35,7 +35,7 @@ export type GroupScene = AsyncDisposable & {
   nonceOf(): Promise<number>
   /** Returns the balance of the seller. */
   received(): Promise<bigint>
-  /** Waits until a payment is settled. @returns its transaction */
+  /** Waits until a payment is settled. @returns the hash of the settling transaction */
   settledBy(payment: { id: string }): Promise<Hex>
 }
 

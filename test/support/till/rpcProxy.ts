@@ -3,9 +3,9 @@ import { serve } from 'bun'
 
 type Fault =
   | null
-  /** Answers every request with this HTTP status. */
+  /** Makes the proxy answer every request with the given HTTP status. */
   | { status: number }
-  /** Delays every answer. */
+  /** Makes the proxy delay every answer by the given milliseconds. */
   | { delayMs: number }
 
 type Message = { id: number; method: string; params: unknown[] }

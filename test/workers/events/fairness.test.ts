@@ -19,7 +19,7 @@ const LATE_MAX_MS = 2_500
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  // The webhook pool has fewer slots than the slow receiver has deliveries.
+  // The webhook pool has 60 slots, which is fewer than the deliveries that wait for the slow receiver.
   service = await startWebhookService({ pool: { concurrency: 60 } })
   agent = await service.newAgent()
 })

@@ -26,7 +26,7 @@ const signature = (secret: string) =>
   `sha256=${createHmac('sha256', secret).update(BODY).digest('hex')}`
 
 describe('the outcome of a delivery attempt', () => {
-  test.each([200, 201, 204, 299])('is delivered after the status %p', async (code) => {
+  test.each([200, 201, 204, 299])('a delivery is delivered after the status %p', async (code) => {
     await using receiver = await startReceiver(status(code))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
     expect(await waitForEnd(agent, id)).toMatchObject({ status: 'delivered', attemptCount: 1 })

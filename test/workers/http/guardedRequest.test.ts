@@ -167,7 +167,7 @@ describe('guardedRequest', () => {
   })
 
   test('returns a network error for a refused connection, a reset and an answer that is not HTTP', async () => {
-    // No process listens on port 1 of the loopback.
+    // No process listens on port 1 of this machine, so a connection is refused.
     const closed = 1
     const reset = await serveRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
     const cut = await serveRaw((socket) =>

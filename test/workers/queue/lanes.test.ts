@@ -127,7 +127,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('leaves a turn to an owner without a request when other owners have many hanging lanes', async () => {
+  test('an owner without earlier requests still gets a turn when other owners have many hanging lanes', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const enter = (owner: string) =>
       Promise.all(Array.from({ length: 8 }, (_, n) => lanes.enter(`${owner}${n}`, owner)))

@@ -195,7 +195,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
     try {
       tries.push(decode())
     } catch {
-      // The decoder failed, because the text does not have the encoding of this decoder.
+      // The decoder throws if the text does not have this decoder’s encoding.
     }
   }
   attempt(() => decodeURIComponent(text))

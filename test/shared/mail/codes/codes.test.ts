@@ -91,7 +91,7 @@ describe('codes', () => {
     expect(mailLinks).toEqual([])
   })
 
-  test('the number of codes that are found in a mail is limited', () => {
+  test('a mail with 500 codes gives at most CODES_MAX codes', () => {
     const text = Array.from(
       { length: 500 },
       (_, n) => `Your one-time code is ${100_000 + n}.`,

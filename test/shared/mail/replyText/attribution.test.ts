@@ -65,7 +65,7 @@ describe('an attribution', () => {
     )
   })
 
-  test('on the line of the own text is cut', () => {
+  test('an attribution on the line of the own text is cut', () => {
     const line = 'Fine. On Wed, Apr 4, 2012 at 3:59 PM, bob@x.test wrote:\n> Hi'
     expect(replyText(line)).toBe('Fine.')
   })

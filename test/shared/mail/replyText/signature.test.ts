@@ -76,7 +76,7 @@ describe('below the own text', () => {
     'أُرسلت من الـ iPhone',
     'Enviat des del meu iPhone',
     'נשלח מה-iPhone שלי',
-  ])('the device line is cut: %s', (line) => {
+  ])('the device line is cut from the reply text: %s', (line) => {
     expect(below(line)).toBe(OWN)
     expect(replyText(`${OWN}\n${line}\n\nOn 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> a`)).toBe(
       OWN,
@@ -91,7 +91,7 @@ describe('below the own text', () => {
     'Von meinem Standpunkt aus ist das gut.\nGruß',
     'Hi,\nUnsubscribe me please.',
     'Hi,\nThis email is about the confidential deal; call me.',
-  ])('the sentence stays: %s', (text) => expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`))
+  ])('the sentence stays in the reply text: %s', (text) => expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`))
 
   test('legal notices and list footers are cut', () => {
     expect(

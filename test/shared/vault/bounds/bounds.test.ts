@@ -12,7 +12,10 @@ import { createRandom } from '../../../chaos/random.ts'
 const { pick, int, chance } = createRandom(20_261_122, 'bounds')
 const LISTS = 4_000
 
-/** Compares the judgement of lists with the naive verdict on each of `probes`. */
+/**
+ * Compares two judgements of random lists: the judgement of the service, and the naive verdict of `passes` on each of
+ * the `probes`.
+ */
 function judge(
   meet: Meet,
   entry: () => string,

@@ -32,7 +32,7 @@ const KEPT = [
   ...['payments', 'seller_endpoints', 'api_keys'],
   // The row of `project_retention` stays as long as the payments of its project.
   'project_retention',
-  // The rows of these tables are deleted with their messages and threads.
+  // The rows of these tables are deleted when their messages and threads are deleted.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],
 ]
 

@@ -36,7 +36,7 @@ const idsOf = async (projectId: string): Promise<string[]> => {
 }
 
 describe('an inbound mail', () => {
-  test('that another run stored is stored once', async () => {
+  test('an inbound mail that another run has already stored is stored only once', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -173,7 +173,7 @@ describe('a thread', () => {
     expect(await threadOf(two, 's@example.com')).not.toBe(secret!)
   })
 
-  /** Returns whether a message joins the thread of an earlier message. */
+  /** Returns whether the second message joins the thread of the first message. */
   async function joins(
     first: Parameters<typeof rawMail>[0],
     second: Parameters<typeof rawMail>[0],

@@ -28,7 +28,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const accept = (intents: SendIntent[], limit: number | null = null) =>
   acceptIntents(pool, intents, limit)
-/** Returns the outcome of each send intent in one word. */
+/** Returns one word for each send intent: accepted, repeat, or the reason of the refusal. */
 const wordsOf = async (intents: SendIntent[], limit: number | null = null) =>
   (await accept(intents, limit)).map(({ kind }) => kind)
 const threadOf = async (threadRow: string) =>

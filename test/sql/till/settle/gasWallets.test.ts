@@ -155,7 +155,7 @@ describe('a transaction for an assigned nonce', () => {
     expect(await storeForNonce(pool, wallet, third, second.hash)).toBe(true)
   })
 
-  test('is not stored for an unassigned nonce', async () => {
+  test('a transaction for a nonce that was not assigned is not stored', async () => {
     await newTransaction(pool, await newPayment(pool), wallet)
     expect(await storeForNonce(pool, wallet, dearer(null, 1n), null)).toBe(false)
     expect(await nextOf(wallet)).toBe(1n)

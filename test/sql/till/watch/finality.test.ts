@@ -113,7 +113,7 @@ describe('a block that moved', () => {
 describe('a reorganisation', () => {
   const stateOf = async (hash: string) => (await row(pool, 'chain_transactions', hash)).state
 
-  test('reopens the transaction and queues the payment again', async () => {
+  test('a reorganisation reopens the transaction and queues the payment again', async () => {
     const { id, txHash } = await newSettled(pool)
     await takeBack(id, txHash)
     expect(await findPayment(pool, id)).toMatchObject({ state: 'verified', blockNumber: null })

@@ -168,7 +168,7 @@ test('a fifth large message waits until four large messages are parsed or delete
   const { promise, resolve: release } = Promise.withResolvers<void>()
   const watching = watched(pool, {
     async before(inboundId) {
-      // The second read of a message fetches its bytes.
+      // The parser reads a message twice: first its size, then its bytes.
       const hasSize = reads.includes(inboundId)
       reads.push(inboundId)
       if (hasSize && inboundId !== last) await promise
@@ -240,7 +240,7 @@ test('messages of one inbox parsed at the same time share a transaction', async 
   }
   const policies = new Set<string>()
   const counting: LookUp = (name, type) => {
-    // The DMARC policy is the last lookup before a message is stored.
+    // The parser looks up the DMARC policy last, directly before a message is stored.
     if (name.startsWith('_dmarc.')) policies.add(name)
     return trustingLookUp(name, type)
   }

@@ -105,7 +105,7 @@ test('a TLS report to tlsrpt is counted, and a report about a foreign domain or 
     content: gzipped(tlsJson(D).replace('2026-11-22T23:59:59Z', newest().toISOString())),
   })
   await waitFor('the TLS report', async () => (await stored()).includes('tls-1'))
-  // One job at a time reads the reports, in the order of arrival.
+  // A single job reads the waiting aggregate reports one after another, in the order of arrival.
   expect(await stored()).toEqual(['17', 'tls-1'])
   const { days } = await reports()
   expect(days).toContainEqual(expect.objectContaining({ kind: 'tls', passed: 40, failed: 2 }))

@@ -19,7 +19,7 @@ import {
 } from '../../../support/till/till.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Holds how long a grant may take while one node is bad. */
+/** Limits the milliseconds in which a payment must be granted while one of three nodes is faulty. */
 const GRANT_MAX_MS = 5_000
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 

@@ -114,7 +114,7 @@ test('a payer whose code burns all gas reverts the group, then the others settle
   for (const { id } of payments.slice(1)) {
     expect(await row(pool, 'payments', id)).toMatchObject({ revert_count: 0, goes_alone: true })
   }
-  // The account's code is removed, and payments of the payer still go alone.
+  // After the code of the account is removed, payments of this payer still go in transactions of their own.
   await scene.rest()
   await till.client.setCode({ address: spoiler.address, bytecode: '0x' })
   const later = await claimAll(seller, await scene.lasting([{ account: spoiler }, {}, {}]))
@@ -180,7 +180,7 @@ for (const [refusals, fate, members] of [
     expect(transactions.map(({ members }) => members)).toEqual([...members])
     await scene.mineOn()
     for (const n of [0, 1]) await scene.settledBy(payments[n]!)
-    // The payment is made due at once, so that the test does not wait for the payment's pause.
+    // The job of the payment is made due at once, so that the test does not wait until the job’s own time.
     await pool.query(`update graphile_worker._private_jobs set run_at = now() where key = $1`, [
       `settle_payment:${id}`,
     ])

@@ -69,7 +69,10 @@ const passByUntil = <Result>(wanted: string, members: number, probe: () => Promi
     return probe()
   })
 
-/** Wakes the settler, which fails an authorization that has expired by the chain's clock. */
+/**
+ * Queues the settlement of a payment, so that the settler fails the payment if its authorization has expired by the
+ * chain’s clock.
+ */
 async function hasFailed({ id }: WaitingPayment): Promise<boolean> {
   await queueSettlement(till.service.database.pool, id, null)
   return (await seller.get(`/v0/payments/${id}`)).body.status === 'failed'
@@ -126,7 +129,7 @@ const mineUntilUsed = (nonce: number) =>
     return (await scene.nonceOf()) > nonce
   })
 
-test('after a reorganisation the same transaction settles the group again, with the same receipts', async () => {
+test('after a reorganisation the same transaction settles the payments of its group again, with the same receipts', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool(three)
   await till.client.mine({ blocks: 1 })

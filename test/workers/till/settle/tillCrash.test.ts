@@ -1,4 +1,4 @@
-/** Kills a worker process at every step of a settlement. Another process finishes the settlement once. */
+/** Kills a worker process at every step of a settlement. Another process must finish the settlement exactly once. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -117,7 +117,7 @@ testWhole(
      from chain_transactions where nonce >= $1`,
       [before],
     )
-    // Payments share transactions, so the transactions are fewer than the payments.
+    // Payments share settlement transactions, so the 120 payments need fewer than 120 transactions.
     const transactions = (await sent()) - before
     expect(transactions).toBeLessThan(120)
     expect(rows[0]).toEqual({ transactions, nonces: transactions, paid: transactions })

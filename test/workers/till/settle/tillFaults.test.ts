@@ -108,7 +108,8 @@ testWhole('a payment outlives a node without receipts', async () => {
 })
 
 test('a payment is not refused when a lagging node shows that the payer has no funds', async () => {
-  // The node judges "latest" by an old state, and does not have the newest block.
+  // For the block "latest" the lagging node answers from an old state. For the newest block the node answers that it
+  // does not have the block.
   proxy.errors.set('eth_call', ([, block]) =>
     block === 'latest'
       ? { code: 3, message: 'execution reverted: ERC20: transfer amount exceeds balance' }

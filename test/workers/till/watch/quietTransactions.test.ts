@@ -89,7 +89,7 @@ describe('a quiet transaction', () => {
     expect(rows).toHaveLength(4)
   })
 
-  test('is replaced without the deployment when its wallet already has code', async () => {
+  test('if the payer’s wallet was deployed meanwhile, a transaction without the deployment replaces the quiet transaction', async () => {
     await till.client.setAutomine(true)
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 10_000n)

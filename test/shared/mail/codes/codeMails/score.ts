@@ -22,7 +22,7 @@ const rawOf = ({ id, subject, text, html }: CodeMail) =>
     ].join('\r\n'),
   )
 
-/** Counts the correct cases among all cases of a rate. */
+/** Holds the number of right cases among all cases. */
 export type Share = { right: number; all: number }
 
 export const percent = ({ right, all }: Share): number => Math.round((1000 * right) / all) / 10

@@ -1,4 +1,4 @@
-/** Makes the parts of mails that all mail clients share. */
+/** Makes the parts of test replies that do not depend on the writer’s mail client. */
 import { PHRASES, type Phrases } from './phrases.ts'
 
 export type ReplyMail = {
@@ -13,7 +13,7 @@ export type ReplyMail = {
   tier: 'core' | 'policy'
 }
 
-/** Tells whether the new text is short or long. */
+/** Tells whether the reply’s new text is the short or the long form of the phrases. */
 export type Length = 'short' | 'long'
 
 const words = (language: string): Phrases => {

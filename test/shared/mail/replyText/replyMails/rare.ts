@@ -6,7 +6,9 @@ import { chosen, fill, quoted, type ReplyMail } from './build.ts'
 type Head = {
   id: string
   language: string
-  /** Holds the lines above the quote, in the form that {@link fill} takes. */
+  /**
+   * Holds the lines that the mail program writes above the quote. {@link fill} replaces the placeholders in the lines.
+   */
   head: string
   /**
    * Is the text that the mail program puts before each quoted line. A program that only appends the earlier mail has no
