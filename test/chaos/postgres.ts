@@ -28,7 +28,7 @@ type OwnServer = {
   killPostmaster(): Promise<void>
   /** Ends the server in order and starts the server again. */
   restart(): Promise<void>
-  /** Stops all processes of the server for a while. */
+  /** Stops all processes of the database server for a number of milliseconds. */
   freeze(ms: number): Promise<void>
 }
 

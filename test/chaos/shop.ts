@@ -19,7 +19,7 @@ export type Shop = AsyncDisposable & {
   mood: Mood
   /** Ends the requests that a silent receiver holds. */
   endSilence(): void
-  /** Is called for every webhook that the receiver accepts. */
+  /** Is called for every webhook to which the receiver answers 200. */
   onTaken: () => void
   /** Settles a payment for the resource of the other seller. @returns the hash of the payment’s transaction */
   settle: (header: string) => Promise<string>

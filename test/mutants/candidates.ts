@@ -92,7 +92,7 @@ function leaves(branch: Node): boolean {
   )
 }
 
-/** @param within see `Candidate`. */
+/** @param within is the place where the body of the innermost function starts, as in `Candidate`. */
 function walk(
   node: Node,
   within: number | null,

@@ -16,7 +16,9 @@ const SHORT_MS = 1_000
 const LONG_MS = 4_000
 const duration = (random: Random) => random.int(SHORT_MS, LONG_MS)
 
-/** Kills a process of a part, or stops the process for a while. */
+/**
+ * Returns the harm to one part of the service: the harm kills a process of the part, or stops the process for a while.
+ */
 const harmPart =
   (part: PartName): Harm =>
   async ({ service, mailWorkersKilledMs }, random) => {

@@ -2,13 +2,15 @@ import pg from 'pg'
 import { commandOf, signal } from '../processes.ts'
 import type { Harm } from './harms.ts'
 
-/** Limits the milliseconds of waiting for the event, which comes within this time under load. */
+/**
+ * Limits the milliseconds of waiting for the event that triggers the kill. Under load the event comes within this time.
+ */
 const EVENT_LIMIT_MS = 5_000
 /** Is the SMTP reply to the data of a message (see api/smtp/listener.ts). */
 const ACCEPTED = 'OK: message accepted'
 const SETTLED_CHANNEL = 'chaos_settled'
 
-/** Kills the SMTP listener right after its 250. A kill by the clock never hits this moment. */
+/** Kills the SMTP listener directly after its reply 250. A kill at a random time would never hit this moment. */
 export const killAtAcceptance: Harm = async ({ service, links }) => {
   // The process id is looked up before the event, because the lookup takes longer than a write to the mail spool.
   const [pid] = service.pidsOf('smtp')

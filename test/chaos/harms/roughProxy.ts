@@ -19,7 +19,7 @@ export type RoughProxy = AsyncDisposable & {
   breaking: (() => Break | null) | null
   /** Holds the times when the proxy ended connections on purpose, by performance.now(). */
   readonly endedMs: number[]
-  /** Is called with each piece of an answer, after the proxy has passed the piece on. */
+  /** Is called with each piece of the server’s answer, after the proxy has passed the piece on to the client. */
   onAnswer: ((chunk: Buffer) => void) | null
   /** Holds back all bytes of all connections until `release`. */
   hold(): void

@@ -29,7 +29,7 @@ describe('signWebhook', () => {
     }
   })
 
-  test('refuses an empty secret', () => {
+  test('an empty secret is refused with a RangeError', () => {
     expect(() => signWebhook({ secret: '', body: BODY })).toThrow(RangeError)
   })
 })

@@ -16,7 +16,7 @@ type SunkMail = {
   helo: string
   /** Is the SNI name of the client, or undefined without SNI. */
   servername: string | undefined
-  /** Is the time when the data began, by performance.now(). */
+  /** Is the time when the data of the SMTP message began, in milliseconds of performance.now(). */
   beganMs: number
 }
 

@@ -33,7 +33,7 @@ describe('the outcome of a delivery attempt', () => {
   })
 
   test.each([301, 302, 303, 307, 308, 400, 401, 404, 408, 410, 422, 429, 499])(
-    'is aborted after the status %p, and the Location is not followed',
+    'a delivery is aborted after the status %p, and the Location header is not followed',
     async (code) => {
       await using elsewhere = await startReceiver()
       await using receiver = await startReceiver((_request, response) => {

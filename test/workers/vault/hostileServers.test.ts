@@ -210,7 +210,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
 }
 
 test(
-  `none of ${CASES} hostile answers shows the secret`,
+  `none of ${CASES} generated answers of a hostile server shows the secret to the agent`,
   async () => {
     const request: UseRequest = {
       ...{ method: 'POST', url: `https://hostile.example:${port}/`, headers: {} },

@@ -4,7 +4,10 @@ import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** Returns the reply text of a mail with the writer's text above `template`, in which `|` marks a line end. */
+/**
+ * Returns the reply text of a mail that consists of the writer’s own text and the text of `template` below. Each `|` in
+ * `template` becomes a line end.
+ */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('an attribution', () => {

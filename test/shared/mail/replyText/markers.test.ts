@@ -109,7 +109,7 @@ describe('the reply text of a whole mail', () => {
     'Sent from my iPhone',
     '-----Original Message-----\nHello',
     'From: B <b@x.test>\nSent: Monday\nTo: A\nSubject: x\n\nold',
-  ])('is never empty: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('the reply text of a whole mail is never empty: %s', (text) => expect(replyText(text)).toBe(text))
 
   test('is empty for white space', () => {
     expect(replyText('')).toBe('')

@@ -208,7 +208,7 @@ describe('a draft', () => {
     expect(words.flat().toSorted()).toEqual(['accepted', 'repeat'])
   })
 
-  test('above the quota is kept', async () => {
+  test('a draft whose sending would exceed the quota is kept', async () => {
     const projectId = await newProject(pool)
     const draft = await newDraft(projectId)
     expect(await wordsOf([sentFrom(projectId, draft)], 0)).toEqual(['over quota'])

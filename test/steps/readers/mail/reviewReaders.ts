@@ -1,4 +1,4 @@
-/** Lists readers of a held mail, which an agent wrote and a person decides. */
+/** Lists functions that read a held mail. An agent wrote the mail, and a person decides about it. */
 import { markDifferences, markMatches } from '../../../../shared/mail/review/differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'
 import { type Reviewed, reviewOf } from '../../../../shared/mail/review/review.ts'

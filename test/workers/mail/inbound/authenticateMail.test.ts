@@ -90,7 +90,7 @@ async function receive(message: string, sender: string) {
   return { ...authentication, labelled: labels.includes('unauthenticated') }
 }
 
-/** Holds the authors of each received message. */
+/** Maps the Message-ID of each received message to the authors in its From header. */
 const authorsOf = new Map<string, string[]>()
 
 test('a signed message from the host of its domain passes SPF, DKIM and DMARC', async () => {

@@ -77,7 +77,8 @@ test('a stuck transaction is raised to a higher fee on the same nonce', async ()
   const before = await nonceOf()
   const { payment, id, txHash } = await inPool()
   const settled = await waitFor('the settlement', async () => {
-    // Empty blocks lower the base fee, so the first fee would be enough after some dozen blocks.
+    // Every empty block lowers the base fee. After some dozen empty blocks the first fee would be enough, so the test
+    // raises the base fee again.
     await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
     await till.client.mine({ blocks: 1 })
     const now = await record(id)

@@ -87,7 +87,7 @@ test('a hundred payments settle in two groups of at most 64 members, within the 
   }
 })
 
-test('an account with code goes alone, beside the group', async () => {
+test('a payment from an account with contract code goes in its own transaction, beside the group', async () => {
   const wallet = await deployWallet(till.client, payer.address)
   await fund(till.client, wallet, 1_000_000n)
   const coded = await newPayer(till.client)

@@ -194,7 +194,7 @@ describe('a payment is postponed', () => {
     await waits(id)
   })
 
-  test('while no wallet can pay the gas', async () => {
+  test('a payment is postponed while no gas wallet can pay the gas', async () => {
     const id = await till.claim(await pay())
     till.chain.balances.set(WALLET.address.toLowerCase(), 1n)
     await run(id)
