@@ -46,9 +46,12 @@ describe('MX', () => {
       '"203.0.113.7" is an address, and must be a name',
     ],
     ['another host', [[10, 'mail.other.com']], '"mail.other.com" instead of mx.example.com'],
-  ] as [string, [number, string][], string][])('the MX check with %s is broken', (_what, records, found) => {
-    expect(mx(...records)).toMatchObject({ verdict: 'broken', found, fix: MX_LINE })
-  })
+  ] as [string, [number, string][], string][])(
+    'the MX check with %s is broken',
+    (_what, records, found) => {
+      expect(mx(...records)).toMatchObject({ verdict: 'broken', found, fix: MX_LINE })
+    },
+  )
 
   test('with another host before the service’s host is a warning, because the other host gets the mail', () => {
     expect(mx([10, MX], [5, 'old.example.com'])).toMatchObject({ verdict: 'warning', fix: MX_LINE })

@@ -136,9 +136,12 @@ describe('normaliseSignature', () => {
     ['a compact signature with a high s', pack(1n, half + 1n, 0).slice(0, 130) as Hex, null],
     ['63 bytes', `0x${'11'.repeat(63)}`, null],
     ['66 bytes', `0x${'11'.repeat(66)}`, null],
-  ])('the normal form of the signature, or null, is returned for %s', (_name, signature, normal) => {
-    expect(normaliseSignature(signature)).toBe(normal)
-  })
+  ])(
+    'the normal form of the signature, or null, is returned for %s',
+    (_name, signature, normal) => {
+      expect(normaliseSignature(signature)).toBe(normal)
+    },
+  )
 })
 
 describe('classifySignature', () => {

@@ -144,15 +144,18 @@ describe('encodePaymentRequired', () => {
     ['a description of 250 emoji', { description: '😀'.repeat(250) }],
     ['a media type of 255 letters', { mimeType: 'x'.repeat(255), description: 'ü'.repeat(500) }],
     ['a URL of about 1,000 letters', { resource: `https://a.example/${'a'.repeat(980)}` }],
-  ])('a PAYMENT-REQUIRED header for an offer with %s stays below 3 kB and keeps its price', (_name, changes) => {
-    const header = encodePaymentRequired(offer(changes), key, 1_000)
-    expect(header.length).toBeLessThan(3_000)
-    const { resource, accepts } = decode(header)
-    expect([resource.url, accepts.length]).toEqual([
-      changes.resource ?? 'https://api.example.com/a',
-      1,
-    ])
-  })
+  ])(
+    'a PAYMENT-REQUIRED header for an offer with %s stays below 3 kB and keeps its price',
+    (_name, changes) => {
+      const header = encodePaymentRequired(offer(changes), key, 1_000)
+      expect(header.length).toBeLessThan(3_000)
+      const { resource, accepts } = decode(header)
+      expect([resource.url, accepts.length]).toEqual([
+        changes.resource ?? 'https://api.example.com/a',
+        1,
+      ])
+    },
+  )
 })
 
 test('a settlement response names network and reason in the words of its x402 version', () => {

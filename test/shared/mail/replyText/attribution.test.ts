@@ -87,5 +87,7 @@ describe('an attribution', () => {
     'Le 5 mai, Marie a écrit à tout le monde pour dire non.',
     'Am 5. Mai 2024 schrieb ich dir eine Mail.\nHast du sie?',
     'One thing: on my side, when I run it...\nOn 5 machines it fails.',
-  ])('a text without an attribution line stays whole in the reply text: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('a text without an attribution line stays whole in the reply text: %s', (text) =>
+    expect(replyText(text)).toBe(text),
+  )
 })

@@ -32,7 +32,9 @@ describe('behind the own text', () => {
     '||Lähetetty Foo 12:sta',
     '||Foo 12から送信',
     '|\u200b|\ufffc|\u3164|*\u0000',
-  ])('the reply text is only the own text, without the ending %s', (template) => expect(replyText(withOwn(template))).toBe(OWN))
+  ])('the reply text is only the own text, without the ending %s', (template) =>
+    expect(replyText(withOwn(template))).toBe(OWN),
+  )
 })
 
 describe('behind the own text', () => {

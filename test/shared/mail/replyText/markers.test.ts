@@ -43,7 +43,9 @@ describe('a header block or a separator', () => {
     'Original Message|From: Bob|Sent: Monday|To: Ann|Subject: x||old',
     '##- Please type your reply above this line -##||old',
     '>>> Bob Lee <bob@x.test> 10/8/2014 10:33 AM >>>|old',
-  ])('the header or marker of a quote is cut together with the text below: %s', (block) => expect(below(block)).toBe(OWN))
+  ])('the header or marker of a quote is cut together with the text below: %s', (block) =>
+    expect(below(block)).toBe(OWN),
+  )
 
   test.each([
     'It should read:\nFrom: The Daily Digest Team\n\nDoes that work?',
@@ -109,7 +111,9 @@ describe('the reply text of a whole mail', () => {
     'Sent from my iPhone',
     '-----Original Message-----\nHello',
     'From: B <b@x.test>\nSent: Monday\nTo: A\nSubject: x\n\nold',
-  ])('the reply text of a whole mail is never empty: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('the reply text of a whole mail is never empty: %s', (text) =>
+    expect(replyText(text)).toBe(text),
+  )
 
   test('is empty for white space', () => {
     expect(replyText('')).toBe('')

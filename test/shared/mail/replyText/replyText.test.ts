@@ -39,7 +39,9 @@ describe('inline answers and quote marks', () => {
     'Visit us now...\n>>> >>>  http://x.test <<<\nand click',
     'Try\n\n```\n-- comment\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> x\n```\n\nDoes it work?',
     '| a | b |\n| - | - |\n| 1 | 2 |',
-  ])('a text without a quote stays whole in the reply text: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('a text without a quote stays whole in the reply text: %s', (text) =>
+    expect(replyText(text)).toBe(text),
+  )
 })
 
 describe('the reply text of HTML', () => {

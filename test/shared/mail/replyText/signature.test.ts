@@ -11,9 +11,12 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('below the own text', () => {
-  test.each(['-- ', '--', '__', '—'])('a signature behind the delimiter %p is cut from the reply text', (mark) => {
-    expect(replyText(`${OWN}\n${mark}\nBob\n+1 555 0123`)).toBe(OWN)
-  })
+  test.each(['-- ', '--', '__', '—'])(
+    'a signature behind the delimiter %p is cut from the reply text',
+    (mark) => {
+      expect(replyText(`${OWN}\n${mark}\nBob\n+1 555 0123`)).toBe(OWN)
+    },
+  )
 
   test('a rule with a signature is cut, and a rule before a full sentence stays', () => {
     expect(below('—————|Ann Lee|ann@x.test')).toBe(OWN)
@@ -91,7 +94,9 @@ describe('below the own text', () => {
     'Von meinem Standpunkt aus ist das gut.\nGruß',
     'Hi,\nUnsubscribe me please.',
     'Hi,\nThis email is about the confidential deal; call me.',
-  ])('the sentence stays in the reply text: %s', (text) => expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`))
+  ])('the sentence stays in the reply text: %s', (text) =>
+    expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`),
+  )
 
   test('legal notices and list footers are cut', () => {
     expect(

@@ -99,7 +99,10 @@ test.each([
   ['x', 'application/tlsrpt+gzip', true],
   ['photos.zip', 'application/zip', false],
   ['page.xml', 'text/xml', false],
-])('the attachment %s of type %s counts as an aggregate report: %p', (filename, contentType, isOne) => {
-  expect(isReportFile({ filename, contentType, size: 100 })).toBe(isOne)
-  expect(isReportFile({ filename, contentType, size: 3 * 1024 * 1024 })).toBe(false)
-})
+])(
+  'the attachment %s of type %s counts as an aggregate report: %p',
+  (filename, contentType, isOne) => {
+    expect(isReportFile({ filename, contentType, size: 100 })).toBe(isOne)
+    expect(isReportFile({ filename, contentType, size: 3 * 1024 * 1024 })).toBe(false)
+  },
+)

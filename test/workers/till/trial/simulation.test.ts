@@ -93,7 +93,10 @@ describe('a transfer that deploys its wallet', () => {
     ['the whole call fails', error(-32000, 'out of gas'), 'final: smart_wallet_deployment_failed'],
     ['Multicall3 is not deployed', { ok: true, result: '0x' }, 'trouble'],
     ['the node lags', error(-32000, 'header not found'), 'trouble'],
-  ])('the simulated deployment and transfer have the expected outcome when %s', (_, answer, expected) => {
-    expect(outcome(answer, { deployment })).toBe(expected)
-  })
+  ])(
+    'the simulated deployment and transfer have the expected outcome when %s',
+    (_, answer, expected) => {
+      expect(outcome(answer, { deployment })).toBe(expected)
+    },
+  )
 })
