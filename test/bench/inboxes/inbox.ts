@@ -40,9 +40,9 @@ export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
     for (const size of SIZES) inboxes.push(await fill(setting, client, size))
     return { largeProjects: inboxes.map(({ projectId }) => projectId) }
   })
+  // The test reads the port of the API from a log line of the level `info`. At this level each request is logged too.
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`
-  // The log level `info` logs no single requests, so that the log does not slow the measured requests.
   const rate = ({ key, size }: Inbox, path: string) => {
     const middle = new Date(NEWEST_MS - (size / 2) * 60_000).toISOString()
     return perSecond({
