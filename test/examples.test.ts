@@ -198,7 +198,7 @@ test('signUp.ts prints the code of a sign-up after the mail arrives', async () =
   expect(process.stdout()).toContain('code: 482913\nor confirm at https://s.example/verify?token=')
 })
 
-test('askFirst.ts waits for the decision of the owner about its mail', async () => {
+test('askFirst.ts waits until the owner has approved or rejected the mail', async () => {
   const { service } = till
   for (const [decision, said] of [
     ['approve', 'sent: as approved'],
@@ -214,7 +214,7 @@ test('askFirst.ts waits for the decision of the owner about its mail', async () 
   }
 })
 
-test('this file runs every example', () => {
+test('the tests of the examples run every example program', () => {
   const programs = readdirSync(join(import.meta.dir, '../examples')).filter(
     (file) => file.endsWith('.ts') || (file.endsWith('.py') && hasPython),
   )

@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dir, '..')
 const ROOMS = ['api', 'workers', 'sql', 'shared'] as const
 type Room = (typeof ROOMS)[number]
 
-/** Maps each room to the rooms that it may import. */
+/** Maps each room (a top folder of the source) to the rooms that its files may import. */
 const MAY_IMPORT: Record<Room, readonly Room[]> = {
   shared: ['shared'],
   sql: ['sql', 'shared'],
@@ -67,7 +67,7 @@ const offenders = (rule: (source: (typeof sources)[number]) => string | undefine
     return found === undefined ? [] : [`${source.path}: ${found}`]
   })
 
-test('the rooms have files, and every entry file exists', () => {
+test('every folder of the source has files, and every entry file of a process exists', () => {
   expect(files.length).toBeGreaterThan(40)
   for (const entry of ENTRIES) expect(files).toContain(entry)
 })
@@ -110,7 +110,7 @@ test('no file imports itself through other files, not even for a type', () => {
   expect(circles).toEqual([])
 })
 
-test('a folder of tests has the name of the tested folder', () => {
+test('each folder of tests has the same name as the folder that it tests', () => {
   const houses = new Set(files.map((path) => dirname(path)))
   const folders = readdirSync(join(ROOT, 'test'))
     .filter((name) => name !== 'clients')
@@ -151,7 +151,7 @@ test('routes are only in files named xRoutes.ts, beside x.ts and xDocs.ts with t
 test('shared/ imports no database, no web framework, no files and no sockets', () => {
   const impure =
     /from '(pg|elysia|graphile-worker|bun:sqlite|smtp-server|nodemailer|node:(fs|net|http|https|child_process|dns|os)(\/\w+)?)'/
-  // openFiles.ts reads the descriptors of its own process, which /proc shows as files.
+  // openFiles.ts reads only the open files of its own process, which Linux shows as files below /proc.
   const own = 'shared/process/openFiles.ts'
   expect(
     offenders(({ path, room, text }) => {
@@ -167,7 +167,7 @@ test('shared/ imports no database, no web framework, no files and no sockets', (
 test('only sql/ and the spool contain SQL text, and only sql/ calls graphile_worker', () => {
   const statement =
     /\b(select\s[\s\S]{0,200}\sfrom\s|insert\s+into\s|delete\s+from\s|update\s+\w+\s+set\s|graphile_worker\.)/i
-  // The spool is a separate database of the SMTP listener.
+  // The spool files use a separate database of the SMTP listener, so these files may contain SQL.
   const own = new Set(
     ['spool.ts', 'spoolAddresses.ts', 'spoolThread.ts'].map((name) => `api/smtp/spool/${name}`),
   )
@@ -190,7 +190,8 @@ test('the client library imports only itself, and the service does not import th
   ).toEqual([])
   expect(
     offenders(({ path, text }) =>
-      // The proxy of a seller uses the library as a program of a seller does.
+      // The proxy for sellers (api/sell) may import the client library, because it uses the library as a seller’s own
+      // program does.
       path.startsWith('api/client/') || path.startsWith(PAGE) || path.startsWith('api/sell/')
         ? undefined
         : /from '\.[^']*\/client\/[^']*'/.exec(text)?.[0],

@@ -8,13 +8,18 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startSuite } from './support/suite.ts'
 
-/** Ends a test that hangs, in milliseconds. The time is long, because a busy machine must not fail a test. */
+/**
+ * Limits the milliseconds of one test, so that a test that hangs ends. The limit is high, because a busy machine must
+ * not make a test fail.
+ */
 const TEST_LIMIT_MS = 180_000
 
 /** Is the number of concurrent test files. Many files wait for a process or a delay, so two cores run more than two. */
 const LANES = 4
 
-/** Matches the folders with the longest files, which begin first, so that no lane is alone at the end. */
+/**
+ * Matches the test folders with the longest files. These files begin first, so that none of them runs alone at the end.
+ */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
 
 /** Matches files that measure time or memory of the service. These files run last, one by one. */
@@ -26,7 +31,10 @@ const RUNS_IN_WHOLE = importOf('support/whole.ts')
 const isWhole = process.env.TEST_WHOLE === '1'
 const rank = (file: string) => (LONG.test(file) ? 0 : 1)
 
-/** Matches the import of a file of this folder. Throws for a moved file, which would silently match no import. */
+/**
+ * Returns a pattern that matches an import of the given file of this folder. Throws if the file was moved, because the
+ * pattern would match nothing without notice.
+ */
 function importOf(file: string): RegExp {
   if (!existsSync(join(import.meta.dir, file))) throw new Error(`test/${file} does not exist`)
   return new RegExp(`(?:from|import) '[./]*${RegExp.escape(file)}'`)

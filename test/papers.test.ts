@@ -59,7 +59,7 @@ test('each route that a page names exists', () => {
   expect(unknown).toEqual([])
 })
 
-test('each decision names the code that it governs, and this code names the decision', () => {
+test('each decision in docs/decisions names a source file, and this source file names the decision', () => {
   const decisions = pages.filter((path) => /^docs\/decisions\/(?!README)/.test(path))
   expect(decisions.length).toBeGreaterThan(4)
   const apart = decisions.filter(

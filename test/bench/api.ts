@@ -4,11 +4,14 @@ import { compare, perSecond, type Row } from './measure.ts'
 import type { Setting } from './setting.ts'
 
 const LANES = 32
-/** Is the number of connections for the row of sends. */
+/** Is the number of parallel connections in the measurement of sends. */
 const SENDING_LANES = 64
 const DURATION_MS = 2_000
 
-/** Compares the API with a bare Elysia route with the same SQL, and a send with its bare statements. */
+/**
+ * Compares an API request with a plain Elysia route that runs the same SQL, and the send of a mail with the SQL
+ * statements of a send alone.
+ */
 export async function apiRows(setting: Setting): Promise<Row[]> {
   const [port, barePort] = [await freePort(), await freePort()]
   await using _api = startProcess('api/main.ts', { ...setting.env, PORT: String(port) })

@@ -2,21 +2,24 @@ import { readFileSync } from 'node:fs'
 import { processesBelow } from '../support/process/processTree.ts'
 import type { Setting } from './setting.ts'
 
-/** Is the cost of one job or request. */
+/** Holds the measured cost of one job or of one request. */
 export type Cost = {
   perSecond: number
-  /** Is the CPU time of the service's processes. */
+  /** Is the CPU time of the service’s processes for one job or request, in milliseconds. */
   oursMs: number
   databaseMs: number
   /** Is the number of cores that the service's processes and the database kept busy. */
   cores: number
   walKb: number
-  /** Are the peak memory of the service's processes, and the number of their database connections. */
+  /** Are the peak memory of the service’s processes in MB, and the number of their database connections. */
   memoryMb: number
   connections: number
 }
 
-/** Begins to measure. @param ours the main file of our processes. @returns the cost of each of `count` works. */
+/**
+ * Begins to measure the cost of work. @param ours is the main file of the service’s processes that do the work.
+ * @returns a function that ends the measurement and returns the cost of each of `count` jobs
+ */
 export async function beginCost(
   { pool }: Setting,
   ours = 'workers/main.ts',
@@ -46,7 +49,7 @@ export async function beginCost(
   }
 }
 
-/** Writes the means of several rounds. */
+/** Writes the mean costs of several measured rounds as text. */
 export function costText(rounds: readonly Cost[]): string {
   const mean = (field: keyof Cost) =>
     rounds.reduce((sum, one) => sum + one[field], 0) / rounds.length

@@ -2,18 +2,18 @@
 export type Row = {
   name: string
   unit: string
-  /** Are the medians of the service and of the baseline, in `unit`. */
+  /** Are the median figures of the service and of the baseline, in the unit `unit`. */
   ours: number
   baseline: number
   /** Is the median over the rounds of the service's figure divided by the baseline. */
   ratio: number
-  /** Describes the baseline and its measurement. */
+  /** Describes what the baseline does and how it was measured. */
   detail: string
 }
 
 let measuredRounds = 5
 
-/** Returns the number of measured rounds of each row. */
+/** Returns the number of rounds that the benchmark measures for each row. */
 export const rounds = (): number => measuredRounds
 
 export function setRounds(count: number): void {
@@ -29,7 +29,7 @@ const median = (values: number[]): number => {
 /**
  * Measures by turns, so that other load on the machine affects all contenders alike. Runs one unmeasured round, then
  * the measured rounds.
- * @returns the answers of each contender, round by round
+ * @returns the measured values of each contender, one for each round
  */
 export async function byTurns<T>(
   contenders: readonly (() => Promise<T>)[],
@@ -47,7 +47,10 @@ export async function byTurns<T>(
 
 type Measured = Pick<Row, 'name' | 'unit' | 'detail'>
 
-/** Makes a row from the figures of `ours` and `baseline`, round by round. */
+/**
+ * Makes a row of the benchmark from the figures of this service (`ours`) and of the baseline, which were measured in
+ * pairs.
+ */
 export const rowOf = (measured: Measured, ours: number[], baseline: number[]): Row => ({
   ...measured,
   ours: median(ours),
@@ -64,14 +67,14 @@ export async function compare({
 }: Measured & {
   ours: () => Promise<number>
   baseline: () => Promise<number>
-  /** Is the number of measured rounds, if it differs from the other rows. */
+  /** Is the number of measured rounds. Without a number, the benchmark’s usual number of rounds is measured. */
   count?: number
 }): Promise<Row> {
   const [our, their] = await byTurns([ours, baseline], count)
   return rowOf(measured, our!, their!)
 }
 
-/** Repeats `work` in `lanes` parallel lanes for `durationMs`. @returns the runs of `work` a second */
+/** Repeats `work` for `durationMs` in `lanes` parallel loops. @returns the number of runs of `work` a second */
 export async function perSecond(options: {
   lanes: number
   durationMs: number

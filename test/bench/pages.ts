@@ -7,7 +7,7 @@ import type { Setting } from './setting.ts'
 
 const MESSAGES = 200
 const REQUESTS = 3_000
-/** Is the number of parallel requests, which is below the number of searches that a project may have waiting. */
+/** Is the number of parallel requests. A project may have more searches than this number waiting. */
 const LANES = 16
 const PAGES: readonly [name: string, path: string][] = [
   ['a page of 20 messages', '/v0/messages?limit=20'],

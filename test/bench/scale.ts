@@ -32,11 +32,14 @@ type Work = {
   pool: 'inbound' | 'outbound' | 'webhooks' | 'payments'
   count: number
   env?: Record<string, string>
-  /** Queues `count` jobs while no worker runs. */
+  /** Stores work with `count` jobs while no worker runs. */
   fill(): Promise<void>
-  /** Is the statement that counts the open work as `n`. */
+  /** Is the SQL statement that returns the number of unfinished jobs or rows as `n`. */
   open: string
-  /** A job may outlast its work: the job of a payment that another process settles returns after three seconds. */
+  /**
+   * Tells that a job may still be queued when its work is done. For example, the job of a payment that another process
+   * settles returns after three seconds.
+   */
   jobsStay?: true
 }
 
@@ -73,11 +76,12 @@ export async function drain(setting: Setting, work: Work, processes: number): Pr
   await Promise.all(workers.map((worker) => printed(worker, /"msg":"ready"/)))
   await waitFor('the first jobs', async () => (await open()) <= work.count * 0.9, DEADLINE_MS)
   const [first, measure] = [await open(), await beginCost(setting)]
-  // The count reads whole tables. Repeated counts would be most of the work of the database.
+  // The count of open work reads whole tables. If the count were repeated, it would cause most of the database’s work.
   const isIdle = async () => {
     if (work.jobsStay) return (await open()) === 0
     const { rowCount } = await setting.pool.query(
-      // Only the inbound runner builds segments.
+      // Only the inbound runner builds segments of the search index. When another runner is measured, the jobs of the
+      // search index stay in the queue.
       `select from graphile_worker._private_jobs where key is null or key not like 'index_search:%' limit 1`,
     )
     return rowCount === 0 && (await open()) === 0

@@ -15,7 +15,7 @@ export type Setting = AsyncDisposable & {
   dataDir: string
   project: Project
   key: string
-  /** Is the environment of a process in the bench. */
+  /** Holds the environment variables of the processes in the benchmark. */
   env: Record<string, string>
 }
 
@@ -43,7 +43,7 @@ export async function createSetting(): Promise<Setting> {
       DATABASE_URL: postgres.url,
       DATA_DIR: dataDir,
       MAIL_DOMAIN: 'mail.test',
-      // Requests are counted against the rate limit, but never reach the limit.
+      // Requests are counted against the rate limit as in production, but the limit is too high to be reached.
       RATE_LIMIT_REQUESTS: '1000000',
       SMTP_MESSAGES_PER_IP: '0',
       SMTP_MESSAGES_PER_INBOX: '0',

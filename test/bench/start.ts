@@ -9,7 +9,7 @@ import { byTurns, type Row, rowOf } from './measure.ts'
 
 /** Is the number of processes of `npm start`: the supervisor, the devnet and five parts. */
 const PROGRAMS = 7
-/** Is a wait in milliseconds that ends after the first sweep of every worker. */
+/** Is the time in milliseconds after which every worker has ended its first sweep. */
 const IDLE_MS = 20_000
 
 type Start = { readyMs: number; memoryMb: number; parts: string }
@@ -77,7 +77,10 @@ async function startEmpty(dataDir: string): Promise<Start> {
 
 const running = () => processesBelow(process.pid)
 
-/** Measures, after the first sweeps, the memory of the processes that are not in `others`. */
+/**
+ * Waits until the first sweeps of the workers have ended. Measures the memory of the processes that are not in
+ * `others`.
+ */
 async function measureIdle(readyMs: number, others: readonly TreeProcess[]): Promise<Start> {
   await Bun.sleep(IDLE_MS)
   const known = new Set(others.map(({ pid }) => pid))

@@ -4,7 +4,7 @@ import type { Setting } from './setting.ts'
 
 const LANES = 32
 const DURATION_MS = 2_000
-/** Is the number of names that are written and read by turns. */
+/** Is the number of vault names that the benchmark writes and reads in turn. */
 const NAMES = 64
 
 /** Compares the vault with a bare Elysia route with the same statements and audit entry, and without cryptography. */

@@ -2,7 +2,7 @@ import type { Row } from './measure.ts'
 import { addInboxes, drain, inbound } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 
-/** Is the least share of the WAL that gets a separate row. */
+/** Is the least share of the WAL with which a table or index gets its own row in the benchmark. */
 const SHARE_MIN = 0.01
 
 /**
@@ -12,7 +12,7 @@ const SHARE_MIN = 0.01
  */
 export async function* walRows(setting: Setting): AsyncGenerator<Row> {
   yield* rowsOf(setting, '200 inboxes', await addInboxes(setting))
-  // The second run has another database, because VACUUM would write the pages of the first run again.
+  // The second run uses a new database. In the old database VACUUM would write the pages of the first run again.
   await using other = await createSetting()
   yield* rowsOf(other, 'one inbox', (await addInboxes(other)).slice(0, 1))
 }
@@ -32,7 +32,7 @@ async function* rowsOf(setting: Setting, where: string, inboxes: string[]): Asyn
   const { databaseMs, oursMs } = await drain(setting, { ...work, fill }, 1)
   const until = await lsn()
   const { rows } = await pool.query<{ name: string; kind: string; kb: number }>(
-    // A record counts for the table or index of its first block.
+    // Each WAL record counts for the table or the index of the record’s first block.
     `with records as (
        select coalesce(min(c.relname) filter (where b.block_id = 0), 'other') as name,
          min(b.record_length) as bytes, sum(b.block_fpi_length) as images

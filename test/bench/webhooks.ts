@@ -51,7 +51,7 @@ async function addEndpoint({ pool, project }: Setting, receiver: Receiver, n: nu
   return id
 }
 
-/** Adds deliveries in one transaction, so that all deliveries are due at once. */
+/** Adds deliveries of webhooks in one database transaction, so that all deliveries become due at once. */
 async function addDeliveries(
   { pool, project }: Setting,
   receiver: Receiver,
@@ -129,7 +129,10 @@ async function bareDeliveries(
   return (DELIVERIES * 1000) / (performance.now() - startMs)
 }
 
-/** Measures the lateness of attempts at the receiver. An attempt is due at the last answer plus the delay. */
+/**
+ * Measures at the receiver how late delivery attempts arrive. An attempt is due when the delay since the last answer is
+ * over.
+ */
 async function latenessRows(
   setting: Setting,
   receiver: Receiver,

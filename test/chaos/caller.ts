@@ -4,7 +4,7 @@ import type { Pulses } from './pulse.ts'
 type Answer = { status: number; body: any }
 
 type Call = {
-  /** Is the name under which the tally counts the operation. */
+  /** Is the name of the kind of operation under which the tally counts the call. */
   kind: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
@@ -18,7 +18,7 @@ export type Caller = (call: Call) => Promise<Answer | null>
 
 const TIMEOUT_MS = 8_000
 
-/** Makes a caller that uses one API key. */
+/** Makes a function that calls the API with one API key, and counts how each call ended. */
 export function createCaller(
   { url, key }: { url: string; key: string },
   { tally, pulses }: { tally: Tally; pulses: Pulses },

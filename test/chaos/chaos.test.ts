@@ -18,7 +18,7 @@ test(`after ${SECONDS} s of load and harm no operation is lost, done twice or le
   process.stdout.write(
     `chaos: seed ${seed}, ${report.tally.sum('accepted')} accepted\n${report.repeats}\n`,
   )
-  // The test prints the list of harms only after a finding.
+  // The test prints the list of harms only if the audit found a contradiction.
   if (report.findings.length > 0) {
     process.stdout.write(`${[...lines, ...reportLines(report)].join('\n')}\n`)
   }

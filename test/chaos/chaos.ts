@@ -26,12 +26,12 @@ export type ChaosOptions = {
   harms: Harms
   /** Starts the database. The default is a database that the harness starts. */
   startDatabase?: (dataDir: string) => Promise<Database>
-  /** Is called with a line for each harm and each stage of the run. */
+  /** Is called with a line of text for each harm to the service, and for each stage of the chaos run. */
   onLine?: (line: string) => void
   /** Is called every second with the counts of operations. */
   onProgress?: (line: string) => void
   logFile?: string
-  /** Ends the load of the run early when it is aborted. */
+  /** Ends the load of the chaos run early, once the signal is aborted. */
   signal?: AbortSignal
 }
 
@@ -43,7 +43,7 @@ export type ChaosReport = {
   longestSilence: Record<Pulse, Silence>
   /** Is the line of the report about repeated outbound mails. */
   repeats: string
-  /** Lists the contradictions that the audit found. A run without findings passes. */
+  /** Lists the contradictions that the audit found. A chaos run passes if the list is empty. */
   findings: string[]
 }
 
@@ -52,7 +52,7 @@ const CALM_LIMIT_MS = 60_000
 const CALM_LOOK_MS = 500
 const PROGRESS_MS = 1_000
 
-/** Sets the number of clients of each kind. */
+/** Lists the kinds of clients, each with the number of clients. */
 const CLIENTS = [
   [2, write, 'mail'],
   [4, correspond, 'talk'],
@@ -191,7 +191,8 @@ async function calm(
   })
   for (let before = ''; ; ) {
     const late = performance.now() > deadlineMs
-    // While clients still get answers, the gathered evidence would be older than the ledger.
+    // Until the deadline the audit waits for the clients. While clients still get answers, the gathered evidence would
+    // be older than the ledger of the clients.
     const findings = decided || late ? await look(setting, ledger, repeats) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`

@@ -2,13 +2,13 @@ const STEP_LIMIT_MS = 20_000
 
 /** Holds the steps that end the parts of a setting, in reverse order. */
 export type Ending = {
-  /** Adds a step. */
+  /** Adds a step, which ends one started part of the setting. */
   add(name: string, end: () => PromiseLike<void> | void): void
   /** Runs every step, even after a failed step. @returns a line for each step that failed or took too long. */
   run(): Promise<string[]>
 }
 
-/** Makes an ending without steps. */
+/** Makes an empty list of the steps that end a chaos run. */
 export function newEnding(): Ending {
   const steps: { name: string; end: () => PromiseLike<void> | void }[] = []
   return {

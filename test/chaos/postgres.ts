@@ -14,7 +14,7 @@ const RESTART_LIMIT_MS = 60_000
 export type Database = {
   /** Is the database URL through the proxy. */
   url: string
-  /** Returns the database URL without the proxy, which changes with every start. */
+  /** Returns the database URL that bypasses the proxy. The URL changes with every start of the database. */
   directUrl(): string
   proxy: RoughProxy
   /** Is the database server. Null means that the harness did not start the server. */
@@ -28,7 +28,7 @@ type OwnServer = {
   killPostmaster(): Promise<void>
   /** Ends the server in order and starts the server again. */
   restart(): Promise<void>
-  /** Stops all processes of the server for a while. */
+  /** Stops all processes of the database server for a number of milliseconds. */
   freeze(ms: number): Promise<void>
 }
 

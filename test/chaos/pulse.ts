@@ -2,18 +2,21 @@
 const PULSES = ['api', 'smtp', 'mail in', 'mail out', 'redeem', 'webhooks', 'events'] as const
 export type Pulse = (typeof PULSES)[number]
 
-/** Measures the longest time without a success of each part. */
+/** Measures for each part of the service the longest time without a success. */
 export type Pulses = {
   beat(part: Pulse): void
-  /** Ends the measurement. */
+  /** Ends the measurement of silences. Later signs of life have no effect. */
   end(): void
   longest(): Record<Pulse, Silence>
 }
 
-/** Is a silence, with the time from the start of the measurement to the begin of the silence. */
+/**
+ * Is a period without a sign of life. `fromMs` is the time from the start of the measurement to the begin of the
+ * period.
+ */
 export type Silence = { ms: number; fromMs: number }
 
-/** Begins the measurement. */
+/** Begins to measure the silences of every part of the service. */
 export function startPulses(now: () => number = () => performance.now()): Pulses {
   const beginMs = now()
   const last = new Map<Pulse, number>(PULSES.map((part) => [part, beginMs]))

@@ -1,6 +1,6 @@
 /** Makes choices that a seed decides. */
 export type Random = {
-  /** Returns a number of at least 0 and below 1. */
+  /** Returns a random number of at least 0 and below 1. */
   next(): number
   /** Returns a whole number, both ends included. */
   int(min: number, max: number): number

@@ -29,7 +29,7 @@ export type Service = {
   untilReady(): Promise<unknown>
   /** Holds the exit codes of supervisors that were ready and ended by themselves. */
   ownEnds: string[]
-  /** Ends the service as an operator does. @returns the exit code. */
+  /** Stops the service by SIGTERM, as an operator does. @returns the exit code of the service */
   stop(): Promise<number | string>
   /** Lists the commands of the service's processes that still run after LEAVE_LIMIT_MS. */
   remaining(): Promise<string[]>
@@ -48,7 +48,8 @@ export async function startService(env: Record<string, string>, logFile: string)
   const service: Service = {
     logFile,
     pidsOf(part) {
-      // A part that dies in the first start ends the whole start.
+      // If a process dies during the first start, the service ends as a whole. So no pid is returned before the service
+      // is ready.
       const pids = child.pid === undefined || !isReady() ? [] : childrenOf(child.pid)
       return pids.filter((pid) => commandOf(pid).split(' ').includes(join(ROOT, PARTS[part])))
     },

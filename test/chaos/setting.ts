@@ -51,13 +51,13 @@ export type Setting = {
   peer: { inbox: string; key: string }
   /** Is the purse of the second project. */
   purse: { address: Address }
-  /** Is the URL of the resource that the purse of the second project buys. */
+  /** Is the URL of the resource that the second project buys with its purse. */
   paidResource: string
 }
 
 /**
- * Starts the service and all surroundings. Each started part adds a step to `ending`, so that a later failure also
- * ends the part.
+ * Starts the service, its database, its chain and the test’s servers. Each started part adds a step to `ending`, so
+ * that the part is stopped even if a later start fails.
  */
 export async function startSetting(
   ending: Ending,
@@ -199,7 +199,7 @@ async function openPurse(
   return { address }
 }
 
-/** Makes the second project with its purse, and the endpoint and the webhook of the first project. */
+/** Gives the first project an endpoint and a webhook. Makes the second project with its purse. */
 async function prepare(
   url: string,
   keys: { platform: string; project: string },

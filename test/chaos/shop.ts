@@ -14,14 +14,14 @@ export type Mood = 'well' | 'failing' | 'resetting' | 'silent'
 /** Is the seller's own server, with the paid resource, and the receiver of webhooks. */
 export type Shop = AsyncDisposable & {
   port: number
-  /** Is the secret that signs every webhook. */
+  /** Is the secret with which the service signs every webhook to the shop. */
   secret: string
   mood: Mood
   /** Ends the requests that a silent receiver holds. */
   endSilence(): void
-  /** Is called for every webhook that the receiver accepts. */
+  /** Is called for every webhook to which the receiver answers 200. */
   onTaken: () => void
-  /** Settles a payment for the paid resource. @returns the transaction of the payment. */
+  /** Settles a payment for the resource of the other seller. @returns the hash of the payment’s transaction */
   settle: (header: string) => Promise<string>
   delivered(): Delivered[]
 }
@@ -79,7 +79,8 @@ export async function startShop(): Promise<Shop> {
     onTaken() {},
     settle: () => Promise.reject(new Error('there is no chain yet')),
     endSilence() {
-      // Bun's server ends a kept connection with an empty 200 when the response alone is destroyed.
+      // If only the response is destroyed, Bun’s server ends a kept connection with an empty response of status 200. So
+      // the socket is destroyed.
       for (const response of silenced) response.socket?.destroy()
       silenced.clear()
     },
@@ -106,7 +107,7 @@ export async function startShop(): Promise<Shop> {
   return shop
 }
 
-/** Returns the payment of a receipt, or the message or payment of an event. */
+/** Returns the payment id of a receipt. For an event, returns the id of its payment or message. */
 function subjectOf(bytes: Buffer): string | null {
   const { body, data } = JSON.parse(bytes.toString('utf8'))
   return body?.paymentId ?? data?.paymentId ?? data?.messageId ?? null

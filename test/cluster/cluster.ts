@@ -9,7 +9,7 @@ import { type Account, type Daemon, startDaemon } from './daemon.ts'
 import type { Tools } from './tools.ts'
 
 export type Cluster = {
-  /** Is the URL of the primary database, through HAProxy. */
+  /** Is the database URL at HAProxy, which leads to the primary. */
   url: string
   port: number
   /** Returns the name of the node that is the primary now. */
@@ -17,7 +17,7 @@ export type Cluster = {
   /**
    * Makes the primary's machine vanish: all its processes stand still, and its connections neither answer nor end.
    * Once the other node is the primary, the frozen processes are killed, and the node comes back as a standby.
-   * @returns milliseconds until the other node took writes.
+   * @returns the milliseconds until the other node accepted writes
    */
   loseThePrimary(): Promise<number>
   stop(): Promise<void>
@@ -167,7 +167,10 @@ postgresql:
   parameters: { unix_socket_directories: '${folder}' }
 `
 
-/** Leaves out `on-marked-down shutdown-sessions`: connections to a lost node stay open, which is the harder case. */
+/**
+ * Returns the settings of HAProxy. The settings leave out `on-marked-down shutdown-sessions`, so connections to a lost
+ * node stay open. That is the harder case for the service.
+ */
 const proxyConfig = (port: number, nodes: readonly Node[]) => `
 global
   maxconn 500

@@ -54,7 +54,7 @@ export function startDaemon(
       try {
         process.kill(pid, name)
       } catch {
-        // The process has ended already, so there is no process to signal.
+        // The process has already ended, so the signal reaches no process.
       }
     }
   }

@@ -4,7 +4,7 @@
  */
 import type { CodeTree } from '../../shared/mail/codes/likelihood.ts'
 
-/** Is a candidate for a code, with its evidence, the truth whether it is a code, and the weight of its mail. */
+/** Is a number or word of a mail that may be a code, with its evidence, the known truth and the weight of its mail. */
 export type Example = { evidence: string[]; isCode: boolean; weight: number; mail: number }
 
 const TREES = 200
@@ -48,7 +48,7 @@ function namesIn(examples: readonly Example[]): Set<string> {
   return new Set([...mails.keys()].filter((name) => mails.get(name)!.size >= MAILS_MIN))
 }
 
-/** Returns the first and the second derivative of the loss. */
+/** Returns the first and the second derivative of the logistic loss for one example. */
 function lossOf({ isCode, weight, score }: Row): Sums {
   const p = 1 / (1 + Math.exp(-score))
   return { slope: weight * (p - isCode), curve: weight * p * (1 - p) }
@@ -85,8 +85,8 @@ function grow(rows: readonly Row[], depth: number): CodeTree {
 const gain = ({ slope, curve }: Sums) => slope ** 2 / (curve + LEAF_PENALTY)
 
 /**
- * Finds the evidence whose split lowers the loss most. Equal gains take the first name, so that a fit can be
- * repeated.
+ * Finds the piece of evidence on which a split reduces the loss most. If two pieces reduce the loss equally, the first
+ * name in alphabetical order wins, so that each training gives the same model.
  */
 function bestSplit(all: Sums, having: ReadonlyMap<string, Sums>): string | undefined {
   let best: string | undefined

@@ -6,7 +6,7 @@ import { CORPUS } from '../shared/mail/codes/codeMails/corpus.ts'
 import { hardNegatives, mixtures } from '../shared/mail/codes/codeMails/hardNegatives.ts'
 import { LATER } from '../shared/mail/codes/codeMails/later.ts'
 
-/** Reads a set, which holds one mail a line as JSON. */
+/** Reads a file with a set of test mails, which holds one mail a line as JSON. */
 export function readSet(path: string): CodeMail[] {
   const bytes = readFileSync(path)
   const text = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8')
@@ -16,7 +16,9 @@ export function readSet(path: string): CodeMail[] {
     .map((line) => JSON.parse(line))
 }
 
-/** Lists the sets of mails that were scored. A set is added after its score. */
+/**
+ * Lists the files with sets of test mails whose results have been published. A new set is added after its first result.
+ */
 export const openSets = (): string[] =>
   [...new Bun.Glob('test/fixtures/codes/*.jsonl.gz').scanSync()].toSorted()
 
@@ -37,7 +39,10 @@ export const trainingMails = (): { mail: CodeMail; weight: number; author?: stri
   ...openSets().flatMap((author) => readSet(author).map((mail) => ({ mail, weight: 1, author }))),
 ]
 
-/** Sets a lower weight for mails that one author made from templates than for mails of strangers. */
+/**
+ * Is the weight of mails that a single author made from templates. The weight is lower than the weight of mails of
+ * strangers.
+ */
 const OWN_WEIGHT = 0.2
 /** Sets the weight of mails of one line. Such mails are clear, so each mail must be judged right. */
 const SHORT_WEIGHT = 3

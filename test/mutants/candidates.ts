@@ -1,15 +1,21 @@
 import { parseSync } from 'oxc-parser'
 
-/** Is one small fault, which replaces `start` to `end` of a file by `text`. */
+/** Is a small fault that can be planted in a file. The fault replaces the code from `start` to `end` by `text`. */
 export type Candidate = {
   file: string
   start: number
   end: number
   text: string
   kind: string
-  /** Tells whether `text` is an expression, which can carry a mark that a test reached the place. */
+  /**
+   * Tells whether `text` is an expression. An expression can be wrapped in a mark that records that a test reached the
+   * place.
+   */
   isExpression: boolean
-  /** Is the place where the body of the innermost function with a block starts. Null means outside of all functions. */
+  /**
+   * Is the place where the body of the innermost function around the fault starts. Null means that the fault stands
+   * outside of all functions.
+   */
   within: number | null
 }
 
@@ -28,7 +34,7 @@ const SWAPPED: Record<string, string> = {
 
 /** Holds the parts of a statement whose absence leaves valid SQL. */
 const SQL_PARTS: readonly [kind: string, pattern: RegExp, text: string][] = [
-  // A term on a line of its own, without an opening or closing parenthesis of another term.
+  // The pattern matches a condition on its own line that holds no opening or closing parenthesis of another condition.
   ['where term', /\n[ ]*and (?:[^()\n`$]|\([^()\n]*\)|\$\d+)+(?=\n|`|$)/g, ''],
   ['lock', /\bfor (?:no key update|update|share|key share)(?: of \w+)?(?: skip locked)?\b/g, ''],
   ['lock', / skip locked\b/g, ''],
@@ -86,7 +92,7 @@ function leaves(branch: Node): boolean {
   )
 }
 
-/** @param within see `Candidate`. */
+/** @param within is the place where the body of the innermost function starts, as in `Candidate`. */
 function walk(
   node: Node,
   within: number | null,

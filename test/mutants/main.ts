@@ -24,12 +24,14 @@ import { nearTests } from './nearTests.ts'
 import { findReach, type Reach, testsThatReach } from './reach.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-/** Tests that take this many times their usual time hang, and count as failed. */
+/** If a test takes this many times its usual time, the test counts as hanging and as failed. */
 const HANG_FACTOR = 1.5
 const HANG_MIN_MS = 2 * 60_000
 /** Holds how many test files of one fault run together, the nearest files first. */
 const STAGES = [6, 24, Number.POSITIVE_INFINITY]
-/** Matches code that the tests do not run as written: pages of the browser, written types, viewers. */
+/**
+ * Matches code that the tests do not run in its written form: browser pages, type declarations and document viewers.
+ */
 const LEFT_OUT = /^api\/(?:web|docs\/viewer|client\/operations)|\.d\.ts$/
 /** Matches tests that take minutes, read the code as text, or test other programs. */
 const FAR = /node_modules|^test\/(?:clients|cluster|mutants|chaos|steps|bench)\/|\/neighbours\//

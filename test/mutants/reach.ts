@@ -1,4 +1,7 @@
-/** Finds which test files execute each candidate, in one run of the suite on code with a mark at each candidate. */
+/**
+ * Finds for each candidate (a place where a fault can be planted) which test files run the place. One run of the suite
+ * executes code with a mark at each candidate.
+ */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -6,21 +9,23 @@ import { join } from 'node:path'
 import type { Candidate } from './candidates.ts'
 
 /**
- * Holds the running time of a test file, and the places that the test file reached. A place is `FILE:START`, or
- * `FILE{START` for a
- * function.
+ * Holds the running time of a test file, and the places in the code that the test file reached. A place is
+ * `FILE:START`, or `FILE{START` for a function.
  */
 export type Reach = { ms: number; places: string[] }
 
 /** Limits the running time of a test file. A slower test file is left out of the near tests. */
 const FILE_MAX_MS = 90_000
 /**
- * Writes each place once for each process and global object. The prefix is one line, so that lines keep their
- * numbers.
+ * Is the code that a marked file begins with. The code writes each reached place once for each process and global
+ * object. It is a single line, so that the line numbers of the file stay the same.
  */
 const PREFIX = `globalThis.__reach ??= ((seen) => (place) => { if (seen.has(place)) return; seen.add(place); const file = process.env.MUTANTS_REACH; if (file) process.getBuiltinModule('node:fs').appendFileSync(file, place + '\\n') })(new Set());`
 
-/** Runs each test file alone on marked code. `copy` is a checkout that may be changed and is restored. */
+/**
+ * Runs each test file alone on code with marks that record each reached place. `copy` is a checkout whose files are
+ * changed and then restored.
+ */
 export async function findReach(
   copy: string,
   {
@@ -60,8 +65,8 @@ export async function findReach(
 }
 
 /**
- * Finds the tests that reach a candidate. A statement outside of functions counts as reached by each test that
- * reaches its file.
+ * Finds the tests that reach a candidate (a place in the code where a fault can be planted). If a statement stands
+ * outside of functions, every test that imports the file counts as a test that reaches the statement.
  */
 export function testsThatReach(
   { file, start, isExpression, within }: Candidate,
@@ -85,7 +90,7 @@ function marked(file: string, source: string, candidates: readonly Candidate[]):
       .map(({ start, end }) => [`${start}-${end}`, { start, end }]),
   )
   for (const { start, end } of ranges.values()) {
-    // At one place the longer expression opens first and closes last.
+    // If two marked expressions begin at the same place, the longer expression opens first and closes last.
     marks.push({ at: start, order: source.length - end, text: `(${call(`${file}:${start}`)}, ` })
     marks.push({ at: end, order: -start - source.length, text: ')' })
   }

@@ -53,7 +53,7 @@ describe('canonicalJson', () => {
     ['41b3de4355555557', '333333333.33333343'],
     ['becbf647612f3696', '-0.0000033333333333333333'],
     ['43143ff3c1cb0959', '1424953923781206.2'],
-  ])('writes the number %s of RFC 8785 appendix B as the RFC does', (ieee754, text) => {
+  ])('the number with the bits %s is written as in appendix B of RFC 8785', (ieee754, text) => {
     expect(canonicalJson(Buffer.from(ieee754, 'hex').readDoubleBE())).toBe(text)
   })
 

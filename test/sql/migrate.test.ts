@@ -38,7 +38,8 @@ test('a migration waits for a busy table without holding up other statements', a
     )
     return rows.length > 0
   })
-  // The migration gives up its place in the queue, so this statement ends while the reader continues.
+  // The waiting migration gives up its place in the lock queue for a moment, so this statement ends while the reader
+  // still holds its lock.
   await pool.query('select from messages limit 1')
   expect(await columnExists()).toBe(false)
   await reader.query('commit')

@@ -44,7 +44,7 @@ test.each([
   ['an index that blocks writers', 'create index a on messages (subject);', 'concurrent'],
   ['a column that the previous release reads', 'alter table messages drop column subject;', 'drop'],
   ['a rewrite of a table', 'alter table messages alter column subject type varchar(9);', 'type'],
-])('squawk refuses %s', (_what, sql, word) => {
+])('squawk refuses a migration with %s', (_what, sql, word) => {
   const folder = mkdtempSync(join(tmpdir(), 'purser-squawk-'))
   try {
     writeFileSync(join(folder, '1.sql'), sql)

@@ -6,11 +6,11 @@ import { Hash, Hmac } from 'node:crypto'
 import { add, counts, uncounted } from './counter.ts'
 
 type Method = (this: never, ...given: never[]) => unknown
-/** Returns the steps of one call of a built-in from the call's object, arguments and result. */
+/** Returns how many steps one call of a built-in method costs, from the call’s object, arguments and result. */
 type Cost = (self: never, given: never[], result: never) => number
 type Holder = Record<string, unknown>
 
-/** Replaces a method by a method that counts its steps. */
+/** Replaces built-in methods of an object by methods that add their cost to the count of steps. */
 function count(holder: object, names: string, cost: Cost): void {
   for (const name of names.split(' ')) {
     const native = (holder as Holder)[name] as Method | undefined
@@ -18,7 +18,8 @@ function count(holder: object, names: string, cost: Cost): void {
     const counted = {
       [name](this: never, ...given: never[]) {
         if (!counts()) return Reflect.apply(native, this, given)
-        // A built-in may call further built-ins. Only the outer built-in counts its steps.
+        // A built-in function may call further built-in functions. Only the outer function adds its cost to the count
+        // of steps.
         const result = takesFunction(given)
           ? Reflect.apply(native, this, given)
           : uncounted(() => Reflect.apply(native, this, given))
@@ -32,7 +33,10 @@ function count(holder: object, names: string, cost: Cost): void {
   }
 }
 
-/** Tells whether an argument counts its own steps: a function is code under test, and a regular expression counts. */
+/**
+ * Tells whether an argument of a built-in counts its own steps. A function counts as code under test, and a regular
+ * expression counts in the engine.
+ */
 const takesFunction = (given: unknown[]): boolean =>
   given.some((one) => typeof one === 'function' || one instanceof RegExp)
 
@@ -43,7 +47,10 @@ const sizeOf = (value: unknown): number => {
   return typeof value === 'object' && value !== null ? Object.keys(value).length : 0
 }
 
-/** Counts the comparisons of a plain search from `from` to `found`: the places, and the equal letters at each place. */
+/**
+ * Returns the comparisons of a plain text search from position `from` to position `found`: one for each tried position,
+ * and one for each equal letter.
+ */
 function searchCost(text: string, needle: string, from: number, found: number): number {
   const last = found === -1 ? text.length - needle.length : found
   if (needle.length < 2) return Math.max(0, last - from)

@@ -1,14 +1,20 @@
-/** Counts the steps of this process. Instrumented code adds one step at each function and each round of a loop. */
+/**
+ * Counts the steps that this process has taken. Instrumented code adds one step at each function entry and in each
+ * round of a loop.
+ */
 import { TooManyStepsError } from './regex/regexRun.ts'
 
-/** Holds the steps at position 0. Instrumented code uses the name `$steps` (`instrument.ts`). */
+/**
+ * Holds the count of steps at index 0. Instrumented code adds to this count under the name `$steps` (`instrument.ts`).
+ */
 const counter = new Float64Array(1)
 Object.assign(globalThis, { $steps: counter })
 
 let isCounting = false
 
 /**
- * Tells whether built-ins count steps now. Built-ins count only in a measurement, and not in the counter's own work.
+ * Tells whether built-in functions add to the count of steps now. Built-in functions add steps only during a
+ * measurement, and not while the counter itself works.
  */
 export const counts = (): boolean => isCounting
 
@@ -16,7 +22,7 @@ export const add = (steps: number): void => {
   if (isCounting) counter[0]! += steps
 }
 
-/** Does work of the counter without counting steps. */
+/** Runs `work` of the counter itself. The steps of `work` are not counted. */
 export function uncounted<Result>(work: () => Result): Result {
   const before = isCounting
   isCounting = false
@@ -27,7 +33,10 @@ export function uncounted<Result>(work: () => Result): Result {
   }
 }
 
-/** Returns the steps of `work`, which may also throw. Returns Infinity if a search took too many steps. */
+/**
+ * Returns the number of steps that `work` takes, even if `work` throws. Returns Infinity if a regular expression search
+ * took too many steps.
+ */
 export async function stepsOf(work: () => unknown): Promise<number> {
   counter[0] = 0
   isCounting = true

@@ -1,11 +1,11 @@
-/** Inserts a step at each function entry and in each round of a loop of JavaScript. */
+/** Adds a statement that counts a step to each function entry and to each round of a loop in a JavaScript program. */
 import { parseSync } from 'oxc-parser'
 
 type Node = { type: string; start: number; end: number } & Record<string, unknown>
 
 const STEP = '$steps[0]++'
 
-/** Is the code before instrumented code. A spread counts its whole operand. */
+/** Is the code that stands before the instrumented code. A spread counts as many steps as its operand has elements. */
 const PRELUDE = `const $steps = globalThis.$steps;
 function $spread(value) {
   const size = value?.length ?? value?.size ?? 0;
@@ -18,7 +18,10 @@ function $copied(value) {
 }
 `
 
-/** Returns the program with `$steps[0]++` (counter.ts) at each function entry and in each round of a loop. */
+/**
+ * Returns the program with the statement `$steps[0]++` (counter.ts) added at each function entry and in each round of a
+ * loop.
+ */
 export function instrument(source: string): string {
   const { program, errors } = parseSync('bundle.js', source)
   if (errors.length > 0) throw new Error(errors[0]!.message)
@@ -26,7 +29,8 @@ export function instrument(source: string): string {
   const insert = (at: number, text: string) => inserted.push({ at, text, order: inserted.length })
   const wrap = (node: Node, before: string, after: string) => {
     insert(node.start, before)
-    // A node that ends at this place ends before the next node begins, the inner node first.
+    // Among the marks at one place, the mark that closes a node comes before the mark that opens the next node. The
+    // inner of two nodes closes first.
     inserted.push({ at: node.end, text: after, order: -inserted.length })
   }
   const objectSpreads = new Set<unknown>()

@@ -1,18 +1,24 @@
-/** Measures the growth of the steps of a reader. */
+/** Measures how the steps of a reader (a function that reads a stranger’s text) grow with the length of its input. */
 import { stepsOf } from './counter.ts'
 import { randomBySeed, shapesOf } from './inputs/shapes.ts'
 import type { Reader } from './readers/reader.ts'
 
 /** Limits the ratio of a reader's steps for an input of twice the length. A sort of n log n has the ratio 2.2. */
 const RATIO_MAX = 2.5
-/** Limits the ratio of steps at the doubling before. Quadratic work beside linear work shows only at longer inputs. */
+/**
+ * Limits the ratio of steps between the two inputs before the last doubling of the length. Quadratic work beside linear
+ * work shows only at longer inputs.
+ */
 const EARLIER_RATIO_MAX = 2.1
 /** Is the number of steps that a reader may take for any input, e.g. for a table that is built once. */
 const FLOOR = 20_000
 
 export type Growth = { reader: string; shape: string; length: number; steps: number; ratio: number }
 
-/** Doubles the length from `first` to `last`. A reader ends after `stepsMax` steps. The seed draws and sorts shapes. */
+/**
+ * Sets how thoroughly a reader is measured. The length of the input doubles from `first` to `last`. A measurement stops
+ * after `stepsMax` steps. The seed chooses the random texts and their order.
+ */
 export type Effort = {
   first: number
   last: number
@@ -42,7 +48,8 @@ export async function growthOf(
       all.push(steps)
       spent += steps
       const ratio = steps / Math.max(before, 1)
-      // A branch that only the longer text takes raises the steps once. Real growth continues.
+      // If only the longer text enters a branch of the code, the steps jump once. Only growth that continues counts as
+      // not linear.
       const isOver =
         steps === Number.POSITIVE_INFINITY ||
         (steps > before * RATIO_MAX + FLOOR + budget &&

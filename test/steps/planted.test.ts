@@ -1,8 +1,8 @@
-/** Tests that the count of steps finds planted faults of each kind. */
+/** Tests that the step check finds example readers whose work is not linear, of each kind. */
 import { expect, test } from 'bun:test'
 import { measureTable } from './measureTable.ts'
 
-test('the count of steps finds every planted fault in texts of at most 1,000 characters', async () => {
+test('the step check finds every planted reader with more than linear work in texts of at most 1,000 characters', async () => {
   const effort = { first: 250, last: 1_000, draws: 0, seed: 1, stepsMax: 1e9 }
   const { growths, differences } = await measureTable('planted.ts', 'PLANTED', effort)
   const missed = growths.filter(({ isLinear }) => isLinear).map(({ reader }) => reader)
@@ -11,7 +11,7 @@ test('the count of steps finds every planted fault in texts of at most 1,000 cha
   expect(differences).toEqual([])
 })
 
-test('the count of steps judges linear work with the same built-ins as linear', async () => {
+test('the step check judges example readers with linear work as linear, although the readers use costly built-in functions', async () => {
   const effort = { first: 500, last: 4_000, draws: 20, seed: 1, stepsMax: 1e9 }
   const { growths } = await measureTable('planted.ts', 'LINEAR', effort)
   expect(growths.filter(({ isLinear }) => !isLinear)).toEqual([])

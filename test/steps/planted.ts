@@ -61,7 +61,10 @@ export const PLANTED: readonly Reader[] = [
   plant('a lazy group', (text) => /a.+?#/gs.test(text)),
 ]
 
-/** Holds readers that do linear work with the same built-ins. The step check must accept every reader. */
+/**
+ * Lists example readers whose work is linear although the readers use costly built-in functions. The step check must
+ * judge every example as linear.
+ */
 export const LINEAR: readonly Reader[] = [
   plant('one loop after another', (text) => {
     for (const _ of text);

@@ -63,7 +63,7 @@ function success({ responses }: OperationObject): Schema {
   return Object.entries(responses).find(([status]) => status.startsWith('2'))![1] as Schema
 }
 
-/** Tells whether an operation answers with bytes instead of JSON. */
+/** Tells whether an API operation answers with bytes instead of JSON. */
 function answersBytes(operation: OperationObject): boolean {
   const { content } = success(operation)
   return content !== undefined && !('application/json' in content)

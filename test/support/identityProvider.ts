@@ -4,7 +4,10 @@ import { freePort, printed, startCommand } from './process/process.ts'
 
 const CLIENT_SECRET = 'the secret of the company that only the worker reads'
 
-/** Starts a provider that redirects to the service at `baseUrl`. @returns the provider with settings for the service */
+/**
+ * Starts an identity provider, which redirects a browser to the service at `baseUrl`. @returns the identity provider
+ * with the settings that the service needs
+ */
 export async function startIdentityProvider(baseUrl: string) {
   const port = await freePort()
   const program = join(import.meta.dir, 'identityProvider.mjs')

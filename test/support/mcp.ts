@@ -31,14 +31,14 @@ export async function callTool(client: Client, name: string, args: object = {}):
   return result.structuredContent
 }
 
-/** Makes a tool call that must fail. @returns the text of the tool result */
+/** Calls an MCP tool and expects an error. @returns the text of the tool’s result */
 export async function failTool(client: Client, name: string, args: object = {}): Promise<string> {
   const result = await client.callTool({ name, arguments: args as Record<string, unknown> })
   if (!result.isError) throw new Error(`${name} did not fail: ${textOf(result)}`)
   return textOf(result)
 }
 
-/** Returns the text of the result of a tool. */
+/** Returns the text in the result of an MCP tool. */
 export const textOf = (result: any): string =>
   result.content.map((block: { text: string }) => block.text).join('\n')
 

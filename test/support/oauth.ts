@@ -133,7 +133,7 @@ export const allow = (
     ...changes,
   })
 
-/** Returns the parameters of the answer that the app gets. */
+/** Returns the query parameters with which the authorization server redirects the browser back to the app. */
 export const answered = (redirectTo: string): Record<string, string> =>
   Object.fromEntries(new URL(redirectTo).searchParams)
 
@@ -141,7 +141,7 @@ type ConnectOptions = {
   scopes?: string[]
   clientId?: string
   holdsMail?: boolean
-  /** Is the person who consents. The default is the first operator. */
+  /** Is the operator who gives the app consent. The default is the first operator. */
   person?: ConsoleClient
 }
 

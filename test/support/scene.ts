@@ -66,7 +66,7 @@ export async function startScene(options: { blockTimeS?: number } = {}): Promise
   }
 }
 
-/** Delivers a mail with a code and two links. */
+/** Delivers a mail with a sign-in code and two links. */
 export async function deliverCode({ till, agent }: Scene): Promise<void> {
   await till.service.deliver({
     from: 'Harbour <no-reply@example.com>',
@@ -192,7 +192,7 @@ export async function storeSecrets({ agent }: Scene): Promise<void> {
   }
 }
 
-/** Adds a job without further attempts, as after a bug. */
+/** Adds a job that has permanently failed, as after a bug in the service. */
 export async function failJob({ till }: Scene): Promise<string> {
   const { rows } = await till.service.database.pool.query<{ id: string }>(
     `with added as (
@@ -204,7 +204,7 @@ export async function failJob({ till }: Scene): Promise<string> {
   return rows[0]!.id
 }
 
-/** Stores the traffic of the past hour for the plots. */
+/** Stores invented traffic of the past hour, which the console’s plots show. */
 export async function recordTraffic({ till }: Scene): Promise<void> {
   await till.service.database.pool.query(
     `insert into statistics_minutes
@@ -217,5 +217,5 @@ export async function recordTraffic({ till }: Scene): Promise<void> {
   )
 }
 
-/** Is the price in the form of a list. */
+/** Is a price of 0.01 USDC as lists of the console show the price. */
 export const PRICE_SHOWN = `${formatUsdc(10_000n)} USDC`

@@ -61,7 +61,7 @@ export type TestService = AsyncDisposable & {
   smtp: SmtpServer | null
   url: string
   platform: Client & { key: string }
-  /** Is the proxy between the service and PostgreSQL, or null unless `proxied`. */
+  /** Is the proxy between the service and PostgreSQL. Null means that the option `proxied` is not set. */
   proxy: TcpProxy | null
   newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
   /** Delivers a mail over real SMTP. */
@@ -71,23 +71,25 @@ export type TestService = AsyncDisposable & {
 export type TestServiceOptions = {
   /** Puts a proxy between the service and PostgreSQL, so that the database can be cut off. */
   proxied?: boolean
-  /** Returns the URL of the database for one kind of part, e.g. the URL of a proxy. */
+  /**
+   * Maps a part of the service to a function that replaces the part’s database URL, for example by the URL of a proxy.
+   */
   through?: Partial<Record<'api' | 'smtp' | 'workers', (databaseUrl: string) => Promise<string>>>
   env?: Record<string, string>
-  /** Select the parts that run beside the API. The default is both parts. */
+  /** Selects the parts of the service that run besides the API. By default the SMTP listener and the workers run. */
   smtp?: boolean
   workers?: boolean
   /** Lists the runners to start. The default is the runners of the mail pool. */
   pools?: readonly Exclude<RunnerName, 'payments'>[]
   /** Changes the settings of the pools. */
   pool?: Partial<PoolSettings>
-  /** Resolves the names in URLs of projects. */
+  /** Resolves the host names in the URLs that projects have set. */
   resolve?: Resolve
   /** Holds further certificate authorities for requests to URLs of projects, as PEM. */
   ca?: string
   /** Looks up DNS records for the sender checks. By default this machine may send for every domain. */
   lookUp?: LookUp
-  /** Is the DNS for mail. The default is the resolver of the system. */
+  /** Answers the DNS queries about mail domains. The default is the resolver of the system. */
   dns?: Dns
   /** Is the SMTP port of direct delivery. The default is 25. */
   directPort?: number
@@ -100,8 +102,9 @@ export type TestServiceOptions = {
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 
 /**
- * Makes a cut wait for the running jobs. Graphile Worker does not await the deletion of the row of a finished job. A
- * cut at that moment would reject a promise and fail the test. workers/main.ts handles this rejection.
+ * Makes a cut of the database connections wait for the end of running jobs. Graphile Worker does not await the deletion
+ * of the row of a finished job. A cut during this deletion would reject a promise and fail the test. workers/main.ts
+ * handles this rejection.
  */
 function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   const { cut } = proxy
@@ -118,7 +121,7 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
 
 const objectStoreOf = ({ blobStore }: Config) => openStoreOf(blobStore, fetch, silentLog)
 
-/** Returns the parts of the runner for outbound mail. Its transport captures. */
+/** Returns the parts of the runner for outbound mail. The transport of this runner only captures mail. */
 export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({
   mailDomain: config.mailDomain,
   baseUrl: config.http.baseUrl,

@@ -10,10 +10,13 @@ import { TEMPLATE_DATABASE } from './database/database.ts'
 const MEMORY = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3
 
-/** Holds the settings that all test files share. */
+/** Holds the environment variables that all test files share, and stops what the suite has started. */
 export type Suite = { env: Record<string, string>; stop(): Promise<void> }
 
-/** Starts an embedded PostgreSQL with the migrated template database, and makes a folder for all temporary files. */
+/**
+ * Starts an embedded PostgreSQL with a template database that has all migrations. Makes a folder for all temporary
+ * files of the tests.
+ */
 export async function startSuite(): Promise<Suite> {
   const folder = mkdtempSync(join(hasMemory() ? MEMORY : tmpdir(), 'purser-test-'))
   // PostgreSQL runs as another user than root, and must reach its folder.

@@ -70,7 +70,7 @@ test('a live worker pool keeps its registration and its jobs during sweeps', asy
     const { rows } = await pool.query('select graphile_pool_id from worker_pools')
     return rows[0]?.graphile_pool_id as string | undefined
   })
-  // The live worker pool has held the lock of this job for a minute.
+  // The job is locked, as if the living worker pool had held the lock for a minute.
   await pool.query(
     `select graphile_worker.add_job('purge_project', '{}', run_at := now() + interval '1 day')`,
   )
@@ -104,7 +104,7 @@ test('a worker pool that loses its proof of life registers again under the same 
     return rows.length === 1 && rows[0].id !== before.id ? rows : null
   })
   expect(after.graphile_pool_id).toBe(before.graphile_pool_id)
-  // A process that dies between two statements leaves a former row behind.
+  // If a worker process dies between two statements of its start, an older row of its pool stays behind.
   await pool.query(
     `insert into worker_pools (graphile_pool_id, pool_name, registered_at, suspect_since)
      values ($1, 'inbound', now() - interval '1 minute', now() - interval '1 minute')`,

@@ -11,7 +11,8 @@ export async function loadInBulk(
   { url, pool }: Setting,
   load: (client: Queryable) => Promise<{ largeProjects: readonly string[] }>,
 ): Promise<void> {
-  // The statements take minutes, and would exceed the timeout of the pool.
+  // The SQL statements of the load take minutes, so a separate connection without the pool’s statement timeout runs the
+  // statements.
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {

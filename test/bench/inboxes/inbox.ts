@@ -15,7 +15,10 @@ const SLICE_MS = 1_000
 const NEWEST_MS = Date.parse('2026-06-01')
 const THREADS_EACH = 20
 
-/** Holds the requests. Every inbox has ten messages with the rare word, and a share of messages with other words. */
+/**
+ * Lists the measured requests. In every inbox ten messages hold the rare word, and fixed shares of the messages hold
+ * the other words.
+ */
 const QUERIES: readonly [name: string, query: string][] = [
   ['list 20', '?limit=20'],
   ['list 20, a page in the middle', '?limit=20&before=MIDDLE'],
@@ -37,9 +40,9 @@ export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
     for (const size of SIZES) inboxes.push(await fill(setting, client, size))
     return { largeProjects: inboxes.map(({ projectId }) => projectId) }
   })
+  // The test reads the port of the API from a log line of the level `info`. At this level each request is logged too.
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`
-  // No request is logged during the measurement.
   const rate = ({ key, size }: Inbox, path: string) => {
     const middle = new Date(NEWEST_MS - (size / 2) * 60_000).toISOString()
     return perSecond({

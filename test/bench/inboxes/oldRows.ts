@@ -59,7 +59,7 @@ export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
   )
 }
 
-/** Stores rows of the project that are a second apart and older than `before`. */
+/** Stores audit entries of the project. The entries are a second apart, and older than `before`. */
 async function fill({ pool, project }: Setting, count: number, before: Date): Promise<void> {
   await pool.query(
     `insert into audit_log (project_id, at, action, subject, actor, request_id, outcome)

@@ -11,7 +11,10 @@ const CONNECTIONS = 20
 const MESSAGES = 1_000
 const BODY = `${'Lorem ipsum dolor sit amet, consectetur adipisici elit.\r\n'.repeat(70)}`
 
-/** Compares durable acceptance of mail with mere acceptance, and parsing and storing with parsing and one insert. */
+/**
+ * Compares the durable acceptance of mail with a server that discards mail. Compares parsing and storing in the service
+ * with plain parsing and one insert.
+ */
 export async function mailRows(setting: Setting): Promise<Row[]> {
   await using smtp = startListener(setting)
   const smtpPort = await portOf(smtp)
@@ -37,7 +40,8 @@ export async function mailRows(setting: Setting): Promise<Row[]> {
     ours: async () => {
       const before = await arrived()
       const rate = await deliver(smtpPort)
-      // The backlog of the mover must not slow the turn of the baseline.
+      // The test waits until all mails have left the spool, because a backlog would slow the measurement of the
+      // baseline.
       await waitFor(
         'the spool to be empty',
         async () => (await arrived()) === before + MESSAGES,
@@ -74,7 +78,8 @@ async function parsedRow(setting: Setting): Promise<Row> {
     unit: 'messages/s',
     detail: 'postal-mime and one insert a message, in 8 lanes, no SMTP, no jobs, no threads',
     ours: async () => {
-      // Only the mails of this round are counted, because repeated counts of the whole table would add work.
+      // A repeated count of the whole table would slow the measurement, so the count is limited to the mails of this
+      // round.
       const before = await lastId()
       const startMs = performance.now()
       await deliver(port)

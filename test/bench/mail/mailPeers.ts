@@ -12,7 +12,10 @@ const LOADS = [
   { name: '1 MB, 20 connections', sessions: 20, messages: 60, bytes: 1024 * 1024 },
 ]
 
-/** Holds the rates of one turn in messages a second, until all messages are accepted and until all are stored. */
+/**
+ * Holds two rates of one measurement in messages a second: until the server has accepted all messages, and until all
+ * messages are in the inbox.
+ */
 type Turn = { accepted: number; stored: number }
 
 /** Compares the acceptance of mail and the delivery to the inbox with Postfix. */
@@ -54,7 +57,10 @@ export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
   }
 }
 
-/** Delivers a load, and waits until all mail is stored, so that no work is left for the next turn. */
+/**
+ * Delivers a load of mail to one server, and waits until all mail is stored. So no work of this server slows the
+ * measurement of the next server.
+ */
 async function turn(
   load: (typeof LOADS)[number],
   port: number,

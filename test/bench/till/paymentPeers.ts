@@ -9,7 +9,7 @@ import { transferCall } from '../../../workers/till/chain/transfer.ts'
 import { PRICE, payTo, RESOURCE, SEPOLIA, type SignedPayment } from '../../support/till/till.ts'
 
 const REFERENCE_DEADLINE_MS = 60_000
-/** Is the time after which a bare transaction without a receipt counts as lost. */
+/** Is the time after which a transaction of the plain baseline without a receipt counts as lost. */
 const BARE_DEADLINE_MS = 30_000
 /** Is the time after which a transaction is sent again, because the node leaves some transactions in its pool. */
 const RESEND_MS = 3_000
@@ -48,8 +48,9 @@ export async function settleByX402(
 }
 
 /**
- * Does the least work of a settlement: sign, send, wait for the receipt. Each call has a new wallet.
- * @returns the milliseconds of each transaction that was mined before the deadline
+ * Does the least work that a settlement needs: sign the transaction, send it, and wait for its receipt. Each call uses
+ * a new gas wallet.
+ * @returns for each transaction that was mined before the deadline the milliseconds until its receipt
  */
 export async function sendAll(
   rpc: Rpc,

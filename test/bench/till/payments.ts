@@ -32,7 +32,10 @@ const IN_FLIGHT = 50
 const FEW = 40
 const BLOCK_TIME_S = 2
 
-/** Is the number of rounds of the reference. A lost transaction costs the whole time of a round. */
+/**
+ * Is the number of rounds of the x402 reference implementation. If a transaction is lost, the round lasts until its
+ * deadline.
+ */
 const REFERENCE_ROUNDS = 3
 
 /**
@@ -54,7 +57,7 @@ export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
   })
 }
 
-/** Counts the payments of a round, and those that are in flight at once. */
+/** Sets the number of payments in a round, and the number of payments that are in flight at the same time. */
 type Load = { many: number; inFlight: number }
 
 type Bench = { url: string; key: string; rpc: Rpc; rpcUrl: string }
@@ -105,7 +108,10 @@ async function gasOfPayments(bench: Bench, { pool }: Setting): Promise<Row> {
   }
 }
 
-/** Compares with `settle` of the reference implementation on the same chain. A lost transaction loses its payment. */
+/**
+ * Compares this service’s settlement with the function `settle` of the x402 reference implementation, on the same
+ * chain. In the reference implementation a payment is lost when its transaction is lost.
+ */
 async function besideX402(bench: Bench, name: string, { many, inFlight }: Load): Promise<Row> {
   let offered = 0
   let settled = 0
@@ -129,7 +135,7 @@ async function besideX402(bench: Bench, name: string, { many, inFlight }: Load):
   }
 }
 
-/** Yields the rows of both quantiles of the same rounds. */
+/** Yields two rows of the benchmark, one for each quantile of the same measured rounds. */
 async function* latencies(
   bench: Bench,
   { payments, inFlight }: { payments: number; inFlight: number },
@@ -221,7 +227,10 @@ async function* withTill(
   }
 }
 
-/** Empties the till. Each chain of the bench has the same chain id, but its gas wallet has used no nonce. */
+/**
+ * Deletes the payments and what the service knows of the chain, because each measurement has a new chain. All chains
+ * have the same chain id, but on a new chain the gas wallet has used no nonce.
+ */
 async function forgetChain({ pool, project }: Setting): Promise<void> {
   await changeProject(pool, project.id, { payTo, paymentsEnabled: true })
   await pool.query('truncate payments, chain_transactions, gas_wallets, chain_status cascade')

@@ -22,7 +22,10 @@ const FEW = 10
 const BLOCK_TIME_S = 2
 const FUNDS_ATOMIC = 1_000_000_000n
 
-/** Holds the milliseconds of each purchase (`times`), and from the start of the load to each end (`ends`). */
+/**
+ * Lists the milliseconds that each purchase took in `times`. Lists the milliseconds from the start of the load to the
+ * end of each purchase in `ends`.
+ */
 type Bought = { times: number[]; ends: number[] }
 type Shop = { url: string; api: string; key: string }
 
@@ -115,7 +118,7 @@ async function* compareBuyers(shop: Shop): AsyncGenerator<Row> {
   }
 }
 
-/** Holds medians of purchases in milliseconds. */
+/** Holds two medians of purchases in milliseconds: the whole purchase, and the part outside of the seller. */
 type Alone = { p50: number; aboveSeller: number }
 
 async function buyOneByOne(

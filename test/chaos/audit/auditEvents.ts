@@ -7,7 +7,7 @@ export function auditEvents(ledger: Ledger, evidence: Evidence): string[] {
   return ledger.listeners.flatMap((listener, n) => [
     ...auditNumbers(listener, evidence),
     ...auditMessages(listener, evidence, ledger),
-    // The first listener belongs to the seller's project, so only this listener hears of payments.
+    // The first listener hears the events of the seller’s project, so payments are audited against this listener only.
     ...(n === 0 ? auditPayments(listener, evidence) : []),
   ])
 }

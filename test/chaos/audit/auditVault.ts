@@ -39,7 +39,7 @@ function auditReads(entry: VaultName, reads: readonly VaultRead[], verb: string)
  * before the read.
  */
 function mayBe(writes: readonly VaultWrite[], { value, startMs, endMs }: VaultRead): boolean {
-  // The vault had no secret of this name at first.
+  // Before the first write the vault held no secret under this name.
   const first: VaultWrite = {
     value: null,
     startMs: Number.NEGATIVE_INFINITY,

@@ -163,7 +163,7 @@ function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
   }
 }
 
-test('the auditor finds nothing in a faultless run', () => {
+test('the auditor of the chaos run finds no mistake in a faultless run', () => {
   const { ledger, evidence } = faultlessRun()
   expect(audit(ledger, evidence)).toEqual([])
 })

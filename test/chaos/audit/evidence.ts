@@ -8,7 +8,7 @@ export type Sunk = {
   to: string[]
   subject: string
   contentHash: string
-  /** Is the time when the data of the message began, by performance.now(). */
+  /** Is the time when the data of the SMTP message began, in milliseconds of performance.now(). */
   beganMs: number
 }
 
@@ -53,7 +53,10 @@ export type Delivered = {
   subjectId: string | null
   bodyHash: string
   genuine: boolean
-  /** Is the HTTP status of the receiver's answer. Null means that the whole answer was not sent yet. */
+  /**
+   * Is the HTTP status that the webhook receiver answered. Null means that the receiver has not sent the whole answer
+   * yet.
+   */
   status: number | null
 }
 
@@ -66,7 +69,7 @@ export type Evidence = {
   used: UsedAuthorization[]
   /** Is the number of transfers to the seller in all transactions. */
   transferCount: number
-  /** Lists the payments that the API lists. */
+  /** Lists the payments that the service’s API returns. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]
   purse: PurseEvidence
   delivered: Delivered[]

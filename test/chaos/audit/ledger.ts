@@ -19,7 +19,10 @@ export type MailIn = {
   labels: { label: string; told: Told }[]
   /** Tells whether the client deleted the message. */
   deleted: Told | null
-  /** Tells whether a client waited for the message, and the Message-ID that the client got. */
+  /**
+   * Holds the outcome of a client’s wait for the message, and the Message-ID that the client received. Null means that
+   * no client waited.
+   */
   waited: { told: Told; messageId: string | null } | null
 }
 
@@ -38,7 +41,7 @@ export type MailOut = {
   messageIds: string[]
 }
 
-/** Is one answer to a redeem request. */
+/** Is one answer of the service to a redeem request. */
 export type RedeemAnswer = {
   key: string
   ok: boolean
@@ -74,7 +77,7 @@ export type VaultWrite = {
   told: Told
 }
 
-/** Is a read of one name of the vault. */
+/** Is one read of a secret in the vault, with the returned value and the times of the call. */
 export type VaultRead = { value: string | null; startMs: number; endMs: number }
 
 export type VaultName = { name: string; writes: VaultWrite[]; reads: VaultRead[] }

@@ -1,6 +1,9 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
-/** Is the number of slots of the sending pool, because one killed process repeats at most as many mails. */
+/**
+ * Is the number of mails that the sending pool sends at the same time. A killed process can repeat at most as many
+ * mails.
+ */
 const IN_HAND_MAX = 32
 
 /** Is a copy of a mail that the smarthost had accepted for the same recipient before. */
@@ -24,8 +27,9 @@ function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
 }
 
 /**
- * Checks that a mail is repeated only after a kill of its worker, or after a broken connection to the smarthost,
- * which loses the reply. A kill repeats the mails in hand, and a broken connection repeats one mail.
+ * Checks that the service sends a mail again only after two faults: its worker was killed, or the connection to the
+ * smarthost broke and lost the SMTP reply. A kill repeats at most the mails in hand, and a broken connection at most
+ * one mail.
  */
 export function auditRepeats(evidence: Evidence): string[] {
   const repeats = mailRepeats(evidence)

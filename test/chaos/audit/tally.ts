@@ -9,7 +9,7 @@ export type Tally = {
   sum(end: End): number
 }
 
-/** Makes a tally without counted operations. */
+/** Makes an empty tally, which counts how the operations of clients ended. */
 export function newTally(): Tally {
   const counts = new Map<string, Record<End, number>>()
   return {

@@ -2,7 +2,7 @@ import { createRandom, type Random } from '../random.ts'
 import type { Setting } from '../setting.ts'
 import type { Harms } from './harms.ts'
 
-/** Sets the number of harms that run at the same time. */
+/** Is the number of loops that do harm to the service at the same time. */
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
@@ -10,13 +10,13 @@ const PAUSE_MAX_MS = 3_500
 const RARE = 0.6
 
 export type Harming = {
-  /** Counts how often each kind of harm was done. */
+  /** Maps each kind of harm to the number of times that the harness did the harm. */
   counts: Map<string, number>
-  /** Resolves once all harm is over. */
+  /** Resolves once all harm to the service is over. */
   ended: Promise<void>
 }
 
-/** Does the given harms in a seeded order, until the signal is aborted. */
+/** Does the given harms to the service in a seeded order, until the signal is aborted. */
 export function startHarm(
   setting: Setting,
   options: {
@@ -41,7 +41,8 @@ export function startHarm(
         onHarm(await harms[kind]!(setting, random))
         counts.set(kind, (counts.get(kind) ?? 0) + 1)
       } catch (error) {
-        // The other lane may have ended the process that this lane wants to harm.
+        // Two loops do harm at the same time, so the other loop may have ended the process that this loop wants to
+        // harm.
         onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
       } finally {
         busy.delete(kind)

@@ -6,17 +6,19 @@ import { LINKS, type Setting } from '../setting.ts'
 import type { Mood } from '../shop.ts'
 import { killAtAcceptance, killAtSettlement } from './killAtEvent.ts'
 
-/** Does one harm and mends the damage. @returns a line about the harm. */
+/** Does one harm to the service, and repairs the damage. @returns a line that describes the harm */
 export type Harm = (setting: Setting, random: Random) => Promise<string>
 
-/** Maps names to harms. */
+/** Maps the name of each harm to the function that does the harm. */
 export type Harms = Readonly<Record<string, Harm>>
 
 const SHORT_MS = 1_000
 const LONG_MS = 4_000
 const duration = (random: Random) => random.int(SHORT_MS, LONG_MS)
 
-/** Kills a process of a part, or stops the process for a while. */
+/**
+ * Returns the harm to one part of the service: the harm kills a process of the part, or stops the process for a while.
+ */
 const harmPart =
   (part: PartName): Harm =>
   async ({ service, mailWorkersKilledMs }, random) => {

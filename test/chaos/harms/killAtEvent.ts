@@ -2,15 +2,17 @@ import pg from 'pg'
 import { commandOf, signal } from '../processes.ts'
 import type { Harm } from './harms.ts'
 
-/** Limits the milliseconds of waiting for the event, which comes within this time under load. */
+/**
+ * Limits the milliseconds of waiting for the event that triggers the kill. Under load the event comes within this time.
+ */
 const EVENT_LIMIT_MS = 5_000
 /** Is the SMTP reply to the data of a message (see api/smtp/listener.ts). */
 const ACCEPTED = 'OK: message accepted'
 const SETTLED_CHANNEL = 'chaos_settled'
 
-/** Kills the SMTP listener right after its 250. A kill by the clock never hits this moment. */
+/** Kills the SMTP listener directly after its reply 250. A kill at a random time would never hit this moment. */
 export const killAtAcceptance: Harm = async ({ service, links }) => {
-  // The process is looked up first, because the lookup takes longer than a write to the spool.
+  // The process id is looked up before the event, because the lookup takes longer than a write to the mail spool.
   const [pid] = service.pidsOf('smtp')
   if (pid === undefined) throw new Error('found no smtp process')
   const happened = await within((done) => {
@@ -54,7 +56,7 @@ const TELL_OF_SETTLEMENTS = `
   create or replace trigger ${SETTLED_CHANNEL} after update on payments for each row
     when (new.state = 'settled' and old.state <> 'settled') execute function ${SETTLED_CHANNEL}();`
 
-/** @returns false when `done` was not called in time. */
+/** @returns false if the event did not happen within the limit, so that `done` was not called in time */
 async function within(start: (done: (happened: boolean) => void) => void): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(() => resolve(false), EVENT_LIMIT_MS)

@@ -62,7 +62,7 @@ test('bytes that the proxy holds back arrive after the release', async () => {
   server.close()
 })
 
-test('a cut of the proxy ends one connection or all connections', async () => {
+test('a cut of the proxy ends one connection or all connections, as the caller chooses', async () => {
   const server = await startNamed('here')
   await using proxy = await startRoughProxy(server.port)
   const clients = [greet(proxy.port), greet(proxy.port), greet(proxy.port)]

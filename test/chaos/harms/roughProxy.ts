@@ -6,17 +6,20 @@ type Break = { way: 'question' | 'answer'; afterBytes: number }
 /** Is a port that leads to another port, and treats connections as a bad network does. */
 export type RoughProxy = AsyncDisposable & {
   port: number
-  /** Is the target port behind the proxy. */
+  /** Is the port to which the proxy connects. */
   target: number
   /** Is the number of open connections. */
   readonly open: number
   /** Breaks one open connection, or all open connections. @returns the number of broken connections. */
   cut(choose?: (count: number) => number): number
-  /** Tells, while it is set, for every connection that carries a byte whether and where the connection breaks. */
+  /**
+   * Decides for every connection that carries a byte whether and where the proxy breaks the connection. Null means that
+   * the proxy breaks no connection.
+   */
   breaking: (() => Break | null) | null
   /** Holds the times when the proxy ended connections on purpose, by performance.now(). */
   readonly endedMs: number[]
-  /** Is called with each piece of an answer, after the proxy has passed the piece on. */
+  /** Is called with each piece of the server’s answer, after the proxy has passed the piece on to the client. */
   onAnswer: ((chunk: Buffer) => void) | null
   /** Holds back all bytes of all connections until `release`. */
   hold(): void
@@ -62,7 +65,7 @@ export async function startRoughProxy(target: number): Promise<RoughProxy> {
     from.on('close', (failed) => {
       if (to.destroyed) pairs.delete(pair)
       else if (failed) to.destroy()
-      // Bytes that were written still arrive.
+      // Only the connection’s end is sent. The bytes that the proxy has already written still arrive.
       else to.destroySoon()
     })
   }

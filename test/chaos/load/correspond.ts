@@ -91,7 +91,8 @@ async function remove(load: Load, random: Random, project: Project, mail: MailIn
     const lostBefore = asked
     asked = true
     if (answer === null) return 'unknown'
-    // An attempt whose answer was lost may have deleted the message.
+    // An earlier attempt whose answer was lost may have deleted the message. Then the status 404 means that the
+    // deletion is done.
     return answer.status === 204 || (answer.status === 404 && lostBefore) ? 'accepted' : 'refused'
   })
 }

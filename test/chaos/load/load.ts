@@ -14,12 +14,12 @@ export type Load = {
   pulses: Pulses
   seller: Project
   peer: Project
-  /** Is the URL of the resource that the seller sells. */
+  /** Is the URL of the resource that the seller of this service sells. */
   resource: string
   /** Is the URL of another seller, who settles payments without this service. */
   paidResource: string
   apiUrl: string
-  /** Is the port at which clients reach the SMTP listener. */
+  /** Is the port of the proxy through which clients reach the SMTP listener. */
   smtpPort: number
   /** Is the time when the load began, in the format of the API. */
   beganAt: string
@@ -32,7 +32,7 @@ export type Load = {
 const PAUSE_MIN_MS = 80
 const PAUSE_MAX_MS = 500
 
-/** Repeats an operation until its outcome is known, or until clients give up. */
+/** Repeats an operation of a client until the client knows the outcome, or until all clients must give up. */
 export async function untilDecided(
   { givenUp }: Load,
   random: Random,
@@ -45,7 +45,7 @@ export async function untilDecided(
   }
 }
 
-/** Runs a client, one round after another, until the load ends. */
+/** Runs the rounds of a client one after another, until the load of the chaos run ends. */
 export async function rounds(
   load: Load,
   random: Random,

@@ -40,7 +40,8 @@ export function pay(load: Load, random: Random, name: string): Promise<void> {
       : null
     paid.told = await untilDecided(load, random, () => attempt(key))
     await rival
-    // One caller lost the answer and repeats its Idempotency-Key. Another caller has another Idempotency-Key.
+    // A client whose answer was lost repeats the call with its Idempotency-Key. Another client calls with a different
+    // Idempotency-Key.
     if (random.chance(0.15)) await attempt(key)
     if (random.chance(0.15)) await attempt(`${key}-stranger`)
   })

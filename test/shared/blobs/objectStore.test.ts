@@ -126,7 +126,8 @@ describe('large contents', () => {
     const path = bucket.path(`purser/${stored.blob.toString('hex')}`)
     const bytes = bucket.bytesOf(`purser/${stored.blob.toString('hex')}`)
     const damaged = Buffer.concat([bytes.subarray(0, -1), Buffer.from([bytes.at(-1)! ^ 1])])
-    // After a kept connection has ended, the client writes the object twice, and the first write may end last.
+    // The object store’s client writes an object a second time if a kept connection ends during the first write. The
+    // first write may end last and undo the damage, so the test damages the object again.
     await waitFor('the damaged object', async () => {
       writeFileSync(path, damaged)
       return /not the one that was written/.test((await failure(blobs.read(stored)))?.message ?? '')

@@ -214,7 +214,7 @@ test('a misspelt environment variable is reported with the nearest setting, and 
     { name: 'smtp_port', nearest: 'SMTP_PORT' },
     { name: 'RECEIPT_SIGNING_KEY', nearest: 'RECEIPT_SIGNING_KEYS' },
   ])
-  // DATABASE_URL is also set, so DATABASE_URI is meant for another program.
+  // DATABASE_URL is also set, so DATABASE_URI is no misspelling, but a variable of another program.
   expect(misspeltVariables({ DATABASE_URL: 'x', DATABASE_URI: 'x' })).toEqual([])
   expect(misspeltVariables({ ['X'.repeat(100_000)]: 'x' })).toEqual([])
   const lines = thrownLines(() =>

@@ -46,9 +46,12 @@ describe('MX', () => {
       '"203.0.113.7" is an address, and must be a name',
     ],
     ['another host', [[10, 'mail.other.com']], '"mail.other.com" instead of mx.example.com'],
-  ] as [string, [number, string][], string][])('%s is broken', (_what, records, found) => {
-    expect(mx(...records)).toMatchObject({ verdict: 'broken', found, fix: MX_LINE })
-  })
+  ] as [string, [number, string][], string][])(
+    'the MX check with %s is broken',
+    (_what, records, found) => {
+      expect(mx(...records)).toMatchObject({ verdict: 'broken', found, fix: MX_LINE })
+    },
+  )
 
   test('with another host before the service’s host is a warning, because the other host gets the mail', () => {
     expect(mx([10, MX], [5, 'old.example.com'])).toMatchObject({ verdict: 'warning', fix: MX_LINE })
@@ -90,7 +93,7 @@ describe('listener', () => {
       reached,
       local: { at: '127.0.0.1:2525', reached: local ? 'answered' : 'refused' },
     })
-  test('that only the machine itself reaches is broken, and the finding says how to open it', () => {
+  test('a listener that only the machine itself can reach is broken, and the finding says how to open it', () => {
     expect(at('answered', true).verdict).toBe('ok')
     expect(at('refused', true)).toMatchObject({
       verdict: 'broken',
@@ -124,7 +127,7 @@ test('a report address whose mail is refused is a warning with the setting to ch
   })
 })
 
-test('each project with an inbox at a reserved name is a warning', () => {
+test('a project whose inbox has a reserved name gives a warning, and the finding shows how to delete the project', () => {
   expect(judgeReservedNames([]).map(({ verdict }) => verdict)).toEqual(['ok'])
   const holder = { address: 'abuse@a.example.com', projectId: 'prj_1', name: 'Shop' }
   expect(judgeReservedNames([holder])).toEqual([
@@ -141,7 +144,7 @@ test('each project with an inbox at a reserved name is a warning', () => {
 describe('port 25 outward', () => {
   const seen = (...reached: ('answered' | 'refused' | 'silent' | 'unreachable')[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}`, reached: one })))
-  test('is broken, and the finding distinguishes a provider that drops packets from a firewall that refuses connections', () => {
+  test('a closed port 25 is broken, and the finding tells a provider that drops packets from a firewall that refuses connections', () => {
     expect(seen('silent', 'answered')).toMatchObject({ verdict: 'ok', found: 'h1 answers' })
     expect(seen('silent', 'silent')).toMatchObject({
       verdict: 'broken',

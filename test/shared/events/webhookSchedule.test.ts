@@ -12,7 +12,7 @@ describe('nextWebhookDelayS', () => {
   })
 
   test.each([0, -1, 7, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
-    'refuses %p as the number of an attempt',
+    'the number of an attempt %p is refused with a RangeError',
     (attempt) => {
       expect(() => nextWebhookDelayS(attempt)).toThrow(RangeError)
     },

@@ -4,7 +4,7 @@ import { signWebhook, verifyWebhookSignature } from '../../../shared/events/webh
 
 const SECRET = 'whsec_0123456789abcdef'
 const BODY = '{"hello":"wörld"}'
-/** This signature was made with: printf '{"hello":"wörld"}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef */
+/** OpenSSL made this signature: printf '{"hello":"wörld"}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef */
 const VECTOR = 'sha256=24164eec9053a52ef7eb057684ba1bb285955ad5e6e29dfdfbd1483db39ef639'
 
 describe('signWebhook', () => {
@@ -29,7 +29,7 @@ describe('signWebhook', () => {
     }
   })
 
-  test('refuses an empty secret', () => {
+  test('an empty secret is refused with a RangeError', () => {
     expect(() => signWebhook({ secret: '', body: BODY })).toThrow(RangeError)
   })
 })

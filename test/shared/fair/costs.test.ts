@@ -14,7 +14,7 @@ test('the cost of a sharer fades with time, and a work counts the costs of all i
   expect(costs.of(['inbox'])).toBe(100)
 })
 
-test('the costliest sharer is remembered even if ten times the maximum of other sharers follow', () => {
+test('the sharer with the highest cost is remembered even if ten times as many further sharers as the maximum follow', () => {
   const costs = new Costs({ sharersMax: 100, nowMs: () => 0 })
   costs.charge(['heavy'], 1_000)
   for (let n = 0; n < 1_000; n++) costs.charge([`light ${n}`], 1)

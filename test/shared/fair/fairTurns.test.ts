@@ -1,7 +1,10 @@
 import { expect, test } from 'bun:test'
 import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 
-/** Requests a turn for each listed owner. @returns the owners in the order of their turns, with one turn at a time. */
+/**
+ * Requests a turn for each listed owner at once, while only one turn is given at a time. @returns the owners in the
+ * order in which the owners got their turns
+ */
 async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<string[]> {
   const order: string[] = []
   await Promise.all(

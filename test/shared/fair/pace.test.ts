@@ -14,7 +14,7 @@ function paced(bytesPerS = RATE) {
   }
 }
 
-test('the bytes of two seconds of the rate pass at once, and further bytes wait', () => {
+test('a pace (a limit on bytes a second) passes the bytes of two seconds at once, and delays further bytes', () => {
   const { take, later } = paced()
   expect(take(2 * RATE, 'a')).toBe(0)
   expect(take(RATE, 'a')).toBe(1000)
@@ -37,6 +37,6 @@ test('a mail waits for the busiest of its subjects, and its bytes count for its 
   expect(take(2 * RATE, 'other')).toBe(0)
 })
 
-test('a rate of 0 never waits', () => {
+test('a pace with a rate of 0 never delays bytes', () => {
   expect(paced(0).take(1e9, 'a')).toBe(0)
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Shares, type ShareTurn } from '../../../shared/fair/shares.ts'
 
-/** Takes slots until the first refusal. @returns the turns of the taken slots. */
+/** Enters until an entry is refused. @returns the granted turns */
 function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
   const places: ShareTurn[] = []
   for (let n = 0; ; n++) {
@@ -24,7 +24,7 @@ test('one network takes half of the slots, however many inboxes it writes to', (
   expect(shares.enter(['inbox 1', '192.0.2.2']).granted).toBe(true)
 })
 
-test('refused jobs of one inbox return one after the other', () => {
+test('refused mail jobs of one inbox are told to return at different times, one after the other', () => {
   const shares = new Shares(10, () => 0)
   const places = fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => {
@@ -36,7 +36,7 @@ test('refused jobs of one inbox return one after the other', () => {
   expect(shares.enter(['flooded']).granted).toBe(true)
 })
 
-test('each refused batch leaves time for its mails before the next batch returns', () => {
+test('each refused batch of mails is told to return later than the batch before, by the time that its mails take', () => {
   const shares = new Shares(10, () => 0)
   fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => shares.returnInMs('flooded', 32))

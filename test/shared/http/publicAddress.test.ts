@@ -30,7 +30,7 @@ describe('isPublicAddress', () => {
     '::ffff:8.8.8.8',
     '::ffff:808:808',
     '0:0:0:0:0:ffff:0808:0808',
-  ])('%s is public', (address) => {
+  ])('the address %s is public', (address) => {
     expect(isPublicAddress(address)).toBe(true)
   })
 
@@ -92,7 +92,7 @@ describe('isPublicAddress', () => {
     'febf::1',
     'fec0::1',
     'ff02::1',
-  ])('%s is not public', (address) => {
+  ])('the address %s is not public', (address) => {
     expect(isPublicAddress(address)).toBe(false)
   })
 
@@ -157,12 +157,12 @@ describe('judgeHost', () => {
     'http://metadata/',
     'http://router.lan/',
     'http://nas.home.arpa/',
-  ])('judges %s as private', (text) => {
+  ])('the host in the URL %s is judged as private', (text) => {
     expect(judge(text)).toBe('private')
   })
 
   test.each(['http://8.8.8.8/', 'http://134744072/', 'https://[2606:4700:4700::1111]:8443/'])(
-    'judges %s as public',
+    'the host in the URL %s is judged as public',
     (text) => {
       expect(judge(text)).toBe('public')
     },
@@ -174,7 +174,7 @@ describe('judgeHost', () => {
     'https://localhost.example.com/',
     'https://notlocal.example/',
     'https://xn--bcher-kva.example./',
-  ])('judges %s as a name that must be resolved first', (text) => {
+  ])('the host in the URL %s is judged as a name that must be resolved first', (text) => {
     expect(judge(text)).toBe('name')
   })
 })

@@ -4,7 +4,10 @@ import { type MailRoute, nextMailDelayS } from '../../../shared/mail/mailRetry.t
 const MINUTE_S = 60
 const HOUR_S = 3_600
 
-/** Returns the times of attempts that all fail at once, in seconds after the message is accepted. */
+/**
+ * Returns the times of the delivery attempts of a mail if every attempt fails at once. The times are in seconds after
+ * the acceptance of the mail.
+ */
 function attemptsAt(route: MailRoute): number[] {
   const at = [0]
   for (;;) {

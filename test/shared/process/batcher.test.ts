@@ -46,7 +46,7 @@ test('a late statement of a batcher delays no other items', async () => {
   expect(await stuck).toBe(2)
 })
 
-test('batched items of the least rank run first, and only items of a near rank share their statement', async () => {
+test('a batcher runs the items of the lowest rank first, and only items of a near rank share their statement', async () => {
   const batches: number[][] = []
   let end = () => {}
   const batcher = createBatcher({
@@ -80,7 +80,7 @@ test('drain of a batcher waits for every statement that runs', async () => {
   })
   batches[0]!.end()
   await first
-  // The batcher notices the end of the statement before the next turn of the event loop.
+  // The batcher handles the end of a statement before the next round of the event loop.
   await new Promise((resolve) => setImmediate(resolve))
   expect(isDrained).toBe(false)
   batches[1]!.end()

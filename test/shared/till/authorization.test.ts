@@ -34,7 +34,7 @@ import {
 import { SPEC_PAYMENT_HEADER } from '../../support/till/headers/specPayment.ts'
 
 describe('the typed data of an authorization', () => {
-  // The values were read from DOMAIN_SEPARATOR() of the deployed contracts.
+  // The expected domain separators were read from DOMAIN_SEPARATOR() of the deployed USDC contracts.
   test.each([
     ['base', '0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f'],
     ['base-sepolia', '0x71f17a3b2ff373b803d70a5a07c046c1a2bc8e89c09ef722fcb047abe94c9818'],
@@ -136,9 +136,12 @@ describe('normaliseSignature', () => {
     ['a compact signature with a high s', pack(1n, half + 1n, 0).slice(0, 130) as Hex, null],
     ['63 bytes', `0x${'11'.repeat(63)}`, null],
     ['66 bytes', `0x${'11'.repeat(66)}`, null],
-  ])('returns the normal form or null for %s', (_name, signature, normal) => {
-    expect(normaliseSignature(signature)).toBe(normal)
-  })
+  ])(
+    'the normal form of the signature, or null, is returned for %s',
+    (_name, signature, normal) => {
+      expect(normaliseSignature(signature)).toBe(normal)
+    },
+  )
 })
 
 describe('classifySignature', () => {
@@ -170,7 +173,7 @@ describe('classifySignature', () => {
     ['65 bytes', `0x${'11'.repeat(64)}1b`, 'eoa'],
     ['65 bytes with v of a Safe', `0x${'11'.repeat(64)}1f`, 'contract'],
     ['130 bytes', `0x${'11'.repeat(130)}`, 'contract'],
-  ])('takes %s for %s', (_name, signature, kind) => {
+  ])('the signature %s is classified as %s', (_name, signature, kind) => {
     expect(classifySignature(signature).kind).toBe(kind as never)
   })
 })

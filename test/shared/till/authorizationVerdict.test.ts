@@ -226,7 +226,7 @@ describe('verifyAuthorization', () => {
       (signature) => compact(highS(highS(signature))).replace(/..$/, '00') as Hex,
     ],
     ['a signature with garbage of ERC-6492', (signature) => concatHex([signature, MAGIC])],
-  ])('%s is invalid for every wallet', async (_name, change) => {
+  ])('a payment with %s is invalid for every kind of wallet', async (_name, change) => {
     const payload = await payment()
     const verdict = await judge({
       payload: withSignature(payload, change(payload.payload.signature)),

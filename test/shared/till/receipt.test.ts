@@ -68,7 +68,7 @@ describe('receiptKey', () => {
     expect(key.publicKeyMultibase).toBe('z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp')
   })
 
-  test.each([0, 31, 33, 64])('refuses a seed of %p bytes', (length) => {
+  test.each([0, 31, 33, 64])('a receipt key is not made from a seed of %p bytes', (length) => {
     expect(() => receiptKey({ seed: new Uint8Array(length), did: DID })).toThrow(RangeError)
   })
 
@@ -78,7 +78,7 @@ describe('receiptKey', () => {
     ['https://till.example.com:8443', 'did:web:till.example.com%3A8443'],
     ['http://127.0.0.1:3000', 'did:web:127.0.0.1%3A3000'],
     ['https://example.com/a/b/', 'did:web:example.com:a:b'],
-  ])('makes from the base URL %s the DID %s', (baseUrl, did) => {
+  ])('the base URL %s becomes the DID %s', (baseUrl, did) => {
     expect(didWeb(baseUrl)).toBe(did)
   })
 })
@@ -113,7 +113,7 @@ describe('published key documents', () => {
     }
   })
 
-  test('need at least one key', () => {
+  test('a key document without any key is refused with a RangeError', () => {
     expect(() => receiptDidDocument([])).toThrow(RangeError)
   })
 })

@@ -22,7 +22,7 @@ describe('parseResourceUrl', () => {
     ['http://127.1/a', 'http://127.0.0.1/a'],
     ['http://[::0001]:3000/a', 'http://[::1]:3000/a'],
     ['http://localhost:4021/weather', 'http://localhost:4021/weather'],
-  ])('reads %s as %s', (text, url) => {
+  ])('the resource URL %s is read as %s', (text, url) => {
     expect(parseResourceUrl(text).url).toBe(url)
   })
 

@@ -45,7 +45,8 @@ describe('the recovered signer equals the signer that viem recovers', () => {
       const { address, hash, r, s, v } = await signed()
       const signer = await signerOf(hash, pack(r, s, v))
       if (signer !== address) throw new Error(`${pack(r, s, v)} of ${hash}: ${signer}`)
-      // In half of the cases r is not the x coordinate of a point on the curve.
+      // About half of the random values of r are not the x coordinate of a point on the curve, so no key can be
+      // recovered.
       await expectSame(hash, pack(randomWord(), s, v))
     }
   }, 60_000)
@@ -116,7 +117,7 @@ describe('the recovered signer equals the signer that viem recovers', () => {
       const digest = BigInt(randomHash()) % GROUP_ORDER
       await expectSame(`0x${word(digest)}`, pack(r, digest, v))
     }
-    // The y of G is even: v = 27.
+    // The y coordinate of the generator point G is even, so v is 27.
     expect(await signerOf(`0x${word(5n)}`, pack(r, 5n, 27))).toBeNull()
   })
 

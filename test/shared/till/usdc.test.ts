@@ -21,7 +21,7 @@ describe('parseUsdc', () => {
     ['1.1', 1_100_000n],
     ['9007199254.740993', 9_007_199_254_740_993n],
     ['999999999999.999999', 999_999_999_999_999_999n],
-  ])('reads %s as %s atomic units', (amount, atomic) => {
+  ])('the amount %s is read as %s atomic units', (amount, atomic) => {
     expect(parseUsdc(amount)).toBe(atomic)
     expect(USDC_AMOUNT_PATTERN.test(amount)).toBe(true)
   })
@@ -65,7 +65,7 @@ describe('formatUsdc', () => {
     [1_000_000n, '1'],
     [1_100_000n, '1.1'],
     [10n ** 24n + 1n, '1000000000000000000.000001'],
-  ])('writes %s atomic units as %s', (atomic, text) => {
+  ])('the amount of %s atomic units is written as %s', (atomic, text) => {
     expect(formatUsdc(atomic)).toBe(text)
   })
 

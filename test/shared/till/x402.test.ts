@@ -137,7 +137,7 @@ describe('decodePaymentHeader', () => {
     ['an empty object', encode('{}')],
     ['a header that is too long', 'A'.repeat(PAYMENT_HEADER_CHARS_MAX + 4)],
     ['a header of 4 MB', 'A'.repeat(4_000_000)],
-  ])('refuses %s as invalid_payload', (_name, header) => {
+  ])('%s is refused as invalid_payload', (_name, header) => {
     expect(decodePaymentHeader(header)).toMatchObject({ ok: false, reason: 'invalid_payload' })
   })
 

@@ -18,7 +18,7 @@ const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('
 const decode = (header: string) => JSON.parse(atob(header))
 const key = receiptKey({ seed: new Uint8Array(32).fill(7), did: 'did:web:till.example.com' })
 
-/** Is the example payment of the specification of version 1, in the form of version 2. */
+/** Is the example payment of the x402 specification of version 1, written in the form of version 2. */
 const PAYMENT = {
   x402Version: 2,
   accepted: { scheme: 'exact', network: 'eip155:84532', amount: '10000', extra: null },
@@ -48,7 +48,7 @@ describe('parsePaymentPayload', () => {
     ['a resource as text', { resource: 'https://a.example' }],
     ['a resource without a URL', { resource: { url: 7 } }],
     ['a URL that is too long', { resource: { url: `https://a.example/${'a'.repeat(3_000)}` } }],
-  ])('counts the resource of a payment with %s as unnamed', (_name, changes) => {
+  ])('a payment with %s is accepted, and its resource counts as unnamed', (_name, changes) => {
     const parsed = parsePaymentPayload({ ...PAYMENT, ...changes })
     expect(parsed.ok && parsed.payload.resourceUrl).toBeUndefined()
     expect(parsed.ok).toBe(true)
@@ -87,7 +87,7 @@ describe('parsePaymentPayload', () => {
       { extensions: { 'payment-identifier': { info: { id: `${'a'.repeat(16)} b` } } } },
       'invalid_payload',
     ],
-  ])('refuses a payment with %s', (_name, changes, reason) => {
+  ])('a payment with %s is refused', (_name, changes, reason) => {
     expect(parsePaymentPayload({ ...PAYMENT, ...changes })).toMatchObject({ ok: false, reason })
   })
 
@@ -144,15 +144,18 @@ describe('encodePaymentRequired', () => {
     ['a description of 250 emoji', { description: '😀'.repeat(250) }],
     ['a media type of 255 letters', { mimeType: 'x'.repeat(255), description: 'ü'.repeat(500) }],
     ['a URL of about 1,000 letters', { resource: `https://a.example/${'a'.repeat(980)}` }],
-  ])('keeps a header with %s below 3 kB, with its price', (_name, changes) => {
-    const header = encodePaymentRequired(offer(changes), key, 1_000)
-    expect(header.length).toBeLessThan(3_000)
-    const { resource, accepts } = decode(header)
-    expect([resource.url, accepts.length]).toEqual([
-      changes.resource ?? 'https://api.example.com/a',
-      1,
-    ])
-  })
+  ])(
+    'a PAYMENT-REQUIRED header for an offer with %s stays below 3 kB and keeps its price',
+    (_name, changes) => {
+      const header = encodePaymentRequired(offer(changes), key, 1_000)
+      expect(header.length).toBeLessThan(3_000)
+      const { resource, accepts } = decode(header)
+      expect([resource.url, accepts.length]).toEqual([
+        changes.resource ?? 'https://api.example.com/a',
+        1,
+      ])
+    },
+  )
 })
 
 test('a settlement response names network and reason in the words of its x402 version', () => {

@@ -82,7 +82,8 @@ test('a secret does not open for another project, name, version or purpose', () 
     { name: 'ключ' },
     { version: 4 },
     { purpose: 'webhook-secret' },
-    // This context has the same characters with another boundary between project id and name.
+    // In this encryption context, the project id and the name joined give the same characters, but the boundary between
+    // the two differs.
     { projectId: 'prj_1ключ', name: '/🔑' },
     { projectId: '', name: 'prj_1ключ/🔑' },
   ]

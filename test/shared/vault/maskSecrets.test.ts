@@ -47,7 +47,7 @@ test.each([
   'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U',
   JSON.stringify({ id: 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', n: [1, 2, 3], t: 'größer' }),
   '',
-])('a text without a secret is unchanged: %s', (text) => {
+])('a text without a secret is unchanged by the masking: %s', (text) => {
   expect(masker.text(text)).toBe(text)
 })
 

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { NeedleSearch, type Range } from '../../../shared/vault/needleSearch.ts'
 import { createRandom } from '../../chaos/random.ts'
 
-/** Returns every place of every needle. Overlapping or touching places are joined into one place. */
+/** Returns every place where a searched text stands. Overlapping or touching places are joined into one place. */
 function naive(needles: readonly string[], text: string): Range[] {
   const covered = new Uint8Array(text.length)
   const joined = new Uint8Array(text.length + 1)
@@ -38,7 +38,7 @@ test('the search for secrets finds the same places as a naive search, in texts a
   }
 })
 
-test('the search for secrets finds needles with any byte', () => {
+test('the search for secrets finds texts that contain any byte from 0 to 255', () => {
   const bytes = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code)).join('')
   expect(new NeedleSearch(['\0', '\xff']).find(bytes)).toEqual([
     { start: 0, end: 1 },

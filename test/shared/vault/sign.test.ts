@@ -71,7 +71,7 @@ describe('an Ed25519 key', () => {
       '6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a',
     ],
   ])(
-    'signs the vector of RFC 8032 §7.1 with the seed %s',
+    'the Ed25519 signature equals the vector of RFC 8032 §7.1 with the seed %s',
     (seed, publicKey, message, signature) => {
       for (const text of [seed, hex(seed).toString('base64')]) {
         const made = signEd25519(readEd25519Key(text), hex(message))
@@ -261,7 +261,7 @@ describe('AWS Signature Version 4', () => {
       '5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31',
     ],
   ])(
-    'equals the case %s of the test suite of AWS',
+    'the signature equals the case %s of AWS’s test suite',
     (_name, method, path, headers, body, signature) => {
       const url = `https://example.amazonaws.com${path}`
       const request = { method, url, headers, body, region: 'us-east-1', service: 'service' }

@@ -30,7 +30,7 @@ const name = (blob: Buffer, db: Pick<TestDatabase['pool'], 'query'> = database.p
     `insert into raw_mails (source_key, bytes, blob) values (gen_random_uuid(), '', $1) returning id`,
     [blob],
   )
-/** Makes every object without a name two hours older. */
+/** Makes every object that no row names two hours older. */
 const age = () =>
   database.pool.query(
     `update blobs set idle_since = idle_since - interval '2 hours' where idle_since is not null`,
@@ -57,7 +57,7 @@ describe('the sweep of unused objects', () => {
   test.each([
     ['is deleted', 'delete from raw_mails where id = $1'],
     ['no longer names the object', 'update raw_mails set blob = null where id = $1'],
-  ])('removes an object an hour after its row %s', async (_what, sql) => {
+  ])('an object is removed an hour after its row %s', async (_what, sql) => {
     const { rows } = await name(await keep())
     await database.pool.query(sql, [rows[0].id])
     await sweep()
@@ -119,7 +119,7 @@ describe('the sweep of unused objects', () => {
     await age()
     await buryIdleBlobs(database.pool)
     await bucket.proxy.cut()
-    // During the outage the rows of objects that still exist stay in `dead_blobs`.
+    // During the outage of the object store, `dead_blobs` keeps the rows of the objects that still exist.
     expect(await removeDeadBlobs(database.pool, bucket.store)).toBe(0)
     expect(await rowsOf('dead_blobs')).toBe(12)
     await bucket.proxy.mend()

@@ -189,8 +189,8 @@ describe('deliveries of webhooks', () => {
       const projectId = await newProject(pool)
       const ids: string[] = []
       for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
-      // The rows lie in the opposite order of their ids, and a statement without a sort locks them in the order of
-      // the rows.
+      // The deliveries are stored in the opposite order of their ids. A statement without a sort would lock the rows in
+      // the stored order.
       const sorted = ids.toSorted()
       for (const [n, id] of sorted.toReversed().entries()) {
         await pool.query(

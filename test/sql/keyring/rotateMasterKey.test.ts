@@ -162,7 +162,7 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
   )
   expect(await underKey('old')).toBe(0)
 
-  // The data keys are rewrapped; the ciphertexts are unchanged.
+  // The rotation has encrypted the data keys again with the new master key, and has left the ciphertexts unchanged.
   const key = (row: any) => `${row.kind} ${row.id} ${row.version}`
   const after = new Map((await stored()).map((row) => [key(row), row]))
   let compared = 0
@@ -172,7 +172,8 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
     expect(now.wrapped_key.equals(row.wrapped_key)).toBe(false)
     if (now.ciphertext.equals(row.ciphertext)) compared++
   }
-  // Only the version whose backup code was taken has a new ciphertext.
+  // The rotation changed no ciphertext. Only the version from which a backup code was taken during the rotation has a
+  // new ciphertext.
   expect(compared).toBe(MANY + 3 - 1)
 
   const fresh = clientWith(NEW)

@@ -43,7 +43,8 @@ test('a backup copy of a PostgreSQL cluster under writes opens with every row fr
     await server.stop()
     expect(readdirSync(join(there, 'postgres'))).not.toContain('postmaster.pid')
 
-    // The password file is beside the cluster folder, so the copy does not contain the file.
+    // The password file lies beside the folder of the PostgreSQL cluster, so the backup copy of the folder does not
+    // contain the file.
     await Bun.write(join(there, 'postgres-password'), Bun.file(join(here, 'postgres-password')))
     const restored = await startEmbeddedPostgres({ dataDir: there, onLog: () => {} })
     const copy = createPool({ url: restored.url, size: 1, name: 'test' })

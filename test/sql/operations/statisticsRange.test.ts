@@ -28,7 +28,7 @@ test('the counts of whole hours are summed once, even when several processes sum
   const { pool } = database
   await Promise.all([recordHours(pool), recordHours(pool)])
   const first = await hours()
-  // The current hour and the previous hour may still get counts of minutes.
+  // The current and the previous hour are not summed yet, because minutes of these hours may still get counts.
   expect(first.length).toBeGreaterThanOrEqual(43)
   for (const hour of first.slice(1)) {
     expect(hour).toMatchObject({ mail_in: 60, mail_out: 120, paid_atomic: '600', webhooks_ok: 180 })

@@ -13,7 +13,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const projectId = `prj_${'0'.repeat(24)}`
 const job = { task: 'purge_project', payload: { projectId }, key: 'same' } as const
 
-/** Holds the ways to queue a job: alone, and within a larger statement. */
+/** Lists the ways to queue a job: by addJob alone, and by addPayloadsFrom within a larger SQL statement. */
 const WAYS: Record<string, (db: Queryable) => Promise<unknown>> = {
   addJob: (db) => addJob(db, job),
   addPayloadsFrom: (db) =>
@@ -25,7 +25,7 @@ const WAYS: Record<string, (db: Queryable) => Promise<unknown>> = {
 }
 
 test.each(Object.keys(WAYS))(
-  '%s: a job that a worker locks during its replacement is still queued',
+  '%s: a replaced job is still queued when a worker locks the job during its replacement',
   async (way) => {
     const { pool } = database
     await pool.query('delete from graphile_worker._private_jobs')

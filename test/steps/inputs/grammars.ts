@@ -1,4 +1,4 @@
-/** Holds the tokens of the texts that strangers write. */
+/** Lists the pieces from which the step check builds texts like the texts of strangers. */
 import type { Grammar } from './shapes.ts'
 
 /** Reads a grammar. Bars separate the tokens. In a nest, dots separate the opening text from the closing text. */
@@ -104,7 +104,7 @@ export const JSON_TEXT: Grammar = grammar(
   '[…]¦{"a":…}¦{"a":[…]}¦"…"',
 )
 
-/** Holds the tokens of JSON Schemas and OpenAPI documents. */
+/** Holds pieces of JSON Schemas and OpenAPI documents, from which the step check builds hostile texts. */
 export const SCHEMA_TEXT: Grammar = grammar(
   [
     ...JSON_TEXT.tokens,

@@ -1,6 +1,6 @@
 /** Makes hostile texts of any length from the tokens of a grammar. */
 
-/** Makes a text of one form with `length` UTF-16 units. */
+/** Is a kind of hostile text. `make` returns such a text with `length` UTF-16 units. */
 export type Shape = { name: string; make: (length: number) => string }
 
 /** Holds the tokens of a grammar, and in `nests` the pairs of an opening and a closing text. */
@@ -12,7 +12,7 @@ const show = (text: string) =>
 const times = (text: string, length: number): string =>
   text.repeat(Math.ceil(length / text.length)).slice(0, Math.max(0, length))
 
-/** Makes a generator of numbers from 0 below `end` (mulberry32). The same seed gives the same texts. */
+/** Makes a generator of random numbers from 0 below `end` (mulberry32). The same seed gives the same numbers. */
 export function randomBySeed(seed: number): (end: number) => number {
   let state = seed
   return (end) => {
@@ -23,7 +23,10 @@ export function randomBySeed(seed: number): (end: number) => number {
   }
 }
 
-/** Returns repeats, near-matches and nests of every token, then `draws` random combinations. */
+/**
+ * Returns the shapes of hostile texts: repeats, near-matches and nests of every token, and then `draws` random
+ * combinations.
+ */
 export function shapesOf({ tokens, nests = [] }: Grammar, draws: number, seed: number): Shape[] {
   const shapes: Shape[] = []
   const add = (name: string, make: (length: number) => string) => shapes.push({ name, make })

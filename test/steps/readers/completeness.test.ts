@@ -1,4 +1,4 @@
-/** Tests that every reader of a stranger's text is measured. */
+/** Tests that the step check measures every function that reads a stranger’s text. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { OTHER_EXPORTS } from './otherExports.ts'
@@ -6,7 +6,7 @@ import { READERS } from './readers.ts'
 
 const ROOT = join(import.meta.dir, '../../../shared')
 
-/** Returns `FILE EXPORT` of each exported function of the parts that read bytes of strangers. */
+/** Returns the file and the name of each function that the folders for strangers’ texts export. */
 async function exportedFunctions(): Promise<string[]> {
   const found: string[] = []
   for (const part of ['mail', 'vault', 'http', 'till', 'oauth', 'people', 'purse']) {
@@ -23,7 +23,7 @@ test('each exported function that reads strangers’ bytes is either measured, o
   const measured = new Set(READERS.map(({ name }) => name.split(': ')[0]!))
   const exported = await exportedFunctions()
   expect(exported.filter((name) => !measured.has(name) && !OTHER_EXPORTS.has(name))).toEqual([])
-  // A measured or removed function must not be an exception.
+  // A function that is measured, or that no longer exists, must not be in the list of exceptions.
   const known = new Set(exported)
   expect([...OTHER_EXPORTS].filter((name) => measured.has(name) || !known.has(name))).toEqual([])
 })

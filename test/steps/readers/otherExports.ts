@@ -65,7 +65,7 @@ const BY_REASON: Record<string, string> = {
     vault/bounds/narrowing.ts isWithin`,
 }
 
-/** Holds the names of the exceptions in the form of the names of readers. */
+/** Holds the names of exported functions that need no measurement, in the form `file name`. */
 export const OTHER_EXPORTS: ReadonlySet<string> = new Set(
   Object.values(BY_REASON).flatMap((names) => names.split(/,\s+/)),
 )

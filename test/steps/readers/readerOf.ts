@@ -1,7 +1,7 @@
 import type { Grammar } from '../inputs/shapes.ts'
 import type { Reader } from './reader.ts'
 
-/** Makes a reader with its whole name. */
+/** Makes a reader (a function that the step check measures) from its full name and its properties. */
 export const reader = (
   name: string,
   max: number,
@@ -19,11 +19,14 @@ export const all = (
 ): Reader[] =>
   Object.entries(reads).map(([name, read]) => reader(`${file} ${name}`, max, grammar, read))
 
-/** Cuts a text into pieces of a length. */
+/** Cuts a text into pieces of the given length. */
 export const pieces = (text: string, length = 8): string[] =>
   text.match(new RegExp(`.{1,${length}}`, 'gs')) ?? []
 
-/** Returns the value of a JSON text. For another text, returns an object that contains the text at every place. */
+/**
+ * Returns the value of a JSON text. If the text is no JSON, the function returns an object that contains the text in
+ * many members.
+ */
 export const json = (text: string): unknown => {
   try {
     return JSON.parse(text)

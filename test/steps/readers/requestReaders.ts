@@ -1,4 +1,4 @@
-/** Lists readers of incoming requests, of SMTP commands and of answers of a chain node. */
+/** Lists functions that read incoming requests, SMTP commands and the answers of a chain node. */
 import { readForm, readJson, refuseUnstorable } from '../../../api/http/input/body.ts'
 import { readIdempotencyKey, requestHash } from '../../../api/http/input/idempotencyKey.ts'
 import { findTool } from '../../../api/mcp/naming.ts'
@@ -25,7 +25,7 @@ function readPath(command: string): unknown {
   return parse('MAIL FROM', command)
 }
 
-/** Reads a path that a stranger requests from the proxy of a seller. */
+/** Reads a URL path that a stranger requests from a seller’s proxy. Returns null if the path is refused. */
 function sellPath(text: string): unknown {
   try {
     return normalPath(`/${text}`)

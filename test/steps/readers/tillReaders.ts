@@ -1,4 +1,4 @@
-/** Lists readers of payments, of network addresses, and of small texts. */
+/** Lists functions that read strangers’ payments, network addresses and short texts. */
 import { parseAuthorization } from '../../../shared/apiKey.ts'
 import { canonicalJson } from '../../../shared/canonicalJson.ts'
 import { decodeCursor } from '../../../shared/cursor.ts'

@@ -1,4 +1,4 @@
-/** Lists readers of strangers' texts in the vault. */
+/** Lists the functions of the vault that read texts of strangers. */
 import * as hosts from '../../../shared/vault/bounds/allowedHosts.ts'
 import * as paths from '../../../shared/vault/bounds/allowedPaths.ts'
 import {
@@ -27,8 +27,8 @@ const USE_BODY_MAX = 256 * 1024
 const HEADER_MAX = 16 * 1024
 const URL_MAX = 4_096
 /**
- * Limits the size of the answer of a host to a use of a secret. `workers/vault/maskerMain.ts` masks secrets in a child
- * process with a time limit.
+ * Limits the bytes of a host’s answer to a request that uses a secret. `workers/vault/maskerMain.ts` masks secrets in
+ * such answers in a child process with a time limit.
  */
 const ANSWER_MAX = 1024 * 1024
 

@@ -4,18 +4,21 @@
  */
 import { type AST, RegExpParser } from '@eslint-community/regexpp'
 
-/** Tells whether a character fits. The character is a code unit, or with the flags u and v a code point. */
+/**
+ * Tells whether a character of the text matches. The character is a code unit, or a code point if the expression has
+ * the flag u or v.
+ */
 export type CharTest = (code: number) => boolean
 
 type Instruction =
   | { op: 'char'; test: CharTest; back: boolean }
-  /** Repeats a character with one frame of the stack for all rounds. */
+  /** Matches a repeated character, such as `a*`. One frame for backtracking serves all rounds. */
   | { op: 'run'; test: CharTest; min: number; max: number; back: boolean }
   | { op: 'split'; first: number; second: number }
   | { op: 'jump'; to: number }
   | { op: 'save'; register: number }
   | { op: 'begin'; count: number }
-  /** Continues with a further round of the loop (the next instruction), or behind the loop. */
+  /** Decides whether the loop runs another round (the next instruction) or ends (the instruction `exit`). */
   | { op: 'loop'; count: number; min: number; max: number; greedy: boolean; exit: number }
   /** Begins a round of a loop, and forgets the captures of the last round. */
   | { op: 'enter'; count: number; start: number; captures: readonly number[] }

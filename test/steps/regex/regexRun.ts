@@ -7,8 +7,9 @@ export class TooManyStepsError extends Error {}
 export type Found = { steps: number; match: readonly number[] | null }
 
 /**
- * Finds the first match at or behind `from`.
- * @returns in `match` the start and the end of the match and of each group, or -1 for a group without a part
+ * Finds the first match of a regular expression at position `from` or later.
+ * @returns in `match` the start and the end of the whole match and of each group. The number -1 stands for a group that
+ * matched nothing.
  * @throws {TooManyStepsError} after `stepsMax` steps
  */
 export function search(
@@ -39,7 +40,10 @@ class Matcher {
   readonly #program: Program
   readonly #text: string
   readonly #stepsMax: number
-  /** Holds the frames of places for backtracking. A run has one frame, whose position moves by one character. */
+  /**
+   * Holds the frames to which the backtracking search can return. A run of one repeated character has only one frame,
+   * whose position moves by one character.
+   */
   readonly #stack: number[] = []
   /** Holds each changed register followed by its old value. */
   readonly #trail: number[] = []
@@ -51,7 +55,10 @@ class Matcher {
     this.registers = new Array<number>(program.registers).fill(-1)
   }
 
-  /** Tells whether the instructions from `first` accept at `from`, and sets `end` to the position behind the match. */
+  /**
+   * Tells whether the compiled expression from instruction `first` matches the text from position `from`. Sets `end` to
+   * the position behind the match.
+   */
   run(first: number, from: number): boolean {
     const { code } = this.#program
     const stack = this.#stack
@@ -166,7 +173,10 @@ class Matcher {
     }
   }
 
-  /** Moves by one character forward (1) or back (-1). With the flags u and v a surrogate pair is one character. */
+  /**
+   * Returns the position one character forward (unit 1) or back (unit -1). With the flags u and v a surrogate pair
+   * counts as one character.
+   */
   moved(pos: number, unit: number): number {
     const next = pos + unit
     if (!this.#program.isUnicode) return next
@@ -175,7 +185,7 @@ class Matcher {
     return next > 0 && text.codePointAt(next - 1)! > 0xffff ? next - 1 : next
   }
 
-  /** Returns the position behind one character, or -1 if the character does not fit. */
+  /** Returns the position behind one character that passes the test. Returns -1 if the character does not pass. */
   #pass(test: CharTest, back: boolean, pos: number): number {
     const text = this.#text
     if (back ? pos === 0 : pos >= text.length) return -1

@@ -18,7 +18,10 @@ function programOf(regex: RegExp): Program {
   return program
 }
 
-/** Lists differences between the matcher and the native engine, because the count of a wrong matcher means nothing. */
+/**
+ * Lists the searches in which the counting matcher and the native engine disagree. The count of a wrong matcher means
+ * nothing.
+ */
 export const differences: string[] = []
 
 /**

@@ -33,7 +33,7 @@ export const startBrowser = (): Promise<Browser> =>
 export type ConsolePage = AsyncDisposable & {
   page: Page
   context: BrowserContext
-  /** Holds the URLs that page, frames and workers have requested. */
+  /** Lists the URLs that the page, its frames and its workers have requested. */
   requests: string[]
   /** Holds the errors of scripts, and the requests that a policy has blocked. */
   complaints: string[]
@@ -95,7 +95,7 @@ export async function settled(page: Page): Promise<void> {
 export async function screenshot(page: Page, name: string): Promise<void> {
   if (!process.env.SCREENSHOTS) return
   mkdirSync(ARTEFACTS, { recursive: true })
-  // A modal dialog covers only the viewport.
+  // A modal dialog covers only the visible part of the page, so a picture of a dialog shows only this part.
   const fullPage = (await page.getByRole('dialog').count()) === 0
   await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage })
 }

@@ -22,7 +22,7 @@ export async function addDeliveries(
   return body.webhookId
 }
 
-/** Returns the texts of a column. A row that has no element now is left out. */
+/** Returns the texts of a table column in the console. A row that is rerendered at this moment is left out. */
 export const cellsOf = (page: Page, table: string, column: string): Promise<string[]> =>
   page
     .getByRole('table', { name: table, exact: true })

@@ -1,6 +1,6 @@
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
 
-/** Keeps all content in the database. */
+/** Keeps all contents of mails in the database, without an object store. */
 export const noBlobs: Blobs = {
   keep: async () => null,
   read: async ({ bytes, blob }) => {

@@ -7,13 +7,13 @@ import { startTcpProxy, type TcpProxy } from '../process/tcpProxy.ts'
 import { silentLog } from '../service.ts'
 
 const NAME = 'mail'
-/** Is the account of s3rver. */
+/** Is the account name that s3rver, the test’s S3 server, accepts. */
 const ACCOUNT = 'S3RVER'
 
 /** Is a bucket on a real S3-compatible server, behind a proxy that can be cut. */
 export type Bucket = AsyncDisposable & {
   proxy: TcpProxy
-  /** Holds the settings of the service. */
+  /** Holds the environment variables with which the service uses this bucket. */
   env: { BLOB_STORE: string; S3_ACCESS_KEY_ID: string; S3_SECRET_ACCESS_KEY: string }
   store: ReturnType<typeof openObjectStore>
   /** Returns the names of all objects. */

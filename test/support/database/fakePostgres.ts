@@ -1,4 +1,7 @@
-/** Stands in for a PostgreSQL that is too old to be installed here. Reports only its version. */
+/**
+ * Stands in for a PostgreSQL server of an old version that cannot be installed on the test machine. The server reports
+ * only its version.
+ */
 import { type AddressInfo, createServer } from 'node:net'
 
 export type FakePostgres = AsyncDisposable & { url: string }
@@ -28,7 +31,7 @@ const column = (name: string, type: number) =>
 const TEXT = 25
 const INT4 = 23
 
-/** Answers every query with `version` and its number. */
+/** Starts a fake PostgreSQL that answers every query with the text `version` and the same version as a number. */
 export async function startFakePostgres({ version }: { version: string }): Promise<FakePostgres> {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const values = [version, String(major * 10_000 + minor)].map((value) => Buffer.from(value))

@@ -4,8 +4,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 export const MOMENTS = ['before', 'after'] as const
 
 /**
- * `before`: the server never sees the statement. `after`: the server has answered, and the client never sees the
- * answer.
+ * Tells when the proxy cuts a connection. `before` means that the server never receives the statement. `after` means
+ * that the server has answered, and the client never receives the answer.
  */
 export type CutMoment = (typeof MOMENTS)[number]
 
@@ -17,17 +17,20 @@ export type PostgresProxy = AsyncDisposable & {
    * Cuts one connection, once, at the round trip with the given number from now. The next round trip has the number 1.
    * Round
    * trips of all connections count, in the order in which the clients send them.
-   * @param only counts only the round trips that this function accepts.
+   * @param only decides which round trips count. A round trip for which the function returns false is not counted.
    */
   cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
-  /** Cancels a cut whose round trip has not come. */
+  /** Cancels a planned cut whose round trip has not come yet. */
   disarm(): void
   /** Ends every connection and refuses new ones until `accept`. */
   refuse(): void
   accept(): void
-  /** Holds the statement of the round trip that was cut, and null before the cut. */
+  /**
+   * Holds the SQL statement of the round trip at which the proxy cut the connection. Null means that no cut has
+   * happened yet.
+   */
   cutStatement: string | null
-  /** Counts the round trips. */
+  /** Counts the round trips of all connections through the proxy. */
   roundTrips: number
 }
 
@@ -40,7 +43,7 @@ const LENGTH_BYTES = 4
 /** Lists the messages after which a client waits: Query, Sync, PasswordMessage, FunctionCall. */
 const ENDS_REQUEST = new Set(['Q', 'S', 'p', 'F'])
 
-/** Starts a proxy before the PostgreSQL server of the given URL. */
+/** Starts a proxy in front of the PostgreSQL server of the given URL. */
 export async function startPostgresProxy(databaseUrl: string): Promise<PostgresProxy> {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()

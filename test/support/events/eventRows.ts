@@ -37,7 +37,7 @@ export async function newDelivery(
   return id
 }
 
-/** Returns an attempt that got a 503, with changes. */
+/** Returns the result of a delivery attempt that got the status 503. `changes` replace parts of the result. */
 export const attemptOf = (
   deliveryId: string,
   attempt: number,

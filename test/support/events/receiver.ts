@@ -7,7 +7,9 @@ type Received = {
   path: string
   headers: IncomingHttpHeaders
   body: Buffer
-  /** Are the times when the request head arrived and when the answer was sent, by performance.now(). */
+  /**
+   * Are the times when the receiver got the request’s head and sent the answer, in milliseconds of performance.now().
+   */
   atMs: number
   answeredMs: number
 }
@@ -59,7 +61,7 @@ export async function startReceiver(
   return receiver
 }
 
-/** Answers every request with a status. */
+/** Makes a receiver’s answer function that gives every request the same status. */
 export const status =
   (code: number, body = ''): Receiver['answer'] =>
   (_request, response) => {

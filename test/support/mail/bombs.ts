@@ -26,7 +26,10 @@ function inflating(name: string, bytes: number, others: Record<string, string> =
   return withEntry(whole, name, { packed, size: bytes })
 }
 
-/** Replaces the content of an empty entry by deflated bytes. Changes the local header and the directory. */
+/**
+ * Replaces the content of an empty zip entry by deflated bytes. Changes the local header and the central directory of
+ * the zip accordingly.
+ */
 function withEntry(
   whole: Buffer,
   name: string,
@@ -140,7 +143,7 @@ function pages(count: number, catalog = ''): string[] {
   ]
 }
 
-/** Builds forms that each draw the next form twice, which makes 2^30 drawings at a depth of 30. */
+/** Builds PDF forms. Each form draws the next form twice, so a depth of 30 makes 2^30 drawings. */
 function formsInForms(depth: number): Buffer {
   const form = (n: number) =>
     stream(
@@ -165,7 +168,7 @@ function nestedMails(depth: number): Buffer {
   return Buffer.from(mail)
 }
 
-/** Maps a name to each bomb. */
+/** Maps a description to the function that makes the bomb (a small file with a huge content). */
 export const BOMBS: Record<string, () => Bomb> = {
   'zips in zips': () => ({ filename: 'nested.zip', content: nestedZips(12) }),
   'entries that share their bytes': () => ({

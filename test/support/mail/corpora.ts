@@ -10,7 +10,7 @@ import { isWhole } from '../database/extent.ts'
 const OWN = join(import.meta.dir, '../../fixtures')
 const PUBLIC = join(import.meta.dir, '../../../shared/fixtures')
 
-/** Is a set of one folder. The name of its test contains `name`. */
+/** Is a set of test mails from one folder. The name of the test for the set contains `name`. */
 type Corpus<Item, Name = 'own' | 'public'> = { name: Name; items: Item[] }
 
 const corporaOf = <Item>(
@@ -67,7 +67,10 @@ export const replyCorpora = (): Corpus<ReplyCase, 'own' | 'edges' | 'sealed' | '
   },
 ]
 
-/** Holds messages in the order of arrival. `expected` has their keys by thread. `must` is false in a doubtful case. */
+/**
+ * Holds the messages of a test case in the order of arrival. `expected` lists the keys of the messages for each thread.
+ * `must` is false if the right threads are in doubt.
+ */
 export type ThreadScenario = {
   id: string
   why: string

@@ -1,15 +1,15 @@
 /** Makes invitations in the form of other programs. */
 
-/** Describes an event for a calendar file. */
+/** Describes the calendar event that the test writes to a calendar file. */
 export type EventLines = {
   method?: string
   uid?: string
   sequence?: number
-  /** Is the value of DTSTAMP in the calendar file. */
+  /** Is the value of the property DTSTAMP in the calendar file. */
   stamp?: string
   organizer?: string
   attendees?: readonly string[]
-  /** Holds further lines of the event. */
+  /** Holds further lines of the calendar event. */
   lines?: readonly string[]
   start?: string
   end?: string

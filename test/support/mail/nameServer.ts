@@ -11,13 +11,13 @@ import {
 } from 'dns-packet'
 
 export type NameServer = AsyncDisposable & {
-  /** Has the form `address:port`. */
+  /** Is the address of the name server in the form `IP:port`. */
   address: string
   /** Holds the questions over UDP in order, e.g. `TXT a.test`. */
   asked: string[]
   /** Holds the ids of the queries over UDP. */
   ids: number[]
-  /** Holds the questions over TCP in order. */
+  /** Lists the questions that came over TCP, in order. */
   askedOverTcp: string[]
 }
 
@@ -34,11 +34,11 @@ const JUNK = Buffer.from([1, 2, 3])
  *
  * The beginning of a name chooses the answer:
  * - `broken` fails, `shaky` fails for the first query, and `half` fails for AAAA;
- * - `silent` gets no answer, and `lost` gets no answer to the first query;
+ * - the name server never answers queries for `silent`, and does not answer the first query for `lost`;
  * - over TCP, `closed` closes the connection, `mute` stays silent, and `forged` and `junk` send an invalid answer.
  *
  * Before each answer to a TXT question the server sends the forged answers of a guessing attacker.
- * @param records may change while the server runs.
+ * @param records holds the DNS records that the server answers with. The records may change while the server runs.
  */
 export async function startNameServer(
   records: readonly Answer[],
@@ -66,7 +66,8 @@ export async function startNameServer(
         : whole
     if (type !== 'TXT') return send(answered)
     const forged: Packet = { ...answer, flags: 0x180, answers: FORGED }
-    // The first forgery comes from another address. The other forgeries follow after the first is sent.
+    // The first forged answer comes from the address of a stranger. The other forged answers follow after the first
+    // answer is sent.
     stranger.send(encode(forged), from.port, from.address, () => {
       send(JUNK)
       send(encode({ ...forged, type: 'query' }))

@@ -12,7 +12,7 @@ export async function sendMail(agent: Client, body: object = {}): Promise<any> {
   return answer.body
 }
 
-/** Waits until a message is delivered to a sink. */
+/** Waits until a sink (the SMTP server of a test) has received a message. */
 export const sunkAt = (sink: Sink, messageId: string) =>
   waitFor(`${messageId} at the sink`, () =>
     sink.mails.find((mail) => mail.email.messageId === messageId),
@@ -36,7 +36,8 @@ export const untilStatus = (agent: Agent, messageId: string, wanted: string): Pr
 /** Makes the next attempt of a message due now. */
 export async function hurry({ database }: TestService, messageId: string): Promise<void> {
   const message = `(select row from messages where message_id = $1 and direction = 'sent')`
-  // The service locks the mail before its recipients. A single statement for both would promise no order of the locks.
+  // The service locks the row of the mail before the rows of its recipients. One statement for both tables would not
+  // keep this order of locks.
   await transaction(database.pool, async (db) => {
     await db.query(
       `update outbound_mails set next_attempt_at = clock_timestamp() where message_row = ${message}`,

@@ -26,7 +26,8 @@ export async function addVerifiedDomain(
   const { body } = await platform.post('/v0/platform/domains', { domain })
   publish(zone, body.records)
   await waitFor(`${domain} to be verified`, async () => {
-    // A check that runs now has not seen the records, and the next check comes in a minute.
+    // A DNS check that is already running has not seen the new records, and the next check would come only in a minute.
+    // So the test asks for a check.
     await platform.post(`${path}/verify`)
     return (await platform.get(path)).body.status === 'verified'
   })

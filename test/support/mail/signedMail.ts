@@ -16,7 +16,7 @@ export type RawMail = {
   secret?: Uint8Array
   atS?: number
   spf?: string
-  /** Replaces the header that is made of `from` and `to`. */
+  /** Is the value of the header purser-envelope. By default the value is made of `from`, `to` and `spf`. */
   envelope?: string
 }
 

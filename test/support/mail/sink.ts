@@ -5,7 +5,7 @@ import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
 import type { Certificate } from '../process/tlsServer.ts'
 
 type SunkMail = {
-  /** Is the id that the sink's 250 reply names. */
+  /** Is the id that the sink’s SMTP reply 250 gives the mail. */
   id: string
   from: string
   to: string[]
@@ -16,7 +16,7 @@ type SunkMail = {
   helo: string
   /** Is the SNI name of the client, or undefined without SNI. */
   servername: string | undefined
-  /** Is the time when the data began, by performance.now(). */
+  /** Is the time when the data of the SMTP message began, in milliseconds of performance.now(). */
   beganMs: number
 }
 
@@ -27,9 +27,12 @@ export type Sink = AsyncDisposable & {
   url: string
   port: number
   mails: SunkMail[]
-  /** Refuses a recipient unless the function returns null. */
+  /** Refuses a recipient at the SMTP command RCPT, unless the function returns null. */
   refuseRecipient: (address: string) => Refusal | null
-  /** Refuses a message after its data unless the function returns null. The reply waits for a promise. */
+  /**
+   * Refuses a message after the SMTP command DATA, unless the function returns null. If the function returns a promise,
+   * the SMTP reply waits for the result.
+   */
   refuseData: () => Refusal | null | Promise<Refusal | null>
   /** Counts the accepted connections. */
   connections: number
@@ -79,7 +82,7 @@ export async function startSink({
       try {
         for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
       } catch {
-        // The client closed the connection in the middle of its message.
+        // The client closed the connection before the end of its message.
         return
       }
       const refused = await sink.refuseData()

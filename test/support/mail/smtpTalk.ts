@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 
 /** Is a raw SMTP dialogue, for input that no mail client sends. */
 export type SmtpTalk = AsyncDisposable & {
-  /** Sends one command. @returns the whole reply */
+  /** Sends one SMTP command. @returns the whole SMTP reply */
   say(line: string): Promise<string>
   /** Sends bytes unchanged. @returns the next reply */
   send(bytes: string | Buffer): Promise<string>
@@ -56,7 +56,7 @@ export async function talkSmtp(port: number, localAddress = '127.0.0.1'): Promis
   return talk
 }
 
-/** Delivers these exact bytes with CRLF lines to one recipient. @returns the reply to the end of DATA */
+/** Delivers the given bytes, whose lines end with CRLF, to one recipient. @returns the SMTP reply to the end of DATA */
 export async function deliverRaw(
   port: number,
   to: string,

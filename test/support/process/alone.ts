@@ -3,7 +3,7 @@
  * separate process, one file after the other, while no other test runs.
  */
 
-/** Is the time within which the service promises to work again, in milliseconds. */
+/** Limits the milliseconds until the service works again after a fault, as the documents promise. */
 export const RECOVERY_LIMIT_MS = 15_000
 
 /** Is the greatest delay of a scheduled mail, in milliseconds. */

@@ -4,15 +4,14 @@ import {
   startPostgresProxy,
 } from '../database/postgresProxy.ts'
 
-/** Counts the further round trips of a run with a cut: retries and polls. */
+/** Is the number of additional round trips for which a run with a cut may need time: retries and polls. */
 const MARGIN = 4
 
 /**
- * Repeats the same work. Each run cuts the database connection at the next round trip, from the first to the last
- * round trip of
- * an undisturbed run.
- * @param work gets a label for its run, and throws if the outcome is wrong
- * @returns the number of cuts
+ * Repeats the same work once for each round trip to the database. Each run cuts the database connection one round trip
+ * later than the run before, until the last round trip of an undisturbed run.
+ * @param work gets a label that differs for each run, and throws if the outcome is wrong
+ * @returns the number of runs whose connection was cut
  */
 export async function cutEveryRoundTrip(
   proxy: PostgresProxy,
@@ -37,7 +36,7 @@ export async function cutEveryRoundTrip(
   return cuts
 }
 
-/** Makes a proxy for the option `through` of a test service. */
+/** Makes the option `through` of a test service, which puts a proxy between the service and the database. */
 export function proxyThrough() {
   const started = Promise.withResolvers<PostgresProxy>()
   return {

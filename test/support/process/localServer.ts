@@ -25,7 +25,7 @@ export async function listen(server: Server): Promise<number> {
 
 export const serve = (listener: RequestListener) => listen(createHttpServer(listener))
 
-/** Starts a TCP server whose listener writes every byte. */
+/** Starts a TCP server. The function `onSocket` gets each connection and writes every byte of the answer itself. */
 export async function serveRaw(onSocket: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createTcpServer((socket) => {

@@ -24,7 +24,10 @@ export type Release = AsyncDisposable & {
   stop(): Promise<void>
 }
 
-/** Unpacks a commit. The commit runs with the dependencies of today, which may be newer. */
+/**
+ * Unpacks a commit into a folder. The code of the commit runs with the dependencies of the current checkout, which may
+ * be newer.
+ */
 export function unpackRelease(commit: string): Release {
   const folder = mkdtempSync(join(tmpdir(), 'purser-release-'))
   const code = git('archive', '--format=tar', commit).stdout

@@ -7,13 +7,13 @@ export type TcpProxy = AsyncDisposable & {
   cut(): Promise<void>
   mend(): Promise<void>
   /**
-   * Mutes a connection that has sent the given text. The client gets no more answers, and the target still gets the
-   * data.
+   * If a connection has sent the given text, the proxy mutes the connection. The client gets no more answers, but the
+   * server still gets the data.
    */
   muteOn: string | null
   /** Counts the muted connections. */
   muted: number
-  /** Counts the bytes that clients have sent. */
+  /** Counts the bytes that the proxy has received from clients. */
   bytesIn: number
 }
 

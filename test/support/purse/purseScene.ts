@@ -43,7 +43,7 @@ export type Buyer = Agent & {
   address: Address
   giveMandate(terms?: Json): Promise<string>
   mandate(id: string): Promise<Record<string, string>>
-  /** Buys with the Idempotency-Key `key`, or with a new key by default. */
+  /** Requests a purchase with the Idempotency-Key `key`. By default each purchase has a new key. */
   pay(
     url: string,
     more?: Json & { key?: string; timeout?: number },
@@ -134,9 +134,9 @@ export type Terms = {
 export type Seller = AsyncDisposable & {
   url: string
   host: string
-  /** Holds the payments in the order of arrival, with repeats. */
+  /** Lists the payments that the seller received, in the order of arrival and with repeats. */
   received: Received[]
-  /** Holds the requests without a payment. */
+  /** Lists the requests that came to the seller without a payment. */
   asked: Request[]
   terms: Terms
   version: 1 | 2

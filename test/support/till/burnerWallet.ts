@@ -1,4 +1,7 @@
-/** Makes wallet contracts (ERC-1271) that accept any signature, and burn the gas of the gas wallet if they choose. */
+/**
+ * Makes smart wallets (ERC-1271) that accept any signature. When the test wants, the wallets burn the gas that the gas
+ * wallet pays for.
+ */
 import { type Address, concat, type Hex, numberToHex, size, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import type { DevnetClient } from '../../../workers/devnet/contracts.ts'
@@ -10,14 +13,20 @@ const ACCEPT: Hex = '0x631626ba7e60e01b60005260206000f3'
 /** Is INVALID, which takes all gas of the call. */
 const BURN: Hex = '0xfe'
 
-/** Accepts while GASPRICE is 0, as in a call without fees, and burns otherwise. */
+/**
+ * Is the code of a wallet that accepts a signature while GASPRICE is 0, as in a simulated call without fees. Otherwise
+ * the wallet burns all gas.
+ */
 export const FREE_CALL_ONLY: Hex = concat(['0x3a15600657', BURN, '0x5b', ACCEPT])
 
 /** Makes a wallet that always accepts. Each variant has other bytes behind the code, and so another code hash. */
 export const acceptAll = (variant = 0): Hex =>
   concat([ACCEPT, variant === 0 ? '0x' : numberToHex(variant, { size: 1 })])
 
-/** Is the code that replaces {@link acceptAll} when the wallet begins to burn. */
+/**
+ * Is the contract code that uses up all gas. The code replaces {@link acceptAll} when the test wallet begins to burn
+ * gas.
+ */
 const burnAll: Hex = BURN
 
 /** Makes a wallet that accepts while less gas than `gas` is left, and burns otherwise. */

@@ -1,4 +1,4 @@
-/** Makes and judges payments on a devnet. */
+/** Makes payments on a devnet, and tells what the contracts of the devnet say about the payments. */
 import {
   createWalletClient,
   encodeFunctionData,
@@ -42,7 +42,7 @@ export const gasWallet = privateKeyToAccount(DEVNET_ACCOUNTS.gasWallet.privateKe
 export const payTo = DEVNET_ACCOUNTS.payTo.address
 
 let nonces = 0
-/** Makes an authorization of the price that is valid for a minute. */
+/** Makes an authorization to pay 0.01 USDC. The authorization expires in a minute. */
 export function authorize(changes: Partial<Authorization> = {}): Authorization {
   const nowS = BigInt(Math.floor(Date.now() / 1000))
   nonces += 1

@@ -1,9 +1,12 @@
-/** Starts a node of the chain with the answers of a test. */
+/** Starts a fake RPC node that gives the answers of a test. */
 import { serve } from 'bun'
 
 type Answer = (method: string, params: any[]) => unknown
 
-/** Starts a fake node. An answer `{error}` becomes an error of the node. A Response answers the whole request. */
+/**
+ * Starts a fake RPC node. If `answer` returns `{error}`, the node answers with this error. If `answer` returns a
+ * Response, the node answers the whole HTTP request with it.
+ */
 export function startNode(answer: Answer) {
   const server = serve({
     port: 0,

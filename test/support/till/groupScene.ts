@@ -15,7 +15,7 @@ import {
 export type GroupScene = AsyncDisposable & {
   till: TestTill
   seller: Agent
-  /** Starts the worker, which finds all waiting payments. */
+  /** Starts the payments worker, which finds all waiting payments at once. */
   start(): Promise<void>
   /** Stops the worker, and turns automine on. */
   rest(): Promise<void>
@@ -25,21 +25,24 @@ export type GroupScene = AsyncDisposable & {
   mineOn(): Promise<void>
   /** Removes the newest block. Its transactions return to the pool. */
   reorganise(): Promise<void>
-  /** Extends authorizations by the clock of the chain, because some tests advance that clock. */
+  /**
+   * Makes orders whose authorizations are valid for long by the chain’s clock, because some tests move this clock
+   * forward.
+   */
   lasting(orders: readonly Order[]): Promise<Order[]>
   expiring(): Promise<Order>
   /** Returns the next nonce of the gas wallet. */
   nonceOf(): Promise<number>
   /** Returns the balance of the seller. */
   received(): Promise<bigint>
-  /** Waits until a payment is settled. @returns its transaction */
+  /** Waits until a payment is settled. @returns the hash of the settling transaction */
   settledBy(payment: { id: string }): Promise<Hex>
 }
 
 export async function startGroupScene(): Promise<GroupScene> {
   const till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '50' } })
   const seller = await till.newSeller()
-  // The worker has run once, so the API now knows the chain.
+  // The worker ran once and stored the chain’s state, so the API now knows the chain.
   await (await till.startWorker()).stop()
   const { client } = till
   let worker: TillWorker | null = null
@@ -60,7 +63,8 @@ export async function startGroupScene(): Promise<GroupScene> {
       await lowFee()
       await client.mine({ blocks: 1 })
       await client.setAutomine(false)
-      // The payments are claimed one after another, because a group has the order of its claims.
+      // The payments are claimed one after another, because the payments in a settlement group have the order of their
+      // claims.
       const payments: WaitingPayment[] = []
       for (const order of await scene.lasting(orders)) {
         payments.push(...(await claimAll(seller, [order])))

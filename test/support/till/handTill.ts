@@ -36,7 +36,7 @@ export type HandTill = AsyncDisposable & {
   proxy: RpcProxy
   chain: KnownChain
   projectId: string
-  /** Claims a payment at the newest block. */
+  /** Claims a payment as the API does, with the newest block as the head of the claim. */
   claim(payment: SignedPayment, changes?: Partial<NewClaim>): Promise<string>
   payment(id: string): Promise<Payment>
   /** Reads the newest block, even if the block is lower than before, and the balances of the gas wallets. */
@@ -102,7 +102,8 @@ export async function startHandTill(): Promise<HandTill> {
     },
     async reconcile(memory, times = 1) {
       for (let n = 0; n < times; n++) {
-        // The block is read without the proxy, whose faults are meant for the requests of the reconciler.
+        // The test reads the block directly from the node, because the faults of the proxy are meant only for the
+        // reconciler’s own requests.
         const { number, hash, parentHash, timestamp, baseFeePerGas } = await client.getBlock()
         const block = { number, hash, parentHash, timestamp, baseFeePerGas: baseFeePerGas ?? 0n }
         if (block.number >= chain.head.number) chain.head = block

@@ -3,9 +3,9 @@ import { serve } from 'bun'
 
 type Fault =
   | null
-  /** Answers every request with this HTTP status. */
+  /** Makes the proxy answer every request with the given HTTP status. */
   | { status: number }
-  /** Delays every answer. */
+  /** Makes the proxy delay every answer by the given milliseconds. */
   | { delayMs: number }
 
 type Message = { id: number; method: string; params: unknown[] }
@@ -15,13 +15,19 @@ export type RpcProxy = {
   fault: Fault
   /** Maps a method to the error that replaces the answer of the node. With `after` the node still gets the call. */
   errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
-  /** Maps a method to a function that answers. If the function returns undefined, the node answers. */
+  /**
+   * Maps an RPC method to a function that answers in place of the node. If the function returns undefined, the node
+   * answers.
+   */
   answers: Map<string, (params: any[]) => unknown>
   /** Maps a method to a function that changes the result of the node. */
   edits: Map<string, (result: any, params: any[]) => unknown>
-  /** Names a method whose callers never get an answer. With `after` the node gets the call first. */
+  /**
+   * Names an RPC method whose callers never get an answer. With `after` the proxy passes the call to the node before it
+   * withholds the answer.
+   */
   hold: { method: string; when: 'before' | 'after' } | null
-  /** Counts the held requests. */
+  /** Counts the requests that the proxy holds back. */
   held: number
   stop(): Promise<void>
 }
@@ -71,7 +77,8 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
-      // The node may end, or may answer a whole batch with a single error.
+      // The proxy treats two cases alike: the node has ended, or the node has answered a whole batch with a single
+      // error.
       if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },

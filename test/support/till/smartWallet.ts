@@ -12,7 +12,7 @@ export const FACTORY: Address = '0x4e59b44847b379578588920cA78FbF26c0B4956C'
 
 const creationCode = (owner: Address): Hex => concat([walletArtifact.bytecode as Hex, pad(owner)])
 
-/** Deploys a wallet. */
+/** Deploys a smart wallet of the given owner. @returns the address of the wallet */
 export async function deployWallet(client: DevnetClient, owner: Address): Promise<Address> {
   const account = DEVNET_ACCOUNTS.tokenOwner.address
   const hash = await client.sendTransaction({ account, chain: null, data: creationCode(owner) })

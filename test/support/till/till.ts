@@ -68,7 +68,10 @@ type WorkerOptions = {
 export type TestTillOptions = {
   blockTimeS?: number
   env?: Record<string, string>
-  /** Selects parts of the service beside the API and the payments. The default is none. */
+  /**
+   * Selects the parts of the service that run besides the API and the payments workers. By default no further part
+   * runs.
+   */
   parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'pool' | 'dns' | 'through' | 'resolve' | 'ca'>
   /** Puts a proxy between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
@@ -176,7 +179,7 @@ async function newSeller(
   return seller
 }
 
-/** Stores an endpoint in the form of the routes for sellers. */
+/** Stores a seller’s endpoint with the columns that the HTTP routes for sellers store. */
 export async function registerEndpoint(
   pool: Pool,
   endpoint: { projectId: string; resource: string; webhookUrl?: string | null },
@@ -219,7 +222,7 @@ export async function fund(client: DevnetClient, to: Address, amountAtomic: bigi
 
 export type SignedPayment = { authorization: Authorization; signature: Hex; header: string }
 
-/** Signs an authorization as the payer, and writes the header of the payment. */
+/** Signs an authorization as the payer, and makes the payment header from the authorization. */
 export async function pay(
   changes: Partial<Authorization> = {},
   {

@@ -15,7 +15,7 @@ import { recordSettlements } from '../../../sql/till/settle/settlements.ts'
 import { waitFor } from '../waitFor.ts'
 
 const { chainId, usdcAddress } = USDC_NETWORKS['base-sepolia']
-/** Is another chain than the chain of {@link newClaim}. */
+/** Is the id of a chain that differs from the chain of {@link newClaim}. */
 export const OTHER_CHAIN_ID = 8453
 export const WALLET: WalletId = { chainId, address: DEVNET_ACCOUNTS.gasWallet.address }
 export const BLOCK = { blockNumber: 7n, blockHash: pad('0xb7') } as const
@@ -59,7 +59,7 @@ export const newClaim = (projectId: string, changes: Partial<NewClaim> = {}): Ne
   ...changes,
 })
 
-/** Claims a payment without a job. Only the function under test queues jobs. */
+/** Claims a payment and deletes the job of the claim, so that only the function under test queues jobs. */
 export async function newPayment(
   pool: Pool,
   { projectId, ...changes }: Partial<NewClaim> = {},
@@ -163,7 +163,8 @@ export async function whileHeld<Result>(
     await client.query(hold, values)
     const waiting = meanwhile()
     const results = Promise.all(waiting)
-    // The await below reports a rejection. Before the await the rejection must not count as unhandled.
+    // The `await` at the end reports a rejection. The empty handler prevents that the rejection counts as unhandled
+    // before the `await`.
     results.catch(() => {})
     await blocked(pool, waiting.length)
     await client.query('commit')
@@ -173,7 +174,10 @@ export async function whileHeld<Result>(
   }
 }
 
-/** Returns two lists of rows that deadlock unless the rows are locked in order. The caller holds the first two rows. */
+/**
+ * Returns two lists of rows in opposite orders. Two statements that lock the lists in the given order deadlock. The
+ * first two rows are the rows that the caller holds.
+ */
 export function crossing<Row>([held1, held2, x, y]: readonly Row[]): [Row[], Row[]] {
   return [
     [x!, held1!, y!],

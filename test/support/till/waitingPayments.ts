@@ -1,4 +1,4 @@
-/** Claims payments while no worker runs. The first worker finds the payments waiting together. */
+/** Claims payments while no worker runs, so that the first worker finds all the payments in the queue. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import type { Authorization } from '../../../shared/till/x402.ts'
 import type { Agent } from '../service.ts'
@@ -7,13 +7,15 @@ import { pay, redeem, type SignedPayment, type TestTill } from './till.ts'
 
 export type WaitingPayment = SignedPayment & { id: string }
 
-/** Names the payer of a payment, and the changes to a common authorization. */
+/** Describes a payment to make: its payer, and the changes to a common authorization. */
 export type Order = { account?: PrivateKeyAccount; changes?: Partial<Authorization> }
 
 /** Is the number of concurrent redeems. */
 const IN_FLIGHT = 40
 
-/** Redeems each payment. All payments stay pending, and each answer comes after SETTLEMENT_WAIT_MS. */
+/**
+ * Redeems each payment while no worker runs, so all payments stay pending. Each answer comes after SETTLEMENT_WAIT_MS.
+ */
 export async function claimAll(
   seller: Agent,
   wanted: readonly Order[] | number,

@@ -149,14 +149,15 @@ describe('a fresh devnet', () => {
       ['wrong name on both sides', {}, keep, wrongName, { extra: wrongExtra }, bad, false],
       ['ERC-6492 garbage', {}, wrapped, SEPOLIA, {}, bad.slice(10), false],
       ['high s', {}, highS, SEPOLIA, {}, bad, false],
-      // The chain gets the normalised signature, because the service broadcasts the normalised form.
+      // The chain is asked with the normalised signature, because the service also broadcasts the normalised form.
       ['v 0 or 1', {}, v0, SEPOLIA, {}, 'valid', true],
       ['zero signature', {}, () => `0x${'00'.repeat(65)}`, SEPOLIA, {}, bad, false],
       ['short signature', {}, () => '0x1234', SEPOLIA, {}, bad.slice(10), false],
       ['two signatures', {}, (s) => `0x${s.slice(2).repeat(2)}`, SEPOLIA, {}, long, false],
       ['self-payment', self, keep, SEPOLIA, { payTo: payer.address }, 'invalid_payment', true],
       ['zero amount', { value: 0n }, keep, SEPOLIA, { maxAmountRequired: '0' }, value, true],
-      // An amount of 18 digits passes every check without the chain, because only the chain knows the balance.
+      // An amount of 18 digits passes every check without the chain. Only the chain knows that the payer’s balance is
+      // too low.
       [
         'no funds',
         { value: 10n ** 17n },

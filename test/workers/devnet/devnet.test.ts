@@ -153,7 +153,7 @@ test('a devnet does not start on a taken port', async () => {
   }
 })
 
-test('a devnet with a block time mines a transaction, and also mines blocks without transactions', async () => {
+test('a devnet with a block time mines a sent transaction, and also mines blocks without transactions', async () => {
   const devnet = await start('interval', { blockTimeS: 1 })
   const client = devnetClient(devnet.rpcUrl)
   const authorization = authorize()

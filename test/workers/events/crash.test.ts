@@ -111,7 +111,7 @@ testWhole('no delivery is lost or early when one of three processes is killed', 
     )
     for (const gapMs of gaps(attempts)) expect(gapMs).toBeGreaterThanOrEqual(999)
   }
-  // Only the open attempts of the killed process may have arrived twice.
+  // Only the attempts that were open in the killed process may have arrived twice.
   const attemptsSeen = new Map<string, number>()
   for (const { headers } of receiver.requests) {
     const key = `${headers['x-service-idempotency-key']} ${headers['x-service-delivery-attempt']}`
@@ -164,7 +164,8 @@ test('a delivery attempt that ends while the database is unreachable is recorded
   const delivery = await waitForEnd(agent, id)
   expect(delivery.attempts.map((attempt: any) => attempt.status)).toEqual([503, 200])
   const { at, ms } = delivery.attempts[0]
-  // The retry schedule counts from the end of the attempt, not from the time of its record.
+  // The delay before the next attempt counts from the end of the last attempt, not from the time when the attempt was
+  // recorded.
   expect(Math.abs(Date.parse(at) + ms - endedMs)).toBeLessThan(300)
   expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
     '1',

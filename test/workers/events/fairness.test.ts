@@ -19,7 +19,7 @@ const LATE_MAX_MS = 2_500
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  // The webhook pool has fewer slots than the slow receiver has deliveries.
+  // The webhook pool has 60 slots, which is fewer than the deliveries that wait for the slow receiver.
   service = await startWebhookService({ pool: { concurrency: 60 } })
   agent = await service.newAgent()
 })
@@ -75,7 +75,7 @@ test('a receiver that never answers delays only its own deliveries', async () =>
     took_s: expect.closeTo(10, 0),
     delay_s: 1,
   })
-  // A refused turn does not count as an attempt of the delivery.
+  // A delivery whose turn is refused is postponed. The postponement does not count as a delivery attempt.
   const { rows } = await service.database.pool.query(
     `select count(*)::int as waiting from webhook_deliveries d
      where d.id = any ($1) and d.attempt = 0 and d.status = 'pending'

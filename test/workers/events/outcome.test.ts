@@ -26,14 +26,14 @@ const signature = (secret: string) =>
   `sha256=${createHmac('sha256', secret).update(BODY).digest('hex')}`
 
 describe('the outcome of a delivery attempt', () => {
-  test.each([200, 201, 204, 299])('is delivered after the status %p', async (code) => {
+  test.each([200, 201, 204, 299])('a delivery is delivered after the status %p', async (code) => {
     await using receiver = await startReceiver(status(code))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
     expect(await waitForEnd(agent, id)).toMatchObject({ status: 'delivered', attemptCount: 1 })
   })
 
   test.each([301, 302, 303, 307, 308, 400, 401, 404, 408, 410, 422, 429, 499])(
-    'is aborted after the status %p, and the Location is not followed',
+    'a delivery is aborted after the status %p, and the Location header is not followed',
     async (code) => {
       await using elsewhere = await startReceiver()
       await using receiver = await startReceiver((_request, response) => {
@@ -50,7 +50,7 @@ describe('the outcome of a delivery attempt', () => {
   )
 
   test.each([500, 502, 503, 504, 599])(
-    'is pending after the status %p, because the attempt is retried',
+    'a delivery is pending after the status %p, because the attempt is retried',
     async (code) => {
       await using receiver = await startReceiver(status(code))
       const id = await sendEvent(service.database, agent, await register(agent, receiver.url))

@@ -150,7 +150,7 @@ test.each(LITERALS)(
 test.each([
   ['urlPattern', 'https://api.example:22/', 'port is not allowed'],
   ['webhookUrl', 'http://api.example:25/', 'port is not allowed'],
-])('the %s %s is refused: %s', async (field, url, reason) => {
+])('the %s %s is refused with the reason: %s', async (field, url, reason) => {
   expect((await put({ [field]: url })).body.message).toEndWith(reason)
 })
 

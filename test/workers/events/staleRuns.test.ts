@@ -45,7 +45,10 @@ async function newDelivery() {
   return { projectId, endpointId, id }
 }
 
-/** Starts the first attempt of a delivery. `meanwhile` runs while the attempt waits for its turn. */
+/**
+ * Starts the first attempt of a delivery. The test’s function `meanwhile` runs while the attempt waits for its turn to
+ * send.
+ */
 function start(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   const turns = { entered: 0, left: 0 }
   const enter = async () => {
@@ -71,7 +74,7 @@ async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   return turns
 }
 
-test('a run of a delivery job whose attempt was recorded sends nothing and takes no turn', async () => {
+test('a delivery job whose attempt was already recorded sends nothing and requests no turn', async () => {
   const { id } = await newDelivery()
   await recordAttempts(pool, [attemptOf(id, 1)])
   expect(await run(id)).toEqual({ entered: 0, left: 0 })

@@ -73,7 +73,7 @@ describe('guardedRequest', () => {
   })
 
   test.each([204, 301, 302, 303, 307, 308, 404, 429, 500, 503])(
-    'returns status %p as an answer and does not follow the Location',
+    'an answer with status %p is returned, and the client does not follow its Location header',
     async (status) => {
       let elsewhere = 0
       const other = await serve((_request, response) => {
@@ -143,7 +143,7 @@ describe('guardedRequest', () => {
       'sends no body after its headers',
       (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'),
     ],
-  ])('ends at the timeout when a server %s', async (_name, onData) => {
+  ])('the request ends at the timeout when a server %s', async (_name, onData) => {
     const port = await serveRaw((socket) => socket.once('data', () => onData(socket)))
     const answer = await getLocal(port, { timeoutMs: 100 })
     expect(answer).toMatchObject({ ok: false, kind: 'timeout' })
@@ -167,7 +167,7 @@ describe('guardedRequest', () => {
   })
 
   test('returns a network error for a refused connection, a reset and an answer that is not HTTP', async () => {
-    // No process listens on port 1 of the loopback.
+    // No process listens on port 1 of this machine, so a connection is refused.
     const closed = 1
     const reset = await serveRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
     const cut = await serveRaw((socket) =>
@@ -209,23 +209,29 @@ describe('https', () => {
     ...['-addext', 'subjectAltName=DNS:hooks.example'],
   ])
 
-  test.skipIf(made.status !== 0)('needs a trusted certificate that matches the name', async () => {
-    const ca = readFileSync(cert, 'utf8')
-    const server = createHttpsServer({ key: readFileSync(key), cert: ca }, (_request, response) => {
-      response.end('safe')
-    })
-    const port = await listen(server as unknown as Server)
-    const ask = (host: string, more: Partial<GuardedRequestParameters> = {}) =>
-      get(`https://${host}:${port}/`, {
-        allowPrivate: true,
-        resolve: answering('127.0.0.1'),
-        ...more,
+  test.skipIf(made.status !== 0)(
+    'a connection needs a trusted certificate that matches the host name',
+    async () => {
+      const ca = readFileSync(cert, 'utf8')
+      const server = createHttpsServer(
+        { key: readFileSync(key), cert: ca },
+        (_request, response) => {
+          response.end('safe')
+        },
+      )
+      const port = await listen(server as unknown as Server)
+      const ask = (host: string, more: Partial<GuardedRequestParameters> = {}) =>
+        get(`https://${host}:${port}/`, {
+          allowPrivate: true,
+          resolve: answering('127.0.0.1'),
+          ...more,
+        })
+      expect(await ask('hooks.example', { ca })).toMatchObject({ ok: true, bodyPrefix: 'safe' })
+      expect(await ask('other.example', { ca })).toMatchObject({ ok: false, kind: 'network' })
+      expect(await ask('hooks.example')).toMatchObject({ ok: false, kind: 'network' })
+      expect(await ask('hooks.example', { ca, allowPrivate: false })).toMatchObject({
+        kind: 'blocked',
       })
-    expect(await ask('hooks.example', { ca })).toMatchObject({ ok: true, bodyPrefix: 'safe' })
-    expect(await ask('other.example', { ca })).toMatchObject({ ok: false, kind: 'network' })
-    expect(await ask('hooks.example')).toMatchObject({ ok: false, kind: 'network' })
-    expect(await ask('hooks.example', { ca, allowPrivate: false })).toMatchObject({
-      kind: 'blocked',
-    })
-  })
+    },
+  )
 })

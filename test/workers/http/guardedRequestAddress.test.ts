@@ -79,7 +79,8 @@ describe('the dialled address', () => {
     const before = connections
     const port = await local
     let asked = 0
-    // The first answer is private. A second lookup after the check would see the public answer.
+    // The first DNS answer is a private address. If the client looked the name up again after the check, the second
+    // answer would be a public address.
     const resolve: Resolve = (_hostname, answer) => {
       asked += 1
       answer(null, [{ address: asked === 1 ? '127.0.0.1' : '8.8.8.8', family: 4 }])
@@ -117,7 +118,7 @@ describe('the dialled address', () => {
     ['http://example.com:25/', 'port is not allowed'],
     ['https://example.com:22/', 'port is not allowed'],
     ['http://example.com:0/', 'port is not allowed'],
-  ])('the URL %p is refused: %s', async (url, detail) => {
+  ])('the URL %p is refused with the reason: %s', async (url, detail) => {
     expect(await get(url, { resolve: answering('8.8.8.8') })).toEqual({ ...blocked, detail })
   })
 

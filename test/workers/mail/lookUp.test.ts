@@ -93,7 +93,10 @@ test('a changed DNS record is seen half a minute later', async () => {
   }
 })
 
-/** Returns a DNS lookup that gives the text for every name. The list `asked` has the looked-up names in order. */
+/**
+ * Returns a look-up whose DNS resolver answers every name with the same text. The list `asked` holds the names that
+ * reached the resolver, in order.
+ */
 function counting(text: string) {
   const asked: string[] = []
   const txt = async (name: string) => {

@@ -1,4 +1,7 @@
-/** Is the parent that child.test.ts kills: it prints the process id of its child, and gives the child endless work. */
+/**
+ * Starts a child process, prints the child’s process id, and gives the child endless work. The test child.test.ts kills
+ * this parent process.
+ */
 import { join } from 'node:path'
 import { createChildren } from '../../../workers/process/child.ts'
 

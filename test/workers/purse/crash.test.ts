@@ -43,7 +43,7 @@ test(`after ${KILLS} kills −9 during ${PURCHASES} purchases each authorization
   for (let kill = 0; kill < KILLS; kill++) {
     await using worker = await startWorker()
     const seen = seller.asked.length + seller.received.length
-    // The worker is killed after a random number of further requests at the seller.
+    // The worker is killed after the seller has received a random number of further requests.
     const further = 1 + Math.floor(Math.random() * 12)
     await waitFor(
       'some requests',

@@ -9,7 +9,7 @@ const leave = (turn: Turn) => {
   if (turn.granted) turn.leave()
 }
 
-/** Makes a lane slow by one request of 600 ms. */
+/** Makes a lane slow, because one request of the lane takes 600 ms. */
 async function makeSlow(lanes: Lanes, lane: string, owner: string): Promise<void> {
   const turn = await lanes.enter(lane, owner)
   clockMs += 600
@@ -20,7 +20,7 @@ let clockMs = 0
 const createLanes = (slots: number) => new Lanes(slots, undefined, () => clockMs)
 
 describe('Lanes', () => {
-  test('gives a lane turns up to the cap, and another turn whenever a turn ends', async () => {
+  test('a lane gets turns up to the limit, and another turn whenever a turn ends', async () => {
     const lanes = createLanes(200)
     const first = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     expect(granted(first)).toHaveLength(FAST_CAP)
@@ -67,7 +67,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('b', 'p')).granted).toBe(true)
   })
 
-  test('treats a lane as slow while its requests hang', async () => {
+  test('a lane (the queue of one destination) counts as slow while its requests hang', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: SLOW_CAP }, () => lanes.enter('a', 'p')))
     clockMs += 600
@@ -89,7 +89,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('counts a request for its own owner, not for the first owner of the lane', async () => {
+  test('a request counts against its own owner, not against the first owner of the lane', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     leave(await lanes.enter('shared', 'p'))
     clockMs += 20_000
@@ -100,7 +100,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('new8', 'q')).granted).toBe(true)
   })
 
-  test('keeps some slots free for other lanes when several lanes begin to hang at once', async () => {
+  test('some slots stay free for other lanes when several lanes begin to hang at once', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
@@ -114,7 +114,7 @@ describe('Lanes', () => {
     expect(granted(open).length).toBeLessThan(32)
   })
 
-  test('gives late requests at most half of the slots, even in lanes that were fast', async () => {
+  test('requests that come late in their lanes get at most half of the slots, even in lanes that were fast', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
@@ -127,7 +127,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('leaves a turn to an owner without a request when other owners have many hanging lanes', async () => {
+  test('an owner without earlier requests still gets a turn when other owners have many hanging lanes', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const enter = (owner: string) =>
       Promise.all(Array.from({ length: 8 }, (_, n) => lanes.enter(`${owner}${n}`, owner)))

@@ -201,7 +201,8 @@ for (const moment of MOMENTS) {
         await untilNoJob(service)
         await pool.query('update approvals set expires_at = now() where id = $1', [approvalId])
         await pool.query(
-          // Unlike a changed time, an added job is announced, so the test waits for no poll.
+          // PostgreSQL announces an added job, but not a changed time of a job. So the test adds the job and waits for
+          // no poll of the queue.
           `select graphile_worker.add_job('expire_approval', json_build_object('approvalId', $1::text),
            job_key := 'expire_approval:' || $1)`,
           [approvalId],
@@ -352,7 +353,7 @@ for (const moment of MOMENTS) {
       await using _ = service
       const { pool } = service.database
       const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
-        // The guarded client refuses this URL before any connection.
+        // The HTTP client for strangers’ URLs refuses this private address before it opens a connection.
         const url = `https://127.0.0.1/${label}`
         const id = documentId(url)
         await wantDocument(pool, id, url)
@@ -371,7 +372,8 @@ for (const moment of MOMENTS) {
         pools: ['outbound', 'webhooks'],
         env: {
           ALLOW_PRIVATE_NETWORKS: 'true',
-          // Both addresses refuse connections at once.
+          // The addresses for DNS and for the outside view refuse connections at once, so the doctor’s report needs no
+          // timeout.
           DNS_SERVERS: '127.0.0.1:1',
           OUTSIDE_URL: 'http://127.0.0.1:1/',
         },

@@ -13,8 +13,8 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
 /**
- * Holds the round trips of a start (schema, task ids, fetch, listener, registration) and of some work after the
- * start.
+ * Is the number of round trips to the database that the test cuts. The round trips of a start (schema, task ids, fetch,
+ * listener, registration) and of some later work lie below this number.
  */
 const ROUND_TRIPS_OF_START = 16
 
@@ -32,7 +32,7 @@ const settings = (databaseUrl: string, verifyDomain: VerifyDomain): PoolSettings
   tasks: () => ({ verify_domain: verifyDomain }),
 })
 
-/** Starts a pool as a supervisor does, with a new try while the pool cannot start. */
+/** Starts a worker pool as the supervisor does: if the pool cannot start, the function tries again. */
 const startUntilUp = (started: PoolSettings) =>
   waitFor('the pool to start', () => startPool(started, silentLog).catch(() => null))
 
@@ -40,7 +40,7 @@ const queue = (pool: Parameters<typeof transaction>[0], domain: string) =>
   transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain }, key: domain }))
 
 for (const moment of MOMENTS) {
-  test(`a pool starts, works and is registered once, with a cut ${moment} each round trip`, async () => {
+  test(`a pool starts, works and is registered once when the connection is cut ${moment} any round trip of the start`, async () => {
     await using database = await createTestDatabase()
     await using proxy = await startPostgresProxy(database.url)
     for (let number = 1; number <= ROUND_TRIPS_OF_START; number++) {

@@ -24,7 +24,8 @@ test('webhooks of another project arrive while the answer of a hostile server is
   const attacker = await service.newAgent()
   const victim = await service.newAgent()
   const endpoint = await register(victim, receiver.url)
-  // Seven values of 8 KB share a prefix. A separate search for each value took 30 s.
+  // The seven values of 8 KB in the secret share a prefix. A separate search for each value in the server’s answer took
+  // 30 s.
   const data = Object.fromEntries(
     Array.from({ length: 7 }, (_, n) => [`field${n}`, 'a'.repeat(8_190) + n]),
   )

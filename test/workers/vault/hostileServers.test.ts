@@ -151,7 +151,7 @@ function answerOf(): Buffer[] {
 
 let ca = ''
 let port = 0
-/** Holds the bounds of the secret. The owner allows the secret anywhere in the request body. */
+/** Holds the bounds on the use of the secret. The owner allows the secret anywhere in the request body. */
 const BOUNDS = {
   ...{ allowedMethods: null, allowedPaths: null, placement: ['body'] },
   get allowedHosts() {
@@ -195,7 +195,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
     try {
       tries.push(decode())
     } catch {
-      // The decoder failed, because the text does not have the encoding of this decoder.
+      // The decoder throws if the text does not have this decoder’s encoding.
     }
   }
   attempt(() => decodeURIComponent(text))
@@ -210,7 +210,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
 }
 
 test(
-  `none of ${CASES} hostile answers shows the secret`,
+  `none of ${CASES} generated answers of a hostile server shows the secret to the agent`,
   async () => {
     const request: UseRequest = {
       ...{ method: 'POST', url: `https://hostile.example:${port}/`, headers: {} },

@@ -112,7 +112,7 @@ test.each([
 })
 
 test.each(['', 'BEGIN:VCALENDAR', 'BEGIN:VCALENDAR\r\nno colon\r\nEND:VCALENDAR', '[]'])(
-  'the file %j is malformed',
+  'the calendar file %j is refused as malformed',
   (text) => {
     expect(() => readCalendar(Buffer.from(text), NOW_MS)).toThrow('malformed')
   },
@@ -144,7 +144,7 @@ const STARTS = [
   '2030-04-08T08:00:00.000Z',
 ]
 
-test('no line of a written file is longer than 75 octets', () => {
+test('no line of a written calendar file is longer than 75 octets', () => {
   for (const line of writeRequest(WRITTEN).split('\r\n')) {
     expect(Buffer.byteLength(line)).toBeLessThanOrEqual(75)
   }
@@ -166,7 +166,7 @@ test('node-ical reads a written file, and finds the same instances', () => {
 })
 
 test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
-  'node-ical reads the same start from the layout %s',
+  'node-ical and this service read the same start from the calendar layout %s',
   async (name) => {
     const [invite] = await layout(name)
     const events = Object.values(ical.sync.parseICS(Buffer.from(await bytesOf(name)).toString()))
@@ -178,7 +178,7 @@ test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
   },
 )
 
-/** Draws recurrence rules of the kinds that meetings have. */
+/** Makes pseudo-random recurrence rules of the kinds that meetings use. */
 function* drawnRules(count: number): Generator<{ zone: string; start: string; rule: string }> {
   let state = 20300101
   const draw = (max: number): number => {
@@ -212,7 +212,8 @@ test('node-ical finds the same instances of 300 drawn rules', () => {
       end: { local: end, zone },
     })
     const [invite] = readCalendar(Buffer.from(written), NOW_MS)
-    // Libraries differ about a start that the recurrence rule omits. For this service the start is an instance.
+    // Libraries differ about the start time of a series when the recurrence rule omits the start. This service counts
+    // the start as an instance.
     const ours = expand(invite!.source!, { ...WINDOW, max: 2_000 })
       .map(({ startMs }) => new Date(startMs).toISOString())
       .filter((at) => at !== invite!.start.at)

@@ -68,7 +68,7 @@ describe('codes', () => {
     'Your code came in 2026.3.1 for user482913.',
     'Postcode 482913 and postcode 1012 AB.',
     'The code failed: process[4829] ended.',
-  ])('the text has no code: %s', (text) => expect(valuesOf(text)).toEqual([]))
+  ])('no code is found in the text: %s', (text) => expect(valuesOf(text)).toEqual([]))
 
   test('a delivery status notification has no codes', async () => {
     const { codes } = await parseMail(
@@ -91,7 +91,7 @@ describe('codes', () => {
     expect(mailLinks).toEqual([])
   })
 
-  test('the number of codes that are found in a mail is limited', () => {
+  test('a mail with 500 codes gives at most CODES_MAX codes', () => {
     const text = Array.from(
       { length: 500 },
       (_, n) => `Your one-time code is ${100_000 + n}.`,
@@ -130,7 +130,7 @@ describe('links', () => {
     ])
   })
 
-  test('a link to a page that is the same for everybody has the purpose `other`', () => {
+  test('a link to a page that looks the same for every visitor has the purpose `other`', () => {
     expect(linksOf('<a href="https://a.example/login">Log in</a>')).toMatchObject([
       { purpose: 'other' },
     ])

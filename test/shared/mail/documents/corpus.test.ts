@@ -43,7 +43,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   if (expected.reason !== undefined && reason !== expected.reason) found.push(`reason ${reason}`)
   if (read.state !== 'ready') return found
   const text = plain(read.text)
-  // An expected phrase may continue on the next line of the text.
+  // A line break of the text may lie within an expected phrase, so line breaks are compared as blanks.
   const flat = text.replaceAll('\n', ' ')
   let from = 0
   for (const phrase of expected.contains ?? []) {
@@ -73,7 +73,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   return found
 }
 
-/** Holds the files whose text differs from the expected text, with the cause. */
+/** Maps each file whose text differs from the expected text to the cause of the difference. */
 const MISSED: Readonly<Record<string, string>> = {
   'strangers/csv-windows-1252.csv': 'a file without a charset, whose letters fit two of them',
   'strangers/eml-nested.eml': 'the head of a mail shows addresses, without names',
@@ -95,12 +95,12 @@ for (const { name: set } of sets) {
     .trim()
     .split('\n')
   const files = lines.map((line): Expected => JSON.parse(line))
-  test(`the set ${set} has more than ten files`, () => {
+  test(`the set ${set} of documents has more than ten files`, () => {
     expect(files.length).toBeGreaterThan(10)
   })
   for (const expected of files) {
     const isMissed = MISSED[`${set}/${expected.file}`] !== undefined
-    test(`${set}/${expected.file} ${isMissed ? 'still differs from' : 'has'} the expected text`, async () => {
+    test(`the text of ${set}/${expected.file} ${isMissed ? 'still differs from' : 'equals'} the expected text`, async () => {
       const found = await differences(set, expected)
       if (isMissed) expect(found).not.toEqual([])
       else expect(found).toEqual([])

@@ -4,7 +4,10 @@ import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** Returns the reply text of a mail with the writer's text above `template`, in which `|` marks a line end. */
+/**
+ * Returns the reply text of a mail that consists of the writer’s own text and the text of `template` below. Each `|` in
+ * `template` becomes a line end.
+ */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('an attribution', () => {
@@ -45,7 +48,7 @@ describe('an attribution', () => {
     '\u202bבתאריך יום ד׳, 8 באוק׳ 2014 ב-10:33 מאת \u202aBob\u202c <\u202abob@example.com\u202c>:\u202c',
     'Pada tanggal Rab, 8 Okt 2014 pukul 10.33 Bob Lee <bob@example.com> menulis:',
   ]
-  test.each(attributions)('is cut with its quote: %s', (line) => {
+  test.each(attributions)('the attribution line is cut together with its quote: %s', (line) => {
     expect(below(`${line}|> old|> text`)).toBe(OWN)
     expect(below(`${line}||old text|without marks`)).toBe(OWN)
     expect(replyText(`${OWN}\n${line}\n\nold`)).toBe(OWN)
@@ -65,7 +68,7 @@ describe('an attribution', () => {
     )
   })
 
-  test('on the line of the own text is cut', () => {
+  test('an attribution on the line of the own text is cut', () => {
     const line = 'Fine. On Wed, Apr 4, 2012 at 3:59 PM, bob@x.test wrote:\n> Hi'
     expect(replyText(line)).toBe('Fine.')
   })
@@ -84,5 +87,7 @@ describe('an attribution', () => {
     'Le 5 mai, Marie a écrit à tout le monde pour dire non.',
     'Am 5. Mai 2024 schrieb ich dir eine Mail.\nHast du sie?',
     'One thing: on my side, when I run it...\nOn 5 machines it fails.',
-  ])('does not include the text: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('a text without an attribution line stays whole in the reply text: %s', (text) =>
+    expect(replyText(text)).toBe(text),
+  )
 })

@@ -16,7 +16,7 @@ describe('the element of a signature', () => {
     '<div class="io-ox-signature">Owen</div>',
     '<div id="x_Signature">Owen</div>',
     '<div id="Signature">Owen</div>',
-  ])('is cut: %s', (signature) => {
+  ])('the signature is cut from the reply text: %s', (signature) => {
     expect(replyTextFromHtml(`<div>${OWN}</div>${signature}`)).toBe(OWN)
   })
 })
@@ -27,7 +27,7 @@ describe('in the element for the quote of a reply', () => {
     `<div class="zmail_extra"><div>============ Forwarded message ============<br>${head}</div><p>Body</p></div>`,
     `<div class="ydp1yahoo_quoted"><div>----- Forwarded Message -----<br>${head}</div><p>Body</p></div>`,
     `<blockquote type="cite"><div>Begin forwarded message:</div><br><div>${head}</div><p>Body</p></blockquote>`,
-  ])('a forward stays: %s', (container) => {
+  ])('a forwarded mail stays in the reply text: %s', (container) => {
     const text = replyTextFromHtml(`<div>${OWN}</div>${container}`)
     expect(text).toStartWith(`${OWN}\n`)
     expect(text).toContain('From: L <l@x.test>')

@@ -5,7 +5,8 @@ import { scoreReplies } from './score.ts'
 
 describe('the reply text', () => {
   /**
-   * Sets the minimum of accepted mails and of exact core mails, and the maximum of mails with words of other people.
+   * Bounds the results for each set of mails: at least so many accepted replies, at least so many exact replies of the
+   * tier `core`, and at most so many replies with words of other people.
    */
   const bounds = {
     own: { accepted: 158, coreExact: 120, leaked: 1 },
@@ -15,7 +16,7 @@ describe('the reply text', () => {
   }
   for (const { name, items } of replyCorpora()) {
     const bound = bounds[name]
-    test(`of the ${items.length} ${name} mails meets ${JSON.stringify(bound)}, and no reply is emptied`, async () => {
+    test(`the reply text of the ${items.length} ${name} mails meets the bounds ${JSON.stringify(bound)}, and no reply is emptied`, async () => {
       const tally = await scoreReplies(items)
       expect(items.length).toBeGreaterThanOrEqual(135)
       expect(tally.accepted).toBeGreaterThanOrEqual(bound.accepted)

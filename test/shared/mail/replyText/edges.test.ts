@@ -4,7 +4,7 @@ import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'I will be there at noon.'
 
-/** Returns the writer's text with `template` behind the text. In `template`, `|` marks a line end. */
+/** Returns the writer’s own text, followed by the text of `template`. Each `|` in `template` becomes a line end. */
 const withOwn = (template: string) => `${OWN}${template.replaceAll('|', '\n')}`.trim()
 
 describe('behind the own text', () => {
@@ -32,7 +32,9 @@ describe('behind the own text', () => {
     '||Lähetetty Foo 12:sta',
     '||Foo 12から送信',
     '|\u200b|\ufffc|\u3164|*\u0000',
-  ])('the text is cut: %s', (template) => expect(replyText(withOwn(template))).toBe(OWN))
+  ])('the reply text is only the own text, without the ending %s', (template) =>
+    expect(replyText(withOwn(template))).toBe(OWN),
+  )
 })
 
 describe('behind the own text', () => {
@@ -62,7 +64,7 @@ describe('behind the own text', () => {
     '||--|-- keep ninety days|DELETE FROM logs;',
     ' 🏴󠁧󠁢󠁥󠁮󠁧󠁿',
     ' ❤️',
-  ])('the text stays: %s', (template) =>
+  ])('the reply text keeps the own text with the ending %s', (template) =>
     expect(replyText(withOwn(template))).toBe(withOwn(template)),
   )
 })

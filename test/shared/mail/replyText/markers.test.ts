@@ -4,7 +4,10 @@ import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** Returns the reply text of a mail with the writer's text above `template`, in which `|` marks a line end. */
+/**
+ * Returns the reply text of a mail that consists of the writer’s own text and the text of `template` below. Each `|` in
+ * `template` becomes a line end.
+ */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('a header block or a separator', () => {
@@ -40,7 +43,9 @@ describe('a header block or a separator', () => {
     'Original Message|From: Bob|Sent: Monday|To: Ann|Subject: x||old',
     '##- Please type your reply above this line -##||old',
     '>>> Bob Lee <bob@x.test> 10/8/2014 10:33 AM >>>|old',
-  ])('is cut with the text below: %s', (block) => expect(below(block)).toBe(OWN))
+  ])('the header or marker of a quote is cut together with the text below: %s', (block) =>
+    expect(below(block)).toBe(OWN),
+  )
 
   test.each([
     'It should read:\nFrom: The Daily Digest Team\n\nDoes that work?',
@@ -51,7 +56,7 @@ describe('a header block or a separator', () => {
     'Done.\n\n-- if you forward this message then please keep the list in it --\n\nThanks.',
     'Title\n=====\n\nText.\n\nOther\n-----\n\nMore text that goes on.',
     'Name | Age\n-----|-----\nBob | 5',
-  ])('does not include the text: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('the whole text stays in the reply text: %s', (text) => expect(replyText(text)).toBe(text))
 })
 
 describe('the reply text of a whole mail', () => {
@@ -74,7 +79,7 @@ describe('the reply text of a whole mail', () => {
     '---------- 转发的邮件 ---------',
     '---------- 転送メッセージ ---------',
     '---------- 전달된 메시지 ---------',
-  ])('keeps a forward: %s', (mark) => {
+  ])('a forwarded mail stays in the reply text: %s', (mark) => {
     expect(replyText(`FYI\n\n${mark}${tail}`)).toBe(`FYI\n\n${mark}${tail}`)
     expect(replyText(`${mark}${tail}`)).toBe(`${mark}${tail}`)
   })
@@ -106,7 +111,9 @@ describe('the reply text of a whole mail', () => {
     'Sent from my iPhone',
     '-----Original Message-----\nHello',
     'From: B <b@x.test>\nSent: Monday\nTo: A\nSubject: x\n\nold',
-  ])('is never empty: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('the reply text of a whole mail is never empty: %s', (text) =>
+    expect(replyText(text)).toBe(text),
+  )
 
   test('is empty for white space', () => {
     expect(replyText('')).toBe('')

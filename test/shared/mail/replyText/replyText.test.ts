@@ -39,7 +39,9 @@ describe('inline answers and quote marks', () => {
     'Visit us now...\n>>> >>>  http://x.test <<<\nand click',
     'Try\n\n```\n-- comment\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> x\n```\n\nDoes it work?',
     '| a | b |\n| - | - |\n| 1 | 2 |',
-  ])('the text has no quote and stays: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('a text without a quote stays whole in the reply text: %s', (text) =>
+    expect(replyText(text)).toBe(text),
+  )
 })
 
 describe('the reply text of HTML', () => {
@@ -145,7 +147,7 @@ describe('the reply text of hostile input is found in bounded CPU time for', () 
     ['zero-width spaces', '\u200b\n'.repeat(MB / 2)],
     ['alternating text and quotes', 'a\n> b\n'.repeat(MB / 6)],
   ]
-  // Measured: less than 0.2 s for each input. The test's limit is higher, because the machine may be busy.
+  // Each input took less than 0.2 s of CPU time. The test allows 2 s, because the machine may be busy.
   test.each(inputs)('%s', (_name, text) => {
     expect(cpuMsOf(() => replyText(text))).toBeLessThan(2000)
   })

@@ -21,7 +21,10 @@ const extract = async (mail: ReplyCase) => {
   return text?.trim() ? replyText(text) : replyTextFromHtml(html ?? '')
 }
 
-/** Counts mails. A `leaked` mail still has words of other people. An `emptied` mail has lost its whole reply. */
+/**
+ * Counts the mails of a set by the result of their reply text. A `leaked` reply text still holds words of other people.
+ * An `emptied` mail has lost its whole reply.
+ */
 export type ReplyScore = {
   all: number
   accepted: number

@@ -4,13 +4,19 @@ import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** Returns the reply text of a mail with the writer's text above `template`, in which `|` marks a line end. */
+/**
+ * Returns the reply text of a mail that consists of the writer’s own text and the text of `template` below. Each `|` in
+ * `template` becomes a line end.
+ */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('below the own text', () => {
-  test.each(['-- ', '--', '__', '—'])('a signature behind the delimiter %p is cut', (mark) => {
-    expect(replyText(`${OWN}\n${mark}\nBob\n+1 555 0123`)).toBe(OWN)
-  })
+  test.each(['-- ', '--', '__', '—'])(
+    'a signature behind the delimiter %p is cut from the reply text',
+    (mark) => {
+      expect(replyText(`${OWN}\n${mark}\nBob\n+1 555 0123`)).toBe(OWN)
+    },
+  )
 
   test('a rule with a signature is cut, and a rule before a full sentence stays', () => {
     expect(below('—————|Ann Lee|ann@x.test')).toBe(OWN)
@@ -33,7 +39,7 @@ describe('below the own text', () => {
     expect(replyText(text)).toBe(text)
   })
 
-  test('a sign-off without a delimiter stays', () => {
+  test('a sign-off without the delimiter "-- " stays in the reply text', () => {
     const text = 'See below.\n\nBest regards,\nBob Lee\nCEO'
     expect(replyText(text)).toBe(text)
   })
@@ -73,7 +79,7 @@ describe('below the own text', () => {
     'أُرسلت من الـ iPhone',
     'Enviat des del meu iPhone',
     'נשלח מה-iPhone שלי',
-  ])('the device line is cut: %s', (line) => {
+  ])('the device line is cut from the reply text: %s', (line) => {
     expect(below(line)).toBe(OWN)
     expect(replyText(`${OWN}\n${line}\n\nOn 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> a`)).toBe(
       OWN,
@@ -88,7 +94,9 @@ describe('below the own text', () => {
     'Von meinem Standpunkt aus ist das gut.\nGruß',
     'Hi,\nUnsubscribe me please.',
     'Hi,\nThis email is about the confidential deal; call me.',
-  ])('the sentence stays: %s', (text) => expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`))
+  ])('the sentence stays in the reply text: %s', (text) =>
+    expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`),
+  )
 
   test('legal notices and list footers are cut', () => {
     expect(

@@ -7,7 +7,10 @@ import { cpuMsOf } from '../../../support/process/cpuTime.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** Returns the reply text of a mail with the writer's text above `template`, in which `|` marks a line end. */
+/**
+ * Returns the reply text of a mail that consists of the writer’s own text and the text of `template` below. Each `|` in
+ * `template` becomes a line end.
+ */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('below the own text', () => {
@@ -39,7 +42,9 @@ describe('below the own text', () => {
     "Pensez à l'environnement avant d'imprimer ce message.",
     'Detta meddelande är konfidentiellt och avsett endast för adressaten.',
     '********************|This email may contain privileged material meant for the addressee.|********************',
-  ])('the text is cut: %s', (template) => expect(below(template)).toBe(OWN))
+  ])('the reply text omits the signature or disclaimer %s', (template) =>
+    expect(below(template)).toBe(OWN),
+  )
 
   test.each([
     'Call me on 3 March 2026 at 09:14, my number is:|030 5550 1234',
@@ -53,7 +58,7 @@ describe('below the own text', () => {
       3,
     ),
     'We use Avast. Is that enough against a virus?|Please tell me more about it.|Do you sell it?|How much?|Can you install it here?',
-  ])('the text stays: %s', (template) =>
+  ])('the reply text keeps the text below: %s', (template) =>
     expect(below(template)).toBe(`${OWN}\n\n${template.replaceAll('|', '\n')}`.trim()),
   )
 })
@@ -68,7 +73,7 @@ test('history on the line of the new text is cut', () => {
     expect(replyText(`${own} ${joined}`)).toBe(own)
 })
 
-test('a quote that the writer cites stays above a quoted mail', () => {
+test('a quote that the writer cites stays in the reply text above a quoted mail', () => {
   const cited = 'The lease says:\n\n> The tenant pays by the third day.\n\nSo no fee is due.'
   expect(replyText(`${cited}\n\nOn 3 Mar 2026, Laura <l@x.test> wrote:\n> Pay!`)).toBe(cited)
   const html = '<p>The lease says:</p><blockquote>Pay by day three.</blockquote><p>No fee.</p>'

@@ -32,7 +32,7 @@ test.each([
   expect(readReport(pack(dmarcXml(D, RECORDS)))).toEqual(DMARC as never)
 })
 
-test('a TLS report is read', () => {
+test('a TLS report is read with its domain, its period and the count of each result', () => {
   expect(readReport(gzipped(tlsJson(D)))).toEqual({
     kind: 'tls',
     domain: D,
@@ -64,7 +64,7 @@ test.each([
     () => bytes(dmarcXml(D, RECORDS).replace('1795305600', 'yesterday')),
     'its dates are no times',
   ],
-])('a report that is %s is refused', (_name, make, reason) => {
+])('an aggregate report that is %s is refused', (_name, make, reason) => {
   expect(() => readReport(make())).toThrow(reason)
 })
 
@@ -99,7 +99,10 @@ test.each([
   ['x', 'application/tlsrpt+gzip', true],
   ['photos.zip', 'application/zip', false],
   ['page.xml', 'text/xml', false],
-])('the attachment %s of type %s is read as a report: %p', (filename, contentType, isOne) => {
-  expect(isReportFile({ filename, contentType, size: 100 })).toBe(isOne)
-  expect(isReportFile({ filename, contentType, size: 3 * 1024 * 1024 })).toBe(false)
-})
+])(
+  'the attachment %s of type %s counts as an aggregate report: %p',
+  (filename, contentType, isOne) => {
+    expect(isReportFile({ filename, contentType, size: 100 })).toBe(isOne)
+    expect(isReportFile({ filename, contentType, size: 3 * 1024 * 1024 })).toBe(false)
+  },
+)

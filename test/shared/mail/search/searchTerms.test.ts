@@ -6,13 +6,14 @@ const NOTHING = { subject: '', from: [], to: [] }
 test('the vector of any text fits into a tsvector', () => {
   const words = Array.from({ length: 16_000 }, (_, n) => n.toString(36))
   for (const text of [
-    // NFKD turns U+FDFA into eighteen characters.
+    // The normalization NFKD turns the character U+FDFA into eighteen characters.
     words.map((word) => `${word}\ufdfa\ufdfa\ufdfa`).join(' '),
     words.map((word) => `${word}${'ж'.repeat(60)}`).join(' '),
     words.map((word) => `${word}${'𝔘'.repeat(60)}`).join(' '),
   ]) {
     const vector = searchVector('prj_1', { ...NOTHING, text })
-    // The text form is longer than the stored form, because each term has a prefix, quotes and decimal positions.
+    // The vector as text is longer than the stored vector, because each term has a prefix, quotes and decimal
+    // positions.
     expect(Buffer.byteLength(vector)).toBeLessThan(1024 * 1024)
   }
 })

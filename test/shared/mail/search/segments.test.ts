@@ -142,7 +142,7 @@ test('sixteen neighbouring segments of one size are merged into one segment, the
       true,
     )
   }
-  // 1,000 = 3 × 256 + 14 × 16 + 8
+  // The 1,000 leaves become 3 segments of 256 leaves, 14 segments of 16 leaves, and 8 segments of one leaf.
   expect(sizes()).toEqual([
     ...Array<number>(3).fill(256),
     ...Array<number>(14).fill(16),

@@ -40,7 +40,7 @@ describe('htmlToText', () => {
     ['text with the character <', 'a < b and <3', 'a < b and <3'],
     ['an empty text', '', ''],
   ]
-  test.each(cases)('writes %s', (_name, html, want) =>
+  test.each(cases)('returns the expected text for %s', (_name, html, want) =>
     expect(htmlToText(html).trimEnd()).toBe(want),
   )
 
@@ -83,7 +83,7 @@ describe('hostile HTML is converted in bounded CPU time for', () => {
 })
 
 test('HTML with more than 60,000 tags and lines becomes no tree, and only loses its tags', () => {
-  // The list items get dashes only if the HTML becomes a tree.
+  // htmlToText writes dashes before list items only if the HTML is parsed into a tree.
   const list = '<ul><li>x</ul>'
   const of = (lines: number) => htmlToText(`${'\n'.repeat(lines)}${list}`).trim()
   const tags = 3

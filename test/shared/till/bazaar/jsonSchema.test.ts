@@ -17,6 +17,6 @@ test.each([
   [{ enum: [{}] }, 'enum'],
   [{ const: [] }, 'const'],
   [7, ''],
-])('the schema %j has its fault at the path %p', (schema, path) => {
+])('the fault in the JSON schema %j is reported at the path %p', (schema, path) => {
   expect(schemaFault(schema)?.path).toBe(path)
 })

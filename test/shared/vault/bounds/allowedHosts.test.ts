@@ -1,4 +1,7 @@
-/** Compares generated lists of allowed hosts with a naive model. A narrower list must allow no further host. */
+/**
+ * Compares generated lists of allowed hosts with a naive model. A narrower list must not allow a host that the wider
+ * list forbids.
+ */
 import { expect, test } from 'bun:test'
 import {
   isAllowedHost,

@@ -12,7 +12,10 @@ import { createRandom } from '../../../chaos/random.ts'
 const { pick, int, chance } = createRandom(20_261_122, 'bounds')
 const LISTS = 4_000
 
-/** Compares the judgement of lists with the naive verdict on each of `probes`. */
+/**
+ * Compares two judgements of random lists: the judgement of the service, and the naive verdict of `passes` on each of
+ * the `probes`.
+ */
 function judge(
   meet: Meet,
   entry: () => string,
@@ -43,7 +46,7 @@ function judge(
   expect(narrower).toBeGreaterThan(LISTS / 5)
 }
 
-test(`of ${LISTS} generated lists of paths, no narrower list allows a further path`, () => {
+test(`for ${LISTS} generated lists of allowed paths, the narrower of two lists allows no path that the wider list forbids`, () => {
   const path = () => `/${Array.from({ length: int(0, 4) }, () => pick(['a', 'b', 'ab'])).join('/')}`
   const probes = Array.from({ length: 60 }, path)
   judge(
@@ -64,7 +67,7 @@ test(`of ${LISTS} generated lists of paths, no narrower list allows a further pa
   )
 })
 
-test(`of ${LISTS} generated lists of placements, no narrower list allows a further placement`, () => {
+test(`for ${LISTS} generated lists of placements of a secret, the narrower of two lists allows no placement that the wider list forbids`, () => {
   const places = ['basic', 'body', 'header:authorization', 'header:x-a', 'query:q', 'json:/a']
   const more = ['json:/a/b', 'form:a', 'form:user[password]', 'path:/bot', 'json:/@a']
   const fields = ['key', 'password']

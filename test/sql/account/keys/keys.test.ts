@@ -34,7 +34,7 @@ async function newKey() {
   const { keyId } = (await authenticate(rawKey))!.identity
   return { projectId: project.id, key: rawKey, keyId }
 }
-/** Returns another API key with the same lookup prefix. */
+/** Returns a changed API key that begins with the same lookup prefix. */
 const lookalike = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
 
 const authenticate = async (key: string) =>
@@ -60,7 +60,7 @@ test('an unrevoked API key of a deleted project has no identity', async () => {
 
 test('a wrong API key with a known prefix has no identity and does not count for the right API key', async () => {
   const { key, projectId } = await newKey()
-  // A fresh rate window does not end between two requests.
+  // The rate window is moved a minute ahead, so that the window does not end between two requests.
   await pool.query(
     `update rate_windows set window_start = window_start + interval '1 minute' where subject = $1`,
     [projectId],
@@ -89,7 +89,10 @@ test('a second revocation of an API key keeps the time of the first, and other p
   expect(await findKeyScopes(pool, neighbour.keyId)).toEqual(['mail:read'])
 })
 
-/** Returns API keys that were used once and whose rate windows do not end between two requests. */
+/**
+ * Returns API keys that were used once. The rate windows of these API keys are moved a minute ahead, so that no window
+ * ends between two requests.
+ */
 async function frozenKeys(count: number): Promise<string[]> {
   const made = await Promise.all(Array.from({ length: count }, () => newKey()))
   await pool.query(

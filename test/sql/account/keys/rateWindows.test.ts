@@ -43,7 +43,7 @@ test('after the end of a rate window the count restarts with the weight of the n
 
 test('the weights of the requests in one rate window add up', async () => {
   await countRequests(pool, 'prj_b', 2)
-  // A fresh rate window does not end between two counts.
+  // The start of the rate window is moved a minute ahead, so that the window does not end between the two counts.
   await shift('prj_b', 1)
   const { used, resetsAt } = await countRequests(pool, 'prj_b', 5)
   expect(used).toBe(7)

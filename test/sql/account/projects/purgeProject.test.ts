@@ -28,11 +28,11 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const KEPT = [
-  // The rows of these tables stay for audit.
+  // The rows of these tables stay after the deletion of a project, for audit.
   ...['payments', 'seller_endpoints', 'api_keys'],
   // The row of `project_retention` stays as long as the payments of its project.
   'project_retention',
-  // The rows of these tables are deleted with their messages and threads.
+  // The rows of these tables are deleted when their messages and threads are deleted.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],
 ]
 

@@ -105,7 +105,7 @@ describe('an inbound mail', () => {
     expect(await readRaw(pool, rawId)).toBe('')
   })
 
-  test('that was stored cannot be discarded', async () => {
+  test('a stored inbound mail cannot be discarded', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     await storeParsedMails(pool, [await readInboundMail(pool, id!)])

@@ -36,7 +36,7 @@ const idsOf = async (projectId: string): Promise<string[]> => {
 }
 
 describe('an inbound mail', () => {
-  test('that another run stored is stored once', async () => {
+  test('an inbound mail that another run has already stored is stored only once', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -118,7 +118,7 @@ describe('a message that arrives again', () => {
 })
 
 describe('a Message-ID', () => {
-  test('that is taken is replaced by the next free Message-ID of the inbox', async () => {
+  test('a Message-ID that the inbox already has is replaced by the next free Message-ID of the inbox', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     await receive(pool, two, rawMail({ id: 'x.1@example.com' }))
     for (let n = 0; n < 3; n++) await receive(pool, one, rawMail({ id: 'x@example.com' }))
@@ -148,7 +148,7 @@ describe('a Message-ID', () => {
 })
 
 describe('a thread', () => {
-  test('is the thread of the nearest ancestor in the inbox', async () => {
+  test('a reply joins the thread of its nearest ancestor in the inbox', async () => {
     const projectId = await newProject(pool)
     await receive(pool, projectId, rawMail({ id: 'far@example.com' }))
     await receive(pool, projectId, rawMail({ id: 'near@example.com' }))
@@ -173,7 +173,7 @@ describe('a thread', () => {
     expect(await threadOf(two, 's@example.com')).not.toBe(secret!)
   })
 
-  /** Returns whether a message joins the thread of an earlier message. */
+  /** Returns whether the second message joins the thread of the first message. */
   async function joins(
     first: Parameters<typeof rawMail>[0],
     second: Parameters<typeof rawMail>[0],

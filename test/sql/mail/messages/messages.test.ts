@@ -150,7 +150,7 @@ test('labels that are added concurrently are all kept', async () => {
   expect((await labelsOf(projectId, 0))?.toSorted()).toEqual(['a', 'b', 'c', 'received'])
 })
 
-test('findFirstReceived returns the oldest message received after the time', async () => {
+test('findFirstReceived returns the oldest message that was received after the given time', async () => {
   const projectId = await inbox(3)
   const sent = await newSent(pool, { projectId })
   await pool.query('update messages set created_at = $2 where row = $1', [sent.row, at(1.5)])

@@ -66,7 +66,8 @@ describe('a thread', () => {
     const { projectId, threadId, ids } = await conversation(2)
     const rows: string[] = []
     for (const id of ids) rows.push((await messageOf(pool, projectId, id))!.row)
-    // The rows lie in the opposite order, and a statement without a sort locks them in the order of the rows.
+    // The rows of the messages are stored in the opposite order of the locks. A statement without a sort would lock the
+    // rows in the stored order.
     for (const row of rows.toReversed()) {
       await pool.query('update messages set subject = subject where row = $1', [row])
     }
@@ -103,7 +104,7 @@ describe('a thread', () => {
     for (const id of ids.slice(2)) {
       await updateLabels(pool, { projectId, messageId: id, add: [], remove: ['unread'] })
     }
-    // The unread message is older than the twenty messages that the digest reads.
+    // The only unread message is not among the newest twenty messages, which the digest of a thread reads.
     expect((await digest())?.unread).toBe(false)
   })
 })

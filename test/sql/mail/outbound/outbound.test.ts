@@ -53,7 +53,7 @@ describe('an attempt', () => {
     expect((await begin(pool, other)).due).toHaveLength(1)
   })
 
-  test('takes the first recipient even before the recipient is due', async () => {
+  test('a first attempt takes its recipients even before the recipients are due', async () => {
     const sent = await newSent(pool)
     await pool.query('update outbound_recipients set next_attempt_at = $2 where message_row = $1', [
       sent.row,

@@ -28,7 +28,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const accept = (intents: SendIntent[], limit: number | null = null) =>
   acceptIntents(pool, intents, limit)
-/** Returns the outcome of each send intent in one word. */
+/** Returns one word for each send intent: accepted, repeat, or the reason of the refusal. */
 const wordsOf = async (intents: SendIntent[], limit: number | null = null) =>
   (await accept(intents, limit)).map(({ kind }) => kind)
 const threadOf = async (threadRow: string) =>
@@ -182,7 +182,7 @@ describe('a draft', () => {
     return rows[0]
   }
 
-  test('is sent once, in the version and by the project that the intent names', async () => {
+  test('a draft is sent once, in the version and by the project that the send intent names', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const draft = await newDraft(one)
     const later = { ...draft, version: draft.version + 1 }
@@ -208,7 +208,7 @@ describe('a draft', () => {
     expect(words.flat().toSorted()).toEqual(['accepted', 'repeat'])
   })
 
-  test('above the quota is kept', async () => {
+  test('a draft whose sending would exceed the quota is kept', async () => {
     const projectId = await newProject(pool)
     const draft = await newDraft(projectId)
     expect(await wordsOf([sentFrom(projectId, draft)], 0)).toEqual(['over quota'])
@@ -248,7 +248,7 @@ describe('a send quota', () => {
     expect(await usedBy(projectId)).toBe(3)
   })
 
-  test('refuses the send intents of a batch that exceed the quota, and accepts the intents that fit', async () => {
+  test('the send intents of a batch that exceed the quota are refused, and the intents that fit are accepted', async () => {
     const projectId = await newProject(pool)
     const batch = [to(projectId, 3), to(projectId, 1), to(projectId, 2), to(projectId, 1)]
     expect(await wordsOf(batch, 2)).toEqual(['over quota', 'accepted', 'over quota', 'accepted'])
@@ -275,7 +275,8 @@ describe('a send quota', () => {
     const first = wordsOf([keyed(projectId, 'a'), keyed(projectId, 'z')], 9)
     await blocked(pool, 1)
     const second = wordsOf([to(projectId, 1)], 9)
-    // Without this lock order the second batch would store the quota, and the third batch would hold the quota.
+    // If the locks had another order, the second batch would change the quota and the third batch would lock it. So the
+    // test first waits until the second batch is blocked or done.
     await Promise.race([second, blocked(pool, 2)])
     const third = wordsOf([keyed(projectId, 'a')], 9)
     await blocked(pool, 3)

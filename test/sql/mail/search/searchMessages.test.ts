@@ -216,7 +216,7 @@ test('messages without a search vector are listed in batches, and each message g
   expect(await listUnindexed(pool, 10)).toHaveLength(2)
 })
 
-test('the binary and the text form of a vector are the same vector', async () => {
+test('the binary form and the text form of a search vector are the same vector in PostgreSQL', async () => {
   const from = ["o'neil@x.test", '"a\\\\b"@x.test']
   const crowd = Array.from({ length: 300 }, (_, n) => `a${n}@crowd.test`)
   for (const mail of [

@@ -183,20 +183,20 @@ test('the words of a deleted message leave its segment at a weekly check, and an
     await count('search_segments', projectId),
     await count('search_leaves', projectId),
   ]).toEqual([0, 0])
-  // The numbers of the deleted leaves can be used again.
+  // After the deletion of all leaves, new leaves of the search segment may use the numbers of the deleted leaves again.
   await store(projectId, many(projectId, 240))
   expect(await build(projectId)).toEqual(['leaf'])
   await expectAllFound(projectId)
 })
 
-test('a few long messages make a leaf, because a search reads all words of messages without a leaf', async () => {
+test('a few long messages fill a leaf (a part of the search segment), because a search reads all words of the messages that are in no leaf', async () => {
   const projectId = await newInbox()
   await store(projectId, many(projectId, 5), 500_000)
   expect(await build(projectId)).toEqual(['leaf'])
   await expectAllFound(projectId)
 })
 
-test('deleted messages make no leaf', async () => {
+test('deleted messages get no place in a leaf (a part of the search segment)', async () => {
   const projectId = await newInbox()
   const rows = await store(projectId, many(projectId, 240))
   await pool.query('delete from messages where row = any ($1::bigint[])', [rows.slice(20)])
@@ -227,7 +227,7 @@ test('a prefix of very many words finds every message, although a bounded part o
   }
   const all = [[1, Array.from({ length: 240 }, (_, place) => place)]]
   expect([await placesIn(), await placesIn(100_000)] as unknown).toEqual([all, all])
-  // No block of the segment is read for the prefix of another word.
+  // A search for a prefix reads no block of the segment in which only other words begin.
   expect(await readBeginnings(pool, segment!, [{ term: 'manz', prefix: true }])).toEqual(new Map())
   const count = async (typed: string) => {
     const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 5_000 }
@@ -271,7 +271,8 @@ test('a search finds every message stored before the search, while segments are 
   const write = async () => {
     for (let n = 0; n < 60; n++) {
       const rows = await store(projectId, Array<string>(90).fill(vectorOf(projectId, 'other')))
-      // Each message gets the word by a change, which may come while its leaf is built.
+      // Each of five messages gets the searched word by an update, which may come while the builder writes the message
+      // into a leaf of the search segment.
       await pool.query('update messages set search = $2::tsvector where row = any ($1::bigint[])', [
         rows.slice(0, 5),
         known,

@@ -126,7 +126,7 @@ test('a group of payments never exceeds the limit on payments a minute', async (
   expect(await purse.reserve(group)).toEqual(['signed', 'signed', 'refused too_many_payments'])
 })
 
-test('a group spends no more than the purse has', async () => {
+test('a group of purchases spends no more than the balance of the purse', async () => {
   const purse = await newPurse({ perPaymentAtomic: BALANCE, risePercent: 1_000_000 })
   await database.pool.query('update purses set balance_atomic = 150000 where project_id = $1', [
     purse.projectId,
@@ -139,7 +139,7 @@ test('a group spends no more than the purse has', async () => {
   expect(await purse.reserve(group)).toEqual(['signed', 'refused insufficient_funds', 'signed'])
 })
 
-test('a new payee and a risen price are noticed within a group', async () => {
+test('within a group of purchases, a new payee and a risen price are noticed', async () => {
   const purse = await newPurse()
   const group = [
     await purse.wanted(1_000n),

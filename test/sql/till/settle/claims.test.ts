@@ -108,7 +108,7 @@ describe('a grant', () => {
     expect(await take(id)).toBe(false)
   })
 
-  test('of a payment undone by a reorganisation is not taken until the payment settles again', async () => {
+  test('the grant of a payment undone by a reorganisation is not taken until the payment settles again', async () => {
     const { id, txHash } = await newSettled(pool, { projectId })
     await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
     expect(await take(id)).toBe(false)
@@ -144,7 +144,7 @@ describe('a grant', () => {
     expect([one![0] !== two![2], one![2] !== two![0]]).toEqual([true, true])
   })
 
-  test('is stored only under the redeem key of its caller', async () => {
+  test('the response with the grant is stored only under the Idempotency-Key with which its caller redeemed', async () => {
     const stranger = await newProject(pool)
     const { id } = await newSettled(pool, { projectId })
     const begin = async (owner: string, operation: string, key: string) => {

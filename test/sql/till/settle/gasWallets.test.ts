@@ -28,7 +28,10 @@ import {
 let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
-/** Holds a new gas wallet for each test. `elsewhere` is the gas wallet with the same address on another chain. */
+/**
+ * Holds the gas wallet of one test, with an address that no earlier test used. `elsewhere` is a gas wallet with the
+ * same address on another chain.
+ */
 let wallet: WalletId
 let elsewhere: WalletId
 
@@ -114,7 +117,7 @@ describe('a payment', () => {
     expect(await store([id])).toEqual([])
   })
 
-  test('gets another transaction after its transaction was displaced', async () => {
+  test('a payment gets another transaction after its transaction was displaced', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id, wallet)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -152,7 +155,7 @@ describe('a transaction for an assigned nonce', () => {
     expect(await storeForNonce(pool, wallet, third, second.hash)).toBe(true)
   })
 
-  test('is not stored for an unassigned nonce', async () => {
+  test('a transaction for a nonce that was not assigned is not stored', async () => {
     await newTransaction(pool, await newPayment(pool), wallet)
     expect(await storeForNonce(pool, wallet, dearer(null, 1n), null)).toBe(false)
     expect(await nextOf(wallet)).toBe(1n)
@@ -185,7 +188,7 @@ describe('a transaction for an assigned nonce', () => {
     expect(await storeForNonce(pool, wallet, dearer(null, 0n), null)).toBe(true)
   })
 
-  test('is stored by one of two concurrent processes', async () => {
+  test('the transaction is stored by only one of two concurrent processes', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id, wallet)
     const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'
@@ -196,7 +199,7 @@ describe('a transaction for an assigned nonce', () => {
   })
 })
 
-test('the stored head of a transaction’s first broadcast stays unchanged at later broadcasts', async () => {
+test('the block number stored at a transaction’s first broadcast stays unchanged at later broadcasts', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool), wallet)
   await recordSends(pool, [{ hash, error: 'lost' }], 5n)
   await recordSends(pool, [{ hash, error: null }], 9n)

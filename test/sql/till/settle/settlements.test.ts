@@ -57,7 +57,7 @@ const minedOf = (hash: `0x${string}`) => ({
   ...BLOCK,
 })
 
-/** Makes a payment for a registered resource with this webhook URL. */
+/** Makes a payment for a resource that is registered with the given webhook URL. */
 async function forEndpoint(webhookUrl: string | null): Promise<string> {
   const projectId = await newProject(pool)
   await registerEndpoint(pool, { projectId, resource: RESOURCE, webhookUrl })
@@ -162,7 +162,7 @@ describe('a failure of a payment', () => {
 })
 
 describe('a mined transaction', () => {
-  test('voids only its rivals for the nonce', async () => {
+  test('a mined transaction ends only the transactions that compete for its nonce', async () => {
     const [paid, other, elsewhere] = [
       await newPayment(pool),
       await newPayment(pool),
@@ -211,7 +211,7 @@ describe('a mined transaction', () => {
 describe('a miss (a transaction that reverted or was displaced)', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
-  test('ends the transaction, is counted once and queues the payment again', async () => {
+  test('a miss ends the transaction, is counted once and queues the payment again', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -233,7 +233,7 @@ describe('a miss (a transaction that reverted or was displaced)', () => {
     expect([await stateOf(hash), await countOf(id)]).toEqual(['mined', 1])
   })
 
-  test('of a transaction that fills a nonce changes no payment', async () => {
+  test('a miss of a transaction that only fills a nonce changes no payment', async () => {
     const id = await newPayment(pool)
     const { nonce, hash } = await newTransaction(pool, id)
     const filler = { ...signedFor(null, nonce), maxFeeWei: 200n }

@@ -54,7 +54,7 @@ describe('a payment that is not final', () => {
     await recordFinal(pool, [settled.id])
   })
 
-  test('comes before payments of later blocks', async () => {
+  test('a settled payment of an earlier block is listed before payments of later blocks', async () => {
     const [late, early] = [await newSettled(pool), await newSettled(pool)]
     const moved = (id: string, txHash: `0x${string}`, blockNumber: bigint) =>
       recordMoved(pool, [{ paymentId: id, txHash, blockNumber, blockHash: newHash(), logIndex: 2 }])
@@ -92,7 +92,7 @@ describe('the finality of a payment', () => {
 })
 
 describe('a block that moved', () => {
-  test('is recorded only for the same settling transaction', async () => {
+  test('the new block of a payment is recorded only if its settling transaction is the same', async () => {
     const [settled, takenBack] = [await newSettled(pool), await newSettled(pool)]
     await takeBack(takenBack.id, takenBack.txHash)
     const move = (paymentId: string, txHash: `0x${string}`) =>
@@ -113,7 +113,7 @@ describe('a block that moved', () => {
 describe('a reorganisation', () => {
   const stateOf = async (hash: string) => (await row(pool, 'chain_transactions', hash)).state
 
-  test('reopens the transaction and queues the payment again', async () => {
+  test('a reorganisation reopens the transaction and queues the payment again', async () => {
     const { id, txHash } = await newSettled(pool)
     await takeBack(id, txHash)
     expect(await findPayment(pool, id)).toMatchObject({ state: 'verified', blockNumber: null })
@@ -130,7 +130,7 @@ describe('a reorganisation', () => {
     expect([await stateOf(txHash), await queuedPayments(pool)]).toEqual(['void', []])
   })
 
-  test('of a transaction that no longer settles the payment changes nothing', async () => {
+  test('a reorganisation of a transaction that no longer settles the payment changes nothing', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash)

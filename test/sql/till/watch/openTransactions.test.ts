@@ -22,7 +22,10 @@ let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
 let wallet: WalletId
-/** Holds two other wallets: the same address on another chain, and another address on the same chain. */
+/**
+ * Holds two gas wallets besides `wallet`. The first has the same address on another chain, the second another address
+ * on the same chain.
+ */
 let others: WalletId[]
 const addressOf = (n: number) => `0x${n.toString(16).padStart(40, '0')}` as Address
 
@@ -83,7 +86,7 @@ test('a transaction is open on its own chain until the transaction is mined', as
 })
 
 describe('a gap', () => {
-  test('is an assigned, unused nonce without an open transaction', async () => {
+  test('a gap is an assigned and unused nonce of a gas wallet without an open transaction', async () => {
     await storeElsewhere()
     await mine()
     await syncWallet(pool, wallet, 2n)
@@ -92,7 +95,7 @@ describe('a gap', () => {
     expect(await findGaps(pool, wallet, 1n, 10)).toEqual([1n])
   })
 
-  test('reopens the mined transactions of its nonce', async () => {
+  test('if a mined nonce has become a gap, its transactions are opened again', async () => {
     for (const other of others) await mine(other)
     const [gone, next] = [await mine(), await mine()]
     expect(await reopenTransactions(pool, wallet, gone.nonce)).toBe(1)
@@ -102,7 +105,7 @@ describe('a gap', () => {
   })
 })
 
-test('a payer is deploying while its deployment transaction is open on the chain', async () => {
+test('a payer counts as deploying its wallet while its deployment transaction is open on the same chain', async () => {
   const deployment = { factory: addressOf(1), factoryData: '0x00' } as const
   const payerOf = (n: number) => `0x${'Ab'.repeat(19)}${n}0` as Address
   const [busy, plain, done, elsewhere] = [payerOf(1), payerOf(2), payerOf(3), payerOf(4)]

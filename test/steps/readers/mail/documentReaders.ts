@@ -59,7 +59,7 @@ export const DOCUMENT_READERS: readonly Reader[] = [
     HTML_MAX,
     HTML,
     (text) => readHtmlDocument(bytes(text)),
-    // The budget is the budget of visibleHtml, and 500 links of 2,000 characters.
+    // The budget of extra steps covers the work of visibleHtml, and 500 links of 2,000 characters.
     { budget: 1_400_000 },
   ),
   mailReader('documents/office/xml.ts readXml', MAIL_MAX, HTML, (text) =>

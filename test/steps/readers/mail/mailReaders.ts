@@ -1,4 +1,4 @@
-/** Lists readers of whole mails, of their headers and addresses, and of searches. */
+/** Lists functions that read whole mails, mail headers, mail addresses and searches. */
 import { gzipSync } from 'fflate'
 import { addressParser } from 'postal-mime'
 import * as address from '../../../../shared/mail/address.ts'

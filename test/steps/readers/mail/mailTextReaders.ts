@@ -53,7 +53,10 @@ import type { Reader } from '../reader.ts'
 import { HTML_MAX, MAIL_MAX, mailReader } from './mailReader.ts'
 
 const LINE_MAX = 400
-/** Names the readers of one line in a mail. The other readers read a text, and some also the lines below. */
+/**
+ * Names the functions that read a single line of a mail. The functions that the list omits read a whole text, or a line
+ * with the lines below.
+ */
 const LINE_READERS = new Set(
   'attributionEndingAt beforeCutOff isHeaderBlock startsSignature isClosingDeviceLine'.split(' '),
 )
@@ -115,7 +118,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     findCodes({ subject: 'Your code', text: `Your code is:\n${text}`, html: null }),
   ),
   mailReader('codes/codeShapes.ts plainForm', MAIL_MAX, TEXT, (text) => plainForm(text)),
-  // `linesOf` in codes.ts cuts lines to LINE_MAX.
+  // The function `linesOf` in codes.ts cuts each line to LINE_MAX characters before `candidatesOf` reads the line.
   mailReader('codes/codeShapes.ts candidatesOf', LINE_MAX, TEXT, (text) => candidatesOf(text)),
   ...Object.entries({ labelsOf, namesCode, namesCompany, namesMeeting, namesTrade, saysUse }).map(
     ([name, read]) =>
@@ -129,7 +132,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     MAIL_MAX,
     TEXT,
     (text) => findLinks({ subject: text, text, html: null }),
-    // A mail has up to 500 addresses, each with a context of 300 characters that is read several times.
+    // A mail can have 500 email addresses. Each address has a context of 300 characters, which is read several times.
     { budget: 1_500_000 },
   ),
   mailReader(

@@ -1,4 +1,4 @@
-/** Lists readers of a held mail, which an agent wrote and a person decides. */
+/** Lists functions that read a held mail. An agent wrote the mail, and a person decides about it. */
 import { markDifferences, markMatches } from '../../../../shared/mail/review/differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'
 import { type Reviewed, reviewOf } from '../../../../shared/mail/review/review.ts'
@@ -8,7 +8,10 @@ import type { Reader } from '../reader.ts'
 import { pieces } from '../readerOf.ts'
 import { mailReader, TYPED_MAX } from './mailReader.ts'
 
-/** Holds the characters that hide words, and the characters that replace them. */
+/**
+ * Holds the characters that hide words from a reviewer, and the characters by which the review replaces hiding
+ * characters.
+ */
 const HIDING = {
   tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],
 }
@@ -40,7 +43,7 @@ export const REVIEW_READERS: readonly Reader[] = [
     (text) =>
       htmlObstacles(
         text,
-        // The file `a` is the picture that the shapes name.
+        // Some texts show a picture with the content id `a`, so a file with this content id exists.
         ['a', ...pieces(text, 100)].map((contentId) => ({
           ...{ contentId, contentType: 'image/png', size: 1 },
         })),

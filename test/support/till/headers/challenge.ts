@@ -1,4 +1,4 @@
-/** Makes the body of the 402 that a seller sends. */
+/** Makes the body of a seller’s 402 response. */
 import { buildChallenge } from '../../../../shared/till/x402.ts'
 import { payTo } from './payment.ts'
 

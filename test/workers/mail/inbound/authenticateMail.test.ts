@@ -33,7 +33,7 @@ const ZONE: Zone = {
   'endless.test TXT': [['v=spf1 include:endless.test -all']],
 }
 
-/** Holds the DNS zone of the domains of the service. */
+/** Holds the DNS zone with the mail domains of the service. */
 const mailZone: MailZone = {}
 const answering = fakeLookUp(ZONE)
 
@@ -62,8 +62,8 @@ const write = (from: string, headers = '', body = 'Hello there.') =>
 const signed = async (message: string, domain = 'honest.test'): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem }
-  // Without signTime the signer reads the clock twice. The second can change in between: 1 in 1,500 signatures was
-  // wrong.
+  // Without signTime the signer reads the clock twice, and the second can change between the two reads. That made 1 of
+  // 1,500 signatures invalid.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, { ...key, signTime, signatureData: [key] })
   return signatures + message
@@ -90,7 +90,7 @@ async function receive(message: string, sender: string) {
   return { ...authentication, labelled: labels.includes('unauthenticated') }
 }
 
-/** Holds the authors of each received message. */
+/** Maps the Message-ID of each received message to the authors in its From header. */
 const authorsOf = new Map<string, string[]>()
 
 test('a signed message from the host of its domain passes SPF, DKIM and DMARC', async () => {
@@ -171,13 +171,14 @@ test('a forged From is labelled in every spelling, and every author is shown', a
   })
 })
 
-test('silent name servers do not hide a forged From', async () => {
+test('when name servers do not answer, a forged From is still labelled', async () => {
   const found = await Promise.all([
     receive(write('boss@victim.test'), 'x@silent.test'),
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
     receive(await signed(write('ada@honest.test')), 'x@silent.test'),
     receive(write('x@silent.test'), 'x@honest.test'),
-    // Ten unanswered signatures take no longer than one unanswered signature, and leave SPF its time.
+    // Ten signatures whose DNS queries get no answer take no longer than one such signature, and leave enough time for
+    // the check of SPF.
     receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
     receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
   ])
@@ -191,7 +192,7 @@ test('silent name servers do not hide a forged From', async () => {
   ])
 })
 
-test('a domain without records gets the verdict none and the label', async () => {
+test('mail from a domain without DNS records gets the verdict none in every check, and the label for unauthenticated mail', async () => {
   expect(await receive(write('x@nowhere.test'), 'x@nowhere.test')).toEqual({
     spf: 'none',
     dkim: 'none',
@@ -228,7 +229,7 @@ test('a stranger who claims an address of an inbox or of a verified domain is la
   })
   const claimed = write('sales@shop.test')
   expect(await receive(claimed, 'x@nowhere.test')).toMatchObject({ dmarc: 'none', labelled: true })
-  // SPF passes for the domain in From, which has no policy.
+  // SPF passes for the domain in the From header. This domain has no DMARC policy.
   expect(await receive(write('sales@client.test'), 'x@mail.client.test')).toMatchObject({
     dmarc: 'none',
     labelled: false,
@@ -289,7 +290,7 @@ test('SPF judges the HELO name, not the header, when the envelope has no sender'
   const trace =
     'Received: from x.test (x.test [127.0.0.1]) (envelope-from <a@victim.test>) by y\r\n'
   for (const header of ['', returned, trace]) {
-    // The test client's HELO name is client.test.
+    // The HELO name client.test of the test client is checked, because the envelope has no sender.
     expect((await receive(header + write('x@nowhere.test'), '')).spf).toBe('pass')
   }
 })
@@ -354,7 +355,8 @@ test('the DMARC policy of an author is looked up once', async () => {
 /** Returns the message with the ARC seal of a forwarder. */
 async function forwarded(message: string): Promise<string> {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  // The two signatures of the ARC seal must have the same time. By default each signature takes the current second.
+  // The two signatures of the ARC seal must name the same time. Without signTime each signature would name the second
+  // in which it was made.
   const signTime = new Date()
   const seal = { signingDomain: 'honest.test', selector: 's1', privateKey: pem, signTime }
   const authResults = 'honest.test; spf=pass smtp.mailfrom=x.test'

@@ -33,12 +33,14 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-/** Sends a message and waits until the smarthost has it. */
+/** Sends a message, and waits until the smarthost has a copy for each recipient. */
 async function sent(agent: Agent, to: string[], more: object = {}) {
   const message = await sendMail(agent, { to, ...more })
   const copies = await copiesAt(sink, message.messageId, to)
   await untilStatus(agent, message.messageId, 'sent')
-  /** The list returnPaths has the envelope sender of each copy, in the order of `to`. */
+  /**
+   * The list returnPaths holds the envelope sender of each copy of the message, in the order of the recipients in `to`.
+   */
   return { ...message, returnPaths: to.map((one) => copies.get(one)!.from) }
 }
 
@@ -66,7 +68,8 @@ test('a bounce sets status, label, thread, suppression and event of its message'
   const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
   expect(messages.map((one: any) => one.labels)).toEqual([
     ['sent', 'bounced'],
-    // The report is unauthenticated. Only the bounce address to which the report was sent proves the bounce.
+    // The report itself is unauthenticated. The bounce is trusted only because the report was sent to the secret bounce
+    // address.
     ['received', 'unread', 'unauthenticated'],
   ])
   const { suppressions, count } = (await agent.get('/v0/suppressions')).body
@@ -240,7 +243,7 @@ test('a mailbox unknown at RCPT is suppressed at once, and other refusals suppre
   expect(suppressions).toMatchObject([
     { address: 'nobody@example.com', reason: 'rejection', detail: '550 5.1.1 No such user' },
   ])
-  // A missing inbox of the service may exist tomorrow.
+  // A recipient at the service’s own domain is not suppressed, because the missing inbox may be created later.
   await untilStatus(agent, (await sendMail(agent, { to: ['later@mail.test'] })).messageId, 'failed')
   expect(await suppressed(agent)).toEqual(['nobody@example.com'])
 })
@@ -345,7 +348,7 @@ test('a proven bounce suppresses its recipient after an unproven bounce, without
   const raw = () => standardBounce({ messageId, recipient, to: agent.address })
   await returnTo(agent, raw())
   expect(await suppressed(agent)).toEqual([])
-  // Some hosts change the case of an address.
+  // Some mail hosts change the case of the address to which the host sends a bounce.
   await returnTo(agent, raw(), returnPaths[0]!.toUpperCase())
   expect(await suppressed(agent)).toEqual([recipient])
   expect((await agent.get(messagePath(messageId))).body.deliveryError).not.toContain('unproven')

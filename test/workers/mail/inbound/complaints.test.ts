@@ -100,7 +100,7 @@ test('a report without proof, or a report that is no complaint, changes nothing'
   expect([await suppressed(agent), await labelsOf(agent, messageId)]).toEqual([[], ['sent']])
 })
 
-/** Sends a request to the webhook that takes Postmark's bounces and complaints. */
+/** Sends a request to the webhook of a mail domain to which Postmark reports bounces and complaints. */
 async function postmark(domain: string, body: object, password?: string) {
   const { body: made } = await service.platform.post(`/v0/platform/domains/${domain}/inbound`)
   const url = new URL(made.postmarkUrl)

@@ -76,7 +76,7 @@ for (const { name, items: files } of mailCorpora()) {
     expect(unparseable.length / messages.length).toBeLessThan(UNPARSEABLE_SHARE)
     expect(unparseable.filter(({ text }) => text.trim() === '')).toEqual([])
 
-    // Each message can be opened, and its original equals the input.
+    // The API returns each message with its attachments, and the raw mail equals the delivered bytes.
     const originals = new Set(mails.map(({ bytes }) => bytes.toString('latin1')))
     for (const { messageId } of messages) {
       const { status, body } = await agent.get(messagePath(messageId))

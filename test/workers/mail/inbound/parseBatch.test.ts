@@ -52,7 +52,7 @@ async function arrive(pool: Pool, arrivals: readonly Arrival[]): Promise<string[
   return rows.map(({ id }) => id)
 }
 
-/** Returns the jobs without the jobs of the search, because a project has one search job. */
+/** Returns the queued jobs except for the jobs of the search index, of which each project has one. */
 const jobsOf = async (pool: Pool) => {
   const { rows } = await pool.query<{ key: string; payload: { inboundIds?: string[] } }>(
     `select key, payload from graphile_worker._private_jobs
@@ -174,7 +174,7 @@ test('a mail with a silent name server, and a mail that the database refuses, le
   )
 })
 
-test('the mails of a burst stay in their batches, even while the processor is busy', async () => {
+test('the mails of a burst are parsed in the batches in which the mails were queued, even while the processor is busy', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -213,7 +213,7 @@ test('an inbox locked by another transaction does not delay the other inbox of t
   expect(await subjectsOf(pool)).toEqual(['free', 'held'])
 })
 
-test('a project that is deleted in the middle of a batch loses only its own mail', async () => {
+test('when a project is deleted while a batch of mails is parsed, only the mail of this project is lost', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [gone, kept] = [await newProject(pool), await newProject(pool)]
@@ -246,7 +246,7 @@ test('a flood of mail takes its share of the slots, and one job has the other ma
     return trustingLookUp(name, type)
   }
   const { parse_batch: parse } = tasksOf(pool, lookUp, 2)
-  // Each mail of the flood takes half of a slot, because the mail is large.
+  // Each mail of the flood is so large that it takes half of a slot at the parser.
   const text = 'x'.repeat(33_000)
   const flood = await arrive(
     pool,

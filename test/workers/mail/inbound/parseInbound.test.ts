@@ -45,7 +45,7 @@ async function retried(service: TestService, agent: Agent, raw: string): Promise
   return startPool({ ...inboundRunner(options), databaseUrl: url }, silentLog)
 }
 
-test('a sound message is parsed after several failed attempts of its job', async () => {
+test('a valid message is parsed after several failed attempts of its job', async () => {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
   const worker = await retried(
@@ -70,7 +70,7 @@ test('a sound message is parsed after several failed attempts of its job', async
 test('a message whose parsed mail cannot be stored is stored unparsed', async () => {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
-  // This constraint simulates an unforeseen refusal by the database.
+  // The constraint `no_html` makes the database refuse the message, as an unforeseen error would.
   await service.database.pool.query(
     'alter table messages add constraint no_html check (html_body is null)',
   )
@@ -126,7 +126,10 @@ const labelsOf = async (pool: Pool, projectId: string): Promise<string[][]> => {
   return rows.map(({ labels }) => labels)
 }
 
-/** Returns a pool that calls `before` ahead of each read of an inbound mail, and `after` behind the read. */
+/**
+ * Returns a database pool that calls `before` ahead of each query for an inbound mail, and calls `after` when the query
+ * has ended.
+ */
 const watched = (
   pool: Pool,
   { before, after }: Record<'before' | 'after', (inboundId: string) => Promise<void> | void>,
@@ -165,7 +168,7 @@ test('a fifth large message waits until four large messages are parsed or delete
   const { promise, resolve: release } = Promise.withResolvers<void>()
   const watching = watched(pool, {
     async before(inboundId) {
-      // The second read of a message fetches its bytes.
+      // The parser reads a message twice: first its size, then its bytes.
       const hasSize = reads.includes(inboundId)
       reads.push(inboundId)
       if (hasSize && inboundId !== last) await promise
@@ -237,11 +240,11 @@ test('messages of one inbox parsed at the same time share a transaction', async 
   }
   const policies = new Set<string>()
   const counting: LookUp = (name, type) => {
-    // The DMARC policy is the last lookup before a message is stored.
+    // The parser looks up the DMARC policy last, directly before a message is stored.
     if (name.startsWith('_dmarc.')) policies.add(name)
     return trustingLookUp(name, type)
   }
-  // The locked inbox stores no message, so the messages gather behind the first message.
+  // The test locks the inbox, so no message can be stored. The messages of the inbox wait together until the lock ends.
   const client = await pool.connect()
   try {
     await client.query('begin')
@@ -260,6 +263,7 @@ test('messages of one inbox parsed at the same time share a transaction', async 
     'select count(distinct xmin::text)::int as transactions from messages where project_id = $1',
     [projectId],
   )
-  // The first message has its own transaction. A mail whose DNS answer arrives late can miss the second transaction.
+  // The first message is stored in its own transaction. A mail whose DNS answer comes late can miss the second
+  // transaction, so the test allows a few more.
   expect(rows[0]!.transactions).toBeLessThan(5)
 })

@@ -16,7 +16,7 @@ beforeAll(async () => {
   service = await startTestService({
     env: { POSTMASTER: `operator@${D}` },
     pools: ['inbound'],
-    // The DNS has a DMARC policy only for reporter.test.
+    // In the test’s DNS only reporter.test has a DMARC policy.
     lookUp: async (name, type) => {
       if (type !== 'TXT') throw dnsError('ENOTFOUND')
       if (name === 'reporter.test') return [['v=spf1 ip4:127.0.0.0/8 -all']] as never
@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 const newest = () => new Date(Date.now() - 3_600_000)
-/** Returns a report that ended an hour ago. */
+/** Returns an aggregate report (DMARC or TLS) whose reported period ended an hour ago. */
 const recent = (xml: string) =>
   xml.replace('1795391999', String(Math.floor(newest().getTime() / 1000)))
 
@@ -105,7 +105,7 @@ test('a TLS report to tlsrpt is counted, and a report about a foreign domain or 
     content: gzipped(tlsJson(D).replace('2026-11-22T23:59:59Z', newest().toISOString())),
   })
   await waitFor('the TLS report', async () => (await stored()).includes('tls-1'))
-  // One job at a time reads the reports, in the order of arrival.
+  // A single job reads the waiting aggregate reports one after another, in the order of arrival.
   expect(await stored()).toEqual(['17', 'tls-1'])
   const { days } = await reports()
   expect(days).toContainEqual(expect.objectContaining({ kind: 'tls', passed: 40, failed: 2 }))

@@ -55,12 +55,15 @@ test.each([
     Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`X-${n}`, 'a'])),
     'headers must name at most 20 fields',
   ],
-])('a send with the headers %j is refused', async (headers, message) => {
-  const agent = await service.newAgent()
-  const mail = { to: ['a@example.com'], subject: 's', text: 't', headers }
-  const { status, body } = await agent.post('/v0/messages/send', mail)
-  expect([status, body.message]).toEqual([400, message])
-})
+])(
+  'a send request with the headers %j is refused with the expected message',
+  async (headers, message) => {
+    const agent = await service.newAgent()
+    const mail = { to: ['a@example.com'], subject: 's', text: 't', headers }
+    const { status, body } = await agent.post('/v0/messages/send', mail)
+    expect([status, body.message]).toEqual([400, message])
+  },
+)
 
 test('the header List-Unsubscribe is refused beside the field unsubscribe', async () => {
   const agent = await service.newAgent()

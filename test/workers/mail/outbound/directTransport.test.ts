@@ -217,7 +217,10 @@ async function startHost(host: string, onClient: (client: Socket) => void) {
   }
 }
 
-/** Forwards chunks of a client to a sink, unless the function `answer` gives a reply to the chunk. */
+/**
+ * Forwards the bytes of a client to a mail host. If the function `answer` returns a reply for a chunk of bytes, the
+ * client gets this reply and the host gets nothing.
+ */
 const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (client: Socket) => {
   const outer = connect(first.port, host)
   outer.on('error', () => {}).pipe(client)

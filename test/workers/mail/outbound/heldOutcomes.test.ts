@@ -13,7 +13,10 @@ const AT_ONCE = 5
 /** Sets an outage that is longer than a job waits for the database, and longer than a dead pool keeps its jobs. */
 const AWAY_MS = 13_000
 
-/** Holds the replies to the data of all mails. `answer` cuts the database off and then lets the replies go. */
+/**
+ * Holds back the SMTP reply to the data of every mail. `answer` cuts the connection to the database, and then lets the
+ * replies go.
+ */
 function cutBeforeReplies(sink: Sink, proxy: TcpProxy) {
   const gate = Promise.withResolvers<null>()
   let waiting = 0

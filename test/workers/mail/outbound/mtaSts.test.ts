@@ -27,7 +27,10 @@ const hosts = [
   'mx.none.test',
 ]
 const certificate = newCertificate(...hosts, ...DOMAINS.map((name) => `mta-sts.${name}.test`))
-/** Holds the policy of each domain. `asked` holds the requests for the policies. */
+/**
+ * Maps the URL host of each MTA-STS policy to the policy. `asked` lists the hosts from which the service fetched a
+ * policy.
+ */
 const policies: Record<string, string> = {}
 const asked: string[] = []
 
@@ -83,7 +86,7 @@ const errorOf = async (messageId: string) =>
     return body.deliveryStatus === 'queued' ? null : String(body.deliveryError)
   })
 
-test('a host of the policy with a certificate of its name gets the mail', async () => {
+test('a mail host that the MTA-STS policy names, and whose certificate is valid for its name, gets the mail', async () => {
   policies['mta-sts.right.test'] = policy('enforce', '*.right.test')
   const messageId = await send('right')
   await untilStatus(agent, messageId, 'sent')

@@ -20,7 +20,7 @@ test('a message whose worker died between the reply 250 and the commit is sent o
     DATA_DIR: service.config.dataDir,
     LOG_LEVEL: 'silent',
   })
-  // The relay has replied 250. The outcome is sent to Postgres, which no longer answers.
+  // The relay has replied 250 to the mail. The worker sends the outcome to PostgreSQL, which no longer answers.
   proxy.muteOn = 'update outbound_recipients r set'
   const behindProxy = service.database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
   await using doomed = startProcess('workers/main.ts', env(behindProxy), ['--pool', 'mail'])

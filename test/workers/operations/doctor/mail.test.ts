@@ -133,7 +133,7 @@ const of = (findings: readonly Finding[], check: string) =>
 
 test('the doctor makes every mail check, and finds no fault in a correct installation', async () => {
   const findings = await lookAt()
-  // The certificate of the test ends in two days, and its addresses are private.
+  // The test installation has two intended faults: its certificate ends in two days, and its addresses are private.
   expect(wrong(findings)).toEqual([`address of ${MX}`, 'certificate of the listener'])
   expect(of(findings, 'certificate of the listener').found).toMatch(/^for mx.a.example, [12] day/)
   const own = [D, TENANT].flatMap((domain) =>
@@ -244,7 +244,7 @@ test('an MTA-STS policy for another host is broken, because all mail would be lo
 
 test('a listener on another port than 25 has the settings that move the listener as its fix', async () => {
   const smtp = { ...service.config.smtp, host: '127.0.0.1', port: sink.port }
-  // Port 1 has no listener.
+  // No process listens on port 1, so the doctor finds that nothing listens.
   const findings = await lookAt({ smtp }, { ports: { smtp: 1, https } })
   expect(of(findings, 'listener at 127.0.0.1')).toMatchObject({
     verdict: 'broken',
@@ -252,7 +252,7 @@ test('a listener on another port than 25 has the settings that move the listener
     fix: expect.stringMatching(/^SMTP_HOST=0\.0\.0\.0 SMTP_PORT=25/),
   })
   expect(of(findings, 'port 25 outward').verdict).toBe('broken')
-  // The certificate comes from the listener on the inside.
+  // The doctor cannot reach port 25 from outside, so it reads the certificate from the listener inside.
   expect(of(findings, 'certificate of the listener').found).toContain(`for ${MX}`)
   const foreign = await lookAt({ smtp, mailHostname: 'gmail.com' })
   expect(of(foreign, 'certificate of the listener')).toMatchObject({

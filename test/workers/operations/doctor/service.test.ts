@@ -30,7 +30,8 @@ function lookAt(
   more: Partial<DoctorTools> = {},
 ): Promise<Finding[]> {
   const { config, url, database } = till.service
-  // The port of the API was chosen after its settings were read. The receipt key has the name of the settings.
+  // The service chose its port after the settings were read, so the base URL is replaced only for the section that
+  // calls the API.
   const http = section === 'service' ? { ...config.http, baseUrl: url } : config.http
   const base = { ...config, http }
   const own = { ...base, chain: { ...config.chain, rpcUrls: [till.rpcUrl] }, ...change }
@@ -50,7 +51,7 @@ test('a service is checked with its database, and a recorded backup has an age',
   const before = await lookAt('service')
   expect(of(before, 'version').verdict).toBe('ok')
   expect(of(before, 'migrations').verdict).toBe('ok')
-  // The database of the tests trades safety for speed.
+  // The test database runs without synchronous_commit, because the tests need speed and no durability.
   expect(of(before, 'synchronous_commit').verdict).toBe('broken')
   expect(of(before, 'max_connections').found).toMatch(/the service may open [1-9]\d* of \d+$/)
   expect(of(before, 'MASTER_KEYS').verdict).toBe('ok')

@@ -1,4 +1,4 @@
-/** Tests several nodes of the chain: on which answers they must agree, and how much one node can do. */
+/** Tests several RPC nodes of one chain: on which answers the nodes must agree, and what a single node can achieve. */
 import { expect, test } from 'bun:test'
 import {
   readBlock,
@@ -33,7 +33,7 @@ const receipt = (status: '0x0' | '0x1') => ({
 /** Holds a node's answers by method. 'silent' means no answer, and 429 means too many requests. */
 type Answers = Record<string, (params: any[]) => unknown> | 'silent' | 429
 
-/** Starts nodes with these answers, and returns one RPC over all nodes. */
+/** Starts one node for each set of answers, and returns an RPC client that asks all these nodes. */
 async function together(all: Answers[], { quorum = 2, timeoutMs = 1_500 } = {}) {
   const servers = all.map((answers) =>
     startNode((method, params) => {

@@ -19,7 +19,7 @@ import {
 } from '../../../support/till/till.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Holds how long a grant may take while one node is bad. */
+/** Limits the milliseconds in which a payment must be granted while one of three nodes is faulty. */
 const GRANT_MAX_MS = 5_000
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
@@ -102,7 +102,7 @@ const FAULTS: Record<string, () => void> = {
   },
 }
 
-/** Counts the answers that the bad node changed. */
+/** Counts the answers that the faulty node has changed. */
 function tellHits(): { hits: number } {
   const told = { hits: 0 }
   for (const changes of [bad.errors, bad.answers, bad.edits] as Map<string, any>[]) {
@@ -119,7 +119,8 @@ function tellHits(): { hits: number } {
 test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (_, breakIt) => {
   breakIt()
   const told = tellHits()
-  // The service reads the fee tip from time to time, and every other value at each payment.
+  // The service asks for the fee tip from time to time, so the test waits for this question. The service asks for every
+  // other value at each payment.
   if (bad.answers.has('eth_maxPriorityFeePerGas')) {
     await waitFor('the fees to be read', () => told.hits > 0)
   }
@@ -128,9 +129,9 @@ test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (
   const answer = await redeemToEnd(seller, header)
   expect(answer.body).toMatchObject({ ok: true })
   expect(performance.now() - startedMs).toBeLessThan(GRANT_MAX_MS)
-  // The bad node gave at least one changed answer.
+  // The faulty node has changed at least one answer.
   if (bad.fault === null) expect(told.hits).toBeGreaterThan(0)
-  // The chain holds the transfer of the grant.
+  // The chain holds the transfer that paid for the granted request.
   const receipt = await till.client.getTransactionReceipt({ hash: answer.body.txHash })
   expect(receipt.status).toBe('success')
   expect(receipt.logs.some(({ topics }) => topics[2] === authorization.nonce)).toBe(true)

@@ -49,7 +49,7 @@ const has = (hash: Hex) =>
     () => false,
   )
 
-/** Redeems while nothing is mined, and waits until the transaction lies in the pool. */
+/** Redeems a payment while no block is mined, and waits until the payment’s transaction lies in the node’s pool. */
 async function inPool(
   options: Parameters<typeof pay>[1] = {},
 ): Promise<{ payment: SignedPayment; id: string; txHash: Hex }> {
@@ -77,7 +77,8 @@ test('a stuck transaction is raised to a higher fee on the same nonce', async ()
   const before = await nonceOf()
   const { payment, id, txHash } = await inPool()
   const settled = await waitFor('the settlement', async () => {
-    // Empty blocks lower the base fee, so the first fee would be enough after some dozen blocks.
+    // Every empty block lowers the base fee. After some dozen empty blocks the first fee would be enough, so the test
+    // raises the base fee again.
     await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
     await till.client.mine({ blocks: 1 })
     const now = await record(id)
@@ -100,7 +101,8 @@ test('a payment settles by the transaction that a stranger broadcast first', asy
   const { payment, id, txHash } = await inPool()
   const foreign = await broadcastPayment(till.client, payment)
   await waitFor('the foreign transaction to be in the pool', () => has(foreign))
-  // Earlier tests raised the base fee. The foreign tip must still stand above the tip of the service.
+  // Earlier tests raised the base fee. With a low base fee the stranger’s transaction still pays a higher tip than the
+  // service’s transaction.
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('1') })
   await till.client.mine({ blocks: 1 })
   const settled = await reaches(id, 'settled')
@@ -145,7 +147,7 @@ test('a payment whose authorization is cancelled under way fails without a grant
   expect(await deliveries(id)).toBe(0)
 })
 
-test('a payment whose payer moves the funds under way fails', async () => {
+test('a payment fails if the payer moves the money away before the block', async () => {
   const account = await newPayer(till.client, 10_000n)
   const { id } = await inPool({ account })
   await till.client.setBalance({ address: account.address, value: 10n ** 18n })
@@ -204,7 +206,7 @@ test('an unused nonce of the gas wallet is filled, so that later nonces are mine
   expect(await nonceOf()).toBe(before + 4)
 })
 
-test('a payment that expires under way fails without a grant, and the next payment settles', async () => {
+test('a payment whose authorization expires before the block fails without a grant, and the next payment settles', async () => {
   const before = await nonceOf()
   const { payment, id } = await inPool()
   await till.client.increaseTime({ seconds: 120 })

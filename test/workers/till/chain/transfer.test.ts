@@ -65,7 +65,7 @@ test.each<[string, boolean, Log[]]>([
   ['a larger transfer', false, [used(), moved({ value: 10_001n })]],
   ['a transfer of another token', false, [used(), moved({ address: other })]],
   ['a use at another token', false, [used({ address: other }), moved()]],
-])('with %s the transfer counts as proved: %p', (_, proved, logs) => {
+])('the transfer in a transaction with %s counts as proved: %p', (_, proved, logs) => {
   const numbered = logs.map((log, n) => ({ ...log, logIndex: BigInt(n) }))
   const found = transferIndex(readTransfers(numbered, payment.asset), payment)
   expect(found !== null).toBe(proved)

@@ -1,5 +1,6 @@
 /**
- * Kills a worker process at every step of a group. Another process finishes the group, and each payment is paid once.
+ * Kills a worker process at every step of settling a group of payments. Another process finishes the group, and each
+ * payment is paid once.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'

@@ -52,7 +52,7 @@ test('a member that a stranger broadcast first settles by the foreign transactio
   }
 })
 
-test('members that are cancelled, blacklisted, emptied or expired under way fail, and the other members settle', async () => {
+test('payments of a group that are cancelled, blacklisted, emptied or expired before the block fail, and the group’s other payments settle', async () => {
   const before = await scene.received()
   const [barred, emptied] = [await newPayer(till.client), await newPayer(till.client)]
   const { payments, hash } = await scene.groupInPool([
@@ -114,7 +114,7 @@ test('a payer whose code burns all gas reverts the group, then the others settle
   for (const { id } of payments.slice(1)) {
     expect(await row(pool, 'payments', id)).toMatchObject({ revert_count: 0, goes_alone: true })
   }
-  // The account's code is removed, and payments of the payer still go alone.
+  // After the code of the account is removed, payments of this payer still go in transactions of their own.
   await scene.rest()
   await till.client.setCode({ address: spoiler.address, bytecode: '0x' })
   const later = await claimAll(seller, await scene.lasting([{ account: spoiler }, {}, {}]))
@@ -125,7 +125,7 @@ test('a payer whose code burns all gas reverts the group, then the others settle
   expect((await transactionsOf(till, [later[0]!]))[0]!.members).toBe(1)
 })
 
-/** Sets code by EIP-7702, in the first transaction of the block. */
+/** Gives an account the code of a contract by EIP-7702. The first transaction of the block carries the delegation. */
 async function delegate(account: PrivateKeyAccount, to: Hex): Promise<void> {
   const sponsor = privateKeyToAccount(generatePrivateKey())
   await till.client.setBalance({ address: sponsor.address, value: 10n ** 18n })
@@ -153,9 +153,10 @@ for (const [refusals, fate, members] of [
   [5, 'waits for the next group', [2]],
   [6, 'goes alone', [2, 1]],
 ] as const) {
-  test(`a payment that was refused by ${refusals} groups ${fate}`, async () => {
+  test(`a payment that made ${refusals} settlement groups fail ${fate}`, async () => {
     const { pool } = till.service.database
-    // The payer has money for one payment. Each payment passes alone, but the second fails behind the first.
+    // The payer’s balance covers one of two payments. A simulation of each single payment passes, but the second
+    // payment in a group fails.
     const poor = await newPayer(till.client, PRICE_ATOMIC)
     await till.client.mine({ blocks: 1 })
     await till.client.setAutomine(false)
@@ -179,7 +180,7 @@ for (const [refusals, fate, members] of [
     expect(transactions.map(({ members }) => members)).toEqual([...members])
     await scene.mineOn()
     for (const n of [0, 1]) await scene.settledBy(payments[n]!)
-    // The payment is made due at once, so that the test does not wait for the payment's pause.
+    // The job of the payment is made due at once, so that the test does not wait until the job’s own time.
     await pool.query(`update graphile_worker._private_jobs set run_at = now() where key = $1`, [
       `settle_payment:${id}`,
     ])

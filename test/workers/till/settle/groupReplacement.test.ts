@@ -1,4 +1,7 @@
-/** Tests a group that the chain drops, passes by, or takes back. */
+/**
+ * Tests a settlement transaction with several payments when the chain drops the transaction, leaves the transaction out
+ * of blocks, or takes back its block.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -38,8 +41,9 @@ test('a dropped group is broadcast again, with the same bytes', async () => {
 })
 
 /**
- * Mines an empty block whose base fee is just above the fee of every open transaction. Stops once the dearest
- * transaction has `members`, because each raise doubles the fee and no fee goes above 100 gwei.
+ * Mines an empty block whose base fee is just above the fee of every open transaction. Stops once the open transaction
+ * with the highest fee holds `members` payments. Each call can double the fee, and no transaction may have a fee above
+ * 100 gwei.
  */
 async function passBy(members: number): Promise<void> {
   const { rows } = await till.service.database.pool.query(
@@ -47,7 +51,8 @@ async function passBy(members: number): Promise<void> {
             (select count(*)::int from transaction_payments m where m.hash = t.hash) as members
      from chain_transactions t where state = 'open' order by max_fee_wei desc limit 1`,
   )
-  // A replacement that is about to be sent must find the base fee that the replacement was made for.
+  // If a replacement transaction has not been sent yet, the base fee must stay as it was when the replacement was made.
+  // So the function returns.
   if (rows[0] === undefined || rows[0].send_count === 0 || rows[0].members === members) return
   const baseFeePerGas = BigInt(rows[0].fee) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
@@ -64,7 +69,10 @@ const passByUntil = <Result>(wanted: string, members: number, probe: () => Promi
     return probe()
   })
 
-/** Wakes the settler, which fails an authorization that has expired by the chain's clock. */
+/**
+ * Queues the settlement of a payment, so that the settler fails the payment if its authorization has expired by the
+ * chain’s clock.
+ */
 async function hasFailed({ id }: WaitingPayment): Promise<boolean> {
   await queueSettlement(till.service.database.pool, id, null)
   return (await seller.get(`/v0/payments/${id}`)).body.status === 'failed'
@@ -121,7 +129,7 @@ const mineUntilUsed = (nonce: number) =>
     return (await scene.nonceOf()) > nonce
   })
 
-test('after a reorganisation the same transaction settles the group again, with the same receipts', async () => {
+test('after a reorganisation the same transaction settles the payments of its group again, with the same receipts', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool(three)
   await till.client.mine({ blocks: 1 })

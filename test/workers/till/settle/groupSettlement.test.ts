@@ -64,7 +64,7 @@ test('waiting payments settle in one transaction, each with its own receipt and 
   }
 })
 
-test('a payment that waits alone is sent to the token itself', async () => {
+test('a payment that waits alone is sent to the USDC contract itself, not to the contract for groups', async () => {
   const [payment] = await claimAll(seller, 1)
   await scene.start()
   const { txHash } = await reaches(seller, payment!.id, 'settled')
@@ -87,7 +87,7 @@ test('a hundred payments settle in two groups of at most 64 members, within the 
   }
 })
 
-test('an account with code goes alone, beside the group', async () => {
+test('a payment from an account with contract code goes in its own transaction, beside the group', async () => {
   const wallet = await deployWallet(till.client, payer.address)
   await fund(till.client, wallet, 1_000_000n)
   const coded = await newPayer(till.client)
@@ -99,7 +99,7 @@ test('an account with code goes alone, beside the group', async () => {
   await reaches(seller, payments[1]!.id, 'settled')
   const [group] = await transactionsOf(till, payments.slice(0, 2))
   expect(group).toMatchObject({ members: 2, state: 'mined' })
-  // The account has the code of another wallet, which refuses the signature.
+  // The payer’s account was given the code of a wallet that refuses the signature, so the third payment fails.
   await reaches(seller, payments[2]!.id, 'failed')
 })
 

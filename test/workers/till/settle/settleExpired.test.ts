@@ -36,7 +36,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-test('a payment with a mined transfer does not fail, although the node withholds the receipt past the expiry', async () => {
+test('a payment whose transfer is mined does not fail, although the node withholds the receipt until after the expiry', async () => {
   const { pool } = till.service.database
   proxy.answers.set('eth_getTransactionReceipt', () => null)
   const { address } = DEVNET_ACCOUNTS.gasWallet

@@ -31,7 +31,8 @@ test('a payment behind hundreds of payments of another project goes in the first
   })
   const [first, ...later] = await transactionsOf(till, [...greedy, single!])
   expect((await transactionsOf(till, [single!]))[0]!.hash).toBe(first!.hash)
-  // While another project waits, a project has a quarter of a group. Then the project has whole groups.
+  // While another project waits, a project gets a quarter of the places in a settlement group. Later the project gets
+  // all places of a group.
   expect(first!.members).toBe(17)
   expect(Math.max(...later.map(({ members }) => members))).toBe(64)
 })

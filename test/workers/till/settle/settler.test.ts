@@ -41,7 +41,7 @@ const expired = async () => {
 }
 
 describe('a payment is sent', () => {
-  test('once, and on its own chain only', async () => {
+  test('a payment is sent once, and only on its own chain', async () => {
     const before = await sent()
     const here = await till.claim(await pay())
     const elsewhere = await till.claim(await pay(), { chainId: OTHER_CHAIN_ID })
@@ -67,7 +67,7 @@ describe('a payment is sent', () => {
     expect((await till.payment(id)).txHash).toBe(txHash)
   })
 
-  test('only by a wallet that can pay the gas', async () => {
+  test('a payment is sent only by a gas wallet that can pay the gas', async () => {
     const poor = privateKeyToAccount(generatePrivateKey())
     await syncWallet(till.pool, { ...WALLET, address: poor.address }, 0n)
     const before = await sent()
@@ -194,7 +194,7 @@ describe('a payment is postponed', () => {
     await waits(id)
   })
 
-  test('while no wallet can pay the gas', async () => {
+  test('a payment is postponed while no gas wallet can pay the gas', async () => {
     const id = await till.claim(await pay())
     till.chain.balances.set(WALLET.address.toLowerCase(), 1n)
     await run(id)

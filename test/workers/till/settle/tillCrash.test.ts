@@ -1,4 +1,4 @@
-/** Kills a worker process at every step of a settlement. Another process finishes the settlement once. */
+/** Kills a worker process at every step of a settlement. Another process must finish the settlement exactly once. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -81,13 +81,13 @@ for (const { step, hold } of some([
     hold: { method: 'eth_getTransactionReceipt', when: 'before' },
   },
 ] as const)) {
-  test(`a payment settles once though its worker is killed ${step}`, async () => {
+  test(`a payment settles once, although its worker is killed ${step}`, async () => {
     const before = await sent()
     const doomed = await startWorkerProcess()
     proxy.held = 0
     proxy.hold = hold
     const { header } = await pay()
-    // The payer asks again while the payment is pending.
+    // The payer redeems the payment repeatedly while the payment is pending.
     const answer = redeemToEnd(seller, header)
     await waitFor('the step', () => proxy.held > 0)
     doomed.kill('SIGKILL')
@@ -117,7 +117,7 @@ testWhole(
      from chain_transactions where nonce >= $1`,
       [before],
     )
-    // Payments share transactions, so the transactions are fewer than the payments.
+    // Payments share settlement transactions, so the 120 payments need fewer than 120 transactions.
     const transactions = (await sent()) - before
     expect(transactions).toBeLessThan(120)
     expect(rows[0]).toEqual({ transactions, nonces: transactions, paid: transactions })

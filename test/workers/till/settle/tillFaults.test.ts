@@ -51,7 +51,10 @@ const settled = (id: string) =>
 const transfersOf = async () =>
   (await till.client.getTransactionCount({ address: gasWallet })) as number
 
-/** Redeems during a fault, mends the fault, and expects one transaction and one grant. */
+/**
+ * Redeems a payment during a fault of the RPC node, and ends the fault by `mend`. Expects one transaction on the chain
+ * and one granted request.
+ */
 async function outlives(mend: () => unknown): Promise<void> {
   const before = await transfersOf()
   const { header } = await pay()
@@ -71,7 +74,7 @@ for (const [name, fault] of some([
   ['an RPC that answers 429', { status: 429 }],
   ['a slow RPC', { delayMs: 900 }],
 ] as const)) {
-  test(`a payment outlives ${name}`, async () => {
+  test(`a payment settles once after ${name} has ended`, async () => {
     proxy.fault = fault
     await outlives(() => {
       proxy.fault = null
@@ -104,8 +107,9 @@ testWhole('a payment outlives a node without receipts', async () => {
   await settled(first.body.paymentId)
 })
 
-test('a payment is not refused when a lagging node shows no funds', async () => {
-  // The node judges "latest" by an old state, and does not have the newest block.
+test('a payment is not refused when a lagging node shows that the payer has no funds', async () => {
+  // For the block "latest" the lagging node answers from an old state. For the newest block the node answers that it
+  // does not have the block.
   proxy.errors.set('eth_call', ([, block]) =>
     block === 'latest'
       ? { code: 3, message: 'execution reverted: ERC20: transfer amount exceeds balance' }

@@ -114,7 +114,8 @@ describe('a check of a payment', () => {
     Object.assign(till.chain, { network })
     await dropJobs(till.pool)
     for (const message of ['header not found', 'execution reverted: Pausable: paused']) {
-      // A lagging node judges the newest block, and does not have the highest block seen.
+      // A node that lags judges the payment at its own newest block, because the node does not have the highest block
+      // seen.
       till.proxy.errors.set('eth_call', ([, at]) =>
         at === 'latest'
           ? { code: message === 'header not found' ? -32000 : 3, message }

@@ -59,7 +59,7 @@ describe('a transfer', () => {
       error(3, 'x', revert('FiatTokenV2: authorization is not yet valid')),
       'early: invalid_exact_evm_payload_authorization_valid_after',
     ],
-  ])('with the RPC answer %j has the outcome %s', (answer, expected) => {
+  ])('a simulated transfer with the RPC answer %j has the outcome %s', (answer, expected) => {
     expect(outcome(answer, { deployment: null })).toBe(expected)
   })
 })
@@ -93,7 +93,10 @@ describe('a transfer that deploys its wallet', () => {
     ['the whole call fails', error(-32000, 'out of gas'), 'final: smart_wallet_deployment_failed'],
     ['Multicall3 is not deployed', { ok: true, result: '0x' }, 'trouble'],
     ['the node lags', error(-32000, 'header not found'), 'trouble'],
-  ])('has the expected outcome when %s', (_, answer, expected) => {
-    expect(outcome(answer, { deployment })).toBe(expected)
-  })
+  ])(
+    'the simulated deployment and transfer have the expected outcome when %s',
+    (_, answer, expected) => {
+      expect(outcome(answer, { deployment })).toBe(expected)
+    },
+  )
 })

@@ -25,7 +25,7 @@ const charge = (functionName: 'totalSupply' | 'nothing') => ({
 })
 const codeOf = (address: `0x${string}`) => till.client.getCode({ address })
 
-test('a failed charge undoes the deployment', async () => {
+test('when the charge fails, the deployment of the wallet in the same transaction is undone', async () => {
   const { address, deployment } = futureWallet(payer.address)
   const failing = deployAndCharge(deployment, charge('nothing'), { trial: false })
   expect(await run(failing)).toBe('reverted')
@@ -35,7 +35,7 @@ test('a failed charge undoes the deployment', async () => {
   expect(await codeOf(address)).toBeDefined()
 })
 
-test('a failed deployment does not undo the charge', async () => {
+test('when the deployment of the wallet fails, the charge in the same transaction still succeeds', async () => {
   const { deployment } = futureWallet(payer.address)
   // No contract can have code that starts with 0xef (EIP-3541).
   const factoryData = concat([

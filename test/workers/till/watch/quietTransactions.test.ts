@@ -89,7 +89,7 @@ describe('a quiet transaction', () => {
     expect(rows).toHaveLength(4)
   })
 
-  test('is replaced without the deployment when its wallet already has code', async () => {
+  test('if the payer’s wallet was deployed meanwhile, a transaction without the deployment replaces the quiet transaction', async () => {
     await till.client.setAutomine(true)
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 10_000n)
@@ -166,7 +166,7 @@ describe('a transaction that the pool of the node has dropped', () => {
   }
   beforeEach(() => till.client.setAutomine(false))
 
-  test('is broadcast again at once, so that the later ones are mined', async () => {
+  test('a dropped transaction is broadcast again at once, so that the transactions after its nonce are mined', async () => {
     const hashes = await sendThree()
     await passASecond()
     await lookAtPool()

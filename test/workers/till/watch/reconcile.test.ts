@@ -21,7 +21,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const look = (times?: number) => till.reconcile(memory, times)
 
-/** Sends a payment and settles it in its block. */
+/** Sends a payment, and records its settlement in the block of its transaction. */
 async function sendAndSettle(): Promise<{ id: string; txHash: Hex }> {
   const payment = await till.send()
   await settle(till.pool, payment.id, payment.txHash)

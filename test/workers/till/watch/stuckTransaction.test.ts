@@ -68,7 +68,8 @@ test('the transaction of a failed payment becomes an empty transfer on the same 
     )
     return rowCount === 1
   })
-  // The empty transfer may have been raised since. No transaction of a payment took the nonce.
+  // The service may have replaced the empty transfer by one with a higher fee. In any case no transaction of a payment
+  // took the nonce.
   const { rows } = await till.service.database.pool.query(
     `select payment_id from chain_transactions where nonce = $1 and state = 'mined'`,
     [before],

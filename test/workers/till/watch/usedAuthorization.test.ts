@@ -96,7 +96,7 @@ describe('an authorization that was used after the claim', () => {
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('settles a sent payment in a block below its claim, after a reorganisation', async () => {
+  test('a sent payment settles in a block below its claim, after a reorganisation', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)

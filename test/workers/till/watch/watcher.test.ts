@@ -41,7 +41,7 @@ for (const [name, edit] of [
     (receipt: any) => receipt && { ...receipt, status: '0x0' },
   ],
 ] as const) {
-  test(`a transaction ${name} settles nothing`, async () => {
+  test(`a settlement transaction ${name} settles nothing`, async () => {
     proxy.edits.set('eth_getTransactionReceipt', edit)
     // The proxy hides the true transfer events until the watcher has judged the changed receipt.
     proxy.answers.set('eth_getLogs', () => [])
@@ -57,7 +57,7 @@ for (const [name, edit] of [
   })
 }
 
-test('a late receipt settles the payment, without a second transaction', async () => {
+test('a receipt that the node shows late settles the payment, without a second transaction', async () => {
   const before = await sent()
   const asked = new Set<string>()
   proxy.edits.set('eth_getTransactionReceipt', (receipt, [hash]) => {

@@ -12,7 +12,7 @@ type Content = {
   html?: string
   /** Holds the codes that a person would type. */
   codes: string[]
-  /** Holds the address of each link with the purpose of the link. */
+  /** Maps the URL of each link to the purpose of the link. */
   links: Record<string, Purpose>
 }
 
@@ -48,7 +48,7 @@ const FIELDS = [
 
 export type Voice = Record<(typeof FIELDS)[number], string> & { language: string; name: string }
 
-/** Returns the first byte of the hash of a name. */
+/** Returns the first byte of the SHA-256 hash of a name. */
 export const hashOf = (name: string): number => createHash('sha256').update(name).digest()[0] ?? 0
 
 const folder = resolve(import.meta.dir, '../../../../fixtures/codes')
@@ -99,7 +99,9 @@ const PLAIN: Record<string, string[]> = {
   b: ['QX7P2L', '4829134', 'K2M9QX', '813-204-77'],
 }
 
-/** Returns values that depend only on the name of the mail. */
+/**
+ * Returns the invented values (codes, names, numbers) of a test mail. The values depend only on the name of the mail.
+ */
 export function valuesOf(name: string, language: string): Values {
   let state = createHash('sha256').update(name).digest().readUInt32LE(0)
   const next = (below: number) => {
@@ -115,7 +117,7 @@ export function valuesOf(name: string, language: string): Values {
       : pick(PLAIN[key]!)
   return {
     digits: (length) => draw('0123456789', length),
-    // A code has at least one digit, because only the layout `letters-alone` has codes without digits.
+    // A code of letters also holds at least one digit. Only the mail layout `letters-alone` has codes without digits.
     letters: (length) =>
       draw('ABCDEFGHJKLMNPQRSTUVWXYZ23456789', length - 2) + draw('2345678', 1) + draw('KQX', 1),
     pick,

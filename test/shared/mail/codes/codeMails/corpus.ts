@@ -13,7 +13,9 @@ import { singles } from './singles.ts'
 
 const isOdd = (name: string) => hashOf(name) % 2 === 1
 
-/** Tells whether a voice is aside. One voice of each language is aside. */
+/**
+ * Tells whether a voice (the phrases of one invented service) is kept aside. One voice of each language is kept aside.
+ */
 const isVoiceAside = ({ name, language }: Voice) => name.endsWith('.a') === isOdd(language)
 
 const LAYOUTS = [...codeLayouts, ...moreCodeLayouts, ...linkLayouts, ...plainLayouts]
@@ -22,7 +24,7 @@ function mailsOf(aside: boolean): CodeMail[] {
   const voices = VOICES.filter((voice) => isVoiceAside(voice) === aside)
   const layouts = LAYOUTS.filter(({ name }) => isOdd(name) === aside)
   const made = layouts.flatMap(({ name, make }: Layout, n) =>
-    // A layout takes every second language, and the next layout takes the other languages.
+    // Each mail layout is made in every second language, and the next layout is made in the omitted languages.
     voices
       .filter((_, at) => (at + n) % 2 === 0)
       .map((voice) => {

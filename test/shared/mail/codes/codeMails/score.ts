@@ -22,7 +22,7 @@ const rawOf = ({ id, subject, text, html }: CodeMail) =>
     ].join('\r\n'),
   )
 
-/** Counts the correct cases among all cases of a rate. */
+/** Holds the number of right cases among all cases. */
 export type Share = { right: number; all: number }
 
 export const percent = ({ right, all }: Share): number => Math.round((1000 * right) / all) / 10
@@ -43,7 +43,7 @@ export type Calibration = Map<number, Share>
 export type Score = {
   mails: number
   codes: { precision: Share; recall: Share }
-  /** Counts mails with codes whose most certain value is a code. */
+  /** Counts the mails with codes in which the most certain found value is a code of the mail. */
   first: Share
   links: { precision: Share; recall: Share }
   calibration: Calibration

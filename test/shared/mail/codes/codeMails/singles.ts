@@ -1,4 +1,4 @@
-/** Holds mails that share neither wording nor layout with other mails. */
+/** Lists single test mails. No two mails share wording or layout. */
 import type { CodeMail } from './build.ts'
 
 const withCode = (id: string, subject: string, text: string, ...codes: string[]): CodeMail => ({

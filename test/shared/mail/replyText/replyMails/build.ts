@@ -1,4 +1,4 @@
-/** Makes the parts of mails that all mail clients share. */
+/** Makes the parts of test replies that do not depend on the writer’s mail client. */
 import { PHRASES, type Phrases } from './phrases.ts'
 
 export type ReplyMail = {
@@ -7,13 +7,13 @@ export type ReplyMail = {
   text?: string
   html?: string
   expected: string
-  /** Holds further texts that a careful reader may call the reply. */
+  /** Lists texts besides `expected` that a careful reader may also accept as the reply. */
   alt?: string[]
   /** Tells how the wanted text is known: readers agree about a `core` mail; docs/contract.md decides a `policy` mail. */
   tier: 'core' | 'policy'
 }
 
-/** Tells whether the new text is short or long. */
+/** Tells whether the reply’s new text is the short or the long form of the phrases. */
 export type Length = 'short' | 'long'
 
 const words = (language: string): Phrases => {
@@ -22,7 +22,10 @@ const words = (language: string): Phrases => {
   return found
 }
 
-/** Fills {n} name, {e} address, {a} both, and {m} the name of the writer, with persons of the language. */
+/**
+ * Replaces {n} by the name and {e} by the address of the person who wrote the earlier mail, {a} by name and address,
+ * and {m} by the name of the replying writer. The persons belong to the language.
+ */
 export const fill = (language: string, template: string) => {
   const { them, me, from } = words(language)
   return template

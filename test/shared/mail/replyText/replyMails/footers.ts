@@ -1,4 +1,7 @@
-/** Holds sign-offs, and text that programs, scanners and lawyers add. Readers differ, and the contract decides. */
+/**
+ * Holds replies with sign-offs, and replies with text that programs, virus scanners and lawyers add. Readers disagree
+ * about such text, so docs/contract.md decides.
+ */
 import type { ReplyMail } from './build.ts'
 
 type Row = [id: string, text: string, expected: string, ...alt: string[]]

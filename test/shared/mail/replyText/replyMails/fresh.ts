@@ -252,7 +252,7 @@ const mixed: ReplyMail[] = ['nl', 'cs', 'da'].map((language) => {
   }
 })
 
-/** Makes an answer in HTML that begins with a salutation and a list. */
+/** Makes an HTML reply that begins with a short line and a list. */
 const rich: ReplyMail = {
   id: 'rich-html-list',
   html: `<div dir="ltr"><div>Three things:</div><ol><li>keys are with the guard</li><li>the lift works</li><li>parking is free</li></ol><div>See you!</div></div><br><div class="gmail_quote"><div class="gmail_attr">On Tue, 3 Mar 2026 at 09:14, Laura &lt;laura@x.example&gt; wrote:<br></div><blockquote class="gmail_quote">${broken('Anything to know?\n\nLaura')}</blockquote></div>`,

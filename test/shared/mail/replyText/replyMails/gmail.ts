@@ -50,7 +50,7 @@ const ATTRIBUTION: Record<string, string> = {
 const attribution = (language: string, variant = language) =>
   fill(language, ATTRIBUTION[variant] ?? '')
 
-/** Makes the plain part: the attribution is wrapped, and the address is often alone on a line. */
+/** Makes a reply in plain text. Gmail wraps the attribution line, so the address often stands alone on a line. */
 const plain = (choice: string, variant?: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
   return {

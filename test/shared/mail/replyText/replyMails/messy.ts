@@ -1,4 +1,4 @@
-/** Holds plain text that relays, lists, scanners and hasty writers have damaged. */
+/** Holds plain-text replies that relays, mailing lists, virus scanners and hasty writers have damaged. */
 import type { ReplyMail } from './build.ts'
 
 type Row = [id: string, text: string, expected: string, ...alt: string[]]

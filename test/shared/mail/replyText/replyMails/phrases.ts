@@ -1,12 +1,12 @@
-/** Holds words of a writer and of the answered author, in thirty languages. */
+/** Holds phrases of a writer and of the author who is answered, in thirty languages. */
 export type Phrases = {
   me: string
   them: string
   /** Is the address of the answered author. */
   from: string
-  /** Is new text without a greeting. */
+  /** Is the reply’s new text in a short form without a greeting. */
   short: string
-  /** Is new text with greeting, sign-off and name, which stay in the reply text. */
+  /** Is the reply’s new text with greeting, sign-off and name, all of which stay in the reply text. */
   long: string
   /** Is the text of the earlier mail that the reply quotes. */
   original: string

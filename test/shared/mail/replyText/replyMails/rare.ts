@@ -6,11 +6,16 @@ import { chosen, fill, quoted, type ReplyMail } from './build.ts'
 type Head = {
   id: string
   language: string
-  /** Holds the lines above the quote, in the form that {@link fill} takes. */
+  /**
+   * Holds the lines that the mail program writes above the quote. {@link fill} replaces the placeholders in the lines.
+   */
   head: string
-  /** Is the prefix of quoted lines. A program that only appends has none. */
+  /**
+   * Is the text that the mail program puts before each quoted line. A program that only appends the earlier mail has no
+   * such prefix.
+   */
   mark?: string
-  /** Is the line that the program writes before the quote. */
+  /** Is the line that the mail program writes between the reply and the quote. */
   sent?: string
 }
 
