@@ -50,7 +50,7 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
       const end = async () => {
         open.delete(end)
         signal.removeEventListener('abort', end)
-        // The call of `return` waits until the running SQL statement has ended.
+        // The generator's method `return` waits until the running SQL statement has ended.
         await pieces.return(undefined).catch(() => {})
         await taken.close()
       }

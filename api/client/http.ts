@@ -187,8 +187,8 @@ export class Http {
 }
 
 /**
- * Tells whether a call of an operation may be repeated. Every PATCH sets, adds or removes values, and the challenge
- * changes nothing.
+ * Tells whether a lost call of an operation may be sent again. A PATCH may be sent again, because the PATCH operations
+ * only set, add or remove values. The POST that returns a challenge changes nothing.
  */
 const isRepeatable = (id: OperationId): boolean =>
   OPERATIONS[id][0] !== 'POST' || id === 'postPaymentsChallenge'

@@ -21,7 +21,7 @@ import { actorOf } from './access.ts'
 
 /** Describes a console request for a route of the API. */
 export type Delegation = {
-  /** Is the project of the request. `null` means a route of the platform. */
+  /** Is the project that the request concerns. `null` means that the route belongs to the whole platform. */
   projectId: string | null
   /** Holds the path of the API route, percent-encoded. */
   path: string
@@ -168,7 +168,7 @@ export function readDelegation(pathname: string): Delegation | null {
 
 /**
  * Returns the least role that may use a route, and the audit action of the route.
- * @throws {ApiError} 404 for a closed route.
+ * @throws {ApiError} 404 for a route that the console may not call.
  */
 export function findOpened(route: Route, { projectId }: Delegation): Opened {
   const found = ALLOWED.get(`${route.method} ${route.path}`)

@@ -64,7 +64,7 @@ type Channel = {
   /** Holds the newest events of the project without a gap, up to `head`. */
   recent: StoredEvent[]
   head: bigint
-  /** Tells that the database may hold events after `head`. */
+  /** Tells that the database may hold newer events than the event `head`. */
   stale: boolean
   reading: Promise<void> | null
 }
@@ -91,7 +91,8 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
     onConnect: () => {
       // An API key may have changed during the outage, so every client must authenticate again.
       for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
-      // The database may be a restored or promoted database. Events of the former database are no longer valid.
+      // After a reconnect the database may be a restored or promoted database. The remembered events may then be
+      // missing in the database, so the channels forget them.
       if (!isFirst) channels.clear()
       isFirst = false
     },
@@ -145,7 +146,7 @@ async function open(
   try {
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
-    // During an outage of the listener a new reader is the first to find new events.
+    // During an outage of the event listener, a new reader's own query is the first to find new events.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq

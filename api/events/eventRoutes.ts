@@ -59,7 +59,7 @@ export function eventRoutes(services: Services) {
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
       const { reader, begin, missed } = await services.events.open(projectId, last)
-      // The API key may have been replaced between the gate and the opening of the reader.
+      // The API key may have been replaced between its authentication and the opening of the event reader.
       const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
         reader.close()
         throw error

@@ -168,7 +168,7 @@ async function refuseUnauthorized(
 }
 
 /**
- * Counts a failed sign-in to the console together with the wrong API keys of the same address.
+ * Counts a failed sign-in to the console. Failed sign-ins and wrong API keys of the same IP address share one count.
  * @param subject is a value of `networkSubject`.
  * @throws {ApiError} 429 past the limit.
  */

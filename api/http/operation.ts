@@ -26,7 +26,7 @@ export type Operation = {
   bodyMaxBytes?: number
   /** Names a field. A body with this field may be larger than the default limit. */
   largeFor?: string
-  /** Names a scope. A caller with this scope may send a body above the default limit. */
+  /** Names a scope of API keys. A caller whose API key has this scope may send a body above the default limit. */
   largeScope?: Scope
   /** Tells that pages of every origin may read the response, which is public. The method is GET only. */
   cors?: true
@@ -48,7 +48,7 @@ export type Operation = {
   alsoAnswer?: { status: number; description: string }
   /** Is an example of the request body for the documentation. */
   requestExample?: unknown
-  /** Describes the errors of this route, except the errors that every route with the same access can return. */
+  /** Describes the errors of this route, but not the errors that all routes with the same access have in common. */
   errors?: Partial<Record<400 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
 }
 

@@ -24,7 +24,7 @@ export type Reads = {
   stop(): Promise<void>
 }
 
-/** Sets the milliseconds between two questions to the replica for its position. */
+/** Sets the milliseconds between two queries for the position of the replica in the WAL. */
 const POLL_MS = 50
 
 /** Runs all reads of lists on the primary, because there is no replica. */

@@ -27,8 +27,8 @@ export type Services = {
   config: Config
   pool: Pool
   /**
-   * Holds database connections for the gate only, so that a key can be checked and counted even while `pool` has no
-   * connection left.
+   * Holds database connections that only the authentication of requests uses. So an API key can be checked and counted
+   * even while `pool` has no free connection.
    */
   gatePool: Pool
   /** Finds API keys, and counts their requests. */
@@ -52,7 +52,7 @@ export type Services = {
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>
-  /** Takes the grants of payments. Returns `true` for the first caller. */
+  /** Takes the grants of payments. Returns `true` for the first caller of a grant, and `false` for later callers. */
   grants: Batcher<WantedGrant, boolean>
   /** Counts challenges and refusals of offers. */
   offerCounts: OfferCounts

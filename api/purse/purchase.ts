@@ -150,7 +150,7 @@ function orBadAmount(amount: string): bigint {
 
 /**
  * Handles GET /v0/purse/payments/{purchaseId}. Waits for the end of the purchase, for at most `waitMs`.
- * @param untilAsked tells that a purchase that waits for its owner is returned at once.
+ * @param untilAsked tells that the call also returns when the purchase waits for its owner's approval.
  * @throws {ApiError} 403, 404
  */
 export async function readPurchase(

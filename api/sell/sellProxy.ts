@@ -55,8 +55,8 @@ export function createSellProxy(
       if (request.headers.get('upgrade') !== null) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
-      // The service checks a registered path without a payment. The fixed part of a glob is registered, but it is not
-      // for sale itself.
+      // The service itself requests each registered path without a payment. For a glob the service requests the part
+      // without wildcards. This fixed part gets a challenge, but the proxy sells nothing there.
       const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
       const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
       if (price === null) return refuse(404, 'not_found', 'This path is not for sale')

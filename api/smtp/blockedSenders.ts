@@ -35,7 +35,10 @@ export class BlockedSenders {
     return values.has(addressKey(sender)) || values.has(`*@${domainOf(sender)}`)
   }
 
-  /** Reads the rules of one inbox. `null` means all inboxes. The reads run one after the other. */
+  /**
+   * Reads the blocked senders of one inbox from the database. An `inbox` of `null` means all inboxes. The reads run one
+   * after the other.
+   */
   #inTurn(inbox: string | null): void {
     this.#turn = this.#turn.then(async () => {
       try {

@@ -6,7 +6,10 @@ const WIDE_FACTOR = 4
 
 /** Describes an open SMTP connection. */
 export type OpenConnection = {
-  /** Holds the client's address, or its /64 network, then the wider network if there is one. */
+  /**
+   * Holds the networks of the client's IP address, the narrowest first: the IPv4 address itself, or the /64 and the /48
+   * network of an IPv6 address.
+   */
   readonly networks: readonly string[]
   /** Is the time of the last command, or of the last progress within a message, by performance.now(). */
   activeMs: number
@@ -15,8 +18,9 @@ export type OpenConnection = {
 }
 
 /**
- * Shares SMTP connections between networks. Each network has a limit. When the listener is full, a new connection
- * replaces another. The replaced connection has been idle longest in the network with the most connections.
+ * Shares the SMTP connections of a listener between the networks of its clients. Each network has a limit. When the
+ * listener is full, a new connection closes an idle connection. The listener closes the longest idle connection of the
+ * network with the most connections.
  */
 export class ConnectionLimits {
   readonly #max: number

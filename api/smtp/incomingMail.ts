@@ -27,15 +27,16 @@ export type Incoming = {
   write(chunk: Buffer): Promise<boolean>
   /** Returns the whole message. */
   bytes(): Promise<Buffer>
-  /** Frees the memory and the disk space of the message. */
+  /** Frees the memory and the disk space that the incoming message occupies. */
   discard(): Promise<void>
 }
 
 type Held = { network: string; bytes: number; startedMs: number; connection: OpenConnection }
 
 /**
- * Holds incomplete messages: small messages in memory, larger messages on disk. Past the total limit, the slowest
- * message of the network with the most bytes is ended, so that a new sender is served.
+ * Holds SMTP messages whose bytes are still arriving: small messages in memory, larger messages on disk. When all
+ * messages together exceed the limit, the class drops the slowest message of the network that occupies the most bytes.
+ * So a new sender is served.
  */
 export class IncomingMails {
   readonly #folder: string

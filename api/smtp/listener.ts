@@ -104,7 +104,7 @@ export function createListener(
     // This service sends mail without SMTPUTF8, so it could not reply to an author whose address needs SMTPUTF8.
     hideSMTPUTF8: true,
     hideREQUIRETLS: true,
-    // SMTP connections that are ending still count towards this limit.
+    // `maxClients` also counts the SMTP connections that are ending.
     maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
     closeTimeout: CLOSE_TIMEOUT_MS,

@@ -19,8 +19,8 @@ const oneOf = <Word extends string>(words: readonly Word[], description: string)
   )
 
 /**
- * Describes the request that a use sends. The operation checks the bounds of the request, because MCP passes the same
- * request.
+ * Describes the HTTP request that the service sends with a secret. The operation itself checks the length limits,
+ * because MCP passes the same description.
  */
 export const RequestSchema = t.Object({
   method: t.Optional(oneOf(USE_METHODS, 'POST if there is a body, else GET.')),

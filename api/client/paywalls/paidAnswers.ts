@@ -17,7 +17,7 @@ const WAIT_MS = 30_000
 
 type Stored<Answer> = { answer: Answer; bytes: number }
 
-/** Ends the first of several equal paid requests. Only the first call of `sold` or `unsold` counts. */
+/** Ends the first of several equal paid requests. A second call of `sold` or `unsold` has no effect. */
 export type Sale<Answer> = {
   /**
    * Records that the response was sent to the payer. A `stored` of `null` means that the response is too long to store.

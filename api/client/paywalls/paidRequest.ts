@@ -3,7 +3,10 @@
  * restart.
  */
 
-/** Limits the characters of a payment. Longer payments have no key, because the service refuses them anyway. */
+/**
+ * Limits the characters of a payment header. The response to a longer payment is not stored, because the service
+ * refuses such a payment anyway.
+ */
 const PAYMENT_MAX_CHARS = 16_384
 /**
  * The response to a paid request can still be sent again for this many milliseconds after the window of its

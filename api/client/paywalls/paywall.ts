@@ -36,8 +36,8 @@ export type Verdict<Answer> =
   /** Means that an equal request already had this response, so the seller sends the response again. */
   | { kind: 'answered'; answer: Answer }
   /**
-   * Means that the seller serves nothing. A 402 offers a price, or tells that a payment is in progress. A 503 means
-   * that the payment may have settled: an offer would make the payer pay again.
+   * Means that the seller returns a refusal without the paid content. A 402 offers a price, or tells that a payment is
+   * in progress. A 503 means that the payment may have settled: an offer would make the payer pay again.
    */
   | Refused
 
@@ -46,7 +46,10 @@ export type Refused = {
   status: 402 | 503
   headers: Record<string, string>
   body: Record<string, unknown>
-  /** Holds the offer in x402 version 1, even if the body has none. `null` means a refusal without an offer. */
+  /**
+   * Holds the offer in the form of x402 version 1, even if the body holds no offer. `null` means that the refusal
+   * offers nothing.
+   */
   challenge: Omit<Challenge, 'headers'> | null
 }
 
@@ -54,8 +57,8 @@ export type Payment = {
   payment: string | object | null
   resource: string
   /**
-   * Holds everything that the payer asks for beside the resource. `null` means that this is unknown, so that no
-   * response is sent twice.
+   * Holds the parts of the request that choose the content, in addition to the resource. `null` means that these parts
+   * are unknown. A stored response is then never sent again.
    */
   asked: readonly unknown[] | null
 }
@@ -65,8 +68,8 @@ const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
 /**
- * Holds the responses that all paywalls of the process share. A paywall that is created for each request must find the
- * responses of the paywalls before it.
+ * Holds the responses to paid requests for all paywalls of the process. A seller may create a new paywall for each
+ * request. The new paywall must find the responses that earlier paywalls sent.
  */
 const ANSWERS = new PaidAnswers<unknown>()
 
@@ -176,7 +179,7 @@ type Refusal = Extract<RedeemResult, { ok: false }>
 function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   const { reason, message, requirement, headers, paymentId, txHash } = result
   if (reason !== 'settlement_pending') return offer(requirement, headers, versions)
-  // The refusal holds no offer. With an offer a wallet would sign and pay again.
+  // The 402 for a pending settlement holds no offer, because a wallet would sign an offer and pay twice.
   return {
     kind: 'refused',
     status: 402,

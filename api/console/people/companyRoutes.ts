@@ -80,7 +80,7 @@ async function begin(
 
 /**
  * Waits until a company sign-in has reached a state, or a later state.
- * @throws {ApiError} 400 with the provider's refusal, 503
+ * @throws {ApiError} 400 when the identity provider refuses the sign-in, 503 when the provider cannot be asked.
  */
 async function reach(
   { pool, waiters }: Services,

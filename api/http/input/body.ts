@@ -26,7 +26,7 @@ type BodyPatience = {
   /** Is the number of milliseconds after which the speed of the body counts. */
   graceMs: number
   bytesPerS: number
-  /** Limits the milliseconds in which a whole body must arrive. */
+  /** Limits the milliseconds in which the whole body of an HTTP request must arrive. */
   totalMs: number
 }
 const PATIENCE: BodyPatience = { graceMs: 10_000, bytesPerS: 8 * 1024, totalMs: 120_000 }

@@ -6,7 +6,7 @@ type Options<Count> = {
   /** Is the name of the counted things in the log. */
   name: string
   keyOf: (count: Count) => string
-  /** Adds up two counts that have the same key. */
+  /** Returns the sum of two counts that have the same key. */
   sum: (before: Count, added: Count) => Count
   write: (counts: readonly Count[]) => Promise<void>
 }

@@ -300,7 +300,10 @@ export const toWhole = (message: Message, answers: Answers) => ({
     : { authentication: message.authentication ?? UNCHECKED }),
 })
 
-/** Returns a message in the form of get-message and wait. A key without `mail:codes` gets no codes and no links. */
+/**
+ * Returns a message with all its fields, as `get-message` and `wait` return it. An API key without the scope
+ * `mail:codes` gets no codes and no links.
+ */
 export function toSingle(
   message: SingleMessage,
   answers: Answers,

@@ -295,7 +295,7 @@ function storageFull(): ApiError {
 
 /**
  * Returns the refused recipients of a mail.
- * @throws {ApiError} 422 when every recipient is refused, 413 when the storage is used up.
+ * @throws {ApiError} 422 when the service refuses every recipient, 413 when the project's storage is full.
  */
 async function refusals(
   { policies }: Services,

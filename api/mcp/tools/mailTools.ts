@@ -59,7 +59,7 @@ const ACCEPTED = {
   held: 'Held until the owner approves it; do not send it again',
 } as const
 
-/** Returns the last sentences in the result of an accepted send or reply. */
+/** Returns the sentence that an accepted send or reply adds to the tool result. */
 export const acceptedText = (sent: {
   messageId: string
   threadId: string

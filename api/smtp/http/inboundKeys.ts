@@ -42,7 +42,7 @@ export class InboundKeys {
 
   /**
    * Finds a key by its id. @returns `null` if there is no such key.
-   * @throws the database's error when the database is unreachable and the key is not in memory.
+   * @throws the database's error when the database is unreachable and the inbound key is not in memory.
    */
   async find(keyId: string): Promise<InboundKey | null> {
     const global = this.#secrets.find(({ id }) => id === keyId)

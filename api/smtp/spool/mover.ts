@@ -9,8 +9,8 @@ import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
 /**
- * Limits a batch of moved mails. The next batch, which holds the mail of sharers with less cost, waits until this batch
- * ends.
+ * Limits the count and the bytes of mails that the mover stores in one batch. A mail of a sender with less cost waits
+ * until the current batch ends.
  */
 const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250

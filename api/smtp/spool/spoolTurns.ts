@@ -6,8 +6,8 @@ import type { Spool, SpooledSize } from './spool.ts'
 /** Limits the spooled mails whose turns are known. Later arrivals are read when these mails have moved. */
 const WINDOW = 20_000
 /**
- * The cost of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes. BASE_MS and
- * BYTES_PER_MS were measured at the parser and the database.
+ * The cost of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes of the mail.
+ * Measurements of the mail parser and of the database gave the values of BASE_MS and BYTES_PER_MS.
  */
 const BASE_MS = 1
 const BYTES_PER_MS = 4 * 1024
@@ -18,9 +18,9 @@ type Line = { sharers: readonly string[]; mails: Waiting[] }
 export type SpoolBatch = (SpooledMail & { id: number })[]
 
 /**
- * Chooses the spooled mails that are moved next: the mails whose inboxes and network have the least cost. So a
- * stranger's flood waits in the spool until the mail of everybody else has moved. Mails of the same inboxes and network
- * keep their order.
+ * Chooses the spooled mails that the mover stores next: the mails whose inboxes and sender network have caused the
+ * least cost. So a stranger's flood waits in the spool until the mails of all others are stored. Mails of the same
+ * inboxes and network keep their order.
  */
 export class SpoolTurns {
   readonly #spool: Spool
@@ -51,7 +51,7 @@ export class SpoolTurns {
       if (batch.length > 0) {
         return batch.map((mail) => ({ ...mail, priority: this.#priorityOf(mail.id) }))
       }
-      // Another listener has already moved these mails.
+      // Another SMTP listener has already moved all mails of this batch out of the spool.
       this.moved(ids)
     }
   }
@@ -93,8 +93,8 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // Costs only grow in this loop, so `count` turns never reach a queue after the `count` queues with the least cost.
-    // The bytes of a flood in the same batch do not delay a mail of a sharer with little cost.
+    // The cost of a queue only grows in this loop. So a batch of `count` mails never takes a mail beyond the `count`
+    // cheapest queues. The bytes that a flood has in this batch do not delay a mail of a sender with little cost.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)

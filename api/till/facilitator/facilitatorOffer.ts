@@ -69,7 +69,7 @@ export async function readFacilitatorOffer(
     matchKey === null
       ? null
       : await findEndpointByResource(services.pool, seller.projectId, matchKey)
-  // Without this check a payer could pay for a cheap resource and name an expensive resource.
+  // The price is compared, because otherwise a payer could pay for a cheap resource and name an expensive resource.
   const isSold = resourceSource === 'seller' || found?.priceAtomic === amountAtomic
   const endpoint = isSold ? found : null
   const offer: Offer = {
@@ -90,7 +90,8 @@ export async function readFacilitatorOffer(
 function readV1(requirements: unknown): Wanted | null {
   const { data } = paymentRequirementsSchema.safeParse(requirements)
   if (data === undefined || !URL.canParse(data.resource)) return null
-  // Version 1 of x402 has always ignored `extra`. A wrong EIP-712 domain in `extra` makes the signature invalid.
+  // This service has always ignored `extra` in x402 version 1. The check of `extra` is not needed, because a wrong
+  // EIP-712 domain in `extra` makes the payment's signature invalid.
   return { ...data, amount: data.maxAmountRequired, extra: {} }
 }
 

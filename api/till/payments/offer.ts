@@ -43,7 +43,7 @@ export type Offer = {
   resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
   description: string | null
-  /** Tells how the resource is called. A challenge holds the same data. */
+  /** Describes the method, the input and the output of the resource. A challenge holds the same description. */
   metadata: Metadata
   /** Tells whether the resource is in the public list of paid resources. */
   discoverable: boolean

@@ -7,7 +7,7 @@ type Watched<Value> = {
   /** Loads the value that is shown. `watching` is `true` for polls. */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
-  /** Sets the milliseconds between two polls. Without this setting there are no polls. */
+  /** Sets the milliseconds between two loads of the value. Without this setting the value is loaded only once. */
   everyMs?: number
   /** Aborts when the user leaves the screen. */
   signal: AbortSignal
@@ -16,7 +16,7 @@ type Watched<Value> = {
 /** Makes a part of the page that loads its value again and again while the page is visible. */
 export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   element: HTMLElement
-  /** Loads the shown value again at once. */
+  /** Loads the value that the page shows again, without a pause. */
   refresh: () => Promise<void>
 } {
   const element = h(
@@ -61,7 +61,10 @@ const PAGES_MAX = 20
 /** Describes a list on the page. `refresh` loads the list again at once. */
 export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 
-/** Returns the items of all pages of a list, at most `most`. `more` tells that the list has further items. */
+/**
+ * Returns the items of all pages of a list, but not more than `most` items. `more` tells that the list has further
+ * items.
+ */
 export async function readAll<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string> },
   { most, progress }: { most: number; progress?: (found: number) => void },

@@ -1,6 +1,6 @@
 import { h } from './dom.ts'
 
-/** Holds the error of one form field that the page itself finds, without the service. */
+/** Holds the error of one form field when the console itself finds the error and sends no request. */
 export class FieldError extends Error {
   readonly field: string
   constructor(field: string, message: string) {

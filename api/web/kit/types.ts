@@ -201,7 +201,7 @@ type HeldMail = Pick<
 }
 export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
-  /** Is the hash of the mail's bytes. `null` means that the agent deleted the message. */
+  /** Is the SHA-256 hash of the held mail's bytes. `null` means that the agent deleted the held mail. */
   sha256: string | null
   message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }

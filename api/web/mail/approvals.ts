@@ -154,7 +154,8 @@ const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words |
 
 /**
  * Makes the buttons that decide about a held mail.
- * @param seal comes with the last page. `null` means that not all pages were read, or that the mail cannot be shown.
+ * @param seal is the signed proof that all pages of the held mail were shown. `null` means that not all pages were
+ * read, or that the mail cannot be shown.
  */
 function decision(project: Project, held: HeldRequest, path: string, seal: string | null): Child {
   const { sha256, message } = held

@@ -20,7 +20,10 @@ const pathOf = (projectId: string, endpointId: string): string =>
 const startTrial = (path: string, buy: boolean) =>
   ask<EndpointTrial>(`${path}/trial`, { method: 'POST', body: { buy } })
 
-/** Opens the form that puts a price on a URL. After the form the page shows the view of a buyer. */
+/**
+ * Opens the form that puts a price on a URL. After the form is sent, the page shows the 402 response that a buyer of
+ * the URL gets.
+ */
 export const sellSomething = ({ projectId }: Project): void =>
   openDialog({
     title: 'Sell something',

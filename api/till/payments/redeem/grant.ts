@@ -36,7 +36,7 @@ export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
 /**
  * Reads an `Idempotency-Key` and binds it to a redeem request.
  * @param request is the request that the key is bound to.
- * @returns the key and its stored response. `null` means that the header is absent.
+ * @returns the idempotency key with its stored response. `null` means that the request has no header `Idempotency-Key`.
  * @throws {ApiError} 400 for a malformed key, 409 for a key of another request.
  */
 export async function takeRedeemKey(

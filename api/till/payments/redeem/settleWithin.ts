@@ -225,8 +225,8 @@ async function checkAndWait(
   const limit = await limitReached(services, claim.projectId)
   if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
-  // The claim is read even after the chain refused. A parallel call may have claimed the authorization, and the chain
-  // then reports the authorization as used.
+  // The claim of the authorization is read even after the chain refused the payment. A parallel call may have claimed
+  // the authorization, and the chain then reports the authorization as used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
     return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)

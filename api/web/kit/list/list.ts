@@ -23,7 +23,7 @@ type Listed<Name extends string, Item> = {
   path: string
   /** Holds parameters that every request of the list has. */
   fixed?: Record<string, string>
-  /** Makes the content of a list without items, when no filter is set. */
+  /** Makes the content that stands in place of a list without items, when no filter is set. */
   none: () => Child
   /** Receives the other fields of a response, without the items. */
   also?: (answer: Page<Name, Item>) => void

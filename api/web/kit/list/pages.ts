@@ -28,7 +28,7 @@ type Windowed<Item> = {
   page: () => HTMLElement
   /** Makes the rows of a page. `first` is the index of the first row in the list, counted from 0. */
   rows: (items: Item[], first: number) => Child
-  /** Makes a row of a given height, which replaces the pages out of sight. */
+  /** Makes an empty table row of a given height, which stands in place of pages that are not visible. */
   gap: (height: number) => HTMLElement
   none: () => Child
   everyMs?: number
@@ -146,7 +146,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       page.items = null
     }
     setGaps()
-    // Pages are added outwards from the shown pages, so that no page between two shown pages is ever left out.
+    // Only the page directly above or below the shown pages is added, so that no gap arises between shown pages.
     const shown = pages.flatMap((page, n) => (page.element === null ? [] : [n]))
     const wanted = pages.find(
       (page, n) =>

@@ -19,7 +19,7 @@ export function draftKeeper({
   opened,
 }: {
   projectId: string
-  /** Returns the content of the form that can be stored now, even in the middle of a word. */
+  /** Returns the valid content of the form, even while the user is in the middle of a word. */
   read: () => Content
   /** Returns all content of the form, even invalid content. */
   readAnyway: () => Content
@@ -29,7 +29,10 @@ export function draftKeeper({
   const path = at`/projects/${projectId}/v0/messages/drafts`
   let draftId = opened?.draftId ?? null
   let isMade = false
-  /** Holds the content of the form when it opens. While the user adds nothing, there is nothing to store. */
+  /**
+   * Holds the content of the form at the moment when the form opens. Nothing is stored until the user changes this
+   * content.
+   */
   const initial = readAnyway()
   let kept: Content = opened === null ? {} : read()
   let timer: ReturnType<typeof setTimeout> | undefined
