@@ -230,7 +230,7 @@ type Admitted = {
   request: Request
   preflight?: Response
   answered?: (response: Response) => Promise<void>
-  /** Returns the response in the form that the person at the console may see. */
+  /** Returns the response after it is reduced to the data that the person at the console may see. */
   shown?: (response: Response) => Promise<Response>
 }
 

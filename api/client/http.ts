@@ -69,7 +69,8 @@ export class Http {
   /**
    * Calls an operation, and retries the call where a retry is safe. Every call is retried after a 429, because the
    * service has done nothing then. Repeatable calls are also retried after 502, 503, 504 and a broken connection.
-   * @throws {PurserError} see errors.ts. After an abort, throws the reason of the signal.
+   * @throws {PurserError} of the class in errors.ts that fits the failure. After an abort, throws the reason of the
+   * signal.
    */
   async call<Id extends OperationId>(
     id: Id,

@@ -36,7 +36,7 @@ export type EventFeed = {
    * @param after is the last event that the client knows. `null` means that the client wants only new events.
    * @returns a reader, and the event before its first event. `missed` tells that events after `after` are deleted, or
    * that `after` is not an event of this stream.
-   * @throws {ApiError} 429 when the project has too many readers.
+   * @throws {ApiError} 429 when the project has too many event readers.
    */
   open(
     projectId: string,

@@ -188,7 +188,7 @@ async function change(
   { url, events }: Static<typeof Change>,
 ) {
   requireEventScopes(request, events ?? [])
-  // A new URL receives the events of the webhook, so the API key needs the scopes of these events too.
+  // A new URL receives all events of the webhook. So the API key needs the scopes of the webhook's present events too.
   const target = await findTarget(services, request, id)
   const changed = await updateProjectWebhook(services.pool, target, {
     ...(events === undefined ? {} : { events }),

@@ -19,8 +19,8 @@ export type Budget = { limit: number; remaining: number; resetsAt: Date }
 export const MCP_PATH = '/mcp'
 
 /**
- * The routes below this path have a separate budget of requests. So sales do not use up the budget of the project, and
- * the project's calls do not use up the budget of sales.
+ * The routes below this path have their own request limit. So sales do not use up the request limit of the project, and
+ * the project's own calls do not use up the limit of sales.
  */
 const FACILITATOR = '/v0/x402/'
 

@@ -44,7 +44,10 @@ export type Operation = {
     /** Is the media type of the response. By default it is application/json. */
     contentType?: string
   }
-  /** Describes the second possible success status of the response, with the same body, or 204. */
+  /**
+   * Describes a second success status of the route. The response with this status has the same body, or no body if the
+   * status is 204.
+   */
   alsoAnswer?: { status: number; description: string }
   /** Is an example of the request body for the documentation. */
   requestExample?: unknown

@@ -1,4 +1,4 @@
-/** Implements the operations of a buyer for both REST and MCP. */
+/** Holds the operations with which an agent buys. REST and MCP share these operations. */
 import type { Static } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseUsdc } from '../../shared/till/usdc.ts'

@@ -86,7 +86,7 @@ async function forward(
   headers.set('x-forwarded-for', from)
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
-  // The time limit begins after the grant, because from then on the payer's money has moved.
+  // The time limit of the proxied request begins after the grant, because the payer has paid from then on.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   try {

@@ -57,7 +57,8 @@ export async function findInbox(
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
     onUnknown()
-    // Domains of the platform may have inboxes too. An unknown recipient there gets the same reply as a foreign domain.
+    // A mail domain of the platform may have inboxes too. An unknown recipient in such a domain gets the same reply as
+    // a recipient in a foreign domain.
     if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
   }

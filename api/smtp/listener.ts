@@ -54,11 +54,11 @@ type Parts = AcceptingParts & {
 type SessionState = {
   /** Maps the RCPT addresses of accepted recipients to their inboxes. */
   inboxes: Map<string, string>
-  /** Counts the unknown recipients of this session. */
+  /** Counts the unknown recipients that the client named in this SMTP session. */
   unknown: number
   /** Is the entry of this session among the open connections. `null` means that the connection was refused. */
   connection: OpenConnection | null
-  /** Ends the session after its maximum life. */
+  /** Is the timer that ends the SMTP session after its maximum duration. */
   deadline: ReturnType<typeof setTimeout> | undefined
 }
 

@@ -224,7 +224,7 @@ const ownersAlone = () =>
 
 /**
  * Returns the error of a failed operation on a credential.
- * @param refused is the message for a credential that lacks the requested part.
+ * @param refused is the error message for a credential that lacks the secret for the operation.
  */
 export function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
   const { kind, expiresAt } = failed

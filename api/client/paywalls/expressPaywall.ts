@@ -119,7 +119,7 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   }
 }
 
-/** Returns the bytes of a written chunk. Returns `null` if the bytes are unknown. */
+/** Returns the bytes of a chunk that a handler writes to its response. Returns `null` if the bytes are unknown. */
 function pieceOf(chunk: unknown, encoding: unknown): Uint8Array | null {
   // The first argument of `end` may be a callback.
   if (chunk === undefined || chunk === null || typeof chunk === 'function') return new Uint8Array()

@@ -92,8 +92,8 @@ export function createHttpPaywall(
 }
 
 /**
- * Lists the request headers that may change the response. A stranger who copied a payment must not get the response to
- * another person's cookie.
+ * Lists the request headers that may change the content of the response. The headers count as a part of the request. So
+ * a stranger who copied a payment cannot get the response to another person's cookie.
  */
 const ASKING_HEADERS = [
   'authorization',

@@ -101,7 +101,7 @@ async function readUpTo(
     bytes += value.length
     pieces.push(value)
     if (bytes <= maxBytes) continue
-    // The call of `cancel` is not awaited, because a branch of a tee ends only together with the other branch.
+    // The promise of `cancel` is not awaited. The promise resolves only after the other branch of the `tee` ends too.
     reader.cancel().catch(() => {})
     return null
   }

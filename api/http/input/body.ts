@@ -14,7 +14,7 @@ export type BodyLimit = {
   /**
    * Is called with the number of bytes of each chunk of the body. If there are too many bytes, the function throws, or
    * calls `end` later.
-   * @returns the milliseconds to wait before the next chunk.
+   * @returns the milliseconds to wait before the next chunk of the body is read.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
   /** Limits the time in which a body must arrive. */
@@ -23,7 +23,7 @@ export type BodyLimit = {
 
 /** Sets the least speed of a body. A slower body is refused, because it would occupy memory and a connection. */
 type BodyPatience = {
-  /** Is the number of milliseconds after which the speed of the body counts. */
+  /** Is the number of milliseconds that a body may take before its speed is checked. */
   graceMs: number
   bytesPerS: number
   /** Limits the milliseconds in which the whole body of an HTTP request must arrive. */
@@ -81,7 +81,7 @@ const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 12
 
 /** Counts the values of a JSON text without parsing it. A string is skipped by a fast search for its end. */
 function hasFewValues(text: string): boolean {
-  // Each JSON value except the first follows one of four characters.
+  // Every JSON value except the first follows a comma, a colon, `[` or `{`.
   if (text.length <= VALUES_MAX) return true
   let values = 1
   for (let at = 0; at < text.length; at++) {
@@ -200,7 +200,7 @@ const DEPTH_MAX = 100
 /**
  * Refuses strings with U+0000 or half a surrogate pair, because PostgreSQL cannot store them.
  * @param path is the name of `value` in the error message. An empty path means the whole body.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for a string that PostgreSQL cannot store.
  */
 export function refuseUnstorable(value: unknown, path: string, depth = 0): void {
   if (depth > DEPTH_MAX) throw badRequest(`The body must not nest deeper than ${DEPTH_MAX} levels`)

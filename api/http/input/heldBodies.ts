@@ -46,7 +46,7 @@ export class HeldBodies {
    * Adds bytes of a request's body to the bytes in memory.
    * @param end is called with the error when the body must make room for other bodies.
    * @returns the milliseconds to wait before the next bytes are read.
-   * @throws {ApiError} 503 when the caller already holds a fair share.
+   * @throws {ApiError} 503 when the caller already occupies its fair share of the memory.
    */
   hold(state: RequestState, bytes: number, end: (error: ApiError) => void): number {
     const held = this.#held.get(state)

@@ -40,13 +40,13 @@ export type ReviewPage = {
 }
 
 const WHOLE_CHARS = 2 ** 30
-/** Stands for all pages: the seal with this page number allows the approval of a held mail. */
+/** Is the page number that stands for all pages. The seal of this page number allows the approval of a held mail. */
 const ALL_PAGES = 0
 
 /**
  * Returns a page of a held mail. A page is shown only to a person who was shown the page before it. Any other request
  * gets the first page.
- * @param seen is the seal of the page before.
+ * @param seen is the seal that proves that the person was shown the previous page.
  * @throws {ApiError} 404
  */
 export async function readReviewPage(

@@ -282,7 +282,7 @@ export function toFound(message: Message, queries: readonly SearchQuery[], answe
 
 const NO_TEXT: AttachmentText = { state: 'none', chars: 0, omitted: [] }
 
-/** Returns a whole message. */
+/** Returns a message with all its fields in the form of the API. */
 export const toWhole = (message: Message, answers: Answers) => ({
   ...toHead(message, answers),
   inboxId: message.inboxAddress,

@@ -20,7 +20,7 @@ const DOMAIN_KEY = /^([a-z0-9.-]{1,253})#\d{1,9}$/
 
 /** Describes the rights of a key for mail over HTTP. */
 export type InboundKey = {
-  /** Holds the secrets of the key. A valid signature was made with one of them. */
+  /** Holds the secrets of the inbound key. A signature is valid if it was made with any one of these secrets. */
   secrets: Uint8Array[]
   /** Names the only domain for which the key may deliver mail. `null` means every domain. */
   domain: string | null

@@ -184,7 +184,10 @@ export class Spool {
     }))
   }
 
-  /** Returns the spooled mails in some rows, the oldest first. Another listener may have moved some of these mails. */
+  /**
+   * Returns the spooled mails with the given row ids, the oldest first. A mail is missing in the result if another
+   * listener has moved it out of the spool.
+   */
   read(ids: readonly number[]): (SpooledMail & { id: number })[] {
     const rows = this.#db
       .query<SpoolRow, { ids: string }>(

@@ -14,7 +14,7 @@ const BYTES_PER_MS = 4 * 1024
 
 type Waiting = { id: number; size: number }
 type Line = { sharers: readonly string[]; mails: Waiting[] }
-/** Lists the spooled mails that are moved together. */
+/** Lists the spooled mails that the mover stores in PostgreSQL as one batch. */
 export type SpoolBatch = (SpooledMail & { id: number })[]
 
 /**
@@ -69,8 +69,8 @@ export class SpoolTurns {
       if (line.mails.length === 0) this.#lines.delete(key!)
     }
     for (const id of ids) this.#keys.delete(id)
-    // When the last row of the spool is deleted, SQLite gives its number to the next row. So only rows that still exist
-    // count as known.
+    // SQLite gives the row id of the last spooled mail to the next mail when the last mail is deleted. So `#lastId`
+    // falls back to the newest row that still exists.
     if (gone.has(this.#lastId)) {
       this.#lastId = 0
       for (const id of this.#keys.keys()) this.#lastId = Math.max(this.#lastId, id)

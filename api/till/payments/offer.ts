@@ -33,7 +33,7 @@ export type Offer = {
    * Is the verification status from the endpoint's last check. `paused` means that the seller accepts no new buyers.
    */
   verification: VerificationStatus | 'paused' | null
-  /** Names the host and path by which the endpoint was found. `null` means that `endpointId` is `null`. */
+  /** Holds the host and path by which `endpointId` was found. `null` means that no endpoint was found. */
   matchKey: string | null
   /** Is the URL of the resource that the payer uses, in normal form. */
   resource: string

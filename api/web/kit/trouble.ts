@@ -50,7 +50,7 @@ export function troubleOf(form: HTMLFormElement, id: string) {
 function describe(described: HTMLElement, id: string): () => void {
   const before = described.getAttribute('aria-describedby')
   described.setAttribute('aria-describedby', before === null ? id : `${before} ${id}`)
-  // The attribute aria-invalid is not allowed on a group.
+  // The attribute aria-invalid is not allowed on an element with the role `group`.
   if (!described.matches('fieldset')) described.ariaInvalid = 'true'
   return () => {
     described.ariaInvalid = null

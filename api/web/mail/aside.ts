@@ -15,7 +15,7 @@ import { attachmentList } from './writing/attachmentList.ts'
 const EVENTS_SHOWN = 20
 
 /**
- * Makes the column beside a message.
+ * Makes the column that stands beside a message and shows facts about the message.
  * @param places holds the opened parts of the column, so that they stay open while the thread is drawn again.
  */
 export function aside(

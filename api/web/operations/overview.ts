@@ -20,7 +20,7 @@ const POOLS: readonly [string, string][] = [
 /** A report on the chain is outdated after this many seconds, because payment workers report every few seconds. */
 const RPC_STALE_S = 60
 
-/** Lists the periods that the overview can show, with the width of their parts. */
+/** Lists the periods that the overview can show. `parts` tells how each period is divided. */
 const RANGES: readonly (readonly [range: string, label: string, parts: string])[] = [
   ['hour', 'Hour', 'minute by minute'],
   ['day', 'Day', 'by half hours'],

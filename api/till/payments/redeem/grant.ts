@@ -18,7 +18,10 @@ export type Grant = {
   ok: true
   paymentResponse: string
   txHash: string
-  /** Is the index of the Transfer event in its receipt. `null` means that an older version settled the payment. */
+  /**
+   * Is the index of the Transfer event in the transaction receipt. `null` means that an older version of this service
+   * settled the payment.
+   */
   logIndex: number | null
   payer: string
   paymentId: string
@@ -35,7 +38,7 @@ export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
 
 /**
  * Reads an `Idempotency-Key` and binds it to a redeem request.
- * @param request is the request that the key is bound to.
+ * @param request is the request that the idempotency key is bound to.
  * @returns the idempotency key with its stored response. `null` means that the request has no header `Idempotency-Key`.
  * @throws {ApiError} 400 for a malformed key, 409 for a key of another request.
  */

@@ -10,7 +10,7 @@ import { pushPlace } from './place.ts'
 
 const PAGE_SIZE = 50
 
-/** Tells the look of a list's items. Items are rows of a table, or each item is a separate element. */
+/** Tells how a list shows its items: as the rows of a table, or as one card for each item. */
 type Look<Item> =
   | { columns: readonly Column<Item>[]; card?: never }
   | { card: (item: Item) => HTMLElement; columns?: never }
