@@ -24,7 +24,10 @@ const Query = t.Object({
   ),
 })
 
-/** Is the version of the line format of an export. A new kind of line or a new field does not change this number. */
+/**
+ * Is the version of the line format of a project export. New kinds of lines and new fields leave this version
+ * unchanged.
+ */
 const FORMAT = 1
 
 /** Serves the export of a project. */

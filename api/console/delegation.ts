@@ -212,7 +212,7 @@ export async function delegatedIdentity(
 
 /**
  * Writes the audit log entry of a change before the change is made.
- * @returns a function that sets the outcome and subject of the entry from the response.
+ * @returns a function that takes the response and completes the entry with its outcome and its subject.
  */
 export async function openEntry(
   pool: Pool,

@@ -21,7 +21,7 @@ export type EventReader = {
    * @throws when the database is unreachable.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
-  /** Is `true` once the reader returns no more events, because the API key changed or the process stops. */
+  /** Is `true` when the reader will return no further events, because the API key changed or the process stops. */
   readonly ended: boolean
   close(): void
 }
@@ -57,11 +57,11 @@ const RECENT_MAX = 500
 
 type Reader = { position: bigint; ended: boolean; pause: Pause }
 
-/** Holds the event readers of one project. */
+/** Holds the event readers of one project, and the project's newest events. */
 type Channel = {
   projectId: string
   readers: Set<Reader>
-  /** Holds the newest events of the project without a gap, up to `head`. */
+  /** Holds the newest events of the project up to the event `head`. No event between them is missing. */
   recent: StoredEvent[]
   head: bigint
   /** Tells that the database may hold newer events than the event `head`. */
@@ -89,7 +89,7 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      // An API key may have changed during the outage, so every client must authenticate again.
+      // An API key may have changed while the event listener was disconnected. So every client must authenticate again.
       for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
       // After a reconnect the database may be a restored or promoted database. The remembered events may then be
       // missing in the database, so the channels forget them.

@@ -73,7 +73,7 @@ export function eventRoutes(services: Services) {
         {
           headers: {
             'content-type': 'text/event-stream',
-            // Without this header nginx buffers the events.
+            // The header X-Accel-Buffering turns off the buffer of nginx, which would delay the events.
             'x-accel-buffering': 'no',
           },
         },
@@ -157,7 +157,8 @@ function eventStream(
         }
         const lines = events.map((event) => {
           const id = eventId({ seq: event.seq, at: event.createdAt })
-          // Of a hidden event only the id is sent, so that a reconnecting client continues after this event.
+          // If the API key may not see an event, the stream sends only the event's id. So a client that reconnects
+          // continues after the hidden event.
           if (!types.has(event.type)) return `id: ${id}\n\n`
           return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
         })

@@ -46,7 +46,7 @@ export class GateRefusal extends Error {
 /**
  * Checks the API key of a request, then its rate limit, then its scope.
  * @returns the identity of the key and its budget. The budget is `null` while the rate limit is off.
- * @throws {GateRefusal} 401, 403 or 429.
+ * @throws {GateRefusal} 401 for a wrong API key, 403 for a missing scope, 429 past the rate limit.
  */
 export async function admit(
   services: Services,
@@ -93,7 +93,7 @@ export async function admit(
 
 /**
  * Counts each further call of one HTTP request (MCP batches) as a separate request.
- * @throws {GateRefusal} 429. In this case no call may be answered.
+ * @throws {GateRefusal} 429 past the rate limit. The service then answers no call of the HTTP request.
  */
 export async function countFurther(
   { gatePool, config }: Services,

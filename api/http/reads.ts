@@ -15,8 +15,8 @@ type Server = { pool: Pool; searches: Searches }
 export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
   /**
-   * Records up to which position a project has written. The caller calls this before it responds to a request that may
-   * have written.
+   * Records the position in the database log up to which a project has written. The caller awaits this function before
+   * it responds to a request that may have written.
    */
   wrote(projectId: string): Promise<void>
   /** Tells whether the gate must find out up to which position a project wrote. */

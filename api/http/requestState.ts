@@ -17,7 +17,7 @@ export type RequestState = {
   identity: Identity | null
   /** Is the session of the console. The gate sets this field when it has checked the console's cookie. */
   session: ConsoleSession | null
-  /** Holds the error that caused a response with a status of 500 or more. */
+  /** Holds the error behind an HTTP response with a status of 500 or more. */
   error: unknown
   /**
    * Is the position in the database log that holds everything that the caller's project wrote. A replica must have
@@ -42,7 +42,10 @@ export const newRequestState = (requestId: string): RequestState => ({
   bodyBytes: 0,
 })
 
-/** Attaches a state to an HTTP request. A console request and the API request that is made from it share one state. */
+/**
+ * Attaches a state object to an HTTP request. A console request and the API request that is made from it share one
+ * state object.
+ */
 export function attachState(request: Request, state: RequestState): void {
   states.set(request, state)
 }

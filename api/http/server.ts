@@ -46,8 +46,8 @@ const SEARCH_TIMEOUT_MS = 3_000
 const POOL_PART = 5
 
 /**
- * Sets how reads of messages are batched. A message has some megabytes at most, and a batch of the largest messages
- * must fit into memory.
+ * Limits how many reads of messages one database query combines. A message has some megabytes at most, and a batch of
+ * the largest messages must fit into memory.
  */
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 

@@ -127,7 +127,7 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
 /**
  * Reads the JSON-RPC message or batch of an HTTP request.
  * @returns `null` when no message needs a response.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for a body that is no JSON-RPC message.
  */
 function readMessages(value: unknown, version: string | null): object | null {
   if (typeof value !== 'object' || value === null) throw notAnObject()

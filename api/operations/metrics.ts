@@ -115,7 +115,7 @@ const BUDGET_GAUGES: readonly [name: string, help: string, value: (use: BudgetUs
   ['purser_settlement_gas_today', 'Gas of settlements on this UTC day', (use) => use.gas],
 ]
 
-/** Creates the metrics of a process. */
+/** Creates the Prometheus metrics of a process. */
 export function createMetrics({
   pool,
   events,

@@ -149,7 +149,7 @@ function orBadAmount(amount: string): bigint {
 }
 
 /**
- * Handles GET /v0/purse/payments/{purchaseId}. Waits for the end of the purchase, for at most `waitMs`.
+ * Handles GET /v0/purse/payments/{purchaseId}. Waits at most `waitMs` for the end of the purchase.
  * @param untilAsked tells that the call also returns when the purchase waits for its owner's approval.
  * @throws {ApiError} 403, 404
  */

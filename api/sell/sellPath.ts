@@ -1,4 +1,4 @@
-/** Makes the normal form of a path. The same form is matched with the prices and forwarded. */
+/** Makes the normal form of a URL path. The proxy looks up the price by the normal form, and forwards this form. */
 
 /** Reports a path that two servers can read differently. The message names the forbidden content. */
 export class PathError extends Error {}

@@ -67,8 +67,8 @@ export class ConnectionLimits {
   #held = (network: string): number => this.#connections.get(network)?.size ?? 0
 
   /**
-   * Ends a connection to make room for a new one. @returns false if the network of the new connection itself has the
-   * most.
+   * Ends one SMTP connection to make room for a new connection. @returns false if the network of the new connection
+   * itself has the most connections.
    */
   #makeRoom(newcomer: string): boolean {
     const held = ({ networks }: OpenConnection) => Math.max(...networks.map(this.#held))

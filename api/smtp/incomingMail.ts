@@ -25,7 +25,7 @@ const FOLDER = 'incoming-'
 export type Incoming = {
   /** Adds the next bytes of the message. @returns false if the sending network holds too many bytes. */
   write(chunk: Buffer): Promise<boolean>
-  /** Returns the whole message. */
+  /** Returns all bytes of the incoming message. */
   bytes(): Promise<Buffer>
   /** Frees the memory and the disk space that the incoming message occupies. */
   discard(): Promise<void>

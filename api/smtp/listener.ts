@@ -101,7 +101,7 @@ export function createListener(
     authOptional: true,
     disableReverseLookup: true,
     hideDSN: true,
-    // This service sends mail without SMTPUTF8, so it could not reply to an author whose address needs SMTPUTF8.
+    // This service sends mail without SMTPUTF8. So it could not reply to a sender whose mail address needs SMTPUTF8.
     hideSMTPUTF8: true,
     hideREQUIRETLS: true,
     // `maxClients` also counts the SMTP connections that are ending.

@@ -91,7 +91,7 @@ function setLate(response: ExpressResponse, headers: Record<string, string>): vo
   }
 }
 
-/** Stores the response of a paid request while it is written. */
+/** Collects the response of a paid request while the handler writes it, and then stores the response. */
 function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   const { write, end } = response
   const pieces: Uint8Array[] = []

@@ -82,7 +82,7 @@ const AGAIN_MS = 10 * 60_000
 
 /**
  * Creates a paywall for one price.
- * @returns a function that judges one request. The function throws {@link PaywallError}.
+ * @returns a function that decides about one HTTP request. The function throws {@link PaywallError}.
  */
 export function createPaywall<Answer>(
   options: PaywallOptions,
@@ -100,13 +100,13 @@ export function createPaywall<Answer>(
     { idempotencyKey, sale }: { idempotencyKey: string; sale: Sale<Answer> },
   ): Promise<Verdict<Answer>> => {
     try {
-      // The redeem call does not get the signal of the request, so that a payer who disconnects does not stop the
-      // settlement.
+      // The redeem call does not get the abort signal of the payer's request. So the settlement goes on when the payer
+      // disconnects.
       const result = await purser.payments.redeem(
         { paymentHeader: payment as string, ...price },
         { idempotencyKey },
       )
-      // An older service returns no time of the grant. The difference is NaN then.
+      // An older service returns no `grantedAt`. The age of the grant is then NaN, so the comparison is false.
       if (result.ok && Date.now() - Date.parse(result.grantedAt ?? '') > AGAIN_MS) {
         sale.sold(null)
         return redeem(payment, price, once())

@@ -20,8 +20,8 @@ const NETWORK_MAX_BYTES = 192 * MB
 const SMALL_BODY_BYTES = 64 * 1024
 const RETRY_S = 2
 /**
- * Limits the speed of a caller's large bodies. Twelve connections that sent 32 MB each at full speed blocked the event
- * loop for 50 ms at a time.
+ * Limits the bytes per second that a caller's large bodies may arrive with. Twelve connections that sent 32 MB each at
+ * full speed blocked the event loop for 50 ms at a time.
  */
 const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 type Options<Count> = {
   everyMs: number
   log: Logger
-  /** Is the name of the counted things in the log. */
+  /** Names the counted things in the log, for example `requests`. */
   name: string
   keyOf: (count: Count) => string
   /** Returns the sum of two counts that have the same key. */

@@ -22,7 +22,7 @@ export const UNREAD = 'seen must be the seal of the last page: read all pages of
 /** Describes one page of a held mail. */
 export type ReviewPage = {
   sha256: string
-  /** Is the number of the page, counted from 1. */
+  /** Is the number of the page of the held mail, counted from 1. */
   page: number
   pages: number
   sections: Section[]

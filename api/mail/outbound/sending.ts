@@ -315,8 +315,8 @@ async function refusals(
 }
 
 /**
- * Returns the stored response of an idempotency key. Returns `null` if there is none. @throws {ApiError} 409 for
- * another request.
+ * Returns the stored response of an idempotency key. Returns `null` if the key has no stored response. @throws
+ * {ApiError} 409 for a key that belongs to another request.
  */
 async function findAnswer<Answer extends { labels: string[] }>(
   { pool }: Services,

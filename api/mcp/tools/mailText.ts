@@ -12,7 +12,7 @@ const BODY_MAX_CHARS = 20_000
 /** Returns the text that the sender wrote, without the quoted history. */
 const ownText = (message: Item): string => message.extractedText || message.text
 
-/** Formats a message as one line of a list. */
+/** Formats a message as one line of a list for an MCP tool result. */
 export function messageLine(message: Item): string {
   const preview = cut(ownText(message).replace(/\s+/g, ' ').trim(), PREVIEW_MAX_CHARS)
   return `${message.messageId} | ${message.createdAt} | from ${message.from.join(', ')} | ${message.labels.join(',')} | ${oneLine(message.subject)} | ${preview}`

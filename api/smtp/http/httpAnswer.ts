@@ -1,6 +1,6 @@
 import { SmtpReply } from '../acceptance.ts'
 
-/** A refused mail service may try again after this many seconds. */
+/** After a 503 refusal a mail service may send the same mail again after this many seconds. */
 const RETRY_S = 30
 
 /** Maps statuses to the error codes of docs/contract.md §2 that mail over HTTP uses. */

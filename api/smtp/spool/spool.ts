@@ -46,7 +46,7 @@ const ACCEPTING = {
   weight: { of: ([, bytes]: SpooledColumns) => bytes.length, max: 16 * 1024 * 1024 },
 }
 
-/** Distinguishes spooled mails of up to 64 KB and larger spooled mails. */
+/** Is the size class of a spooled mail: `small` up to 64 KB, otherwise `large`. */
 export type SpooledSize = 'small' | 'large'
 /**
  * Mail that goes to the object store counts as large. While the object store is unreachable, small mail still moves to
@@ -121,7 +121,8 @@ export class Spool {
   }
 
   /**
-   * Adds a column to the spool's table that earlier releases lack. Two listeners may add the column at the same time.
+   * Adds a column to the spool's table if an earlier release created the table without the column. Two listeners may
+   * try to add the column at the same time.
    */
   #addColumn(name: 'traceparent' | 'provider'): void {
     const hasColumn = () =>

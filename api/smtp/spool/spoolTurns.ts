@@ -56,7 +56,7 @@ export class SpoolTurns {
     }
   }
 
-  /** Forgets the turns of mails that have left the spool. */
+  /** Removes mails that have left the spool from the queues of waiting mails. */
   moved(ids: readonly number[]): void {
     const gone = new Set(ids)
     for (const key of new Set(ids.map((id) => this.#keys.get(id)))) {

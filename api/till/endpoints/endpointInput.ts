@@ -106,7 +106,7 @@ function refuseFault(field: string, url: string, allowPrivate: boolean): void {
   throw badRequest(`${field} must be reachable from the public internet: ${fault}`)
 }
 
-/** Converts `priceUsdc` to atomic USDC. @throws {ApiError} 400 */
+/** Converts the decimal price `priceUsdc` to atomic units of USDC. @throws {ApiError} 400 */
 export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>): bigint {
   try {
     return refuseDust('priceUsdc', parseUsdc(amount), config)
@@ -119,7 +119,7 @@ export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>
 /**
  * Returns the chain of the prices. The service sells on the chain of the payment workers. Before a worker has reported,
  * it sells on the devnet if the devnet is on.
- * @throws {ApiError} 503 before the chain is known.
+ * @throws {ApiError} 503 before any payment worker has reported its chain.
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
   const status = await readChainStatus(pool)

@@ -58,7 +58,10 @@ const rejected = (rejectedReason: string): Response => ({ status: 'rejected', re
 const listedOf = ({ metadata, openApi, seen, urlPattern }: Endpoint): Bazaar | null =>
   bazaarOf({ ...openApi?.metadata, ...metadata }, urlPattern) ?? seen.bazaar ?? null
 
-/** Tells whether two bazaar declarations are equal apart from the values of the path, which differ in each request. */
+/**
+ * Tells whether two bazaar declarations are equal. The values of the path parameters are not compared, because they
+ * differ in each request.
+ */
 function isSame(one: Bazaar, other: Bazaar | null): boolean {
   return other !== null && isDeepStrictEqual(withoutPath(one), withoutPath(other))
 }

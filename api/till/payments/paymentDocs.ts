@@ -144,7 +144,7 @@ export const RedeemResult = t.Union([
     ok: t.Literal(true),
     paymentResponse: t.String({ description: 'The settlement; headers holds it under its name.' }),
     txHash: t.String({ description: TX_HASH }),
-    // These fields are absent in a redeem response that an older version stored.
+    // A redeem response that an older version of this service stored lacks these two fields.
     logIndex: t.Optional(LogIndex),
     grantedAt: t.Optional(Time),
     payer: t.String(),

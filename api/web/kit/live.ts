@@ -4,7 +4,7 @@ import type { Page } from './types.ts'
 import { button, notice } from './ui.ts'
 
 type Watched<Value> = {
-  /** Loads the value that is shown. `watching` is `true` for polls. */
+  /** Loads the value that the page shows. `watching` is `true` when a timer, and not the user, causes the load. */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
   /** Sets the milliseconds between two loads of the value. Without this setting the value is loaded only once. */
@@ -122,7 +122,7 @@ export function liveList<Name extends string, Item>(options: {
   const shown: LiveList = live({
     signal,
     ...(everyMs === undefined ? {} : { everyMs }),
-    // All shown pages are loaded again, because new entries at the top shift the page boundaries.
+    // A poll loads all shown pages again, because new entries at the top of the list shift the page boundaries.
     load: async (watching) => {
       const { items, next } = await readPages<Name, Item>(options, { pages, watching })
       return { items, hasMore: next !== null && pages < PAGES_MAX }

@@ -53,7 +53,7 @@ export const overview: Screen = ({ signal, query }) => {
   ]
 }
 
-/** Returns the figures of the chosen period, one for each part. A part without counts is 0. */
+/** Returns one figure for each part of the chosen period. The figure of a part without counts is 0. */
 function history({ at, history: shown }: Overview, value: (part: Part) => number): number[] {
   const { widthMs, parts, count: length } = shown
   const values = Array<number>(length).fill(0)

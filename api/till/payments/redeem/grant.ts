@@ -69,7 +69,7 @@ export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
 })
 
 /**
- * Takes the one grant of a settled payment for this caller.
+ * Takes the only grant of a settled payment for this caller.
  * @returns `null` when another caller has the grant, because one payment releases a resource only once.
  */
 export async function grant(

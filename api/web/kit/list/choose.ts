@@ -9,7 +9,7 @@ import { BULK_MAX } from './bulk.ts'
 export type Chosen = { id: string; name: string; weight: number }
 
 export type Choosing<Item> = {
-  /** Names the least role that the actions need. A person without this role can choose nothing. */
+  /** Names the least role that the bulk actions need. A person without this role sees no checkboxes. */
   needs: Role
   /** Is the noun for one item, such as `message`. `plural` is needed if the plural of the noun takes no s. */
   word: string

@@ -112,7 +112,7 @@ export function filteredList<Name extends string, Item>(
     here: string
     query: URLSearchParams
     filters: readonly Filter[]
-    /** Adds buttons beside the filters of the list. */
+    /** Holds buttons that stand beside the filters of the list. */
     tools?: Child
     /** Makes another list for some filters. `null` means that the usual list is shown. */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
@@ -161,7 +161,7 @@ export function filteredList<Name extends string, Item>(
   }
 }
 
-/** Makes the content of a list in which no item matches the filters. */
+/** Makes the content that stands in place of a list in which no item matches the filters. */
 export const nothingFound = (
   clear: () => void,
   { action = 'Show all', hint = 'Nothing matches these filters.' as Child } = {},
