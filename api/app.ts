@@ -125,7 +125,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 }
 
 /**
- * Records that a project has written, because later reads of the project must see this write on every database server.
+ * Records that a project has written to the database. Later reads of the project must see this write, on the primary
+ * and on the replica.
  */
 async function noteWrite(
   { reads }: Services,
@@ -206,7 +207,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
   const document = openApiDocument(api, baseUrl)
   let markdown: MarkdownDocs | undefined
   const markdownOnce = () => (markdown ??= markdownDocs(document, baseUrl))
-  // The OpenAPI document does not list the routes that follow.
+  // The OpenAPI document leaves out all routes that are added below this line.
   return api
     .use(docsRoutes(document, markdownOnce))
     .use(docsPageRoutes())

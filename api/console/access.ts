@@ -49,8 +49,8 @@ export const organizationActor = (
 /**
  * Refuses cross-site requests (CSRF). SameSite=Strict removes the cookie from such requests, but a sibling subdomain
  * counts as the same site. So this check is the second defence.
- * @param framed tells that the request is for the HTML body of a mail. The browser sends such a request without the
- * console header.
+ * @param framed tells that the request loads the HTML body of a mail into a frame. The browser sends this request
+ * without the header of the console.
  * @throws {ApiError} 403
  */
 export function refuseOtherSites(request: Request, baseUrl: string, framed: boolean): void {

@@ -18,7 +18,7 @@ export type EventReader = {
   /**
    * Returns the next events of the project in order. Returns no events at the deadline (performance.now()), or when the
    * reader has ended.
-   * @throws when the database is unreachable.
+   * @throws the database's error when the database is unreachable.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
   /** Is `true` when the reader will return no further events, because the API key changed or the process stops. */
@@ -129,7 +129,8 @@ async function open(
   after: EventPosition | null,
 ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }> {
   const reader: Reader = { position: 0n, ended: released, pause: createPause() }
-  // From this line on notifications of events count. `readStream` counts the events that were committed before.
+  // The reader receives the notifications of all events that are committed after this line. `readStream` finds the
+  // events that were committed earlier.
   const channel = channels.get(projectId) ?? newChannel(projectId)
   if (channel.readers.size >= READERS_MAX) {
     const message = `At most ${READERS_MAX} event streams and waits may be open at once`
@@ -215,7 +216,7 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
   return events
 }
 
-/** Reads the new events of a project, once for all readers of the project. */
+/** Reads the new events of a project once, and hands them to all event readers of the project. */
 async function refresh(pool: Pool, channel: Channel): Promise<void> {
   channel.stale = false
   const wanted = { after: channel.head, limit: READ_AT_ONCE }

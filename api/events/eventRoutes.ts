@@ -143,7 +143,8 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        // A client that disconnects before its first event reconnects with this event id and misses no event.
+        // The id of the first line lets a client reconnect that disconnects before its first event. The client then
+        // misses no event.
         const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
         controller.enqueue(encoder.encode(head + gap))
       },
@@ -152,7 +153,8 @@ function eventStream(
         try {
           events = await reader.next(performance.now() + KEEP_ALIVE_MS)
         } catch {
-          // The database is unreachable. The client then reconnects with its last event id.
+          // While the database is unreachable, the event stream is closed. The client then reconnects with its last
+          // event id.
           reader.close()
         }
         const lines = events.map((event) => {

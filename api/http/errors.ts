@@ -71,7 +71,7 @@ export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_F
 /** Is the value of Retry-After in seconds while the database is unreachable. */
 const UNAVAILABLE_RETRY_S = 2
 
-/** Tells whether a request failed because the database or the object store is unreachable. */
+/** Tells whether an HTTP request failed because the database or the object store is unreachable. */
 export const isUnavailable = (error: unknown): boolean =>
   isDatabaseUnavailable(error) || error instanceof BlobsAwayError
 

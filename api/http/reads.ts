@@ -5,7 +5,7 @@ import { isDeadlock, type Pool } from '../../sql/db.ts'
 import { type Lsn, markWritten, readReplayed } from '../../sql/operations/replica.ts'
 import type { Searches } from '../mail/messages/searches.ts'
 
-/** Holds the connections to one database server. */
+/** Holds the connection pool of one database server. */
 type Server = { pool: Pool; searches: Searches }
 
 /**

@@ -44,7 +44,10 @@ export type Services = {
   credentials: Batcher<CredentialRead, SealedRead>
   log: Logger
   sendBatcher: Batcher<SendIntent, SendOutcome>
-  /** Finds the refused recipients of a mail, and whether its project may store more. */
+  /**
+   * Finds the recipients that the service refuses for a mail, and tells whether the project's storage has room for the
+   * mail.
+   */
   policies: Batcher<WantedRecipients, SendPolicy>
   /** Reads sellers and their resources. */
   sales: Batcher<WantedSale, Sale>

@@ -84,7 +84,7 @@ async function answer(
     projectId,
     inboxAddress,
     caller: callerOf(request),
-    // MCP hosts with OAuth refuse tool names with a dot.
+    // An MCP host with OAuth refuses a tool name that contains a dot.
     naming: names ?? (kind === 'oauth' ? ('underscore' as const) : ('dotted' as const)),
     disconnected: request.signal,
   })
@@ -93,7 +93,7 @@ async function answer(
 /**
  * Asks an MCP host to request a further scope from the owner (RFC 6750 §3.1), if consent can give this scope. The
  * challenge lists both the present and the missing scopes, because some hosts forget the present scopes.
- * @throws {ApiError} 403
+ * @throws {ApiError} 403 with the missing scope in the header WWW-Authenticate.
  */
 function requireScope(
   body: object,

@@ -14,8 +14,8 @@ export type ReadyProcess = RunningPart & {
 
 /**
  * Starts an entry file as a child process. Resolves when the process is ready.
- * @throws {ConfigError} with the error line of a process that refuses its settings.
- * @throws {StartError} when the process ends first, or is not ready in time.
+ * @throws {ConfigError} with the error line of a child process that refuses its settings.
+ * @throws {StartError} when the child process ends before it is ready, or is not ready in time.
  */
 export async function startProcess(
   name: string,

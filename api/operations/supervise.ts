@@ -29,8 +29,8 @@ const STEADY_MS = 5_000
 /**
  * Starts a part of the service, and starts it again when it ends. The log gets one line when the part ends, one line
  * for the first failed restart, and one line when the part runs again.
- * @throws {ConfigError} when the part refuses its settings.
- * @throws the error of the last first attempt.
+ * @throws {ConfigError} when the part of the service refuses its settings.
+ * @throws the error of the last attempt to start the part for the first time.
  */
 export async function supervise(
   name: string,

@@ -151,7 +151,7 @@ function orBadAmount(amount: string): bigint {
 /**
  * Handles GET /v0/purse/payments/{purchaseId}. Waits at most `waitMs` for the end of the purchase.
  * @param untilAsked tells that the call also returns when the purchase waits for its owner's approval.
- * @throws {ApiError} 403, 404
+ * @throws {ApiError} 403 for a missing scope, 404 for an unknown purchase.
  */
 export async function readPurchase(
   { pool, keyring: source, waiters }: Buying,

@@ -7,7 +7,10 @@ export type Price = { amount: string; registered: string; description?: string |
 /** Returns the price of a normalised path. Returns `null` if the path is not for sale. */
 type PriceOf = (path: string) => Price | null
 
-/** Holds all prices, a function for the price of a path, and a function for the price at which a path is registered. */
+/**
+ * Holds the prices of the proxy. `of` returns the price of a path. `registeredAt` returns the price whose registered
+ * path is the given path.
+ */
 export type Prices = { all: readonly Price[]; of: PriceOf; registeredAt: PriceOf }
 
 /** Reports that a price file or an argument cannot be used. The message tells the user the necessary change. */

@@ -3,7 +3,7 @@
 /** Reports a path that two servers can read differently. The message names the forbidden content. */
 export class PathError extends Error {}
 
-/** Matches the unreserved characters of RFC 3986 §2.3. */
+/** Matches one unreserved character of a URL (RFC 3986 §2.3). */
 const UNRESERVED = /^[A-Za-z0-9._~-]$/
 /**
  * Matches an encoded slash, backslash, percent sign or control character, because the next server may decode it again.

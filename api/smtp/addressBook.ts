@@ -75,8 +75,8 @@ export class AddressBook {
   }
 
   /**
-   * Changes the local copy one step after the other. Otherwise a page that was read before a deletion could be written
-   * after the deletion.
+   * Applies the changes to the local copy one after the other. Otherwise a page that was read before a deletion could
+   * be written after the deletion.
    */
   #inTurn(work: () => Promise<void>): void {
     this.#turn = this.#turn.then(work)

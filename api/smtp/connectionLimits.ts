@@ -11,7 +11,10 @@ export type OpenConnection = {
    * network of an IPv6 address.
    */
   readonly networks: readonly string[]
-  /** Is the time of the last command, or of the last progress within a message, by performance.now(). */
+  /**
+   * Is the time of the last SMTP command, or of the last progress within a message. The time is a value of
+   * performance.now().
+   */
   activeMs: number
   /** Ends the SMTP connection with a 421 reply. */
   readonly hangUp: (reason: string) => void

@@ -23,7 +23,9 @@ const FOLDER = 'incoming-'
 
 /** Describes one message that is arriving. */
 export type Incoming = {
-  /** Adds the next bytes of the message. @returns false if the sending network holds too many bytes. */
+  /**
+   * Adds the next bytes of the incoming message. @returns false if the sending network already occupies too many bytes.
+   */
   write(chunk: Buffer): Promise<boolean>
   /** Returns all bytes of the incoming message. */
   bytes(): Promise<Buffer>

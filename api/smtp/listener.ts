@@ -40,7 +40,8 @@ const ENDING_MAX = 200
 /** An SMTP client with this many unknown recipients in a session is guessing addresses. */
 const UNKNOWN_RECIPIENTS_MAX = 20
 /**
- * After SIGTERM, an arriving message has this many milliseconds to finish. The sender of an unfinished message retries.
+ * After SIGTERM a message that is still arriving has this many milliseconds to finish. The sender of an unfinished
+ * message sends it again later.
  */
 const CLOSE_TIMEOUT_MS = 5_000
 

@@ -36,7 +36,7 @@ export class SenderRates {
     return messagesPerInbox === 0 || this.#messages.get(`inbox ${inbox}`) < messagesPerInbox
   }
 
-  /** Counts an accepted message for its network and its inboxes. */
+  /** Counts an accepted SMTP message against the limits of the sending network and of the receiving inboxes. */
   count(address: string, inboxes: Iterable<string>): void {
     for (const network of networksOf(address)) this.#messages.add(network)
     for (const inbox of inboxes) this.#messages.add(`inbox ${inbox}`)

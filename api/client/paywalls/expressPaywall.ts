@@ -123,7 +123,7 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
 function pieceOf(chunk: unknown, encoding: unknown): Uint8Array | null {
   // The first argument of `end` may be a callback.
   if (chunk === undefined || chunk === null || typeof chunk === 'function') return new Uint8Array()
-  // The chunk is copied, because the handler may write other bytes into its buffer.
+  // The bytes of the chunk are copied, because the handler may reuse its buffer for other bytes.
   if (chunk instanceof Uint8Array) return new Uint8Array(chunk)
   const isUtf8 = typeof encoding !== 'string' || /^utf-?8$/i.test(encoding)
   return typeof chunk === 'string' && isUtf8 ? new TextEncoder().encode(chunk) : null

@@ -111,7 +111,10 @@ async function askedBy({ method, target, header, hashBody }: HttpRequest) {
   return ['HTTP', method, target, body, ASKING_HEADERS.map((name) => header(name) ?? null)]
 }
 
-/** Lists the headers that belong to one connection. Each response has its own values of these headers. */
+/**
+ * Lists the response headers that describe one connection. A stored response is sent without these headers, because the
+ * new connection sets its own values.
+ */
 const CONNECTION_HEADERS = new Set(['connection', 'content-length', 'date', 'transfer-encoding'])
 
 /** Returns the stored form of an HTTP response. */

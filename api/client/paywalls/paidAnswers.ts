@@ -3,7 +3,7 @@
  * run a second time.
  */
 
-/** Limits the paid requests that are remembered. */
+/** Limits the paid requests whose outcome is kept in memory. */
 const REQUESTS_MAX = 10_000
 /** Limits the bytes of one stored response to a paid request. A longer response is not stored. */
 export const ANSWER_MAX_BYTES = 256 * 1024

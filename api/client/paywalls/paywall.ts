@@ -135,7 +135,8 @@ export function createPaywall<Answer>(
         return unavailable(error)
       }
     }
-    // The price is a part of the idempotency key too, because the same key with another price would be a conflict.
+    // The price is a part of the idempotency key too. Otherwise a request with a changed price would cause a 409
+    // conflict.
     const key = asked === null ? null : await requestKey(payment, [price, ...asked])
     if (key === null) return redeem(payment, price, once())
     const before = await answers.ask(key)

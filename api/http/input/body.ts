@@ -17,7 +17,7 @@ export type BodyLimit = {
    * @returns the milliseconds to wait before the next chunk of the body is read.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
-  /** Limits the time in which a body must arrive. */
+  /** Limits the time in which the body of a mail over HTTP must arrive. */
   patience?: BodyPatience
 }
 
@@ -36,7 +36,7 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 /**
  * Reads the body of an HTTP request, and returns its JSON value and its text. Returns `undefined` for a request without
  * a body.
- * @throws {ApiError} 413 for a body past its limit, 415 for another media type, 400 for invalid JSON.
+ * @throws {ApiError} 413 for a body past its limit, 415 for a media type other than JSON, 400 for invalid JSON.
  */
 export async function readJsonValue(
   request: Request,

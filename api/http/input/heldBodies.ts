@@ -26,8 +26,8 @@ const RETRY_S = 2
 const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 
 /**
- * Describes a request body in memory. `end` stops a body that is still arriving. `null` means that the body has
- * arrived.
+ * Describes an HTTP request body that is held in memory. `end` stops a body that is still arriving. An `end` of `null`
+ * means that the body has arrived.
  */
 type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
 
@@ -44,7 +44,7 @@ export class HeldBodies {
 
   /**
    * Adds bytes of a request's body to the bytes in memory.
-   * @param end is called with the error when the body must make room for other bodies.
+   * @param end is called with an error when the body must be dropped to make room for other bodies.
    * @returns the milliseconds to wait before the next bytes are read.
    * @throws {ApiError} 503 when the caller already occupies its fair share of the memory.
    */

@@ -47,7 +47,7 @@ const ALL_PAGES = 0
  * Returns a page of a held mail. A page is shown only to a person who was shown the page before it. Any other request
  * gets the first page.
  * @param seen is the seal that proves that the person was shown the previous page.
- * @throws {ApiError} 404
+ * @throws {ApiError} 404 for an unknown approval request.
  */
 export async function readReviewPage(
   services: Services,

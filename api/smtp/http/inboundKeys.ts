@@ -9,8 +9,8 @@ import {
 /** A revoked inbound secret of a domain stays valid for at most this many milliseconds. */
 const FRESH_MS = 30_000
 /**
- * For an unknown key id the database is read at most this often, so that a stranger's guesses put no load on the
- * database.
+ * Is the least pause in milliseconds between two database reads for an unknown key id. So the guesses of a stranger put
+ * no load on the database.
  */
 const AGAIN_MS = 1_000
 /** While the database is unreachable, a known inbound secret stays valid for this many milliseconds. */
@@ -22,7 +22,10 @@ const DOMAIN_KEY = /^([a-z0-9.-]{1,253})#\d{1,9}$/
 export type InboundKey = {
   /** Holds the secrets of the inbound key. A signature is valid if it was made with any one of these secrets. */
   secrets: Uint8Array[]
-  /** Names the only domain for which the key may deliver mail. `null` means every domain. */
+  /**
+   * Names the only domain for which the inbound key may deliver mail. `null` means that the key may deliver for every
+   * domain.
+   */
   domain: string | null
 }
 
@@ -41,7 +44,7 @@ export class InboundKeys {
   }
 
   /**
-   * Finds a key by its id. @returns `null` if there is no such key.
+   * Finds an inbound key by its id. @returns `null` if no inbound key has this id.
    * @throws the database's error when the database is unreachable and the inbound key is not in memory.
    */
   async find(keyId: string): Promise<InboundKey | null> {

@@ -10,7 +10,7 @@ import { HttpRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
 import type { HandedMail } from './takeMail.ts'
 
-/** Limits the characters of the key id, and of each header except those of the envelope. */
+/** Limits the characters of the inbound key's id, and of each signed header except the headers of the envelope. */
 const HEADER_MAX_CHARS = 300
 
 /**

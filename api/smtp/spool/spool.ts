@@ -29,16 +29,16 @@ export class SpoolFull extends Error {}
 const RESERVE_BYTES = 16 * 1024 * 1024
 
 /**
- * The measured free space of the disk is used for this many milliseconds. Mail that was accepted since then is
- * subtracted.
+ * The spool measures the free space of the disk again after this many milliseconds. In between the spool subtracts the
+ * accepted mail from the last measurement.
  */
 const ROOM_MS = 100
 
 const FILE = 'spool.sqlite'
 
 /**
- * Sets how accepted mails are batched. Only one fsync runs at a time. The mails that arrive meanwhile share the next
- * fsync.
+ * Sets how many accepted mails share one fsync. Only one fsync runs at a time. The mails that arrive during an fsync
+ * share the next fsync.
  */
 const ACCEPTING = {
   batchMax: 1_000,
@@ -212,7 +212,7 @@ export class Spool {
   /** Removes mails from the spool that PostgreSQL has committed. */
   remove = (sourceKeys: string[]): Promise<void> => this.#writer.remove(sourceKeys)
 
-  /** Writes a consistent copy of the spool into another folder while listeners continue. */
+  /** Writes a consistent copy of the spool into another folder while SMTP listeners go on writing to the spool. */
   copyTo(folder: string): void {
     const file = join(folder, FILE)
     this.#db.query('vacuum into $file').run({ file })

@@ -37,7 +37,7 @@ export class SpoolAddresses {
     )
   }
 
-  /** Changes the local copy of the inbox addresses. */
+  /** Applies a change to the local copy of the inbox addresses. */
   update({ add = [], remove = [] }: { add?: string[]; remove?: string[] }): void {
     for (const address of remove) this.#known.delete(address)
     this.#db.transaction(() => {

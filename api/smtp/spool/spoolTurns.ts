@@ -3,7 +3,10 @@ import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import type { SpooledMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
-/** Limits the spooled mails whose turns are known. Later arrivals are read when these mails have moved. */
+/**
+ * Limits the spooled mails that wait in memory for their turn. Later mails are read from the spool's file when these
+ * mails have been moved.
+ */
 const WINDOW = 20_000
 /**
  * The cost of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes of the mail.

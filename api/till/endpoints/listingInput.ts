@@ -72,7 +72,7 @@ export const hasListing = (body: ListingBody): boolean =>
 /**
  * Reads how buyers call an endpoint and how the public list shows the endpoint. A challenge must have room for the new
  * fields and for the stored fields together.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for invalid fields, or for fields that do not fit into a challenge.
  */
 export function readListing(
   { config }: Services,

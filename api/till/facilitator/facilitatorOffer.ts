@@ -16,7 +16,9 @@ import type { Offer, Seller } from '../payments/offer.ts'
 const UNSPECIFIED = 'urn:x402:unspecified'
 const RESOURCE_CHARS_MAX = 2048
 
-/** Holds a seller's requirement as an offer, or the x402 reason for its refusal. */
+/**
+ * Holds the result of reading a seller's requirement: an offer, or the x402 reason for the refusal of the requirement.
+ */
 export type FacilitatorOffer =
   | { ok: true; offer: Offer; endpoint: Endpoint | null }
   | { ok: false; reason: X402Reason }

@@ -25,8 +25,8 @@ export type Seller = { projectId: string; payTo: string; network: NetworkName; c
 export type Offer = {
   seller: Seller
   /**
-   * Is the id of the registered endpoint. `null` means that the resource is not registered, which only the facilitator
-   * routes accept.
+   * Is the id of the registered endpoint. `null` means that no endpoint has this resource. Only the facilitator routes
+   * accept a resource without an endpoint.
    */
   endpointId: string | null
   /**

@@ -82,7 +82,7 @@ export async function readAll<Name extends string, Item>(
   return { items: items.slice(0, most), more: token !== undefined || items.length > most }
 }
 
-/** Returns the items of the first pages of a list, and the token of the next page. */
+/** Returns the items of the first pages of a list, and the token of the page after them. */
 async function readPages<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string>; signal?: AbortSignal },
   { pages, watching = false }: { pages: number; watching?: boolean },
@@ -108,7 +108,7 @@ export function liveList<Name extends string, Item>(options: {
   /** Adds query parameters to the list's requests. `limit` is 50 by default. */
   query?: Record<string, string>
   draw: (items: Item[]) => Child
-  /** Makes the content of an empty list. */
+  /** Makes the content that stands in place of an empty list. */
   none: () => Child
   everyMs?: number
   signal: AbortSignal

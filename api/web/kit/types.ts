@@ -73,7 +73,7 @@ export type Project = {
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
-  /** Sets for how many days the project's rows are kept. `null` means forever. */
+  /** Sets for how many days the service keeps each kind of the project's data. `null` means forever. */
   retention: Record<RetentionClass, number | null>
   createdAt: string
 }

@@ -11,7 +11,7 @@ import { showFound } from './found.ts'
 import { mayInvite, showInvites } from './invites.ts'
 import { attachmentList } from './writing/attachmentList.ts'
 
-/** Limits the deliveries that are shown beside a message. The list of deliveries has all of them. */
+/** Limits how many webhook deliveries the console shows beside a message. The delivery log has all deliveries. */
 const EVENTS_SHOWN = 20
 
 /**

@@ -171,7 +171,7 @@ async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Re
     : 'unexpected_verify_error'
 }
 
-/** Tells whether the payer has given this payment identifier to another payment in the project. */
+/** Tells whether the payer has already given the same payment identifier to another payment in the project. */
 export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Promise<boolean> {
   const { paymentIdentifier } = claim
   return paymentIdentifier !== null && isNamedPayment(pool, { ...claim, paymentIdentifier })
@@ -192,7 +192,10 @@ async function waitOn(
     id: string
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
-    /** Tells that the claim was made just now, so the payment row need not be read before its first change. */
+    /**
+     * Tells that the authorization was claimed just now. The state of the new payment is then known without a database
+     * read.
+     */
     isNew: boolean
   },
 ): Promise<Outcome> {

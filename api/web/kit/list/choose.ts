@@ -18,7 +18,7 @@ export type Choosing<Item> = {
   acts: readonly {
     label: string
     danger?: boolean
-    /** Acts on the chosen items. A call of `done` clears the choice, and loads the list again. */
+    /** Acts on the chosen rows of a list. A call of `done` clears the choice and loads the list again. */
     act: (chosen: Chosen[], done: () => Promise<void>) => void
   }[]
 }

@@ -67,7 +67,8 @@ function dayStart(date: string, days = 0): string | null {
 }
 
 /**
- * Returns the request parameters for the values of the filters. The service reports the error if a text is not a day.
+ * Returns the request parameters for the values of the filters. A text that is no day is sent unchanged, and the
+ * service then reports the error.
  */
 export function toQuery(
   filters: readonly Filter[],

@@ -75,7 +75,7 @@ const cards = <Item>(label: string, card: (item: Item) => HTMLElement) => {
 }
 
 const rows = <Item>(label: string, columns: readonly Column<Item>[]) => {
-  // More rows may follow, so the number of rows is unknown (`aria-rowcount` -1 in WAI-ARIA 1.2).
+  // The number of rows is unknown, because later pages may follow (`aria-rowcount` -1 in WAI-ARIA 1.2).
   const body = h(
     'table',
     { role: 'table', 'aria-label': label, 'aria-rowcount': -1 },

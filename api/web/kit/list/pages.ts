@@ -79,7 +79,9 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     }
     element.removeAttribute('aria-busy')
   }
-  /** Sets the token of the page after `page`. If the end of `page` has moved, the pages after it begin elsewhere. */
+  /**
+   * Sets the token of the list page after `page`. If the token has changed, the following pages begin with other items.
+   */
   const chain = (page: Page<Item>, next: string | null): void => {
     page.next = next
     const after = pages[pages.indexOf(page) + 1]
@@ -107,7 +109,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     page.loading ??= fetchPage(page, watching)
       .catch((error) => {
         if (signal.aborted) return
-        // After a network error the content on the page stays. An error response of the service replaces the content.
+        // After a network error the console keeps the content on the page. An error response of the service replaces
+        // the content.
         if (!(error instanceof AskError) && frame.parentElement !== null) return
         element.removeAttribute('aria-busy')
         replaceContent(
@@ -127,7 +130,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     setHeight(above, sum(pages.slice(0, Math.max(first, 0))))
     setHeight(below, sum(pages.slice(last + 1)))
   }
-  /** Loads the pages near the window, and drops the pages far from the window. */
+  /** Loads the list pages that are near the visible part of the window, and drops the list pages that are far away. */
   const arrange = (): void => {
     if (!frame.isConnected) return
     for (const page of pages) page.height = heightOf(page)

@@ -16,7 +16,7 @@ const WHY: Readonly<Record<string, string>> = {
 
 /**
  * Shows the attachments of a message, each with its text beside it.
- * @param shown holds the opened texts, so that they stay open while the thread is drawn again.
+ * @param shown holds the opened attachment texts, so that they stay open while the thread is drawn again.
  */
 export function attachmentList(
   base: string,

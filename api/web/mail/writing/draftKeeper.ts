@@ -65,7 +65,7 @@ export function draftKeeper({
       say(`Not kept: ${error instanceof Error ? error.message : error}`),
     )
   return {
-    /** Is called when the user has typed into the form. */
+    /** Stores the draft after a pause. The form calls this function when the user has typed. */
     changed: (): void => {
       clearTimeout(timer)
       timer = setTimeout(keep, KEEP_AFTER_MS)
