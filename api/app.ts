@@ -287,7 +287,7 @@ async function passGate(
   return { request }
 }
 
-/** Returns the response to a thrown error. The request's state keeps the error for the log. */
+/** Returns the HTTP response to an error that a handler threw. The request's state keeps the error for the log. */
 function fail(state: RequestState, thrown: unknown): Response {
   if (thrown instanceof GateRefusal) {
     state.budget = thrown.budget

@@ -34,7 +34,7 @@ export class ApiError extends PurserError {
   readonly code: string
   /** Identifies the request when you ask the operator of the service about it. */
   readonly requestId: string | null
-  /** Holds the whole body of the response. */
+  /** Holds the complete body of the HTTP response. */
   readonly body: Readonly<Record<string, unknown>>
 
   constructor(answer: ErrorAnswer) {

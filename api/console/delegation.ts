@@ -85,7 +85,7 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PATCH /v0/messages/drafts/:draftId': null,
     'POST /v0/messages/drafts/:draftId/send': 'message.send',
     'DELETE /v0/messages/drafts/:draftId': 'draft.delete',
-    // The handlers of these routes themselves record who cancels, edits and decides.
+    // The handlers of these three kinds of routes write the audit log entry themselves, so the console writes none.
     'POST /v0/messages/:messageId/cancel': null,
     'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
     'POST /v0/platform/projects/:projectId/held/:approvalId/approve': null,
@@ -188,7 +188,7 @@ const VIEWER_SCOPES = ['mail:read', 'payments:accept'] as const
 
 /**
  * Returns the identity of a delegated request: the project with the scopes of the person's role, or the platform.
- * @throws {ApiError} 404
+ * @throws {ApiError} 404 for a project that does not exist.
  */
 export async function delegatedIdentity(
   pool: Pool,

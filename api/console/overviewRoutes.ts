@@ -37,7 +37,7 @@ export function overviewRoutes({ pool }: Services) {
   const reading = new Map<string, ReturnType<typeof readOverview>>()
   return new Elysia().get(
     '/console/api/overview',
-    // Concurrent requests for one time range share one query.
+    // Concurrent requests for the same time range wait for the same database query.
     ({ query }) => {
       const wanted = readWanted(query)
       const key = `${wanted.range} ${wanted.zoneMinutes}`

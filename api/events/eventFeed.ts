@@ -52,7 +52,9 @@ export type EventFeed = {
 const READ_AT_ONCE = 200
 /** Limits the open event streams and waits of one project, because each of them holds a connection of this process. */
 const READERS_MAX = 1_000
-/** Limits the events of a project in memory. Events in memory serve readers that are slightly behind. */
+/**
+ * Limits the events of a project that are kept in memory. These events serve event readers that are slightly behind.
+ */
 const RECENT_MAX = 500
 
 type Reader = { position: bigint; ended: boolean; pause: Pause }

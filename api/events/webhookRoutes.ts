@@ -221,7 +221,7 @@ const withSecret = ({ webhook, secret }: { webhook: ProjectWebhook; secret: stri
 
 /**
  * Returns a webhook of the API key's project. The key must be allowed to receive all events of this webhook.
- * @throws {ApiError} 403, 404
+ * @throws {ApiError} 403 for a missing scope, 404 for an unknown webhook.
  */
 async function findTarget({ pool }: Services, request: Request, id: string) {
   const target = { projectId: requireEventScopes(request, []), id }

@@ -19,7 +19,7 @@ export type Reads = {
    * it responds to a request that may have written.
    */
   wrote(projectId: string): Promise<void>
-  /** Tells whether the gate must find out up to which position a project wrote. */
+  /** Tells that the gate must read the position in the database log up to which the project has written. */
   needsWritten: boolean
   stop(): Promise<void>
 }
@@ -48,8 +48,8 @@ export function replicaReads({
   primary: Server
   replica: Server
   /**
-   * Returns the position that a database server must have reached to hold everything that the request's project wrote.
-   * `null` means that any server will do.
+   * Returns the position in the database log up to which the request's project has written. A database server must have
+   * reached this position before it may answer the request. `null` means that any server may answer.
    */
   writtenTo: (request: Request) => Lsn | null
   log: Logger

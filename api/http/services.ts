@@ -51,7 +51,10 @@ export type Services = {
   policies: Batcher<WantedRecipients, SendPolicy>
   /** Reads sellers and their resources. */
   sales: Batcher<WantedSale, Sale>
-  /** Claims authorizations. Returns `true` for a new claim. */
+  /**
+   * Claims the authorizations of payments. Returns `true` if the claim is new, and `false` if the authorization was
+   * already claimed.
+   */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>

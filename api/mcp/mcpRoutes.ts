@@ -126,7 +126,7 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
 
 /**
  * Reads the JSON-RPC message or batch of an HTTP request.
- * @returns `null` when no message needs a response.
+ * @returns the messages that need a response. Returns `null` when no message needs a response.
  * @throws {ApiError} 400 for a body that is no JSON-RPC message.
  */
 function readMessages(value: unknown, version: string | null): object | null {

@@ -42,7 +42,10 @@ const { fetch: serve } = createMcpHandler(
   { legacy: 'reject' },
 )
 
-/** Answers one request of MCP 2026-07-28, or reports the fault of its envelope. */
+/**
+ * Answers one request of MCP 2026-07-28. If the `_meta` or the headers of the request are wrong, the response reports
+ * the fault.
+ */
 export async function answerModern(
   request: Request,
   body: object,

@@ -24,7 +24,7 @@ export async function startProcess(
 ): Promise<ReadyProcess> {
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd: ROOT,
-    // The supervisor reports the health of all its parts on one port.
+    // A child process opens no health port, because the supervisor reports the health of all parts on one port.
     env: { ...env, HEALTH_PORT: undefined },
     // Logs go to stderr, because stdout is for the welcome text. The fourth stream carries messages between the
     // processes.

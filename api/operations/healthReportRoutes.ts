@@ -60,7 +60,10 @@ const EXAMPLE = {
 const described = { tag: 'Platform', access: 'platform:manage' } as const
 const whole = { description: 'The report.', schema: Report, example: EXAMPLE }
 
-/** Limits the wait for a report. Every look of the doctor ends within this time, unless its worker ends. */
+/**
+ * Limits the wait for a health report. Every examination by a worker ends within this time, unless the worker itself
+ * ends.
+ */
 const WAIT_MS = 20_000
 
 /**

@@ -234,7 +234,7 @@ export function createMetrics({
   return {
     contentType: registry.contentType,
     observe: ({ method, route, status, seconds }) =>
-      // An unknown path is a text of the caller, so it must not become a label of a metric.
+      // An unknown path is a text that the caller chose, so the path must not become a label of a metric.
       durations.observe(
         { method: route === null ? 'other' : method, route: route ?? 'none', status },
         seconds,

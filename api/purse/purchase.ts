@@ -51,7 +51,8 @@ const PAYMENT_HEADERS = [
 /**
  * Handles POST /v0/purse/pay and /quote. Waits for the end of the purchase, for at most `waitMs`.
  * @param key is the Idempotency-Key. `null` means a quote, which has no key.
- * @throws {ApiError} 400, 401, 403, 409, 429
+ * @throws {ApiError} 400 for an invalid request, 401 for a revoked key, 403 for a missing scope, 409 for an idempotency
+ * key of another purchase, 429 past a limit.
  */
 export async function purchase(
   services: Buying,

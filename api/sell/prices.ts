@@ -1,7 +1,10 @@
 /** Reads the price of each path for `bun run sell`. */
 import { z } from 'zod'
 
-/** Holds a price, and the path that is registered for it: the exact path, or the fixed part of a glob. */
+/**
+ * Holds an amount and the path that is registered for the amount: the exact path, or the part of a glob without
+ * wildcards.
+ */
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
 /** Returns the price of a normalised path. Returns `null` if the path is not for sale. */
@@ -34,7 +37,7 @@ const file = z
   .record(z.string().startsWith('/').max(GLOB_MAX_CHARS), price)
   .refine((prices) => Object.keys(prices).length <= PRICES_MAX)
 
-/** Reads an amount of USDC. @throws {PriceError} */
+/** Reads an amount of USDC in a price file or an argument. @throws {PriceError} */
 function readAmount(text: string): string {
   const parsed = amount.safeParse(text)
   if (!parsed.success) throw new PriceError(`the price ${AMOUNT_RULE}`)

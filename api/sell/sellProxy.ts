@@ -7,7 +7,7 @@ import { normalPath, PathError } from './sellPath.ts'
 
 export type SellOptions = {
   purser: Purser
-  /** Is the origin of the server behind the proxy, such as `http://localhost:4000`. */
+  /** Is the origin of the server to which the proxy forwards paid requests, such as `http://localhost:4000`. */
   origin: string
   prices: Prices
   /** Is the public origin of the proxy as payers see it. */
@@ -20,8 +20,8 @@ export type SellOptions = {
 }
 
 /**
- * Names the headers that are only for the paywall. Without these headers the server behind the proxy never sees a
- * payment that it could copy.
+ * Names the request headers that only the paywall reads. The proxy removes these headers, so that the server behind the
+ * proxy never sees a payment that it could copy.
  */
 const PAYMENT_HEADERS = [
   'x-payment',

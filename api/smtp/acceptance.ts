@@ -45,8 +45,8 @@ export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: str
 }
 
 /**
- * Returns the inbox of a recipient if the inbox accepts mail from the sender now.
- * @param onUnknown is called for a recipient that does not exist.
+ * Returns the inbox of a recipient if the inbox accepts mail from this sender at the moment.
+ * @param onUnknown is called when the recipient does not exist.
  * @throws {SmtpReply}
  */
 export async function findInbox(

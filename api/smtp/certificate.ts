@@ -48,7 +48,7 @@ function read(variable: string, file: string): Buffer {
 /**
  * Uses a renewed certificate without a restart. If the renewed certificate is unusable, the listener keeps the old
  * certificate and logs the error.
- * @returns a function that stops the watch.
+ * @returns a function that ends the watching.
  */
 export function watchCertificate(
   files: CertificateFiles,

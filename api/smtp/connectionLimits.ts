@@ -37,8 +37,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Admits an SMTP connection. Returns `null` if its network has too many. The caller calls `leave` when the connection
-   * ends.
+   * Admits an SMTP connection. Returns `null` if the client's network has too many connections. The caller calls
+   * `leave` when the connection ends.
    */
   enter(address: string, hangUp: (reason: string) => void): OpenConnection | null {
     const networks = networksOf(address)

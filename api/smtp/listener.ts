@@ -26,7 +26,7 @@ import type { SmtpMetrics } from './smtpMetrics.ts'
 /** Limits the recipients of one message. RFC 5321 §4.5.3.1.8 asks for at least 100. */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
-  /** Limits the milliseconds in which an SMTP client may be silent. */
+  /** Limits the milliseconds that an SMTP client may send nothing. */
   silentMs: 60_000,
   /**
    * Limits the life of an SMTP connection, against slow clients. RFC 5321 §4.5.3.2 asks for ten minutes at the end of
@@ -57,7 +57,10 @@ type SessionState = {
   inboxes: Map<string, string>
   /** Counts the unknown recipients that the client named in this SMTP session. */
   unknown: number
-  /** Is the entry of this session among the open connections. `null` means that the connection was refused. */
+  /**
+   * Is the entry of this SMTP session in the list of open connections. `null` means that the listener refused the
+   * connection.
+   */
   connection: OpenConnection | null
   /** Is the timer that ends the SMTP session after its maximum duration. */
   deadline: ReturnType<typeof setTimeout> | undefined

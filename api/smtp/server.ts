@@ -27,7 +27,10 @@ import { createSmtpMetrics } from './smtpMetrics.ts'
 import { Mover } from './spool/mover.ts'
 import { Spool } from './spool/spool.ts'
 
-/** Sets the number of connections to PostgreSQL: two for the mover, the others for address lookups. */
+/**
+ * Sets the number of the listener's connections to PostgreSQL. Two connections serve the mover, and the others serve
+ * address lookups.
+ */
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 /**

@@ -92,7 +92,7 @@ export const SignedSchema = t.Object({
   ),
 })
 
-/** A call waits at most this many seconds for the end of a use. */
+/** Limits the seconds that a call waits for the end of a use, if the caller names no time. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 

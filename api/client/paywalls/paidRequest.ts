@@ -17,7 +17,8 @@ const LATE_MS = 10 * 60_000
 /**
  * Returns the idempotency key of a request with a payment. If a third party copies the payment for a different request,
  * the key differs. So the third party gets `duplicate_settlement`.
- * @param parts describe the content that the payer asked for. Two requests with the same parts count as one request.
+ * @param parts describe the content that the payer asked for. Two requests with the same payment and the same parts
+ * count as one request.
  * @returns `null` for a payment header that is unreadable or too long, or if the time window of its authorization is
  * over.
  */

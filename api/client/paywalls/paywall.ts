@@ -29,8 +29,8 @@ export type PaywallOptions = {
 
 export type Verdict<Answer> =
   /**
-   * Means that the payment has settled, so the seller serves with these headers. Then the seller gives the response to
-   * `sale`, or tells `sale` that there was no response.
+   * Means that the payment has settled, so the seller serves the resource with these headers. Afterwards the seller
+   * passes the response to `sale`, or tells `sale` that there was no response.
    */
   | { kind: 'paid'; grant: Grant; headers: Record<string, string>; sale: Sale<Answer> }
   /** Means that an equal request already had this response, so the seller sends the response again. */

@@ -107,7 +107,10 @@ const OVER = 'This sign-in is over: begin again'
 const busy = () =>
   new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again')
 
-/** Accepts the identity provider's answer, and waits until a worker has exchanged the authorization code. */
+/**
+ * Accepts the answer of the identity provider. Then waits until a worker has exchanged the authorization code for the
+ * person's identity.
+ */
 async function finish(
   services: Services,
   request: Request,

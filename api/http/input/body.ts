@@ -12,8 +12,8 @@ export type BodyLimit = {
   /** Names a field. Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
   /**
-   * Is called with the number of bytes of each chunk of the body. If there are too many bytes, the function throws, or
-   * calls `end` later.
+   * Is called with the number of bytes of each chunk of the request body. If the bytes in memory exceed the limit, the
+   * function throws. If another body needs the memory later, the function calls `end`.
    * @returns the milliseconds to wait before the next chunk of the body is read.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
@@ -130,8 +130,8 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
 /**
- * Reads the fields of an HTML form. If a field name occurs twice, the last value counts. @throws {ApiError} 413, 415,
- * 400
+ * Reads the fields of an HTML form. If a field name occurs twice, the last value counts. @throws {ApiError} 413 for a
+ * body past its limit, 415 for another media type, 400 for invalid data
  */
 export async function readForm(request: Request, limit: BodyLimit): Promise<unknown> {
   const bytes = await readBytes(request, limit)
@@ -143,7 +143,7 @@ export async function readForm(request: Request, limit: BodyLimit): Promise<unkn
   return fields
 }
 
-/** Makes the 400 error for an absent body, or for a body that is not a JSON object. */
+/** Makes the 400 error for a request whose body is absent or is not a JSON object. */
 export const notAnObject = () => badRequest('The body must be a JSON object')
 
 async function readBytes(

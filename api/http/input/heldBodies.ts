@@ -74,7 +74,8 @@ export class HeldBodies {
   }
 
   /**
-   * Marks a request body as complete. Its request is being answered, so the body no longer makes room for other bodies.
+   * Marks a request body as complete. The service is now answering its request, so the body can no longer be dropped to
+   * make room for other bodies.
    */
   complete(state: RequestState): void {
     const held = this.#held.get(state)

@@ -244,7 +244,7 @@ export const RepliedMessage = t.Composite([
   t.Object({ inboxId: InboxIdIfFull }),
 ])
 
-/** Is the scope that a key needs in addition to `mail:read` to get codes and links. */
+/** Names the scope that gives an API key the codes and links of messages. The key needs `mail:read` too. */
 export const CODES_SCOPE = 'mail:codes' satisfies Scope
 
 type Answers = Config['answers']

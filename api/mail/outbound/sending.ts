@@ -59,15 +59,15 @@ export type Prepared<Answer> = Omit<
 }
 
 /**
- * Holds the idempotency key of a call, and the draft that the call sends. Key and draft keep a repeated call from
- * sending a second mail. `held` tells that the caller's mail waits for the owner.
+ * Holds the idempotency key of a call, and the draft that the call sends. Each of them keeps a repeated call from
+ * sending a second mail. `held` tells that a mail of this caller waits for the owner's approval.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 
 /**
  * Accepts a send intent that starts a new thread. A repeated request with the same idempotency key gets the first
  * response again.
- * @throws {ApiError} 400, 409
+ * @throws {ApiError} 400 for an invalid mail, 409 for an idempotency key of another mail.
  */
 export async function sendMessage(
   services: Services,
@@ -93,7 +93,7 @@ export async function sendMessage(
     const files = readAttachments(body.attachments)
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
-    // The invitation is written after all other checks, because writing the invitation records its event.
+    // The invitation is written last, because writing the invitation already records its event.
     const invitation =
       body.event === undefined
         ? null
@@ -148,7 +148,8 @@ const textIfFull = ({ config }: Services, { text }: { text: string }) =>
 /**
  * Accepts a reply in the thread of the original message. A repeated request with the same idempotency key gets the
  * first response again.
- * @throws {ApiError} 400, 404, 409
+ * @throws {ApiError} 400 for an invalid mail, 404 for an unknown original message, 409 for an idempotency key of
+ * another mail.
  */
 export async function replyTo(
   services: Services,
@@ -206,8 +207,8 @@ export async function replyTo(
 const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
 
 /**
- * Stores the result of `prepare`. For a repeated idempotency key returns the stored response, and never calls
- * `prepare`.
+ * Runs `prepare` and stores its result under the idempotency key. For a repeated idempotency key this function returns
+ * the stored response and never calls `prepare`.
  */
 export async function acceptOnce<Answer extends { labels: string[] }>(
   services: Services,
@@ -240,7 +241,7 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   })
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'accepted') return answered(answer, outcome)
-  // A concurrent call with the same idempotency key may have stored the response and used up the quota.
+  // A concurrent call with the same idempotency key may have stored the response and used up the send quota.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
@@ -257,7 +258,7 @@ const keyOfDraft = (id: string) => ({
   requestHash: requestHash(['draft', id]),
 })
 
-/** Returns the stored response for a draft that was sent. Returns `null` if there is none. */
+/** Returns the stored response to the call that sent the draft. Returns `null` if the draft was not sent. */
 export const findDraftAnswer = (services: Services, projectId: string, draftId: string) =>
   findAnswer<RepliedAnswer>(services, projectId, keyOfDraft(draftId))
 
@@ -294,7 +295,7 @@ function storageFull(): ApiError {
 }
 
 /**
- * Returns the refused recipients of a mail.
+ * Returns the recipients of a mail that the service refuses.
  * @throws {ApiError} 422 when the service refuses every recipient, 413 when the project's storage is full.
  */
 async function refusals(

@@ -46,7 +46,7 @@ function head(message: Whole): string {
   ].join('\n')
 }
 
-/** Tells which text of an attachment mail.get_attachment would return. */
+/** Describes in one line whether `mail.get_attachment` can return the text of an attachment. */
 const textNote = (text: Whole['attachments'][number]['text']): string =>
   text === undefined || text.state === 'none'
     ? ''

@@ -74,8 +74,8 @@ export class InboundKeys {
   }
 
   /**
-   * Reads all inbound keys again. If the last read was just now it waits first, so a new key is found only after a
-   * moment.
+   * Reads all inbound keys again. Two reads have a minimum distance in time, so a key that was just created may be
+   * found only after a moment.
    */
   async #read(ageMs: number): Promise<Known> {
     if (ageMs < AGAIN_MS) await Bun.sleep(AGAIN_MS - ageMs)

@@ -107,7 +107,7 @@ export class Spool {
       traceparent text, provider text)`)
     this.#addColumn('traceparent')
     this.#addColumn('provider')
-    // With this index a search for large spooled mails does not read a backlog of small mails.
+    // With this index a search for large spooled mails does not read all the small mails that wait in the spool.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.addresses = new SpoolAddresses(this.#db)
     this.#writer = new SpoolWriter(file)
@@ -209,7 +209,7 @@ export class Spool {
     }))
   }
 
-  /** Removes mails from the spool that PostgreSQL has committed. */
+  /** Removes mails from the spool after PostgreSQL has committed them. */
   remove = (sourceKeys: string[]): Promise<void> => this.#writer.remove(sourceKeys)
 
   /** Writes a consistent copy of the spool into another folder while SMTP listeners go on writing to the spool. */

@@ -31,7 +31,7 @@ export class SpoolTurns {
   readonly #costs: Costs
   /** Holds the queues of waiting mails. Each queue holds the mails of the same inboxes and network. */
   readonly #lines = new Map<string, Line>()
-  /** Names the queue of each waiting mail. */
+  /** Maps the id of each waiting mail to the key of its queue. */
   readonly #keys = new Map<number, string>()
   #lastId = 0
 

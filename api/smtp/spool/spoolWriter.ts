@@ -28,7 +28,7 @@ type Waiting = { resolve: () => void; reject: (error: Error) => void }
 export class SpoolWriter {
   readonly #file: string
   #thread: Worker | undefined
-  /** Holds the writes without a result yet. The thread answers in the order of the writes. */
+  /** Holds the writes that wait for their result. The thread sends the results in the order of the writes. */
   #waiting: Waiting[] = []
 
   constructor(file: string) {

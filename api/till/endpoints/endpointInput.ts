@@ -82,7 +82,7 @@ export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl
 
 /**
  * Reads the URL of a webhook in its normal form. Removes the fragment, because a fragment is never sent.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for an invalid or forbidden URL.
  */
 export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
   try {
@@ -147,7 +147,8 @@ export const ENDPOINT_FIELDS = {
 const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 
 /**
- * Reads a change of an endpoint without its listing fields. A field that the body lacks is absent from the change too.
+ * Reads the fields of a changed endpoint, except the fields of its listing. A field that the request body lacks is
+ * absent from the result too.
  * @throws {ApiError} 400
  */
 export async function readChange(

@@ -54,7 +54,7 @@ async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
 
 /**
  * Checks an endpoint again and waits for the result of the check.
- * @throws {ApiError} 404
+ * @throws {ApiError} 404 for an unknown endpoint.
  */
 export async function checkAnew(
   { pool }: Services,

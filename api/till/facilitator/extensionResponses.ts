@@ -10,7 +10,7 @@ import type { Services } from '../../http/services.ts'
 /** Names the header in which a facilitator tells how it handled an x402 extension (x402 specs/extensions/bazaar.md). */
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 
-/** Sets the pause between two checks of one endpoint that settlements start. */
+/** Sets the minimum time between two checks of an endpoint that settlements cause, in milliseconds. */
 const LOOK_PAUSE_MS = 60_000
 
 /** Limits the characters of a declaration, because a longer declaration does not fit into a header. */

@@ -42,7 +42,7 @@ export async function readFacilitatorOffer(
   decoded: DecodedPayment,
   requirements: unknown,
 ): Promise<FacilitatorOffer> {
-  // The form of a requirement is unknown when the x402 version is unknown.
+  // The x402 version decides the form of a requirement. So the requirement cannot be read when the version is unknown.
   if (!decoded.ok && decoded.reason === 'invalid_x402_version') {
     return { ok: false, reason: decoded.reason }
   }

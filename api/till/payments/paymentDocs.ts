@@ -310,7 +310,7 @@ export function toPaymentItem(payment: Payment) {
   }
 }
 
-/** Returns a payment that was read by its identifier. */
+/** Returns the payment that was read by its identifier. */
 export const toWholePayment = (payment: Payment, deliveries: readonly PaymentDelivery[]) => ({
   ...toPaymentItem(payment),
   authorizationNonce: payment.nonce,

@@ -9,7 +9,7 @@ export type Series = { tone: 'main' | 'bad' | 'soft'; values: readonly number[] 
 
 /**
  * Plots a period as bars. Each part of the period is one bar, with the newest part at the right.
- * @param label is the text alternative of the plot.
+ * @param label is the text that screen readers read in place of the plot.
  */
 export function plot(label: string, series: readonly Series[]): SVGSVGElement {
   const length = Math.max(...series.map(({ values }) => values.length), 1)

@@ -1,4 +1,4 @@
-/** Describes the responses of the service, with the fields that the console page shows. */
+/** Describes the service's responses with exactly the fields that the console page shows. */
 
 export type Role = 'viewer' | 'owner' | 'operator'
 
@@ -29,7 +29,10 @@ export type Overview = {
   at: string
   /** Holds the figures for each minute of the last hour. */
   minutes: Minute[]
-  /** Holds the figures of the chosen period in parts of equal width. Parts without counts are left out. */
+  /**
+   * Holds the figures of the chosen period. All parts of the period are equally wide, and parts without counts are left
+   * out.
+   */
   history: { range: string; widthMs: number; parts: Part[]; count: number }
   jobs: Record<string, number>
   failedJobs: number

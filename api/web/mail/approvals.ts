@@ -75,7 +75,7 @@ const recipients = (message: HeldItem['message']): string =>
 export const approval = ofProject('approvals', (project, { params, signal }) => {
   const approvalId = params[1]!
   const path = `${heldPath(project)}/${encodeURIComponent(approvalId)}`
-  // The pages that the owner has read of these bytes stay on the screen when the approval request is drawn again.
+  // The console keeps the pages of the held mail that the owner has read, when it draws the approval request again.
   const reading = new Map<string, { element: HTMLElement; seal: string | null }>()
   const read = (held: HeldRequest, message: Letter) => {
     const known = reading.get(held.sha256 ?? '')

@@ -33,7 +33,10 @@ export type Grant = {
   headers: Record<string, string>
 }
 
-/** Describes a caller's idempotency key for one redeem. A repeated redeem with this key gets the same response. */
+/**
+ * Describes the idempotency key of a caller for one redeem. A repeated redeem with the same idempotency key gets the
+ * stored response.
+ */
 export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
 
 /**

@@ -66,7 +66,8 @@ export async function redeem(
 }
 
 /**
- * Returns the response `ok: false`. The response names an existing payment, so that the caller can follow that payment.
+ * Returns the refusal of a payment (`ok: false`). If the payment already exists, the refusal names it, so that the
+ * caller can follow the payment.
  */
 async function refusal(
   services: Services,

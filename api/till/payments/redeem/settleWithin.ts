@@ -19,7 +19,10 @@ import { askChain } from './askChain.ts'
 
 /** Describes the verdict on a presented payment. */
 export type Outcome =
-  /** Means that the payment has settled. `grant` then decides whether this caller gets the grant. */
+  /**
+   * Means that the payment has settled. The function `grant` then decides whether this caller or another caller gets
+   * the resource.
+   */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
   /** Means that the payment is pending. A repeated request tells the outcome. */
@@ -48,7 +51,8 @@ export async function settleWithin(
   if (verdict.kind === 'valid') {
     return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
   }
-  // An existing payment is reported even if the payment header has expired or the signer is a contract.
+  // An existing payment is reported even if its payment header has expired since, or if its signer is a contract
+  // wallet.
   const existing = await findClaim(services.pool, keyOf(offer, payload))
   if (existing !== null && isSame(existing, offer, payload)) {
     return waitForEnd(services, existing.id, deadlineMs)

@@ -114,7 +114,9 @@ export function filteredList<Name extends string, Item>(
     filters: readonly Filter[]
     /** Holds buttons that stand beside the filters of the list. */
     tools?: Child
-    /** Makes another list for some filters. `null` means that the usual list is shown. */
+    /**
+     * Makes a different list for the given filters, such as search results. `null` means that the usual list is shown.
+     */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
     /** Is called with each new set of filters. */
     onGiven?: (given: Given) => void

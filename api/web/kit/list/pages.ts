@@ -18,7 +18,7 @@ type Page<Item> = {
 }
 
 type Windowed<Item> = {
-  /** Is the name of the list in its screen. */
+  /** Names the list among the lists of its screen, so that the position in the list can be restored. */
   name: string
   load: (token: string | null, watching: boolean) => Promise<Loaded<Item>>
   /** Is the element around all pages of the list, such as a table. The element holds the pages in `body`. */
@@ -142,7 +142,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       top = bottom
     }
     for (const page of pages) {
-      // A list of one page costs little. The page stays complete so that the browser's search finds everything.
+      // A list with only one page costs little memory. This page is never replaced by a gap, so that the browser's
+      // search finds every row.
       if (page.element === null || near.has(page) || pages.length === 1) continue
       page.element.remove()
       page.element = null

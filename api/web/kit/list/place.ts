@@ -84,8 +84,8 @@ export function returnToPlace(main: HTMLElement): boolean {
   let isThere = scroll()
   let isFocused = focus === null || focusIt()
   if (isThere && isFocused) return focus !== null
-  // The old content appears only after a request to the service. If the user scrolls or types meanwhile, the position
-  // is not restored.
+  // The content for the stored position appears only after a request to the service. If the user scrolls or types
+  // meanwhile, the position is not restored.
   const ends = new AbortController()
   const observer = new MutationObserver(() => {
     isThere ||= scroll()

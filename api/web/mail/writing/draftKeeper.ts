@@ -3,8 +3,8 @@ import { exactly } from '../../kit/format.ts'
 import type { Draft } from '../../kit/types.ts'
 
 /**
- * Sets the delay between the last key press and the storing of the draft. One request for each key would be too many,
- * and the loss of a second's typing is small.
+ * Sets the milliseconds between the last key press and the storing of the draft. A request for each key press would
+ * cause too many requests, and the loss of a second's typing is small.
  */
 const KEEP_AFTER_MS = 800
 
