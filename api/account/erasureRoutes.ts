@@ -105,8 +105,8 @@ const toView = (
 })
 
 /**
- * Tells until when a backup can still hold data of the deleted project. This is the case for every backup that began
- * before the erasure ended.
+ * Tells until when a backup can still hold data of the deleted project. The last such backup was made just before the
+ * erasure ended.
  */
 const backups = (completedAt: Date | null, days: number | null): Static<typeof Outside> => ({
   place: 'backups',

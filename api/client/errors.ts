@@ -56,7 +56,7 @@ export type ErrorAnswer = {
   retryAfterS: number | null
 }
 
-/** Reports an HTTP status of 400, 413, 415 or 422. The field `message` tells the mistake in the call. */
+/** Reports an HTTP status of 400, 413, 415 or 422. The field `message` names the mistake in the call. */
 export class BadRequestError extends ApiError {
   override readonly name = 'BadRequestError'
 }

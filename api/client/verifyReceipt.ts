@@ -30,7 +30,7 @@ const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'ei
  * in a receipt, because anyone can sign a receipt with a key of their own.
  * @returns the body of the receipt. Compare its `projectId`, `resource` and `amountUsdcRaw` with your sale, because a
  * valid receipt can belong to another payment.
- * @throws {InvalidReceiptError}
+ * @throws {InvalidReceiptError} for a malformed receipt, an unknown key, or a wrong signature.
  *
  * @example
  * const keys: Jwks = JSON.parse(readFileSync('jwks.json', 'utf8'))

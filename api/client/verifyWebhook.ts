@@ -23,7 +23,7 @@ type HeaderSource = Headers | Record<string, string | readonly string[] | undefi
  * @param body is the raw bytes of the body. A re-serialised JSON body has other bytes.
  * @param headers are the request headers: `Headers`, or Node's object with lower-case names.
  * @param secret is the `whsec_…` secret of the endpoint. During a rotation pass several secrets.
- * @throws {InvalidWebhookError}
+ * @throws {InvalidWebhookError} for a missing, malformed or wrong signature.
  *
  * @example
  * const event = await verifyWebhook({ body: await request.text(), headers: request.headers, secret: 'whsec_…' })

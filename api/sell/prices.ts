@@ -46,7 +46,7 @@ function readAmount(text: string): string {
 
 /**
  * Reads a price file, which is a JSON object that maps globs of paths to amounts. The first matching glob counts.
- * @throws {PriceError}
+ * @throws {PriceError} for a file that is not such a JSON object.
  */
 export function readPrices(json: string): Prices {
   let given: unknown

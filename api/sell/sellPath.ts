@@ -12,7 +12,7 @@ const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
 
 /**
  * Normalises the path of a URL (RFC 3986 §6.2.2): removes dot segments, and decodes characters that need no encoding.
- * @throws {PathError}
+ * @throws {PathError} for a path that two servers can read differently.
  */
 export function normalPath(pathname: string): string {
   if (pathname.includes('\\')) throw new PathError('the path must not hold a backslash')

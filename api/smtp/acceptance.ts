@@ -47,7 +47,7 @@ export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: str
 /**
  * Returns the inbox of a recipient if the inbox accepts mail from this sender at the moment.
  * @param onUnknown is called when the recipient does not exist.
- * @throws {SmtpReply}
+ * @throws {SmtpReply} when the inbox does not accept the mail.
  */
 export async function findInbox(
   parts: AcceptingParts,

@@ -22,8 +22,8 @@ export type OpenConnection = {
 
 /**
  * Shares the SMTP connections of a listener between the networks of its clients. Each network has a limit. When the
- * listener is full, a new connection closes an idle connection. The listener closes the longest idle connection of the
- * network with the most connections.
+ * listener is full, it ends a connection to admit a new connection. The ended connection belongs to the network with
+ * the most connections, and has been idle longest there.
  */
 export class ConnectionLimits {
   readonly #max: number

@@ -26,7 +26,7 @@ import type { SmtpMetrics } from './smtpMetrics.ts'
 /** Limits the recipients of one message. RFC 5321 §4.5.3.1.8 asks for at least 100. */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
-  /** Limits the milliseconds that an SMTP client may send nothing. */
+  /** Limits how many milliseconds an SMTP client may stay silent. */
   silentMs: 60_000,
   /**
    * Limits the life of an SMTP connection, against slow clients. RFC 5321 §4.5.3.2 asks for ten minutes at the end of

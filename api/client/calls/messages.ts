@@ -5,7 +5,7 @@ import { drafts } from './drafts.ts'
 
 /** Describes a message as it appears in a list. */
 export type MessageItem = Operations['getMessages']['result']['messages'][number]
-/** Describes a whole message. */
+/** Describes a message with all its fields. */
 export type Message = Operations['getMessagesByMessageId']['result']
 
 type ListQuery = Omit<

@@ -121,8 +121,8 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
   if (read === undefined) return undefined
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
-  // Only a body with such an escape or a NUL can hold a refused character. A walk over every body would cost more than
-  // its parsing.
+  // Only a body with a NUL, or with the escape of a NUL or a surrogate, can hold a character that PostgreSQL cannot
+  // store. A walk over every body would cost more than its parsing.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }

@@ -126,7 +126,7 @@ export const FoundMessage = t.Composite([
   }),
 ])
 
-/** Describes a whole message in the responses of get-message and get-thread. */
+/** Describes a message with all its fields, as get-message and get-thread return it. */
 export const WholeMessage = t.Composite([
   MessageItem,
   t.Object({
@@ -249,7 +249,7 @@ export const CODES_SCOPE = 'mail:codes' satisfies Scope
 
 type Answers = Config['answers']
 
-/** Returns a message for a list. */
+/** Returns a message in the form that a list of messages holds. */
 export const toItem = (message: Message, answers: Answers) => ({
   ...toHead(message, answers),
   ...(answers === 'full' ? { inboxId: message.inboxAddress, cc: message.cc } : {}),
@@ -268,7 +268,7 @@ const toHead = (message: Message, answers: Answers) => ({
   createdAt: message.createdAt.toISOString(),
 })
 
-/** Returns a message for search results. */
+/** Returns a message in the form that search results hold. */
 export function toFound(message: Message, queries: readonly SearchQuery[], answers: Answers) {
   const query = { clauses: queries.flatMap(({ clauses }) => clauses) }
   return {

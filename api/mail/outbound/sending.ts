@@ -46,7 +46,7 @@ type SentAnswer = {
 }
 /** Lists the recipients of a mail that a rule or a suppression refused. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
-/** Describes the additional response field of a mail that waits. */
+/** Describes the additional response field of a sent mail that waits for its time or for its owner. */
 type Waiting = { deliveryStatus: 'scheduled' | 'held' }
 /** Describes the response to `reply`. The setting `ANSWERS=full` adds `inboxId`. */
 export type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
@@ -67,7 +67,8 @@ export type Once = { key: string | null; draft?: SendIntent['draft']; held: bool
 /**
  * Accepts a send intent that starts a new thread. A repeated request with the same idempotency key gets the first
  * response again.
- * @throws {ApiError} 400 for an invalid mail, 409 for an idempotency key of another mail.
+ * @throws {ApiError} 400 for an invalid mail, 409 for an idempotency key of another mail, or for a draft that has
+ * changed.
  */
 export async function sendMessage(
   services: Services,
@@ -149,7 +150,7 @@ const textIfFull = ({ config }: Services, { text }: { text: string }) =>
  * Accepts a reply in the thread of the original message. A repeated request with the same idempotency key gets the
  * first response again.
  * @throws {ApiError} 400 for an invalid mail, 404 for an unknown original message, 409 for an idempotency key of
- * another mail.
+ * another mail, or for a draft that has changed.
  */
 export async function replyTo(
   services: Services,

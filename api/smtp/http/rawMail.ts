@@ -15,7 +15,7 @@ const HEADER_MAX_CHARS = 300
 
 /**
  * Handles `POST /v0/inbound/raw`: the HTTP body is the message, and signed headers hold the envelope.
- * @throws {SignedMailError}
+ * @throws {SignedMailError} when the signed headers do not prove the origin of the mail.
  */
 export async function readRawMail(
   request: Request,

@@ -65,7 +65,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
   }
   /**
    * Checks the topic and the signature of an SNS message. An unknown topic is refused before anything is fetched.
-   * @throws {SignedMailError}
+   * @throws {SignedMailError} for an unknown topic, or for a wrong certificate or signature.
    */
   const prove = async (message: SnsMessage) => {
     if (!settings.topics.includes(message.topicArn)) {

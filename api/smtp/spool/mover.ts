@@ -40,7 +40,7 @@ export class Mover {
     this.#done = Promise.all([this.#run('small'), this.#run('large')])
   }
 
-  /** Signals that the spool holds new mail of a size. */
+  /** Signals that new mail of this size class has arrived in the spool. */
   nudge(size: SpooledSize): void {
     this.#pauses[size].wake()
   }

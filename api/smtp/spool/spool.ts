@@ -148,7 +148,7 @@ export class Spool {
 
   /**
    * Resolves when the message is on disk. Messages that arrive at the same moment share one transaction and one fsync.
-   * @throws {SpoolFull}
+   * @throws {SpoolFull} when the disk has no room for the message.
    */
   async accept(mail: NewSpooledMail): Promise<void> {
     if (!this.hasRoom(mail.bytes.length)) throw new SpoolFull('the disk of the spool is full')
@@ -166,7 +166,10 @@ export class Spool {
     ])
   }
 
-  /** Returns the spooled mails of a size after the row `after`, the oldest first, without their bytes. */
+  /**
+   * Returns the spooled mails of one size class that lie after the row `after`. The oldest mail comes first, and the
+   * bodies are left out.
+   */
   arrivals(size: SpooledSize, after: number, limit: number): Arrival[] {
     const rows = this.#db
       .query<

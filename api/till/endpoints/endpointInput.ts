@@ -149,7 +149,7 @@ const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 /**
  * Reads the fields of a changed endpoint, except the fields of its listing. A field that the request body lacks is
  * absent from the result too.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 with the invalid field.
  */
 export async function readChange(
   services: Services,

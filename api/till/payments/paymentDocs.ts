@@ -182,7 +182,7 @@ export const EXAMPLE_GRANT = {
   headers: { 'PAYMENT-RESPONSE': 'eyJzdWNjZXNzIjp0cnVlLCJ0cmFuc2FjdGlvbiI6…' },
 }
 
-/** Describes a payment in a list. */
+/** Describes a payment as it appears in a list of payments. */
 export const PaymentItem = t.Object({
   id: t.String(),
   endpointId: Nullable(t.String()),
@@ -271,7 +271,7 @@ export const EXAMPLE_PAYMENT = {
   signedReceipt: EXAMPLE_RECEIPT,
 }
 
-/** Returns a payment for a list. */
+/** Returns a payment in the form that a list of payments holds. */
 export function toPaymentItem(payment: Payment) {
   const { endpointId, endpointUrl } = payment
   const amountUsdc = formatUsdc(payment.amountAtomic)

@@ -16,7 +16,7 @@ type Watched<Value> = {
 /** Makes a part of the page that loads its value again and again while the page is visible. */
 export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   element: HTMLElement
-  /** Loads the value that the page shows again, without a pause. */
+  /** Loads the shown value anew, without waiting for the next poll. */
   refresh: () => Promise<void>
 } {
   const element = h(

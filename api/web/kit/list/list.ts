@@ -118,7 +118,7 @@ export function filteredList<Name extends string, Item>(
      * Makes a different list for the given filters, such as search results. `null` means that the usual list is shown.
      */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
-    /** Is called with each new set of filters. */
+    /** Is called with the values of all filters when the list is shown with other filters. */
     onGiven?: (given: Given) => void
   },
 ): ShownList {
