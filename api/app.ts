@@ -125,7 +125,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 }
 
 /**
- * Records that a project has written, because later reads of the project must see this write on every database server.
+ * Records that a project has written to the database. Later reads of the project must see this write, on the primary
+ * and on the replica.
  */
 async function noteWrite(
   { reads }: Services,
@@ -206,7 +207,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
   const document = openApiDocument(api, baseUrl)
   let markdown: MarkdownDocs | undefined
   const markdownOnce = () => (markdown ??= markdownDocs(document, baseUrl))
-  // The OpenAPI document does not list the routes that follow.
+  // The OpenAPI document leaves out all routes that are added below this line.
   return api
     .use(docsRoutes(document, markdownOnce))
     .use(docsPageRoutes())
@@ -230,7 +231,7 @@ type Admitted = {
   request: Request
   preflight?: Response
   answered?: (response: Response) => Promise<void>
-  /** Returns the response in the form that the person at the console may see. */
+  /** Returns the response after it is reduced to the data that the person at the console may see. */
   shown?: (response: Response) => Promise<Response>
 }
 
@@ -286,7 +287,7 @@ async function passGate(
   return { request }
 }
 
-/** Returns the response to a thrown error. The request's state keeps the error for the log. */
+/** Returns the HTTP response to an error that a handler threw. The request's state keeps the error for the log. */
 function fail(state: RequestState, thrown: unknown): Response {
   if (thrown instanceof GateRefusal) {
     state.budget = thrown.budget

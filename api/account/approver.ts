@@ -6,7 +6,7 @@ import type { Services } from '../http/services.ts'
 /**
  * Checks the address that receives the links for approvals. The address may not be an inbox of this service, because an
  * agent could then approve its own mail.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for an invalid address, or for an inbox of this service.
  */
 export async function checkApprover(
   { pool, config }: Services,

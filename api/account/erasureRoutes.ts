@@ -105,8 +105,8 @@ const toView = (
 })
 
 /**
- * Tells until when a backup can hold the deleted project. The last such backup is the last one before the erasure
- * ended.
+ * Tells until when a backup can still hold data of the deleted project. The last such backup was made just before the
+ * erasure ended.
  */
 const backups = (completedAt: Date | null, days: number | null): Static<typeof Outside> => ({
   place: 'backups',
@@ -121,8 +121,8 @@ const backups = (completedAt: Date | null, days: number | null): Static<typeof O
 })
 
 /**
- * An object in the object store is removed an hour after the last row that names it. Twice that time leaves room for
- * the removal.
+ * An object is removed from the object store an hour after the database deletes the last row that names the object.
+ * This time is twice as long, so that a late removal fits too.
  */
 const OBJECTS_GONE_MS = 2 * IDLE_MAX_S * 1000
 

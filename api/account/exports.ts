@@ -11,7 +11,7 @@ import { ApiError } from '../http/errors.ts'
 
 /** Limits the milliseconds of one export, because its snapshot keeps the database from removing old rows. */
 const LIMIT_MS = 6 * 60 * 60_000
-/** The stream of an export collects pieces until they have about this many bytes. */
+/** An export is sent in chunks of about this many bytes. */
 const CHUNK_BYTES = 64 * 1024
 
 /** Holds the open exports of this process. */
@@ -50,7 +50,7 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
       const end = async () => {
         open.delete(end)
         signal.removeEventListener('abort', end)
-        // The call of `return` waits until the running SQL statement has ended.
+        // The generator's method `return` waits until the running SQL statement has ended.
         await pieces.return(undefined).catch(() => {})
         await taken.close()
       }

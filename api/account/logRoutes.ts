@@ -257,7 +257,10 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
   }
 }
 
-/** Returns one page of the audit log. A search for a text waits for the turn of its project. @throws {ApiError} 400 */
+/**
+ * Returns one page of the audit log. Projects take turns in searching, so a text search may wait for the searches of
+ * other projects. @throws {ApiError} 400
+ */
 export async function listLogs(
   { pool, searches }: Pick<Services, 'pool' | 'searches'>,
   projectId: string,

@@ -7,7 +7,7 @@ import { badRequest } from '../http/errors.ts'
 /**
  * Refuses a pay-to address at which the seller's money would be lost. The schema has already checked the form of the
  * address.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for an address at which the money would be lost.
  */
 export async function checkPayTo(
   db: Queryable,

@@ -23,8 +23,8 @@ const EmailName = t.String({
  */
 const SCOPES_MAX = 50
 /**
- * Describes a scope of a project key. The schema is a pattern and not a union, because Elysia splits a string into
- * letters if the schema is an array of a union.
+ * Describes a scope of a project key by a pattern. A union cannot be used, because Elysia splits a string into letters
+ * if the schema is an array of a union.
  */
 const ProjectScope = t.String({
   pattern: `^(?:${PROJECT_SCOPES.join('|')})$`,

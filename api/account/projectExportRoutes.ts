@@ -24,7 +24,10 @@ const Query = t.Object({
   ),
 })
 
-/** Is the version of the line format of an export. A new kind of line or a new field does not change this number. */
+/**
+ * Is the version of the line format of a project export. New kinds of lines and new fields leave this version
+ * unchanged.
+ */
 const FORMAT = 1
 
 /** Serves the export of a project. */
@@ -41,7 +44,7 @@ const routes = ({ exports }: Services, collection: 'projects' | 'identities') =>
         'content-type': part.type,
         'content-disposition': `attachment; filename="project.${part.ending}"`,
       }
-      // Nobody reads the body of a HEAD response, so the snapshot of its export would stay open.
+      // A HEAD request gets no export, because nobody would read its body and its database snapshot would stay open.
       if (request.method === 'HEAD') return new Response(null, { headers })
       const entry = { actor: platformActor(request, projectId), part: name }
       const taken = await exports.open(projectId, entry)

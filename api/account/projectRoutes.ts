@@ -148,7 +148,7 @@ async function get(services: Services, projectId: string) {
 
 /**
  * Refuses a change of a project's limits by its owner, because the limits protect the service from its projects.
- * @throws {ApiError} 403
+ * @throws {ApiError} 403 when a project's own key changes the limits.
  */
 function refuseOwnLimits(request: Request, body: Static<typeof UpdateBody>): void {
   const person = stateOf(request).session?.person ?? null

@@ -104,7 +104,10 @@ export async function projectIdentity(
   }
 }
 
-/** Returns the identity of a platform key. Its project fields are `null`, and its counts are those of the key. */
+/**
+ * Returns the identity of a platform key. The identity's project fields are `null`, and its request counts are the
+ * counts of the key.
+ */
 async function platformIdentity(pool: Pool, keyId: string) {
   const key = await findPlatformKeyUsage(pool, keyId)
   return {

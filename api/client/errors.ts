@@ -34,7 +34,7 @@ export class ApiError extends PurserError {
   readonly code: string
   /** Identifies the request when you ask the operator of the service about it. */
   readonly requestId: string | null
-  /** Holds the whole body of the response. */
+  /** Holds the complete body of the HTTP response. */
   readonly body: Readonly<Record<string, unknown>>
 
   constructor(answer: ErrorAnswer) {
@@ -56,7 +56,7 @@ export type ErrorAnswer = {
   retryAfterS: number | null
 }
 
-/** Reports status 400, 413, 415 or 422. `message` tells the fault of the call. */
+/** Reports an HTTP status of 400, 413, 415 or 422. The field `message` names the mistake in the call. */
 export class BadRequestError extends ApiError {
   override readonly name = 'BadRequestError'
 }

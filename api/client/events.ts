@@ -72,7 +72,7 @@ type PaymentEvent = Partial<{
   failureReason: string | null
 }>
 
-/** Describes the event of a use of a secret. Read the response with `vault.getUse`. */
+/** Describes the event that reports the use of a secret. `vault.getUse` returns the response of the called host. */
 type UseEvent = Partial<{
   useId: string
   name: string

@@ -1,6 +1,6 @@
 /**
  * Iterates over a whole list. A page is loaded when the iteration reaches it.
- * @param read loads the page of a page token. Without a token the function loads the first page.
+ * @param read loads the list page of a page token. Without a token `read` loads the first page.
  */
 export async function* everyPage<Page extends { nextPageToken?: string }, Item>(
   read: (pageToken: string | undefined) => Promise<Page>,

@@ -38,7 +38,7 @@ const TIMEOUT_MS = 60_000
 const RETRIES = 3
 const BACK_OFF_MS = 250
 const BACK_OFF_MAX_MS = 8_000
-/** Is the maximum delay of `setTimeout`. A timer with a longer delay fires at once. */
+/** Is the maximum delay of `setTimeout` in milliseconds. A timer with a longer delay fires at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1
 
 /** Lists the HTTP statuses after which a retry may succeed. Proxies return 502 and 504 while the service is down. */
@@ -68,8 +68,10 @@ export class Http {
 
   /**
    * Calls an operation, and retries the call where a retry is safe. Every call is retried after a 429, because the
-   * service has done nothing then. Repeatable calls are also retried after 502, 503, 504 and a broken connection.
-   * @throws {PurserError} see errors.ts. After an abort, throws the reason of the signal.
+   * service did nothing for the refused call. Repeatable calls are also retried after 502, 503, 504 and a broken
+   * connection.
+   * @throws {PurserError} of the class in errors.ts that fits the failure. After an abort, throws the reason of the
+   * signal.
    */
   async call<Id extends OperationId>(
     id: Id,
@@ -187,8 +189,8 @@ export class Http {
 }
 
 /**
- * Tells whether a call of an operation may be repeated. Every PATCH sets, adds or removes values, and the challenge
- * changes nothing.
+ * Tells whether a lost call of an operation may be sent again. A PATCH may be sent again, because the PATCH operations
+ * only set, add or remove values. The POST that returns a challenge changes nothing.
  */
 const isRepeatable = (id: OperationId): boolean =>
   OPERATIONS[id][0] !== 'POST' || id === 'postPaymentsChallenge'

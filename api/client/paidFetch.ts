@@ -49,7 +49,8 @@ export async function paidFetch(
   const { status, statusText, body } = response
   const headers = new Headers()
   for (const [name, value] of Object.entries(response.headers)) {
-    // The service has already decompressed the body, so these headers would be wrong.
+    // The service has already decompressed the seller's body. So the seller's content-encoding and content-length are
+    // wrong for this body.
     if (name === 'content-encoding' || name === 'content-length') continue
     for (const line of name === 'set-cookie' ? String(value).split('\n') : [String(value)]) {
       headers.append(name, line)

@@ -59,7 +59,7 @@ export class Purser {
   /**
    * Sends a request through the service, which pays if the seller asks for a payment. If the response is lost, repeat
    * the call with the same `key`, which pays only once.
-   * @throws {PurchaseError} when there is no response to return.
+   * @throws {PurchaseError} when the seller sent no response.
    */
   fetch(url: string, payment: PaidFetch, options?: CallOptions): Promise<Response> {
     return paidFetch(this.purse, url, payment, options)

@@ -26,11 +26,11 @@ const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'ei
  * Checks a receipt offline against the trusted keys of the service.
  *
  * @param receipt is the receipt of a redeem, a payment record or a webhook.
- * @param keys is the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use the key inside a
- * receipt, because anyone can sign with their own key.
+ * @param keys is the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use a key that stands
+ * in a receipt, because anyone can sign a receipt with a key of their own.
  * @returns the body of the receipt. Compare its `projectId`, `resource` and `amountUsdcRaw` with your sale, because a
  * valid receipt can belong to another payment.
- * @throws {InvalidReceiptError}
+ * @throws {InvalidReceiptError} for a malformed receipt, an unknown key, or a wrong signature.
  *
  * @example
  * const keys: Jwks = JSON.parse(readFileSync('jwks.json', 'utf8'))

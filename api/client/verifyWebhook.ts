@@ -23,7 +23,7 @@ type HeaderSource = Headers | Record<string, string | readonly string[] | undefi
  * @param body is the raw bytes of the body. A re-serialised JSON body has other bytes.
  * @param headers are the request headers: `Headers`, or Node's object with lower-case names.
  * @param secret is the `whsec_…` secret of the endpoint. During a rotation pass several secrets.
- * @throws {InvalidWebhookError}
+ * @throws {InvalidWebhookError} for a missing, malformed or wrong signature.
  *
  * @example
  * const event = await verifyWebhook({ body: await request.text(), headers: request.headers, secret: 'whsec_…' })
@@ -63,7 +63,7 @@ async function isSignedBy(
   const raw = new TextEncoder().encode(secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const key = await crypto.subtle.importKey('raw', raw, algorithm, false, ['verify'])
-  // WebCrypto compares the signatures in constant time (HMAC verify).
+  // WebCrypto's HMAC verify compares the webhook signatures in constant time.
   return crypto.subtle.verify('HMAC', key, signature, bytes as Uint8Array<ArrayBuffer>)
 }
 

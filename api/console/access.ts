@@ -35,7 +35,7 @@ export const actorOf = ({ person }: ConsoleSession): string =>
 
 /**
  * Returns the actor for audit log entries without a project.
- * @param session is by default the session of the admitted request.
+ * @param session is the console session of the person. The default is the session that made the admitted request.
  */
 export const organizationActor = (
   request: Request,
@@ -49,9 +49,9 @@ export const organizationActor = (
 /**
  * Refuses cross-site requests (CSRF). SameSite=Strict removes the cookie from such requests, but a sibling subdomain
  * counts as the same site. So this check is the second defence.
- * @param framed tells that the request is for the HTML body of a mail. The browser sends such a request without the
- * console header.
- * @throws {ApiError} 403
+ * @param framed tells that the request loads the HTML body of a mail into a frame. The browser sends this request
+ * without the header of the console.
+ * @throws {ApiError} 403 for a cross-site request.
  */
 export function refuseOtherSites(request: Request, baseUrl: string, framed: boolean): void {
   const { headers, method } = request

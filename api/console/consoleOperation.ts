@@ -16,6 +16,6 @@ const detailOf = (detail: Partial<Route>) => detail as unknown as { summary: str
 export const consoleOperation = (role: Role, settings: Settings = {}) =>
   detailOf({ ...settings, access: 'console', role })
 
-/** Describes a console route without a session, such as sign-in and the pages of links. */
+/** Describes a console route that needs no session, such as a sign-in route, or a page that a link in a mail opens. */
 export const openOperation = (settings: Settings = {}) =>
   detailOf({ ...settings, access: 'public' })

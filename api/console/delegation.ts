@@ -21,7 +21,7 @@ import { actorOf } from './access.ts'
 
 /** Describes a console request for a route of the API. */
 export type Delegation = {
-  /** Is the project of the request. `null` means a route of the platform. */
+  /** Is the project that the request concerns. `null` means that the route belongs to the whole platform. */
   projectId: string | null
   /** Holds the path of the API route, percent-encoded. */
   path: string
@@ -85,7 +85,7 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PATCH /v0/messages/drafts/:draftId': null,
     'POST /v0/messages/drafts/:draftId/send': 'message.send',
     'DELETE /v0/messages/drafts/:draftId': 'draft.delete',
-    // The handlers of these routes themselves record who cancels, edits and decides.
+    // The handlers of these three kinds of routes write the audit log entry themselves, so the console writes none.
     'POST /v0/messages/:messageId/cancel': null,
     'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
     'POST /v0/platform/projects/:projectId/held/:approvalId/approve': null,
@@ -168,7 +168,7 @@ export function readDelegation(pathname: string): Delegation | null {
 
 /**
  * Returns the least role that may use a route, and the audit action of the route.
- * @throws {ApiError} 404 for a closed route.
+ * @throws {ApiError} 404 for a route that the console may not call.
  */
 export function findOpened(route: Route, { projectId }: Delegation): Opened {
   const found = ALLOWED.get(`${route.method} ${route.path}`)
@@ -188,7 +188,7 @@ const VIEWER_SCOPES = ['mail:read', 'payments:accept'] as const
 
 /**
  * Returns the identity of a delegated request: the project with the scopes of the person's role, or the platform.
- * @throws {ApiError} 404
+ * @throws {ApiError} 404 for a project that does not exist.
  */
 export async function delegatedIdentity(
   pool: Pool,
@@ -212,7 +212,7 @@ export async function delegatedIdentity(
 
 /**
  * Writes the audit log entry of a change before the change is made.
- * @returns a function that sets the outcome and subject of the entry from the response.
+ * @returns a function that takes the response and completes the entry with its outcome and its subject.
  */
 export async function openEntry(
   pool: Pool,

@@ -12,7 +12,9 @@ import { consoleOperation } from './consoleOperation.ts'
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 
-/** Lists the number and the width of the parts of each time range. */
+/**
+ * Divides each time range of the overview into parts. `widthMs` is the width of one part, and `parts` is their number.
+ */
 const RANGES = {
   hour: { widthMs: MINUTE_MS, parts: 60 },
   day: { widthMs: HOUR_MS / 2, parts: 48 },
@@ -35,7 +37,7 @@ export function overviewRoutes({ pool }: Services) {
   const reading = new Map<string, ReturnType<typeof readOverview>>()
   return new Elysia().get(
     '/console/api/overview',
-    // Concurrent requests for one time range share one query.
+    // Concurrent requests for the same time range wait for the same database query.
     ({ query }) => {
       const wanted = readWanted(query)
       const key = `${wanted.range} ${wanted.zoneMinutes}`

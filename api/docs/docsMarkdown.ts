@@ -6,7 +6,10 @@ import { type OpenApiDocument, type OperationObject, plain } from './openApi.ts'
 /** Holds the Markdown documentation: pages by name, and their index. */
 export type MarkdownDocs = { pages: ReadonlyMap<string, string>; index: string }
 
-/** Lists the error statuses that every operation can return. The error page explains each of them once. */
+/**
+ * Lists the HTTP statuses of errors that every operation can return. The documentation explains each status once, on
+ * the page of errors.
+ */
 const ANYWHERE = new Set(['401', '408', '415', '500', '503'])
 
 type Media = { content?: { 'application/json'?: { schema?: unknown; example?: unknown } } }

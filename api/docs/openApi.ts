@@ -206,9 +206,9 @@ const json = (schema: unknown, example: unknown): Json => ({
 })
 
 /**
- * Returns a schema as plain JSON Schema, without TypeBox's symbols and `error` texts. `openapi` replaces a schema that
- * only checks a query string. A property of the schema may be called `openapi` or `error`, because the members of
- * `properties` are no keywords.
+ * Returns a TypeBox schema as plain JSON Schema, without symbols and `error` texts. The member `openapi` of a schema
+ * replaces the schema, because some schemas only check a query string. A property of an object may have the name
+ * `openapi` or `error`, because names of properties are no keywords.
  */
 export function plain(schema: TSchema): unknown {
   return JSON.parse(

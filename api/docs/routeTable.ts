@@ -3,8 +3,9 @@ import type { Role } from '../../shared/people/roles.ts'
 import type { Scope } from '../../shared/scopes.ts'
 
 /**
- * Describes the credential that a route requires: none, any key, a key with this scope, or a console session. The
- * `detail` of the route holds this value for the gate, the OpenAPI document and the pages.
+ * Describes the credential that a route requires: none, any API key, an API key with the named scope, or a console
+ * session. The `detail` of the route holds this value. The gate, the OpenAPI document and the documentation pages read
+ * it there.
  */
 export type Access = 'public' | 'key' | 'console' | Scope
 
@@ -78,7 +79,10 @@ export class RouteTable {
     }
   }
 
-  /** Returns the method that pages of every origin may use at the path. Returns `null` if there is no such method. */
+  /**
+   * Returns the HTTP method that web pages of every origin may use at the path. Returns `null` if web pages of other
+   * origins may use no method.
+   */
   openMethod(path: string): 'GET' | 'POST' | null {
     for (const method of ['GET', 'POST'] as const) {
       const match = this.match(method, path)

@@ -18,10 +18,10 @@ export type EventReader = {
   /**
    * Returns the next events of the project in order. Returns no events at the deadline (performance.now()), or when the
    * reader has ended.
-   * @throws when the database is unreachable.
+   * @throws the database's error when the database is unreachable.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
-  /** Is `true` once the reader returns no more events, because the API key changed or the process stops. */
+  /** Is `true` when the reader will return no further events, because the API key changed or the process stops. */
   readonly ended: boolean
   close(): void
 }
@@ -36,7 +36,7 @@ export type EventFeed = {
    * @param after is the last event that the client knows. `null` means that the client wants only new events.
    * @returns a reader, and the event before its first event. `missed` tells that events after `after` are deleted, or
    * that `after` is not an event of this stream.
-   * @throws {ApiError} 429 when the project has too many readers.
+   * @throws {ApiError} 429 when the project has too many event readers.
    */
   open(
     projectId: string,
@@ -52,19 +52,21 @@ export type EventFeed = {
 const READ_AT_ONCE = 200
 /** Limits the open event streams and waits of one project, because each of them holds a connection of this process. */
 const READERS_MAX = 1_000
-/** Limits the events of a project in memory. Events in memory serve readers that are slightly behind. */
+/**
+ * Limits the events of a project that are kept in memory. These events serve event readers that are slightly behind.
+ */
 const RECENT_MAX = 500
 
 type Reader = { position: bigint; ended: boolean; pause: Pause }
 
-/** Holds the event readers of one project. */
+/** Holds the event readers of one project, and the project's newest events. */
 type Channel = {
   projectId: string
   readers: Set<Reader>
-  /** Holds the newest events of the project without a gap, up to `head`. */
+  /** Holds the newest events of the project up to the event `head`. No event between them is missing. */
   recent: StoredEvent[]
   head: bigint
-  /** Tells that the database may hold events after `head`. */
+  /** Tells that the database may hold newer events than the event `head`. */
   stale: boolean
   reading: Promise<void> | null
 }
@@ -89,9 +91,10 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      // An API key may have changed during the outage, so every client must authenticate again.
+      // An API key may have changed while the event listener was disconnected. So every client must authenticate again.
       for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
-      // The database may be a restored or promoted database. Events of the former database are no longer valid.
+      // After a reconnect the database may be a restored or promoted database. The remembered events may then be
+      // missing in the database, so the channels forget them.
       if (!isFirst) channels.clear()
       isFirst = false
     },
@@ -128,7 +131,8 @@ async function open(
   after: EventPosition | null,
 ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }> {
   const reader: Reader = { position: 0n, ended: released, pause: createPause() }
-  // From this line on notifications of events count. `readStream` counts the events that were committed before.
+  // The reader receives the notifications of all events that are committed after this line. `readStream` finds the
+  // events that were committed earlier.
   const channel = channels.get(projectId) ?? newChannel(projectId)
   if (channel.readers.size >= READERS_MAX) {
     const message = `At most ${READERS_MAX} event streams and waits may be open at once`
@@ -145,7 +149,7 @@ async function open(
   try {
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
-    // During an outage of the listener a new reader is the first to find new events.
+    // During an outage of the event listener, a new reader's own query is the first to find new events.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq
@@ -214,7 +218,7 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
   return events
 }
 
-/** Reads the new events of a project, once for all readers of the project. */
+/** Reads the new events of a project once, and hands them to all event readers of the project. */
 async function refresh(pool: Pool, channel: Channel): Promise<void> {
   channel.stale = false
   const wanted = { after: channel.head, limit: READ_AT_ONCE }

@@ -59,7 +59,7 @@ export function eventRoutes(services: Services) {
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
       const { reader, begin, missed } = await services.events.open(projectId, last)
-      // The API key may have been replaced between the gate and the opening of the reader.
+      // The API key may have been replaced between its authentication and the opening of the event reader.
       const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
         reader.close()
         throw error
@@ -73,7 +73,7 @@ export function eventRoutes(services: Services) {
         {
           headers: {
             'content-type': 'text/event-stream',
-            // Without this header nginx buffers the events.
+            // The header X-Accel-Buffering turns off the buffer of nginx, which would delay the events.
             'x-accel-buffering': 'no',
           },
         },
@@ -143,7 +143,8 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        // A client that disconnects before its first event reconnects with this event id and misses no event.
+        // The id of the first line lets a client reconnect that disconnects before its first event. The client then
+        // misses no event.
         const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
         controller.enqueue(encoder.encode(head + gap))
       },
@@ -152,12 +153,14 @@ function eventStream(
         try {
           events = await reader.next(performance.now() + KEEP_ALIVE_MS)
         } catch {
-          // The database is unreachable. The client then reconnects with its last event id.
+          // While the database is unreachable, the event stream is closed. The client then reconnects with its last
+          // event id.
           reader.close()
         }
         const lines = events.map((event) => {
           const id = eventId({ seq: event.seq, at: event.createdAt })
-          // Of a hidden event only the id is sent, so that a reconnecting client continues after this event.
+          // If the API key may not see an event, the stream sends only the event's id. So a client that reconnects
+          // continues after the hidden event.
           if (!types.has(event.type)) return `id: ${id}\n\n`
           return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
         })

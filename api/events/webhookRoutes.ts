@@ -188,7 +188,7 @@ async function change(
   { url, events }: Static<typeof Change>,
 ) {
   requireEventScopes(request, events ?? [])
-  // A new URL receives the events of the webhook, so the API key needs the scopes of these events too.
+  // A new URL receives all events of the webhook. So the API key needs the scopes of the webhook's present events too.
   const target = await findTarget(services, request, id)
   const changed = await updateProjectWebhook(services.pool, target, {
     ...(events === undefined ? {} : { events }),
@@ -221,7 +221,7 @@ const withSecret = ({ webhook, secret }: { webhook: ProjectWebhook; secret: stri
 
 /**
  * Returns a webhook of the API key's project. The key must be allowed to receive all events of this webhook.
- * @throws {ApiError} 403, 404
+ * @throws {ApiError} 403 for a missing scope, 404 for an unknown webhook.
  */
 async function findTarget({ pool }: Services, request: Request, id: string) {
   const target = { projectId: requireEventScopes(request, []), id }

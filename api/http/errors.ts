@@ -58,17 +58,20 @@ export const conflict = (message: string) => new ApiError(409, 'conflict', messa
 
 /** Is the SQLSTATE of a write on a full disk. Reads still work while the disk is full. */
 const DISK_FULL = '53100'
-/** After a failed write, the disk of the database counts as full for this many milliseconds. */
+/**
+ * After a write failed for lack of disk space, the service reports the database's disk as full for this many
+ * milliseconds.
+ */
 const DISK_FULL_SHOWN_MS = 10_000
 let diskFullMs = Number.NEGATIVE_INFINITY
 
-/** Tells whether a recent request found the disk of the database full. */
+/** Tells whether a recent request failed because the database's disk was full. */
 export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_FULL_SHOWN_MS
 
 /** Is the value of Retry-After in seconds while the database is unreachable. */
 const UNAVAILABLE_RETRY_S = 2
 
-/** Tells whether a request failed because the database or the object store is unreachable. */
+/** Tells whether an HTTP request failed because the database or the object store is unreachable. */
 export const isUnavailable = (error: unknown): boolean =>
   isDatabaseUnavailable(error) || error instanceof BlobsAwayError
 

@@ -13,7 +13,7 @@ const LARGE_BYTES = 12_000
  */
 const WHOLE_JSON = /^application\/json(?:;|$)/
 
-/** Names the trace span of a request by its route, because a path may hold an id of a tenant. */
+/** Names the trace span of a request by the pattern of its route. The path itself may hold an id of a tenant. */
 export function describe(
   span: Span,
   { method }: Request,

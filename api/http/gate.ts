@@ -19,8 +19,8 @@ export type Budget = { limit: number; remaining: number; resetsAt: Date }
 export const MCP_PATH = '/mcp'
 
 /**
- * The routes below this path have a separate budget of requests. So sales do not use up the budget of the project, and
- * the project's calls do not use up the budget of sales.
+ * The routes below this path have their own request limit. So sales do not use up the request limit of the project, and
+ * the project's own calls do not use up the limit of sales.
  */
 const FACILITATOR = '/v0/x402/'
 
@@ -45,8 +45,9 @@ export class GateRefusal extends Error {
 
 /**
  * Checks the API key of a request, then its rate limit, then its scope.
- * @returns the identity of the key and its budget. The budget is `null` while the rate limit is off.
- * @throws {GateRefusal} 401, 403 or 429.
+ * @returns the identity of the API key, and the caller's remaining rate limit. `null` in place of the rate limit means
+ * that the rate limit is turned off.
+ * @throws {GateRefusal} 401 for a wrong API key, 403 for a missing scope, 429 past the rate limit.
  */
 export async function admit(
   services: Services,
@@ -64,8 +65,8 @@ export async function admit(
     : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason
-    // A request without a key to the MCP endpoint is not counted. A chat host sends it to learn how to sign in, and all
-    // users of a host share its addresses.
+    // A request to the MCP endpoint without an API key is not counted as a wrong key. A chat host sends such a request
+    // to learn how to sign in, and all users of the host share its IP addresses.
     if (path === MCP_PATH && reason === 'header' && isOAuthOn(config.http.baseUrl)) {
       throw new GateRefusal(unauthorized(reason, mcpChallenge(config)), null)
     }
@@ -93,7 +94,7 @@ export async function admit(
 
 /**
  * Counts each further call of one HTTP request (MCP batches) as a separate request.
- * @throws {GateRefusal} 429. In this case no call may be answered.
+ * @throws {GateRefusal} 429 past the rate limit. The service then answers no call of the HTTP request.
  */
 export async function countFurther(
   { gatePool, config }: Services,
@@ -168,9 +169,9 @@ async function refuseUnauthorized(
 }
 
 /**
- * Counts a failed sign-in to the console together with the wrong API keys of the same address.
+ * Counts a failed sign-in to the console. Failed sign-ins and wrong API keys of the same IP address share one count.
  * @param subject is a value of `networkSubject`.
- * @throws {ApiError} 429 past the limit.
+ * @throws {ApiError} 429 past the limit of failed sign-ins.
  */
 export async function countFailedSignIn(
   { gatePool, config }: Services,

@@ -26,7 +26,7 @@ export type Operation = {
   bodyMaxBytes?: number
   /** Names a field. A body with this field may be larger than the default limit. */
   largeFor?: string
-  /** Names a scope. A caller with this scope may send a body above the default limit. */
+  /** Names a scope of API keys. A caller whose API key has this scope may send a body above the default limit. */
   largeScope?: Scope
   /** Tells that pages of every origin may read the response, which is public. The method is GET only. */
   cors?: true
@@ -44,11 +44,14 @@ export type Operation = {
     /** Is the media type of the response. By default it is application/json. */
     contentType?: string
   }
-  /** Describes the second possible success status of the response, with the same body, or 204. */
+  /**
+   * Describes a second success status of the route. The response with this status has the same body, or no body if the
+   * status is 204.
+   */
   alsoAnswer?: { status: number; description: string }
   /** Is an example of the request body for the documentation. */
   requestExample?: unknown
-  /** Describes the errors of this route, except the errors that every route with the same access can return. */
+  /** Describes the errors of this route, but not the errors that all routes with the same access have in common. */
   errors?: Partial<Record<400 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
 }
 

@@ -5,7 +5,8 @@ const LIMIT_DEFAULT = 50
 const LIMIT_MAX = 100
 
 /**
- * Reads which page of a list is requested. The schema has already checked that `limit` is a whole number of at least 1.
+ * Reads which page of a list the caller requests. The schema has already checked that `limit` is a whole number of at
+ * least 1.
  */
 export function readPage(query: { limit?: string; pageToken?: string }): {
   limit: number

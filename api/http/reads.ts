@@ -5,7 +5,7 @@ import { isDeadlock, type Pool } from '../../sql/db.ts'
 import { type Lsn, markWritten, readReplayed } from '../../sql/operations/replica.ts'
 import type { Searches } from '../mail/messages/searches.ts'
 
-/** Holds the connections to one database server. */
+/** Holds the connection pool of one database server. */
 type Server = { pool: Pool; searches: Searches }
 
 /**
@@ -15,16 +15,16 @@ type Server = { pool: Pool; searches: Searches }
 export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
   /**
-   * Records up to which position a project has written. The caller calls this before it responds to a request that may
-   * have written.
+   * Records the position in the database log up to which a project has written. The caller awaits this function before
+   * it responds to a request that may have written.
    */
   wrote(projectId: string): Promise<void>
-  /** Tells whether the gate must find out up to which position a project wrote. */
+  /** Tells that the gate must read the position in the database log up to which the project has written. */
   needsWritten: boolean
   stop(): Promise<void>
 }
 
-/** Sets the milliseconds between two questions to the replica for its position. */
+/** Sets the milliseconds between two queries for the position of the replica in the WAL. */
 const POLL_MS = 50
 
 /** Runs all reads of lists on the primary, because there is no replica. */
@@ -48,8 +48,8 @@ export function replicaReads({
   primary: Server
   replica: Server
   /**
-   * Returns the position that a database server must have reached to hold everything that the request's project wrote.
-   * `null` means that any server will do.
+   * Returns the position in the database log up to which the request's project has written. A database server must have
+   * reached this position before it may answer the request. `null` means that any server may answer.
    */
   writtenTo: (request: Request) => Lsn | null
   log: Logger

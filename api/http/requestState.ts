@@ -17,14 +17,14 @@ export type RequestState = {
   identity: Identity | null
   /** Is the session of the console. The gate sets this field when it has checked the console's cookie. */
   session: ConsoleSession | null
-  /** Holds the error that caused a response with a status of 500 or more. */
+  /** Holds the error behind an HTTP response with a status of 500 or more. */
   error: unknown
   /**
-   * Is the position in the database log that holds everything that the caller's project wrote. A replica must have
-   * reached this position. `null` means that any replica will do.
+   * Is the position in the database log that holds everything that the caller's project wrote. Only a replica that has
+   * reached this position may answer the request. `null` means that any replica may answer.
    */
   writtenTo: Lsn | null
-  /** Counts the bytes of the HTTP body that have arrived. */
+  /** Counts the bytes of the request body that have already arrived. */
   bodyBytes: number
 }
 
@@ -42,7 +42,10 @@ export const newRequestState = (requestId: string): RequestState => ({
   bodyBytes: 0,
 })
 
-/** Attaches a state to an HTTP request. A console request and the API request that is made from it share one state. */
+/**
+ * Attaches a state object to an HTTP request. A console request and the API request that is made from it share one
+ * state object.
+ */
 export function attachState(request: Request, state: RequestState): void {
   states.set(request, state)
 }
@@ -64,7 +67,7 @@ export function identityOf(request: Request): Identity {
 /** Describes the caller of an operation that checks scopes and writes the audit log itself. */
 export type Caller = Actor & {
   scopes: readonly string[]
-  /** Tells whether the caller uses the console. */
+  /** Tells whether the caller is a person at the console. */
   isOwner: boolean
   /** Tells whether mail of this caller waits for the owner. The owner decided so when the app was connected. */
   holdsMail: boolean

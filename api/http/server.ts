@@ -42,18 +42,22 @@ const STATEMENT_TIMEOUT_MS = 10_000
 
 /** Limits the milliseconds of one SQL statement of a search. */
 const SEARCH_TIMEOUT_MS = 3_000
-/** The gate gets one of this many parts of a process's database connections, and the searches get another part. */
+/**
+ * A process has a limited number of database connections. The authentication of requests gets one connection in
+ * POOL_PART, and the searches get the same number.
+ */
 const POOL_PART = 5
 
 /**
- * Sets how reads of messages are batched. A message has some megabytes at most, and a batch of the largest messages
- * must fit into memory.
+ * Limits how many reads of messages one database query combines. A message has some megabytes at most, and a batch of
+ * the largest messages must fit into memory.
  */
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 
 /**
- * Sets how send intents are batched. One batch collects while another commits. With 64 callers this takes a third of
- * PostgreSQL's CPU time for an intent. A new batch does not wait for a batch that is heavy or waits for a lock.
+ * Sets how many mails to send are written to the database in one batch. One batch collects while another batch commits.
+ * With 64 callers the batches need a third of PostgreSQL's CPU time for each mail. A new batch does not wait for an
+ * earlier batch that is heavy or waits for a lock.
  */
 const SEND_BATCHING = {
   batchMax: 200,

@@ -27,8 +27,8 @@ export type Services = {
   config: Config
   pool: Pool
   /**
-   * Holds database connections for the gate only, so that a key can be checked and counted even while `pool` has no
-   * connection left.
+   * Holds database connections that only the authentication of requests uses. So an API key can be checked and counted
+   * even while `pool` has no free connection.
    */
   gatePool: Pool
   /** Finds API keys, and counts their requests. */
@@ -44,15 +44,21 @@ export type Services = {
   credentials: Batcher<CredentialRead, SealedRead>
   log: Logger
   sendBatcher: Batcher<SendIntent, SendOutcome>
-  /** Finds the refused recipients of a mail, and whether its project may store more. */
+  /**
+   * Finds the recipients that the service refuses for a mail, and tells whether the project's storage has room for the
+   * mail.
+   */
   policies: Batcher<WantedRecipients, SendPolicy>
   /** Reads sellers and their resources. */
   sales: Batcher<WantedSale, Sale>
-  /** Claims authorizations. Returns `true` for a new claim. */
+  /**
+   * Claims the authorizations of payments. Returns `true` if the claim is new, and `false` if the authorization was
+   * already claimed.
+   */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>
-  /** Takes the grants of payments. Returns `true` for the first caller. */
+  /** Takes the grants of payments. Returns `true` for the first caller of a grant, and `false` for later callers. */
   grants: Batcher<WantedGrant, boolean>
   /** Counts challenges and refusals of offers. */
   offerCounts: OfferCounts

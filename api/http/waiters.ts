@@ -16,7 +16,7 @@ type Watch = {
 /** Holds the HTTP requests that wait for payments and checks. One database connection listens for all of them. */
 export type Waiters = {
   watch(id: string): Watch
-  /** Ends every wait as if its deadline had come, because the process stops. */
+  /** Ends every wait of this process as if the deadline of the wait had come, because the process stops. */
   release(): void
   stop(): Promise<void>
 }

@@ -40,8 +40,8 @@ export const RuleItem = t.Object({
 })
 
 /**
- * Describes the response to a new rule: the rule as an object, and its fields again at the top level. Clients read
- * either form.
+ * Describes the response to a new email rule. The response holds the rule as an object, and repeats the rule's fields
+ * at the top level. Clients may read the object or the repeated fields.
  */
 const AddedRule = t.Composite([t.Object({ rule: RuleItem }), RuleItem])
 

@@ -84,7 +84,7 @@ async function answer(
     projectId,
     inboxAddress,
     caller: callerOf(request),
-    // MCP hosts with OAuth refuse tool names with a dot.
+    // An MCP host with OAuth refuses a tool name that contains a dot.
     naming: names ?? (kind === 'oauth' ? ('underscore' as const) : ('dotted' as const)),
     disconnected: request.signal,
   })
@@ -93,7 +93,7 @@ async function answer(
 /**
  * Asks an MCP host to request a further scope from the owner (RFC 6750 §3.1), if consent can give this scope. The
  * challenge lists both the present and the missing scopes, because some hosts forget the present scopes.
- * @throws {ApiError} 403
+ * @throws {ApiError} 403 with the missing scope in the header WWW-Authenticate.
  */
 function requireScope(
   body: object,
@@ -126,8 +126,8 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
 
 /**
  * Reads the JSON-RPC message or batch of an HTTP request.
- * @returns `null` when no message needs a response.
- * @throws {ApiError} 400
+ * @returns the messages that need a response. Returns `null` when no message needs a response.
+ * @throws {ApiError} 400 for a body that is no JSON-RPC message.
  */
 function readMessages(value: unknown, version: string | null): object | null {
   if (typeof value !== 'object' || value === null) throw notAnObject()

@@ -12,8 +12,8 @@ import { type Connection, callTool, instructionsFor, listedTools, serverInfo } f
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 
 /**
- * Maps the library's record of a caller to the connection of the running request. The library returns only its own
- * record.
+ * Maps the MCP library's record of a caller to the connection of the running request. The library hands only its own
+ * record to a tool.
  */
 const connections = new WeakMap<object, Connection>()
 
@@ -42,7 +42,10 @@ const { fetch: serve } = createMcpHandler(
   { legacy: 'reject' },
 )
 
-/** Answers one request of MCP 2026-07-28, or reports the fault of its envelope. */
+/**
+ * Answers one request of MCP 2026-07-28. If the `_meta` or the headers of the request are wrong, the response reports
+ * the fault.
+ */
 export async function answerModern(
   request: Request,
   body: object,
@@ -55,8 +58,8 @@ export async function answerModern(
 }
 
 /**
- * Is the method that would open a stream of list changes. The tool lists never change during a connection, so such a
- * stream would only occupy a connection.
+ * Is the MCP method that would open a stream of changes of the tool list. The tool list never changes during a
+ * connection, so the stream would only occupy a connection.
  */
 const LISTEN = 'subscriptions/listen'
 

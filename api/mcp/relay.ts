@@ -122,8 +122,8 @@ function negotiated(answer: JSONRPCMessage | null): string | null {
 }
 
 /**
- * Returns the HTTP headers of an MCP message. MCP 2026-07-28 wants parts of a message in headers too. Messages of
- * earlier revisions name no version.
+ * Returns the HTTP headers of an MCP message. MCP 2026-07-28 repeats parts of a message in HTTP headers. A message of
+ * an earlier revision names no version.
  */
 function envelopeHeaders(message: JSONRPCMessage): Record<string, string> {
   if (!('method' in message)) return {}

@@ -33,7 +33,7 @@ const INSTRUCTIONS =
  */
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 
-/** Holds the tool list in both notations of the tool names. */
+/** Holds the tool list twice: with dots in the tool names, and with underscores. */
 const LISTED = new Map(
   (['dotted', 'underscore'] as const).map((naming) => [
     naming,
@@ -134,7 +134,7 @@ export async function callTool(
   }
 }
 
-/** Holds advice to the model for errors that the arguments of a call did not cause. */
+/** Holds advice to the model for each error that a change of the arguments cannot mend. */
 const FIXES: Partial<Record<ErrorCode, string>> = {
   forbidden:
     'Other arguments do not help: ask the operator of this service to give the key the scope.',

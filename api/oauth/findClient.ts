@@ -16,7 +16,7 @@ const WAIT_MS = 8_000
 
 /**
  * Returns the OAuth client with a client id. The client is registered, or its id is the URL of its metadata.
- * @throws {OAuthError}
+ * @throws {OAuthError} for an unknown client, or for metadata that cannot be read.
  */
 export async function findClient(
   services: Services,

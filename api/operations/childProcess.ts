@@ -14,8 +14,8 @@ export type ReadyProcess = RunningPart & {
 
 /**
  * Starts an entry file as a child process. Resolves when the process is ready.
- * @throws {ConfigError} with the error line of a process that refuses its settings.
- * @throws {StartError} when the process ends first, or is not ready in time.
+ * @throws {ConfigError} with the error line of a child process that refuses its settings.
+ * @throws {StartError} when the child process ends before it is ready, or is not ready in time.
  */
 export async function startProcess(
   name: string,
@@ -24,7 +24,7 @@ export async function startProcess(
 ): Promise<ReadyProcess> {
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd: ROOT,
-    // The supervisor reports the health of all its parts on one port.
+    // A child process opens no health port, because the supervisor reports the health of all parts on one port.
     env: { ...env, HEALTH_PORT: undefined },
     // Logs go to stderr, because stdout is for the welcome text. The fourth stream carries messages between the
     // processes.

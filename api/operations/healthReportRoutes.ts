@@ -60,10 +60,16 @@ const EXAMPLE = {
 const described = { tag: 'Platform', access: 'platform:manage' } as const
 const whole = { description: 'The report.', schema: Report, example: EXAMPLE }
 
-/** Limits the wait for a report. Every look of the doctor ends within this time, unless its worker ends. */
+/**
+ * Limits the wait for a health report. Every examination by a worker ends within this time, unless the worker itself
+ * ends.
+ */
 const WAIT_MS = 20_000
 
-/** Serves the reports of the doctor. A report judges the conditions for strangers to write, pay and be answered. */
+/**
+ * Serves the reports of the doctor. A report tells whether strangers can send mail to the service, pay, and get an
+ * answer.
+ */
 export function healthReportRoutes(services: Services) {
   const { pool } = services
   return new Elysia({ prefix: '/v0/platform/health' })

@@ -20,7 +20,7 @@ const Readiness = t.Object({
  */
 const RPC_REPORT_MAX_AGE_MS = 15_000
 
-/** Names the checks of other processes. This process can serve requests even if these checks fail. */
+/** Names the health checks that examine other processes. This process can serve requests even if such a check fails. */
 const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
 
 /** An event loop that was blocked for this many milliseconds has delayed every request and job of its process. */

@@ -115,7 +115,7 @@ const BUDGET_GAUGES: readonly [name: string, help: string, value: (use: BudgetUs
   ['purser_settlement_gas_today', 'Gas of settlements on this UTC day', (use) => use.gas],
 ]
 
-/** Creates the metrics of a process. */
+/** Creates the Prometheus metrics of a process. */
 export function createMetrics({
   pool,
   events,
@@ -234,7 +234,7 @@ export function createMetrics({
   return {
     contentType: registry.contentType,
     observe: ({ method, route, status, seconds }) =>
-      // An unknown path is a text of the caller, so it must not become a label of a metric.
+      // An unknown path is a text that the caller chose, so the path must not become a label of a metric.
       durations.observe(
         { method: route === null ? 'other' : method, route: route ?? 'none', status },
         seconds,

@@ -42,7 +42,7 @@ function readArguments(): { file?: string | undefined; folder?: string | undefin
   throw new ConfigError(USAGE)
 }
 
-/** Writes several files, but only if none of them exists yet. */
+/** Writes several files. If one of the files exists already, this function writes none of them. */
 function writeAll(files: readonly (readonly [file: string, text: string])[]): void {
   for (const [file] of files) {
     if (existsSync(file)) throw new ConfigError(`${file} exists; name a new file`)

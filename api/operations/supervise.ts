@@ -3,7 +3,7 @@ import { ConfigError } from '../../shared/config/config.ts'
 
 /** Describes a running part of the service, such as a worker pool. */
 export type RunningPart = {
-  /** Resolves with the reason when the part of the service ends by itself. */
+  /** Is a promise that resolves when the part stops without a call of `stop`. The value is the reason. */
   ended: Promise<string>
   stop(): Promise<void>
 }
@@ -20,14 +20,17 @@ export type SupervisedPart = {
 
 const PAUSE_MIN_MS = 250
 const PAUSE_MAX_MS = 8_000
-/** A part that ran for this many milliseconds is restarted at once. A part that ends sooner waits longer each time. */
+/**
+ * Is the running time in milliseconds after which an ended part is restarted without a pause. A part that ends sooner
+ * waits longer before each restart.
+ */
 const STEADY_MS = 5_000
 
 /**
  * Starts a part of the service, and starts it again when it ends. The log gets one line when the part ends, one line
  * for the first failed restart, and one line when the part runs again.
- * @throws {ConfigError} when the part refuses its settings.
- * @throws the error of the last first attempt.
+ * @throws {ConfigError} when the part of the service refuses its settings.
+ * @throws the error of the last attempt to start the part for the first time.
  */
 export async function supervise(
   name: string,

@@ -132,8 +132,8 @@ const toView = (
 
 /**
  * Decides about a payment that waits for its owner. A repeated decision changes nothing.
- * @throws {ApiError} 404. 409 after another decision, or for other terms. 410 after the time limit of the approval
- * request.
+ * @throws {ApiError} 404 for an unknown approval request. 409 after another decision, or for a hash of other terms. 410
+ * after the time limit of the approval request.
  */
 export async function decideAsked(
   services: Pooled,

@@ -1,4 +1,4 @@
-/** Describes a mandate as an owner writes it: amounts in USDC, hosts and URLs as text. */
+/** Describes the terms of a mandate as an owner writes them: amounts in USDC, hosts and URLs as text. */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
@@ -23,8 +23,8 @@ const At = t.Optional(
 )
 
 /**
- * Matches a text without control characters. The patterns of this schema have no flag `u`, so `\p{Cc}` would forbid the
- * letters in its own name.
+ * Matches a text without control characters. The JSON Schema pattern has no flag `u`. Without this flag, `\p{Cc}` would
+ * match the letters of its own name.
  */
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$'
 

@@ -1,4 +1,4 @@
-/** Implements the operations of a buyer for both REST and MCP. */
+/** Holds the operations with which an agent buys. REST and MCP share these operations. */
 import type { Static } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
@@ -51,7 +51,8 @@ const PAYMENT_HEADERS = [
 /**
  * Handles POST /v0/purse/pay and /quote. Waits for the end of the purchase, for at most `waitMs`.
  * @param key is the Idempotency-Key. `null` means a quote, which has no key.
- * @throws {ApiError} 400, 401, 403, 409, 429
+ * @throws {ApiError} 400 for an invalid request, 401 for a revoked key, 403 for a missing scope, 409 for an idempotency
+ * key of another purchase, 429 past a limit.
  */
 export async function purchase(
   services: Buying,
@@ -149,9 +150,9 @@ function orBadAmount(amount: string): bigint {
 }
 
 /**
- * Handles GET /v0/purse/payments/{purchaseId}. Waits for the end of the purchase, for at most `waitMs`.
- * @param untilAsked tells that a purchase that waits for its owner is returned at once.
- * @throws {ApiError} 403, 404
+ * Handles GET /v0/purse/payments/{purchaseId}. Waits at most `waitMs` for the end of the purchase.
+ * @param untilAsked tells that the call also returns when the purchase waits for its owner's approval.
+ * @throws {ApiError} 403 for a missing scope, 404 for an unknown purchase.
  */
 export async function readPurchase(
   { pool, keyring: source, waiters }: Buying,

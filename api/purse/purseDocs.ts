@@ -250,7 +250,7 @@ export const EXAMPLE_PURCHASE: Static<typeof PurchaseSchema> = {
 /** Tells whether a purchase has ended. After its end only the chain changes the record of the purchase. */
 export const hasEnded = ({ endedAt }: Purchase): boolean => endedAt !== null
 
-/** Returns a purchase in the form that its project and its owner see. */
+/** Returns a purchase in the form that both the project and its owner see. */
 export function toPurchaseView(purchase: Purchase): Static<typeof PurchaseSchema> {
   const { terms, money, answer } = purchase
   const isServed = purchase.status !== null && purchase.status >= 200 && purchase.status < 300

@@ -76,7 +76,7 @@ try {
   const { origin, prices, port, host, public: given, timeoutMs } = readArguments()
   const { url, apiKey } = parseMcpConfig(process.env)
   const purser = new Purser({ baseUrl: url, apiKey })
-  // A buyer's program may send a request before the command has printed its first line.
+  // A buyer may send a request before the proxy is ready. So the request waits for this promise.
   const { promise: ready, resolve: isReady } =
     Promise.withResolvers<ReturnType<typeof createSellProxy>>()
   const server = serve({

@@ -1,13 +1,19 @@
 /** Reads the price of each path for `bun run sell`. */
 import { z } from 'zod'
 
-/** Holds a price, and the path that is registered for it: the exact path, or the fixed part of a glob. */
+/**
+ * Holds an amount and the path that is registered for the amount: the exact path, or the part of a glob without
+ * wildcards.
+ */
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
 /** Returns the price of a normalised path. Returns `null` if the path is not for sale. */
 type PriceOf = (path: string) => Price | null
 
-/** Holds all prices, a function for the price of a path, and a function for the price at which a path is registered. */
+/**
+ * Holds the prices of the proxy. `of` returns the price of a path. `registeredAt` returns the price whose registered
+ * path is the given path.
+ */
 export type Prices = { all: readonly Price[]; of: PriceOf; registeredAt: PriceOf }
 
 /** Reports that a price file or an argument cannot be used. The message tells the user the necessary change. */
@@ -31,7 +37,7 @@ const file = z
   .record(z.string().startsWith('/').max(GLOB_MAX_CHARS), price)
   .refine((prices) => Object.keys(prices).length <= PRICES_MAX)
 
-/** Reads an amount of USDC. @throws {PriceError} */
+/** Reads an amount of USDC in a price file or an argument. @throws {PriceError} */
 function readAmount(text: string): string {
   const parsed = amount.safeParse(text)
   if (!parsed.success) throw new PriceError(`the price ${AMOUNT_RULE}`)
@@ -40,7 +46,7 @@ function readAmount(text: string): string {
 
 /**
  * Reads a price file, which is a JSON object that maps globs of paths to amounts. The first matching glob counts.
- * @throws {PriceError}
+ * @throws {PriceError} for a file that is not such a JSON object.
  */
 export function readPrices(json: string): Prices {
   let given: unknown

@@ -1,9 +1,9 @@
-/** Makes the normal form of a path. The same form is matched with the prices and forwarded. */
+/** Makes the normal form of a URL path. The proxy looks up the price by the normal form, and forwards this form. */
 
 /** Reports a path that two servers can read differently. The message names the forbidden content. */
 export class PathError extends Error {}
 
-/** Matches the unreserved characters of RFC 3986 §2.3. */
+/** Matches one unreserved character of a URL (RFC 3986 §2.3). */
 const UNRESERVED = /^[A-Za-z0-9._~-]$/
 /**
  * Matches an encoded slash, backslash, percent sign or control character, because the next server may decode it again.
@@ -12,7 +12,7 @@ const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
 
 /**
  * Normalises the path of a URL (RFC 3986 §6.2.2): removes dot segments, and decodes characters that need no encoding.
- * @throws {PathError}
+ * @throws {PathError} for a path that two servers can read differently.
  */
 export function normalPath(pathname: string): string {
   if (pathname.includes('\\')) throw new PathError('the path must not hold a backslash')

@@ -7,7 +7,7 @@ import { normalPath, PathError } from './sellPath.ts'
 
 export type SellOptions = {
   purser: Purser
-  /** Is the origin of the server behind the proxy, such as `http://localhost:4000`. */
+  /** Is the origin of the server to which the proxy forwards paid requests, such as `http://localhost:4000`. */
   origin: string
   prices: Prices
   /** Is the public origin of the proxy as payers see it. */
@@ -20,8 +20,8 @@ export type SellOptions = {
 }
 
 /**
- * Names the headers that are only for the paywall. Without these headers the server behind the proxy never sees a
- * payment that it could copy.
+ * Names the request headers that only the paywall reads. The proxy removes these headers, so that the server behind the
+ * proxy never sees a payment that it could copy.
  */
 const PAYMENT_HEADERS = [
   'x-payment',
@@ -55,8 +55,8 @@ export function createSellProxy(
       if (request.headers.get('upgrade') !== null) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
-      // The service checks a registered path without a payment. The fixed part of a glob is registered, but it is not
-      // for sale itself.
+      // The service itself requests each registered path without a payment. For a glob the service requests the part
+      // without wildcards. This fixed part gets a challenge, but the proxy sells nothing there.
       const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
       const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
       if (price === null) return refuse(404, 'not_found', 'This path is not for sale')
@@ -86,7 +86,7 @@ async function forward(
   headers.set('x-forwarded-for', from)
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
-  // The time limit begins after the grant, because from then on the payer's money has moved.
+  // The time limit of the proxied request begins after the grant, because the payer has paid from then on.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   try {

@@ -45,9 +45,9 @@ export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: str
 }
 
 /**
- * Returns the inbox of a recipient if the inbox accepts mail from the sender now.
- * @param onUnknown is called for a recipient that does not exist.
- * @throws {SmtpReply}
+ * Returns the inbox of a recipient if the inbox accepts mail from this sender at the moment.
+ * @param onUnknown is called when the recipient does not exist.
+ * @throws {SmtpReply} when the inbox does not accept the mail.
  */
 export async function findInbox(
   parts: AcceptingParts,
@@ -57,7 +57,8 @@ export async function findInbox(
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
     onUnknown()
-    // Domains of the platform may have inboxes too. An unknown recipient there gets the same reply as a foreign domain.
+    // A mail domain of the platform may have inboxes too. An unknown recipient in such a domain gets the same reply as
+    // a recipient in a foreign domain.
     if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
   }

@@ -12,8 +12,8 @@ import type { Spool } from './spool/spool.ts'
 const PAGE = 5_000
 
 /**
- * Describes the result of a recipient lookup: the inbox address, `unknown`, or `undecided`. `undecided` means that
- * PostgreSQL is unreachable.
+ * Describes the result of looking up a recipient: the inbox address, `unknown`, or `undecided`. `undecided` means that
+ * the lookup failed because PostgreSQL is unreachable.
  */
 export type Recipient = { inbox: string } | 'unknown' | 'undecided'
 
@@ -75,8 +75,8 @@ export class AddressBook {
   }
 
   /**
-   * Changes the local copy one step after the other. Otherwise a page that was read before a deletion could be written
-   * after the deletion.
+   * Applies the changes to the local copy one after the other. Otherwise a page that was read before a deletion could
+   * be written after the deletion.
    */
   #inTurn(work: () => Promise<void>): void {
     this.#turn = this.#turn.then(work)

@@ -5,8 +5,8 @@ import { type Subscription, subscribe } from '../../sql/listen.ts'
 import { listBlockedSenders, RULES_CHANNEL } from '../../sql/mail/inbound/emailRules.ts'
 
 /**
- * Holds the blocked senders of each inbox for the reply to RCPT. The list may be outdated while PostgreSQL is
- * unreachable. So the worker that stores a message checks the rules again.
+ * Holds the blocked senders of each inbox for the reply to RCPT. While PostgreSQL is unreachable, the list may be
+ * outdated. So the worker that stores a message checks its sender again.
  */
 export class BlockedSenders {
   readonly #byInbox = new Map<string, Set<string>>()
@@ -35,7 +35,10 @@ export class BlockedSenders {
     return values.has(addressKey(sender)) || values.has(`*@${domainOf(sender)}`)
   }
 
-  /** Reads the rules of one inbox. `null` means all inboxes. The reads run one after the other. */
+  /**
+   * Reads the blocked senders of one inbox from the database. An `inbox` of `null` means all inboxes. The reads run one
+   * after the other.
+   */
   #inTurn(inbox: string | null): void {
     this.#turn = this.#turn.then(async () => {
       try {

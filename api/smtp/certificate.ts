@@ -46,9 +46,9 @@ function read(variable: string, file: string): Buffer {
 }
 
 /**
- * Uses a renewed certificate without a restart. If the renewed certificate is unusable, logs this and keeps the old
- * one.
- * @returns a function that stops the watch.
+ * Uses a renewed certificate without a restart. If the renewed certificate is unusable, the listener keeps the old
+ * certificate and logs the error.
+ * @returns a function that ends the watching.
  */
 export function watchCertificate(
   files: CertificateFiles,
@@ -60,7 +60,8 @@ export function watchCertificate(
       use(readCertificate(files))
       log.info('a renewed certificate is in use')
     } catch (error) {
-      // The two files of a renewal change one after the other, so for a moment they may not match.
+      // The files of certificate and key are replaced one after the other at a renewal. So for a moment the key may not
+      // match the certificate.
       log.warn({ err: error }, 'the certificate could not be renewed; the old one stays')
     }
   }

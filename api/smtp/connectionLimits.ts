@@ -6,17 +6,24 @@ const WIDE_FACTOR = 4
 
 /** Describes an open SMTP connection. */
 export type OpenConnection = {
-  /** Holds the client's address, or its /64 network, then the wider network if there is one. */
+  /**
+   * Holds the networks of the client's IP address, the narrowest first: the IPv4 address itself, or the /64 and the /48
+   * network of an IPv6 address.
+   */
   readonly networks: readonly string[]
-  /** Is the time of the last command, or of the last progress within a message, by performance.now(). */
+  /**
+   * Is the time of the last SMTP command, or of the last progress within a message. The time is a value of
+   * performance.now().
+   */
   activeMs: number
   /** Ends the SMTP connection with a 421 reply. */
   readonly hangUp: (reason: string) => void
 }
 
 /**
- * Shares SMTP connections between networks. Each network has a limit. When the listener is full, a new connection
- * replaces another. The replaced connection has been idle longest in the network with the most connections.
+ * Shares the SMTP connections of a listener between the networks of its clients. Each network has a limit. When the
+ * listener is full, it ends a connection to admit a new connection. The ended connection belongs to the network with
+ * the most connections, and has been idle longest there.
  */
 export class ConnectionLimits {
   readonly #max: number
@@ -30,8 +37,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Admits an SMTP connection. Returns `null` if its network has too many. The caller calls `leave` when the connection
-   * ends.
+   * Admits an SMTP connection. Returns `null` if the client's network has too many connections. The caller calls
+   * `leave` when the connection ends.
    */
   enter(address: string, hangUp: (reason: string) => void): OpenConnection | null {
     const networks = networksOf(address)
@@ -63,8 +70,8 @@ export class ConnectionLimits {
   #held = (network: string): number => this.#connections.get(network)?.size ?? 0
 
   /**
-   * Ends a connection to make room for a new one. @returns false if the network of the new connection itself has the
-   * most.
+   * Ends one SMTP connection to make room for a new connection. @returns false if the network of the new connection
+   * itself has the most connections.
    */
   #makeRoom(newcomer: string): boolean {
     const held = ({ networks }: OpenConnection) => Math.max(...networks.map(this.#held))

@@ -7,7 +7,10 @@ import { networkSubject, networksOf } from '../../shared/http/networkSubject.ts'
 import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
-/** A message of up to this many bytes stays in memory, and is never refused to make room for other messages. */
+/**
+ * Is the size in bytes up to which a message stays in memory. Such a message is never refused to make room for other
+ * messages.
+ */
 const SMALL_BYTES = 64 * 1024
 /** Limits the bytes of incomplete messages on disk: for all connections together, and for one network. */
 const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB }
@@ -21,21 +24,24 @@ const LEAST_BYTES_PER_S = 1024
  */
 const FOLDER = 'incoming-'
 
-/** Describes one message that is arriving. */
+/** Describes one SMTP message whose bytes are still arriving. */
 export type Incoming = {
-  /** Adds the next bytes of the message. @returns false if the sending network holds too many bytes. */
+  /**
+   * Adds the next bytes of the incoming message. @returns false if the sending network already occupies too many bytes.
+   */
   write(chunk: Buffer): Promise<boolean>
-  /** Returns the whole message. */
+  /** Returns all bytes of the incoming message. */
   bytes(): Promise<Buffer>
-  /** Frees the memory and the disk space of the message. */
+  /** Frees the memory and the disk space that the incoming message occupies. */
   discard(): Promise<void>
 }
 
 type Held = { network: string; bytes: number; startedMs: number; connection: OpenConnection }
 
 /**
- * Holds incomplete messages: small messages in memory, larger messages on disk. Past the total limit, the slowest
- * message of the network with the most bytes is ended, so that a new sender is served.
+ * Holds SMTP messages whose bytes are still arriving: small messages in memory, larger messages on disk. When all
+ * messages together exceed the limit, the class drops the slowest message of the network that occupies the most bytes.
+ * So a new sender is served.
  */
 export class IncomingMails {
   readonly #folder: string

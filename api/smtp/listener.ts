@@ -26,7 +26,7 @@ import type { SmtpMetrics } from './smtpMetrics.ts'
 /** Limits the recipients of one message. RFC 5321 §4.5.3.1.8 asks for at least 100. */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
-  /** Limits the milliseconds in which an SMTP client may be silent. */
+  /** Limits how many milliseconds an SMTP client may stay silent. */
   silentMs: 60_000,
   /**
    * Limits the life of an SMTP connection, against slow clients. RFC 5321 §4.5.3.2 asks for ten minutes at the end of
@@ -40,7 +40,8 @@ const ENDING_MAX = 200
 /** An SMTP client with this many unknown recipients in a session is guessing addresses. */
 const UNKNOWN_RECIPIENTS_MAX = 20
 /**
- * After SIGTERM, an arriving message has this many milliseconds to finish. The sender of an unfinished message retries.
+ * After SIGTERM a message that is still arriving has this many milliseconds to finish. The sender of an unfinished
+ * message sends it again later.
  */
 const CLOSE_TIMEOUT_MS = 5_000
 
@@ -54,11 +55,14 @@ type Parts = AcceptingParts & {
 type SessionState = {
   /** Maps the RCPT addresses of accepted recipients to their inboxes. */
   inboxes: Map<string, string>
-  /** Counts the unknown recipients of this session. */
+  /** Counts the unknown recipients that the client named in this SMTP session. */
   unknown: number
-  /** Is the entry of this session among the open connections. `null` means that the connection was refused. */
+  /**
+   * Is the entry of this SMTP session in the list of open connections. `null` means that the listener refused the
+   * connection.
+   */
   connection: OpenConnection | null
-  /** Ends the session after its maximum life. */
+  /** Is the timer that ends the SMTP session after its maximum duration. */
   deadline: ReturnType<typeof setTimeout> | undefined
 }
 
@@ -101,10 +105,10 @@ export function createListener(
     authOptional: true,
     disableReverseLookup: true,
     hideDSN: true,
-    // This service sends mail without SMTPUTF8, so it could not reply to an author whose address needs SMTPUTF8.
+    // This service sends mail without SMTPUTF8. So it could not reply to a sender whose mail address needs SMTPUTF8.
     hideSMTPUTF8: true,
     hideREQUIRETLS: true,
-    // SMTP connections that are ending still count towards this limit.
+    // `maxClients` also counts the SMTP connections that are ending.
     maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
     closeTimeout: CLOSE_TIMEOUT_MS,

@@ -10,7 +10,7 @@ const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
 /** A /48 network gets this many times the limit of a /64, because one IPv6 client can hold a whole /48. */
 const WIDE_FACTOR = 4
 
-/** Measures the rates of inbound mail by network and by inbox, over all connections of this listener. */
+/** Measures how many mails arrive from each network and for each inbox, over all SMTP connections of this listener. */
 export class SenderRates {
   readonly #limits: { messagesPerIp: number; messagesPerInbox: number }
   readonly #messages: WindowCounts
@@ -30,13 +30,13 @@ export class SenderRates {
   takesFrom = (address: string): boolean =>
     this.#within(this.#messages, address, this.#limits.messagesPerIp)
 
-  /** Tells whether an inbox may get another message in this minute. */
+  /** Tells whether an inbox may get a further message in the current minute. */
   takesFor(inbox: string): boolean {
     const { messagesPerInbox } = this.#limits
     return messagesPerInbox === 0 || this.#messages.get(`inbox ${inbox}`) < messagesPerInbox
   }
 
-  /** Counts an accepted message for its network and its inboxes. */
+  /** Counts an accepted SMTP message against the limits of the sending network and of the receiving inboxes. */
   count(address: string, inboxes: Iterable<string>): void {
     for (const network of networksOf(address)) this.#messages.add(network)
     for (const inbox of inboxes) this.#messages.add(`inbox ${inbox}`)
@@ -58,7 +58,7 @@ export class SenderRates {
   }
 }
 
-/** Counts events by name in windows of a fixed length. */
+/** Counts events by name. A count covers a time window of fixed length, and then begins again at 0. */
 class WindowCounts {
   readonly #windowMs: number
   readonly #nowMs: () => number

@@ -27,10 +27,16 @@ import { createSmtpMetrics } from './smtpMetrics.ts'
 import { Mover } from './spool/mover.ts'
 import { Spool } from './spool/spool.ts'
 
-/** Sets the number of connections to PostgreSQL: two for the mover, the others for address lookups. */
+/**
+ * Sets the number of the listener's connections to PostgreSQL. Two connections serve the mover, and the others serve
+ * address lookups.
+ */
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
-/** Limits large mail: a network or an inbox may send as much at once as its rate allows in this many seconds. */
+/**
+ * Limits bursts of large mail. A network or an inbox may send at once as many bytes as its rate limit allows in this
+ * many seconds.
+ */
 const LARGE_BURST_S = 2
 
 /** Describes a running SMTP listener. */

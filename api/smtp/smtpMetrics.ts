@@ -9,7 +9,7 @@ export type SmtpMetrics = {
   accepted(): void
   /** Counts a refusal by its SMTP reply. The replies are texts of this service, so strangers cannot make new labels. */
   refused(reply: string): void
-  /** Reads the present numbers of connections and spooled mails. */
+  /** Reads how many connections and spooled mails there are now. */
   look(): void
 }
 

@@ -223,8 +223,8 @@ const ownersAlone = () =>
   )
 
 /**
- * Returns the error of a failed operation on a credential.
- * @param refused is the message for a credential that lacks the requested part.
+ * Returns the API error of an operation on a credential that failed.
+ * @param refused is the error message for a credential that lacks the secret for the operation.
  */
 export function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
   const { kind, expiresAt } = failed

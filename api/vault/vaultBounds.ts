@@ -1,4 +1,4 @@
-/** Reads the bounds of a credential from a request body. */
+/** Reads from a request body who may read a credential and where the credential may be used. */
 import { Type as t } from '@sinclair/typebox'
 import {
   ALLOWED_HOST_RULE,
@@ -38,7 +38,10 @@ const entries = (most: number, maxLength: number, description: string) =>
     t.Union([t.Array(t.String({ maxLength }), { maxItems: most }), t.Null()], { description }),
   )
 
-/** Describes the bounds in a request body. The operation checks their entries, because MCP passes the same fields. */
+/**
+ * Describes the bounds of a credential in a request body. The operation that REST and MCP share checks each entry of a
+ * bound.
+ */
 export const ProtectionFields = {
   allowedHosts: entries(
     ALLOWED_HOSTS_MAX,

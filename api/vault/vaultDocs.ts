@@ -186,7 +186,7 @@ export const toStored = (credential: StoredCredential) => ({
   createdAt: isoSeconds(credential.createdAt),
 })
 
-/** Returns a credential for a list. */
+/** Returns a credential in the form that a list of credentials holds. */
 export const toItem = (credential: StoredCredential) => ({
   ...toStored(credential),
   lastUsedAt: iso(credential.lastUsedAt),

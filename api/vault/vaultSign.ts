@@ -116,7 +116,8 @@ function signRequest(credential: OpenCredential, input: SignInput) {
     { accessKeyId, secretAccessKey, sessionToken: token },
     new Date(),
   )
-  // The session token is a secret too. So its placeholder is returned, and a later use fills the token in.
+  // The session token is a secret too. So the response holds the placeholder `{{sessionToken}}`, which a later use of
+  // the credential replaces by the token.
   const hidden = token === null ? {} : { 'x-amz-security-token': '{{sessionToken}}' }
   return { algorithm, headers: { ...signed, ...hidden } }
 }

@@ -71,7 +71,7 @@ export async function useCredential(
   }
 }
 
-/** Judges whether a credential may be filled into a request. */
+/** Returns a function that judges whether the secret of a credential may be filled into an HTTP request. */
 export const judgeFilling =
   (name: string, request: UseRequest) =>
   (credential: OpenCredential): ApiError | null => {

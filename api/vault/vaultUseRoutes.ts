@@ -19,8 +19,8 @@ const oneOf = <Word extends string>(words: readonly Word[], description: string)
   )
 
 /**
- * Describes the request that a use sends. The operation checks the bounds of the request, because MCP passes the same
- * request.
+ * Describes the HTTP request that the service sends with a secret. The operation itself checks the length limits,
+ * because MCP passes the same description.
  */
 export const RequestSchema = t.Object({
   method: t.Optional(oneOf(USE_METHODS, 'POST if there is a body, else GET.')),
@@ -92,7 +92,7 @@ export const SignedSchema = t.Object({
   ),
 })
 
-/** A call waits at most this many seconds for the end of a use. */
+/** Limits the seconds that a call waits for the end of a use, if the caller names no time. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 

@@ -37,7 +37,7 @@ import { payments } from './till/payments.ts'
 
 const MOMENTS_MS = 5_000
 
-/** Maps paths to screens. The sign `:` in a path matches one value. */
+/** Maps the paths of the console to its screens. A path segment that begins with `:` matches any one value. */
 const SCREENS: readonly [string, Screen][] = [
   ['', overview],
   ['projects', projects],

@@ -59,7 +59,7 @@ export function held(http: Http) {
         { path: { projectId, approvalId }, body: why },
         options,
       ),
-    /** Changes a held mail. The hash of its bytes changes too. */
+    /** Changes the content of a held mail. The change gives the mail's bytes a new hash. */
     edit: (projectId: string, approvalId: string, change: Edit, options?: CallOptions) =>
       http.call(
         'patchPlatformProjectsByProjectIdHeldByApprovalId',

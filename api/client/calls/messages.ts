@@ -5,7 +5,7 @@ import { drafts } from './drafts.ts'
 
 /** Describes a message as it appears in a list. */
 export type MessageItem = Operations['getMessages']['result']['messages'][number]
-/** Describes a whole message. */
+/** Describes a message with all its fields. */
 export type Message = Operations['getMessagesByMessageId']['result']
 
 type ListQuery = Omit<
@@ -89,7 +89,7 @@ export function messages(http: Http) {
     /**
      * Returns a page of the text of an attachment. A stranger wrote this text. `state` is pending until the attachment
      * is read. Wait with `has: 'text'`, or follow the event attachment.read.
-     * @param query selects the page. Its `offset` and `limit` are in characters.
+     * @param query selects the page of the text. `offset` and `limit` count characters.
      */
     attachmentText: (
       messageId: string,

@@ -46,7 +46,7 @@ export function payments(http: Http) {
       query: NonNullable<Operations['getPaymentsActivity']['input']['query']> = {},
       options?: CallOptions,
     ): Promise<PaymentActivity> => http.call('getPaymentsActivity', { query }, options),
-    /** Returns the number of challenges, and of the payments that followed them. */
+    /** Returns how many challenges the endpoints sent, and how many payments followed. */
     funnel: (
       query: NonNullable<Operations['getPaymentsFunnel']['input']['query']> = {},
       options?: CallOptions,

@@ -49,7 +49,7 @@ export function webhooks(http: Http) {
         (page) => page.deliveries,
         query.pageToken,
       ),
-    /** Counts webhook deliveries, and returns the part of them that failed. */
+    /** Counts the webhook deliveries of a project, and returns the share of failed deliveries. */
     stats: (
       query: NonNullable<Operations['getWebhooksDeliveriesStats']['input']['query']> = {},
       options?: CallOptions,

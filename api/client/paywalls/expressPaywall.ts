@@ -91,7 +91,7 @@ function setLate(response: ExpressResponse, headers: Record<string, string>): vo
   }
 }
 
-/** Stores the response of a paid request while it is written. */
+/** Collects the response of a paid request while the handler writes it, and then stores the response. */
 function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   const { write, end } = response
   const pieces: Uint8Array[] = []
@@ -108,7 +108,7 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   response.end = (...args) => {
     add(args)
     const ended = end.apply(response, args)
-    // After `end` was called, the head of the response has all its headers.
+    // The head of the response is complete when the handler has called `end`.
     const { statusCode } = response
     if (!isSold(statusCode)) sale.unsold()
     else
@@ -119,11 +119,11 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   }
 }
 
-/** Returns the bytes of a written chunk. Returns `null` if the bytes are unknown. */
+/** Returns the bytes of a chunk that a handler writes to its response. Returns `null` if the bytes are unknown. */
 function pieceOf(chunk: unknown, encoding: unknown): Uint8Array | null {
-  // The first argument of `end` may be a callback.
+  // In Node, `end` may get a callback as its first argument in place of a chunk.
   if (chunk === undefined || chunk === null || typeof chunk === 'function') return new Uint8Array()
-  // The chunk is copied, because the handler may write other bytes into its buffer.
+  // The bytes of the chunk are copied, because the handler may reuse its buffer for other bytes.
   if (chunk instanceof Uint8Array) return new Uint8Array(chunk)
   const isUtf8 = typeof encoding !== 'string' || /^utf-?8$/i.test(encoding)
   return typeof chunk === 'string' && isUtf8 ? new TextEncoder().encode(chunk) : null
@@ -147,7 +147,7 @@ function sendAgain(response: ExpressResponse, { status, headers, body }: HttpAns
 async function hashBody({ headers, body, readableEnded }: ExpressRequest): Promise<string | null> {
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-type': type } = headers
   if (encoding === undefined && (length === undefined || length === '0')) return ''
-  // The parsed body of a multipart form does not hold the form's files.
+  // The body parser leaves the files of a multipart form out of the parsed body.
   if (!readableEnded || body === undefined || String(type).startsWith('multipart/')) return null
   if (body instanceof Uint8Array) return sha256(new Uint8Array(body))
   return sha256(JSON.stringify(body) ?? '')

@@ -24,7 +24,7 @@ export function requirePayment(
     try {
       await next()
       const response = judged.finish(context.res)
-      // Without this line Hono would override the payment headers by the headers of the old response.
+      // Without this assignment Hono would replace the payment headers by the headers of the handler's response.
       context.res = undefined
       context.res = response
     } catch (error) {

@@ -25,8 +25,8 @@ export type HttpRequest = {
   target: string
   header: Header
   /**
-   * Returns the hash of the request body. `null` means that the hash is unknown. A lost response cannot be sent again
-   * then.
+   * Returns the hash of the request body. `null` means that the hash is unknown. The paywall then cannot send a stored
+   * response to a repeated request.
    */
   hashBody: () => Promise<string | null>
 }
@@ -47,14 +47,14 @@ export type HttpVerdict =
 
 const PAYMENT_HEADERS = 'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE'
 /**
- * Lists the request headers that CORS allows. The wallets of `@x402` send Access-Control-Expose-Headers as a request
- * header.
+ * Lists the request headers that a page of another origin may send (CORS). The wallets of `@x402` send
+ * Access-Control-Expose-Headers as a request header.
  */
 const REQUEST_HEADERS = 'PAYMENT-SIGNATURE, X-PAYMENT, Access-Control-Expose-Headers, Content-Type'
 
 /**
  * Creates a paywall for HTTP.
- * @returns a function that judges one request. The function throws PaywallError.
+ * @returns a function that decides whether one HTTP request has paid. The function throws PaywallError.
  */
 export function createHttpPaywall(
   options: HttpPaywallOptions,
@@ -72,7 +72,7 @@ export function createHttpPaywall(
       }
       return { kind: 'preflight', headers }
     }
-    // Some wallets send one payment in both headers. The paywall redeems the payment only once.
+    // Some wallets send the same payment in both payment headers. The paywall redeems this payment only once.
     const payment = header('payment-signature') ?? header('x-payment') ?? null
     const judged = await judge({
       payment,
@@ -92,8 +92,8 @@ export function createHttpPaywall(
 }
 
 /**
- * Lists the request headers that may change the response. A stranger who copied a payment must not get the response to
- * another person's cookie.
+ * Lists the request headers that may change the content of the response. The headers count as a part of the request. So
+ * a stranger who copied a payment cannot get the response to another person's cookie.
  */
 const ASKING_HEADERS = [
   'authorization',
@@ -111,7 +111,10 @@ async function askedBy({ method, target, header, hashBody }: HttpRequest) {
   return ['HTTP', method, target, body, ASKING_HEADERS.map((name) => header(name) ?? null)]
 }
 
-/** Lists the headers that belong to one connection. Each response has its own values of these headers. */
+/**
+ * Lists the response headers that describe one connection. A stored response is sent without these headers, because the
+ * new connection sets its own values.
+ */
 const CONNECTION_HEADERS = new Set(['connection', 'content-length', 'date', 'transfer-encoding'])
 
 /** Returns the stored form of an HTTP response. */

@@ -3,7 +3,7 @@
  * run a second time.
  */
 
-/** Limits the paid requests that are remembered. */
+/** Limits the paid requests whose outcome is kept in memory. */
 const REQUESTS_MAX = 10_000
 /** Limits the bytes of one stored response to a paid request. A longer response is not stored. */
 export const ANSWER_MAX_BYTES = 256 * 1024
@@ -17,7 +17,7 @@ const WAIT_MS = 30_000
 
 type Stored<Answer> = { answer: Answer; bytes: number }
 
-/** Ends the first of several equal paid requests. Only the first call of `sold` or `unsold` counts. */
+/** Ends the first of several equal paid requests. A second call of `sold` or `unsold` has no effect. */
 export type Sale<Answer> = {
   /**
    * Records that the response was sent to the payer. A `stored` of `null` means that the response is too long to store.
@@ -28,12 +28,12 @@ export type Sale<Answer> = {
 }
 
 export type Asked<Answer> =
-  /** Means that this is the first equal request, so the caller redeems the payment and serves. */
+  /** Means that no equal request came before. So the caller redeems the payment and serves the resource. */
   | { kind: 'first'; sale: Sale<Answer> }
   | { kind: 'answered'; answer: Answer }
   /** Means that an equal request was answered before, and that its response is not stored. */
   | { kind: 'spent' }
-  /** Means that the first equal request sold nothing, or has no response yet. */
+  /** Means that the first of the equal requests sold nothing, or that its response does not exist yet. */
   | { kind: 'open' }
 
 type Ended<Answer> = Exclude<Asked<Answer>, { kind: 'first' }>
@@ -75,7 +75,8 @@ export class PaidAnswers<Answer> {
       if (!isOpen) return false
       isOpen = false
       end(ended)
-      // The promise of the response is replaced, because the old promise would keep the response in memory.
+      // The promise of the stored response is replaced by a promise without a response, because the old promise would
+      // keep the response in memory.
       entry.ended = Promise.resolve({ kind: 'spent' })
       return this.#entries.get(key) === entry
     }

@@ -3,7 +3,10 @@
  * restart.
  */
 
-/** Limits the characters of a payment. Longer payments have no key, because the service refuses them anyway. */
+/**
+ * Limits the characters of a payment header. The response to a longer payment is not stored, because the service
+ * refuses such a payment anyway.
+ */
 const PAYMENT_MAX_CHARS = 16_384
 /**
  * The response to a paid request can still be sent again for this many milliseconds after the window of its
@@ -14,8 +17,10 @@ const LATE_MS = 10 * 60_000
 /**
  * Returns the idempotency key of a request with a payment. If a third party copies the payment for a different request,
  * the key differs. So the third party gets `duplicate_settlement`.
- * @param parts describe the content that the payer asked for. Two requests with the same parts count as one request.
- * @returns `null` for a payment that is unreadable or too long, or whose window is over.
+ * @param parts describe the content that the payer asked for. Two requests with the same payment and the same parts
+ * count as one request.
+ * @returns `null` for a payment header that is unreadable or too long, or if the time window of its authorization is
+ * over.
  */
 export async function requestKey(
   payment: string | object,

@@ -29,15 +29,15 @@ export type PaywallOptions = {
 
 export type Verdict<Answer> =
   /**
-   * Means that the payment has settled, so the seller serves with these headers. Then the seller gives the response to
-   * `sale`, or tells `sale` that there was no response.
+   * Means that the payment has settled, so the seller serves the resource with these headers. Afterwards the seller
+   * passes the response to `sale`, or tells `sale` that there was no response.
    */
   | { kind: 'paid'; grant: Grant; headers: Record<string, string>; sale: Sale<Answer> }
   /** Means that an equal request already had this response, so the seller sends the response again. */
   | { kind: 'answered'; answer: Answer }
   /**
-   * Means that the seller serves nothing. A 402 offers a price, or tells that a payment is in progress. A 503 means
-   * that the payment may have settled: an offer would make the payer pay again.
+   * Means that the seller returns a refusal without the paid content. A 402 offers a price, or tells that a payment is
+   * in progress. A 503 means that the payment may have settled: an offer would make the payer pay again.
    */
   | Refused
 
@@ -46,7 +46,10 @@ export type Refused = {
   status: 402 | 503
   headers: Record<string, string>
   body: Record<string, unknown>
-  /** Holds the offer in x402 version 1, even if the body has none. `null` means a refusal without an offer. */
+  /**
+   * Holds the offer in the form of x402 version 1, even if the body holds no offer. `null` means that the refusal
+   * offers nothing.
+   */
   challenge: Omit<Challenge, 'headers'> | null
 }
 
@@ -54,8 +57,8 @@ export type Payment = {
   payment: string | object | null
   resource: string
   /**
-   * Holds everything that the payer asks for beside the resource. `null` means that this is unknown, so that no
-   * response is sent twice.
+   * Holds the parts of the request that choose the content, in addition to the resource. `null` means that these parts
+   * are unknown. A stored response is then never sent again.
    */
   asked: readonly unknown[] | null
 }
@@ -65,8 +68,8 @@ const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
 /**
- * Holds the responses that all paywalls of the process share. A paywall that is created for each request must find the
- * responses of the paywalls before it.
+ * Holds the responses to paid requests for all paywalls of the process. A seller may create a new paywall for each
+ * request. The new paywall must find the responses that earlier paywalls sent.
  */
 const ANSWERS = new PaidAnswers<unknown>()
 
@@ -79,7 +82,7 @@ const AGAIN_MS = 10 * 60_000
 
 /**
  * Creates a paywall for one price.
- * @returns a function that judges one request. The function throws {@link PaywallError}.
+ * @returns a function that decides about one HTTP request. The function throws {@link PaywallError}.
  */
 export function createPaywall<Answer>(
   options: PaywallOptions,
@@ -97,13 +100,13 @@ export function createPaywall<Answer>(
     { idempotencyKey, sale }: { idempotencyKey: string; sale: Sale<Answer> },
   ): Promise<Verdict<Answer>> => {
     try {
-      // The redeem call does not get the signal of the request, so that a payer who disconnects does not stop the
-      // settlement.
+      // The redeem call does not get the abort signal of the payer's request. So the settlement goes on when the payer
+      // disconnects.
       const result = await purser.payments.redeem(
         { paymentHeader: payment as string, ...price },
         { idempotencyKey },
       )
-      // An older service returns no time of the grant. The difference is NaN then.
+      // An older service returns no `grantedAt`. The age of the grant is then NaN, so the comparison is false.
       if (result.ok && Date.now() - Date.parse(result.grantedAt ?? '') > AGAIN_MS) {
         sale.sold(null)
         return redeem(payment, price, once())
@@ -132,7 +135,8 @@ export function createPaywall<Answer>(
         return unavailable(error)
       }
     }
-    // The price is a part of the idempotency key too, because the same key with another price would be a conflict.
+    // The price is a part of the idempotency key too. Otherwise a request with a changed price would cause a 409
+    // conflict.
     const key = asked === null ? null : await requestKey(payment, [price, ...asked])
     if (key === null) return redeem(payment, price, once())
     const before = await answers.ask(key)
@@ -176,7 +180,7 @@ type Refusal = Extract<RedeemResult, { ok: false }>
 function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   const { reason, message, requirement, headers, paymentId, txHash } = result
   if (reason !== 'settlement_pending') return offer(requirement, headers, versions)
-  // The refusal holds no offer. With an offer a wallet would sign and pay again.
+  // The 402 for a pending settlement holds no offer, because a wallet would sign an offer and pay twice.
   return {
     kind: 'refused',
     status: 402,

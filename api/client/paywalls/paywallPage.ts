@@ -1,4 +1,4 @@
-/** Makes the HTML page that a browser gets where a program gets a JSON refusal. */
+/** Makes the HTML page that tells the price to a browser. A program gets the same refusal as JSON. */
 import type { Challenge } from '../calls/payments.ts'
 
 /** Limits the characters of an Accept header that is read. For a longer header the response is JSON. */

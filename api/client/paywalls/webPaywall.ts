@@ -12,7 +12,7 @@ import { sha256 } from './paidRequest.ts'
 const REQUEST_MAX_BYTES = 1024 * 1024
 
 type Judged =
-  /** Means that the server sends this response instead of serving. */
+  /** Means that the server sends this response and does not run the handler. */
   | { kind: 'answer'; response: Response }
   /**
    * Means that the server serves the request. `finish` makes the response of the paid request. The server calls `fail`
@@ -101,7 +101,7 @@ async function readUpTo(
     bytes += value.length
     pieces.push(value)
     if (bytes <= maxBytes) continue
-    // The call of `cancel` is not awaited, because a branch of a tee ends only together with the other branch.
+    // The promise of `cancel` is not awaited. The promise resolves only after the other branch of the `tee` ends too.
     reader.cancel().catch(() => {})
     return null
   }

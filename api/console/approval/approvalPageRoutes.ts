@@ -90,7 +90,7 @@ type Open = {
 /**
  * Returns the approval request of a link. Returns `null` if there is no such link. A wrong token counts as a failed
  * sign-in.
- * @throws {ApiError} 429
+ * @throws {ApiError} 429 after too many wrong tokens.
  */
 async function find(services: Services, request: Request, token: string): Promise<Open | null> {
   const link = APPROVAL_TOKEN.test(token) ? await findApprovalLink(services.pool, token) : null

@@ -8,7 +8,7 @@ const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'self'; sandbox"
 
-/** Returns the response with a mail that a frame shows. */
+/** Returns the HTTP response with the HTML of a mail, which the approval page shows in a frame. */
 export const framedMail = (mail: Parameters<typeof framedHtml>[0]): Response =>
   new Response(framedHtml(mail), {
     headers: {

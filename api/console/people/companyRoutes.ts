@@ -80,7 +80,7 @@ async function begin(
 
 /**
  * Waits until a company sign-in has reached a state, or a later state.
- * @throws {ApiError} 400 with the provider's refusal, 503
+ * @throws {ApiError} 400 when the identity provider refuses the sign-in, 503 when the provider cannot be asked.
  */
 async function reach(
   { pool, waiters }: Services,
@@ -107,7 +107,10 @@ const OVER = 'This sign-in is over: begin again'
 const busy = () =>
   new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again')
 
-/** Accepts the identity provider's answer, and waits until a worker has exchanged the authorization code. */
+/**
+ * Accepts the answer of the identity provider. Then waits until a worker has exchanged the authorization code for the
+ * person's identity.
+ */
 async function finish(
   services: Services,
   request: Request,

@@ -8,7 +8,7 @@ const PER_MINUTE = 30
 /**
  * Limits how often strangers may begin a sign-in: by a mail, a challenge, or a visit to the company's identity
  * provider.
- * @throws {ApiError} 429
+ * @throws {ApiError} 429 past the limit of sign-ins.
  */
 export async function limitSignIns(services: Services, request: Request): Promise<void> {
   if (!(await isOverLimit(services, request, { use: 'sign-in', perMinute: PER_MINUTE }))) return

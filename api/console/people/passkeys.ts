@@ -105,7 +105,8 @@ export async function authenticate(
   const passkey = await findPasskey(pool, response.id)
   if (passkey === null) throw new PasskeyError('nobody here has it')
   const { userHandle } = response.response
-  // The passkey names its owner, and this must be the person of the stored passkey (WebAuthn §7.2 step 6).
+  // A passkey's response holds the id of its owner. The owner must be the person whose passkey is stored (WebAuthn §7.2
+  // step 6).
   if (userHandle != null && Buffer.from(userHandle, 'base64url').toString() !== passkey.personId) {
     throw new PasskeyError('it is somebody else’s')
   }
@@ -141,7 +142,7 @@ function challengeOf(clientDataJSON: string): string {
     const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString('utf8'))
     if (typeof challenge === 'string' && challenge.length <= 200) return challenge
   } catch {
-    // A stranger sent these bytes, so a parse error leads to the refusal after this block.
+    // A stranger sent these bytes, so a parse error is no fault of the service. The passkey is refused below.
   }
   throw new PasskeyError('its clientDataJSON holds no challenge')
 }

@@ -144,7 +144,7 @@ async function changeOwn(services: Services, request: Request, body: Static<type
 /**
  * Returns the stored form of a person's address. Refuses an address that this service hosts, because an agent reads
  * that inbox and would get the person's sign-in links.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 if the address is invalid, or if this service hosts it.
  */
 async function personAddress({ pool, config }: Services, given: string): Promise<string> {
   const address = parseAddress(given)

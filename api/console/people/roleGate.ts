@@ -7,15 +7,15 @@ import { ApiError, notFound } from '../../http/errors.ts'
 const sees = ({ role, projectIds }: Person, projectId: string): boolean =>
   role === 'operator' || projectIds.includes(projectId)
 
-/** Tells whether a person may decide for a project. */
+/** Tells whether a person may decide about the held mail and the waiting payments of a project. */
 export const decidesFor = (person: Person, projectId: string): boolean =>
   isAtLeast(person.role, 'owner') && sees(person, projectId)
 
 /**
  * Refuses a person without the required role. A request for a project that the person cannot see gets a 404, so that
  * the project stays unknown.
- * @param projectId is the project in the path of the route. `null` means that the path names no project.
- * @throws {ApiError} 403, 404
+ * @param projectId is the project that the path of the route names. `null` means that the path names no project.
+ * @throws {ApiError} 403 for a role that is too low, 404 for a project that the person cannot see.
  */
 export function requireRole(
   person: Person,
@@ -28,7 +28,7 @@ export function requireRole(
 
 /**
  * Returns the value of `:projectId` in a path. Returns `null` if the route has no such parameter.
- * @throws {ApiError} 404 for a malformed value.
+ * @throws {ApiError} 404 for a project id with a malformed percent-encoding.
  */
 export function projectOfPath(routePath: string, pathname: string): string | null {
   const position = routePath.split('/').indexOf(':projectId')

@@ -12,21 +12,21 @@ export type BodyLimit = {
   /** Names a field. Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
   /**
-   * Is called with the number of bytes of each chunk of the body. If there are too many bytes, the function throws, or
-   * calls `end` later.
-   * @returns the milliseconds to wait before the next chunk.
+   * Is called with the number of bytes of each chunk of the request body. If the bytes in memory exceed the limit, the
+   * function throws. If another body needs the memory later, the function calls `end`.
+   * @returns the milliseconds to wait before the next chunk of the body is read.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
-  /** Limits the time in which a body must arrive. */
+  /** Limits the time in which the body of a mail over HTTP must arrive. */
   patience?: BodyPatience
 }
 
 /** Sets the least speed of a body. A slower body is refused, because it would occupy memory and a connection. */
 type BodyPatience = {
-  /** Is the number of milliseconds after which the speed of the body counts. */
+  /** Is the number of milliseconds that a body may take before its speed is checked. */
   graceMs: number
   bytesPerS: number
-  /** Limits the milliseconds in which a whole body must arrive. */
+  /** Limits the milliseconds in which the whole body of an HTTP request must arrive. */
   totalMs: number
 }
 const PATIENCE: BodyPatience = { graceMs: 10_000, bytesPerS: 8 * 1024, totalMs: 120_000 }
@@ -36,7 +36,7 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 /**
  * Reads the body of an HTTP request, and returns its JSON value and its text. Returns `undefined` for a request without
  * a body.
- * @throws {ApiError} 413 for a body past its limit, 415 for another media type, 400 for invalid JSON.
+ * @throws {ApiError} 413 for a body past its limit, 415 for a media type other than JSON, 400 for invalid JSON.
  */
 export async function readJsonValue(
   request: Request,
@@ -81,7 +81,7 @@ const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 12
 
 /** Counts the values of a JSON text without parsing it. A string is skipped by a fast search for its end. */
 function hasFewValues(text: string): boolean {
-  // Each JSON value except the first follows one of four characters.
+  // Every JSON value except the first follows a comma, a colon, `[` or `{`.
   if (text.length <= VALUES_MAX) return true
   let values = 1
   for (let at = 0; at < text.length; at++) {
@@ -121,8 +121,8 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
   if (read === undefined) return undefined
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
-  // Only a body with such an escape or a NUL can hold a refused character. A walk over every body would cost more than
-  // its parsing.
+  // Only a body with a NUL, or with the escape of a NUL or a surrogate, can hold a character that PostgreSQL cannot
+  // store. A walk over every body would cost more than its parsing.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }
@@ -130,8 +130,8 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
 /**
- * Reads the fields of an HTML form. If a field name occurs twice, the last value counts. @throws {ApiError} 413, 415,
- * 400
+ * Reads the fields of an HTML form. If a field name occurs twice, the last value counts. @throws {ApiError} 413 for a
+ * body past its limit, 415 for another media type, 400 for invalid data
  */
 export async function readForm(request: Request, limit: BodyLimit): Promise<unknown> {
   const bytes = await readBytes(request, limit)
@@ -143,7 +143,7 @@ export async function readForm(request: Request, limit: BodyLimit): Promise<unkn
   return fields
 }
 
-/** Makes the 400 error for an absent body, or for a body that is not a JSON object. */
+/** Makes the 400 error for a request whose body is absent or is not a JSON object. */
 export const notAnObject = () => badRequest('The body must be a JSON object')
 
 async function readBytes(
@@ -200,7 +200,7 @@ const DEPTH_MAX = 100
 /**
  * Refuses strings with U+0000 or half a surrogate pair, because PostgreSQL cannot store them.
  * @param path is the name of `value` in the error message. An empty path means the whole body.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for a string that PostgreSQL cannot store.
  */
 export function refuseUnstorable(value: unknown, path: string, depth = 0): void {
   if (depth > DEPTH_MAX) throw badRequest(`The body must not nest deeper than ${DEPTH_MAX} levels`)

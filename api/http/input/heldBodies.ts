@@ -20,14 +20,14 @@ const NETWORK_MAX_BYTES = 192 * MB
 const SMALL_BODY_BYTES = 64 * 1024
 const RETRY_S = 2
 /**
- * Limits the speed of a caller's large bodies. Twelve connections that sent 32 MB each at full speed blocked the event
- * loop for 50 ms at a time.
+ * Limits the bytes per second that a caller's large bodies may arrive with. Twelve connections that sent 32 MB each at
+ * full speed blocked the event loop for 50 ms at a time.
  */
 const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 
 /**
- * Describes a request body in memory. `end` stops a body that is still arriving. `null` means that the body has
- * arrived.
+ * Describes an HTTP request body that is held in memory. `end` stops a body that is still arriving. An `end` of `null`
+ * means that the body has arrived.
  */
 type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
 
@@ -44,9 +44,9 @@ export class HeldBodies {
 
   /**
    * Adds bytes of a request's body to the bytes in memory.
-   * @param end is called with the error when the body must make room for other bodies.
+   * @param end is called with an error when the body must be dropped to make room for other bodies.
    * @returns the milliseconds to wait before the next bytes are read.
-   * @throws {ApiError} 503 when the caller already holds a fair share.
+   * @throws {ApiError} 503 when the caller already occupies its fair share of the memory.
    */
   hold(state: RequestState, bytes: number, end: (error: ApiError) => void): number {
     const held = this.#held.get(state)
@@ -74,7 +74,8 @@ export class HeldBodies {
   }
 
   /**
-   * Marks a request body as complete. Its request is being answered, so the body no longer makes room for other bodies.
+   * Marks a request body as complete. The service is now answering its request, so the body can no longer be dropped to
+   * make room for other bodies.
    */
   complete(state: RequestState): void {
     const held = this.#held.get(state)

@@ -6,7 +6,7 @@ const SHOWN_CHARS = 64
 
 /**
  * Refuses unknown fields of a request body. Otherwise a misspelt setting would get a 200 and change nothing.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 with the unknown field.
  */
 export function refuseUnknown(
   place: string,

@@ -3,10 +3,10 @@ import type { Logger } from 'pino'
 type Options<Count> = {
   everyMs: number
   log: Logger
-  /** Is the name of the counted things in the log. */
+  /** Names the counted things in the log, for example `requests`. */
   name: string
   keyOf: (count: Count) => string
-  /** Adds up two counts that have the same key. */
+  /** Returns the sum of two counts that have the same key. */
   sum: (before: Count, added: Count) => Count
   write: (counts: readonly Count[]) => Promise<void>
 }

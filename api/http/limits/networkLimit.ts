@@ -4,8 +4,8 @@ import { stateOf } from '../requestState.ts'
 import type { Services } from '../services.ts'
 
 /**
- * Counts a request of a network for one use, such as sign-in. Tells whether the network exceeds its limit for this use
- * in this minute.
+ * Counts one request of a client network for a purpose, such as sign-in. Returns `true` if the network exceeds its
+ * limit for this purpose in the current minute.
  */
 export async function isOverLimit(
   { gatePool }: Services,

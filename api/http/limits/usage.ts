@@ -10,8 +10,8 @@ import { MemoryCounts } from './memoryCounts.ts'
 const FLUSH_MS = 2_000
 
 /**
- * Counts requests by project and by platform key. The counts of both kinds are written separately, so that a failed
- * write of one kind does not count the other kind twice.
+ * Counts requests by project and by platform key. The counts of projects and of platform keys are written separately.
+ * So a failed write for projects does not make the counts of platform keys count twice.
  */
 export class UsageRecorder {
   readonly #counts: Record<UsageSubject['kind'], MemoryCounts<UsageCount>>

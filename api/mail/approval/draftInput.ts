@@ -22,7 +22,7 @@ const { to: _to, event: _event, ...optional } = SendBody.properties
  */
 export const DraftBody = t.Partial(
   t.Object({
-    // A draft may have no recipients yet.
+    // A draft may have no recipients until it is sent.
     to: optional.cc,
     ...optional,
     inReplyTo: t.String({
@@ -85,7 +85,9 @@ export const WholeDraft = t.Composite([
 /** Names the fields that a reply takes from the original mail. */
 const OF_ORIGINAL = ['to', 'cc', 'bcc', 'subject', 'unsubscribe'] as const
 
-/** Checks the present fields of a draft by the rules of send and reply. @throws {ApiError} 400 */
+/**
+ * Checks the fields that a draft has by the rules of send and reply. Missing fields are allowed. @throws {ApiError} 400
+ */
 export function checkDraft(content: Content): void {
   const lists = (['to', 'cc', 'bcc'] as const).map((name) =>
     readMailboxes(name, content[name] ?? []),
@@ -112,7 +114,7 @@ export function changed(content: Content, { remove = [], ...set }: Static<typeof
   return Object.fromEntries(whole.filter(([name]) => !remove.includes(name))) as Content
 }
 
-/** Returns the content of a stored draft. */
+/** Returns the content of a stored draft together with its attachments. */
 export const contentOf = ({ content, attachments }: Draft): Content => ({
   ...(content as Content),
   ...(attachments.length === 0 ? {} : { attachments: attachments as Attachments }),

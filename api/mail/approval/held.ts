@@ -82,8 +82,8 @@ async function requested({ pool }: Services, { projectId, approvalId }: Wanted) 
 
 /**
  * Decides an approval request for mail. A repeated decision changes nothing.
- * @throws {ApiError} 404. 409 after another decision, or for other bytes. 410 after the time limit of the approval
- * request.
+ * @throws {ApiError} 404 for an unknown approval request. 409 after another decision, or for a hash of other bytes. 410
+ * after the time limit of the approval request.
  */
 export async function decide(
   services: Services,

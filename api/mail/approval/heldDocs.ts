@@ -72,7 +72,7 @@ const Head = t.Object({
   reason: t.Union([t.String(), t.Null()]),
 })
 
-/** Describes an approval request for a held mail in a list. */
+/** Describes an approval request for a held mail as it appears in a list. */
 const HeldItem = t.Composite([
   Head,
   t.Object({
@@ -120,7 +120,7 @@ const toHeldMail = ({ html: _html, attachments: _files, sendAt, ...mail }: HeldM
   ...(sendAt === null ? {} : { sendAt: sendAt.toISOString() }),
 })
 
-/** Returns an approval request for a list. */
+/** Returns an approval request in the form that a list of requests holds. */
 export const toHeldItem = (approval: Approval, mail: HeldMail | undefined) => ({
   ...toHead(approval),
   message: mail === undefined ? null : toHeldMail(mail),

@@ -22,7 +22,7 @@ export const UNREAD = 'seen must be the seal of the last page: read all pages of
 /** Describes one page of a held mail. */
 export type ReviewPage = {
   sha256: string
-  /** Is the number of the page, counted from 1. */
+  /** Is the number of the page of the held mail, counted from 1. */
   page: number
   pages: number
   sections: Section[]
@@ -40,14 +40,14 @@ export type ReviewPage = {
 }
 
 const WHOLE_CHARS = 2 ** 30
-/** Stands for all pages: the seal with this page number allows the approval of a held mail. */
+/** Is the page number that stands for all pages. The seal of this page number allows the approval of a held mail. */
 const ALL_PAGES = 0
 
 /**
  * Returns a page of a held mail. A page is shown only to a person who was shown the page before it. Any other request
  * gets the first page.
- * @param seen is the seal of the page before.
- * @throws {ApiError} 404
+ * @param seen is the seal that proves that the person was shown the previous page.
+ * @throws {ApiError} 404 for an unknown approval request.
  */
 export async function readReviewPage(
   services: Services,

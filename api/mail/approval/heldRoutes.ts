@@ -43,8 +43,8 @@ const actorOf = (request: Request, projectId: string): Actor => ({
 type Approval = Static<typeof Params> & Static<typeof ApproveBody>
 
 /**
- * Approves a held mail. The holder of a platform key reads the bytes without this service. An operator at the console
- * must have been shown all pages.
+ * Approves a held mail. A platform key proves nothing about the mail, because its holder can read the bytes anyway. An
+ * operator at the console must prove that the console showed all pages.
  */
 async function approve(
   services: Services,

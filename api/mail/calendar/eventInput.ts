@@ -113,7 +113,7 @@ type Mail = {
 
 /**
  * Writes the invitation of a mail, and records its event in the table own_events.
- * @throws {ApiError} 400, 404
+ * @throws {ApiError} 400 for an invalid event, 404 for an unknown event.
  */
 export async function invitationOf(
   { pool }: Services,
@@ -248,7 +248,7 @@ const atOf = ({ local, zone }: WrittenTime): number =>
 /**
  * Reads the RECURRENCE-ID of an event. The RECURRENCE-ID has the same type and zone as the start of its series (RFC
  * 5545 §3.8.4.4).
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for a RECURRENCE-ID of another type than the start.
  */
 function instanceOf(given: string, { start, rule }: Announced): WrittenTime {
   if (rule === null) throw badRequest('event.recurrenceId must be absent: the event does not recur')

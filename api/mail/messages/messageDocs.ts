@@ -126,7 +126,7 @@ export const FoundMessage = t.Composite([
   }),
 ])
 
-/** Describes a whole message in the responses of get-message and get-thread. */
+/** Describes a message with all its fields, as get-message and get-thread return it. */
 export const WholeMessage = t.Composite([
   MessageItem,
   t.Object({
@@ -244,12 +244,12 @@ export const RepliedMessage = t.Composite([
   t.Object({ inboxId: InboxIdIfFull }),
 ])
 
-/** Is the scope that a key needs in addition to `mail:read` to get codes and links. */
+/** Names the scope that gives an API key the codes and links of messages. The key needs `mail:read` too. */
 export const CODES_SCOPE = 'mail:codes' satisfies Scope
 
 type Answers = Config['answers']
 
-/** Returns a message for a list. */
+/** Returns a message in the form that a list of messages holds. */
 export const toItem = (message: Message, answers: Answers) => ({
   ...toHead(message, answers),
   ...(answers === 'full' ? { inboxId: message.inboxAddress, cc: message.cc } : {}),
@@ -268,7 +268,7 @@ const toHead = (message: Message, answers: Answers) => ({
   createdAt: message.createdAt.toISOString(),
 })
 
-/** Returns a message for search results. */
+/** Returns a message in the form that search results hold. */
 export function toFound(message: Message, queries: readonly SearchQuery[], answers: Answers) {
   const query = { clauses: queries.flatMap(({ clauses }) => clauses) }
   return {
@@ -282,7 +282,7 @@ export function toFound(message: Message, queries: readonly SearchQuery[], answe
 
 const NO_TEXT: AttachmentText = { state: 'none', chars: 0, omitted: [] }
 
-/** Returns a whole message. */
+/** Returns a message with all its fields in the form of the API. */
 export const toWhole = (message: Message, answers: Answers) => ({
   ...toHead(message, answers),
   inboxId: message.inboxAddress,
@@ -300,7 +300,10 @@ export const toWhole = (message: Message, answers: Answers) => ({
     : { authentication: message.authentication ?? UNCHECKED }),
 })
 
-/** Returns a message in the form of get-message and wait. A key without `mail:codes` gets no codes and no links. */
+/**
+ * Returns a message with all its fields, as `get-message` and `wait` return it. An API key without the scope
+ * `mail:codes` gets no codes and no links.
+ */
 export function toSingle(
   message: SingleMessage,
   answers: Answers,

@@ -132,8 +132,9 @@ export async function readMessages(
   const { queries, labels, projectId } = filter
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
-  // Each of several labels may be on a million messages although no message has all of these labels. The same is true
-  // of a label and a status. So such a read may scan a large part of an inbox, like a search.
+  // A read with several labels may scan a large part of an inbox. Each label may be on a million messages although no
+  // message has all labels. A label combined with a status has the same problem. So such a read runs among the
+  // searches.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null

@@ -15,7 +15,7 @@ import { answerSingle, EXAMPLE_SINGLE } from './messageRoutes.ts'
 const TIMEOUT_DEFAULT_S = 30
 const TIMEOUT_MAX_S = 60
 
-/** Describes the filters that an awaited message must match. */
+/** Describes the filters of a wait. The awaited message must match all filters. */
 export const WaitFilter = t.Pick(MessageFilterQuery, ['labels', 'from', 'subject', 'after'])
 
 const Query = t.Composite([
@@ -98,8 +98,8 @@ const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
 
 /**
  * Waits for a received message that matches the filters.
- * @returns `null` after the timeout, or when the caller has disconnected.
- * @throws {ApiError} 400, 403
+ * @returns the message. Returns `null` after the timeout, or when the caller has disconnected.
+ * @throws {ApiError} 400 for invalid filters, 403 for a missing scope.
  */
 export async function waitForMessage(
   services: Services,

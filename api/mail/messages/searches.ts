@@ -12,7 +12,7 @@ const PER_PROJECT = 1
 const WAITING_PER_PROJECT = 20
 const WAIT_MAX_MS = 5_000
 
-/** Runs searches and other reads that may scan a large part of an inbox. */
+/** Runs searches and other database reads that may scan a large part of an inbox. */
 export type Searches = {
   /**
    * Runs one read. @throws {ApiError} 400 for a read that takes too long, 429 for too many concurrent reads of one
@@ -24,7 +24,7 @@ export type Searches = {
 /**
  * Creates the runner of searches. Searches have separate connections with a short statement timeout, so they never
  * occupy the connection of another request. Projects take turns.
- * @param pool holds the connections.
+ * @param pool holds the database connections that only searches use.
  * @param size is the number of connections.
  */
 export function createSearches(pool: Pool, size: number): Searches {

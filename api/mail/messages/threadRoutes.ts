@@ -110,7 +110,7 @@ export function threadRoutes(services: Services) {
     )
 }
 
-/** Returns one page of an inbox's threads. The most recently updated thread comes first. */
+/** Returns one page of an inbox's threads, sorted by their last update. The newest update comes first. */
 export async function readThreads(
   pool: Pool,
   filter: { projectId: string; limit: number; cursor: Cursor | null },

@@ -14,7 +14,8 @@ export function replyRecipients(
 ): { to: string[]; cc: string[] } {
   const own = addressKey(original.inboxAddress)
   const usable = (texts: string[]) => unique(texts.flatMap((text) => parseAddress(text) ?? []))
-  // Inbox names have no `+tag`, so a tagged address of this inbox means this inbox.
+  // The name of an inbox holds no `+tag`. So a tagged address is an address of this inbox if the address without its
+  // tag is the inbox.
   const others = (texts: string[]) =>
     usable(texts).filter((address) => !recipientKeys(address).includes(own))
   const sender = original.replyTo.length > 0 ? original.replyTo : original.from

@@ -195,7 +195,7 @@ export function readAttachments(given: Static<typeof Attachments> = []): SentAtt
 
 /**
  * Reads the additional header fields of a mail to send. Returns `null` if there are none.
- * @throws {ApiError} 400 with the name of an invalid field.
+ * @throws {ApiError} 400 with the name of the invalid header field.
  */
 export function readHeaders(
   given: Static<typeof HeadersInput> | undefined,

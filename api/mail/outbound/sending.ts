@@ -46,7 +46,7 @@ type SentAnswer = {
 }
 /** Lists the recipients of a mail that a rule or a suppression refused. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
-/** Describes the additional response field of a mail that waits. */
+/** Describes the additional response field of a sent mail that waits for its time or for its owner. */
 type Waiting = { deliveryStatus: 'scheduled' | 'held' }
 /** Describes the response to `reply`. The setting `ANSWERS=full` adds `inboxId`. */
 export type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
@@ -59,15 +59,16 @@ export type Prepared<Answer> = Omit<
 }
 
 /**
- * Holds the idempotency key of a call, and the draft that the call sends. Key and draft keep a repeated call from
- * sending a second mail. `held` tells that the caller's mail waits for the owner.
+ * Holds the idempotency key of a call, and the draft that the call sends. Each of them keeps a repeated call from
+ * sending a second mail. `held` tells that a mail of this caller waits for the owner's approval.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 
 /**
  * Accepts a send intent that starts a new thread. A repeated request with the same idempotency key gets the first
  * response again.
- * @throws {ApiError} 400, 409
+ * @throws {ApiError} 400 for an invalid mail, 409 for an idempotency key of another mail, or for a draft that has
+ * changed.
  */
 export async function sendMessage(
   services: Services,
@@ -93,7 +94,7 @@ export async function sendMessage(
     const files = readAttachments(body.attachments)
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
-    // The invitation is written after all other checks, because writing the invitation records its event.
+    // The invitation is written last, because writing the invitation already records its event.
     const invitation =
       body.event === undefined
         ? null
@@ -148,7 +149,8 @@ const textIfFull = ({ config }: Services, { text }: { text: string }) =>
 /**
  * Accepts a reply in the thread of the original message. A repeated request with the same idempotency key gets the
  * first response again.
- * @throws {ApiError} 400, 404, 409
+ * @throws {ApiError} 400 for an invalid mail, 404 for an unknown original message, 409 for an idempotency key of
+ * another mail, or for a draft that has changed.
  */
 export async function replyTo(
   services: Services,
@@ -206,8 +208,8 @@ export async function replyTo(
 const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
 
 /**
- * Stores the result of `prepare`. For a repeated idempotency key returns the stored response, and never calls
- * `prepare`.
+ * Runs `prepare` and stores its result under the idempotency key. For a repeated idempotency key this function returns
+ * the stored response and never calls `prepare`.
  */
 export async function acceptOnce<Answer extends { labels: string[] }>(
   services: Services,
@@ -240,7 +242,7 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   })
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'accepted') return answered(answer, outcome)
-  // A concurrent call with the same idempotency key may have stored the response and used up the quota.
+  // A concurrent call with the same idempotency key may have stored the response and used up the send quota.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
@@ -257,7 +259,7 @@ const keyOfDraft = (id: string) => ({
   requestHash: requestHash(['draft', id]),
 })
 
-/** Returns the stored response for a draft that was sent. Returns `null` if there is none. */
+/** Returns the stored response to the call that sent the draft. Returns `null` if the draft was not sent. */
 export const findDraftAnswer = (services: Services, projectId: string, draftId: string) =>
   findAnswer<RepliedAnswer>(services, projectId, keyOfDraft(draftId))
 
@@ -294,8 +296,8 @@ function storageFull(): ApiError {
 }
 
 /**
- * Returns the refused recipients of a mail.
- * @throws {ApiError} 422 when every recipient is refused, 413 when the storage is used up.
+ * Returns the recipients of a mail that the service refuses.
+ * @throws {ApiError} 422 when the service refuses every recipient, 413 when the project's storage is full.
  */
 async function refusals(
   { policies }: Services,
@@ -315,8 +317,8 @@ async function refusals(
 }
 
 /**
- * Returns the stored response of an idempotency key. Returns `null` if there is none. @throws {ApiError} 409 for
- * another request.
+ * Returns the stored response of an idempotency key. Returns `null` if the key has no stored response. @throws
+ * {ApiError} 409 for a key that belongs to another request.
  */
 async function findAnswer<Answer extends { labels: string[] }>(
   { pool }: Services,

@@ -11,7 +11,10 @@ import { replyOperation, sendOperation } from './sendingDocs.ts'
 
 const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idempotency-key'))
 
-/** Serves send and reply. One transaction stores the message and its job. A worker then sends the message. */
+/**
+ * Serves the sending of mails and replies. One transaction stores a message together with its job. A worker then sends
+ * the message.
+ */
 export function sendingRoutes(services: Services) {
   return new Elysia()
     .use(cancelRoutes(services))

@@ -12,7 +12,7 @@ const BODY_MAX_CHARS = 20_000
 /** Returns the text that the sender wrote, without the quoted history. */
 const ownText = (message: Item): string => message.extractedText || message.text
 
-/** Formats a message as one line of a list. */
+/** Formats a message as one line of a list for an MCP tool result. */
 export function messageLine(message: Item): string {
   const preview = cut(ownText(message).replace(/\s+/g, ' ').trim(), PREVIEW_MAX_CHARS)
   return `${message.messageId} | ${message.createdAt} | from ${message.from.join(', ')} | ${message.labels.join(',')} | ${oneLine(message.subject)} | ${preview}`
@@ -46,7 +46,7 @@ function head(message: Whole): string {
   ].join('\n')
 }
 
-/** Tells which text of an attachment mail.get_attachment would return. */
+/** Describes in one line whether `mail.get_attachment` can return the text of an attachment. */
 const textNote = (text: Whole['attachments'][number]['text']): string =>
   text === undefined || text.state === 'none'
     ? ''

@@ -22,7 +22,7 @@ import { cut, messageLine, wholeMessage } from './mailText.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
 
-/** Describes the paging arguments of every tool that lists. */
+/** Describes the paging arguments that every tool with a list result has. */
 export const PageInput = {
   limit: t.Optional(
     t.Integer({ minimum: 1, maximum: 100, default: 50, description: 'Maximum number of results.' }),
@@ -59,7 +59,7 @@ const ACCEPTED = {
   held: 'Held until the owner approves it; do not send it again',
 } as const
 
-/** Returns the last sentences in the result of an accepted send or reply. */
+/** Returns the sentence that an accepted send or reply adds to the tool result. */
 export const acceptedText = (sent: {
   messageId: string
   threadId: string

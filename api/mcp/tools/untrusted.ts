@@ -12,7 +12,7 @@ export const UntrustedMark = t.Object({
   notice: t.String(),
 })
 
-/** Holds the values of the mark for text of third parties. */
+/** Is the mark on text of third parties: the text is untrusted data, and the notice tells the model so. */
 export const UNTRUSTED = { untrusted: true, notice: NOTICE } as const
 
 /**

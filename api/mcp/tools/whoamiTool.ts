@@ -15,7 +15,8 @@ export const whoamiTool = defineTool({
   async run({ services, caller }) {
     const identity = {
       ...(await projectIdentity(services.pool, caller)),
-      // The result lists the scopes of the connection, because an app has fewer scopes than the project's key.
+      // The result lists the scopes of the app's connection, because a connected app can have fewer scopes than the API
+      // key of the project.
       scopes: [...caller.scopes],
     }
     return {

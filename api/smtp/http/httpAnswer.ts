@@ -1,6 +1,6 @@
 import { SmtpReply } from '../acceptance.ts'
 
-/** A refused mail service may try again after this many seconds. */
+/** After a 503 refusal a mail service may send the same mail again after this many seconds. */
 const RETRY_S = 30
 
 /** Maps statuses to the error codes of docs/contract.md §2 that mail over HTTP uses. */
@@ -39,7 +39,10 @@ export function refusalResponse({ status, message }: HttpRefusal): Response {
   )
 }
 
-/** Returns the part of an error that the mail service may know. Returns `null` for an unexpected error. */
+/**
+ * Returns the refusal that the mail service gets for an error. Returns `null` for an unexpected error, because its text
+ * may not be shown.
+ */
 export function toRefusal(error: unknown): HttpRefusal | null {
   if (error instanceof HttpRefusal) return error
   if (error instanceof SmtpReply) return refusalOf(error)

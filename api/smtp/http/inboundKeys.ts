@@ -9,8 +9,8 @@ import {
 /** A revoked inbound secret of a domain stays valid for at most this many milliseconds. */
 const FRESH_MS = 30_000
 /**
- * For an unknown key id the database is read at most this often, so that a stranger's guesses put no load on the
- * database.
+ * Is the least pause in milliseconds between two database reads for an unknown key id. So the guesses of a stranger put
+ * no load on the database.
  */
 const AGAIN_MS = 1_000
 /** While the database is unreachable, a known inbound secret stays valid for this many milliseconds. */
@@ -20,9 +20,12 @@ const DOMAIN_KEY = /^([a-z0-9.-]{1,253})#\d{1,9}$/
 
 /** Describes the rights of a key for mail over HTTP. */
 export type InboundKey = {
-  /** Holds the secrets of the key. A valid signature was made with one of them. */
+  /** Holds the secrets of the inbound key. A signature is valid if it was made with any one of these secrets. */
   secrets: Uint8Array[]
-  /** Names the only domain for which the key may deliver mail. `null` means every domain. */
+  /**
+   * Names the only domain for which the inbound key may deliver mail. `null` means that the key may deliver for every
+   * domain.
+   */
   domain: string | null
 }
 
@@ -41,8 +44,8 @@ export class InboundKeys {
   }
 
   /**
-   * Finds a key by its id. @returns `null` if there is no such key.
-   * @throws the database's error when the database is unreachable and the key is not in memory.
+   * Finds an inbound key by its id. @returns `null` if no inbound key has this id.
+   * @throws the database's error when the database is unreachable and the inbound key is not in memory.
    */
   async find(keyId: string): Promise<InboundKey | null> {
     const global = this.#secrets.find(({ id }) => id === keyId)
@@ -71,8 +74,8 @@ export class InboundKeys {
   }
 
   /**
-   * Reads all inbound keys again. If the last read was just now it waits first, so a new key is found only after a
-   * moment.
+   * Reads all inbound keys again. Two reads have a minimum distance in time, so a key that was just created may be
+   * found only after a moment.
    */
   async #read(ageMs: number): Promise<Known> {
     if (ageMs < AGAIN_MS) await Bun.sleep(AGAIN_MS - ageMs)

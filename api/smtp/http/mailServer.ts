@@ -22,7 +22,7 @@ const REQUEST_MS = 10 * 60_000
 /**
  * Reads an HTTP request into a mail or a report, or refuses the request. Returns `null` if the path belongs to another
  * adapter.
- * @throws {HttpRefusal}
+ * @throws {HttpRefusal} when the adapter refuses the HTTP request.
  */
 type Adapter = (
   request: Request,

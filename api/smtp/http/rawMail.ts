@@ -10,12 +10,12 @@ import { HttpRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
 import type { HandedMail } from './takeMail.ts'
 
-/** Limits the characters of the key id, and of each header except those of the envelope. */
+/** Limits the characters of the inbound key's id, and of each signed header except the headers of the envelope. */
 const HEADER_MAX_CHARS = 300
 
 /**
  * Handles `POST /v0/inbound/raw`: the HTTP body is the message, and signed headers hold the envelope.
- * @throws {SignedMailError}
+ * @throws {SignedMailError} when the signed headers do not prove the origin of the mail.
  */
 export async function readRawMail(
   request: Request,

@@ -29,7 +29,10 @@ const CERTIFICATES_MAX = 20
 /** Requests a certificate from SNS, or confirms a subscription. @throws when SNS does not return a text. */
 export type AskSns = (url: string, maxBytes: number) => Promise<string>
 
-/** Sends requests to SNS with the `fetch` of the process. The caller has checked that the host belongs to SNS. */
+/**
+ * Sends requests to Amazon SNS with the given function `fetch`. The caller has already checked that the host belongs to
+ * SNS.
+ */
 export const createAskSns =
   (request: typeof fetch): AskSns =>
   async (url, maxBytes) => {
@@ -62,7 +65,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
   }
   /**
    * Checks the topic and the signature of an SNS message. An unknown topic is refused before anything is fetched.
-   * @throws {SignedMailError}
+   * @throws {SignedMailError} for an unknown topic, or for a wrong certificate or signature.
    */
   const prove = async (message: SnsMessage) => {
     if (!settings.topics.includes(message.topicArn)) {

@@ -49,9 +49,9 @@ export type Taken = { accepted: string[]; refused: { address: string; reason: st
 
 /**
  * Accepts a mail in the same way as the SMTP listener. Resolves when the spool has the mail on disk.
- * @param from is the address of the mail service, its connection, and the signal that ends it.
- * @throws {SmtpReply} when no recipient can be served, or a recipient must be tried again later. Nothing is stored
- * then.
+ * @param from holds the IP address of the mail service, the connection, and the signal that aborts the connection.
+ * @throws {SmtpReply} when this service can serve no recipient, or when the sender must try a recipient again later.
+ * The spool then stores nothing.
  */
 export async function takeMail(
   parts: HttpParts,

@@ -9,8 +9,8 @@ import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
 /**
- * Limits a batch of moved mails. The next batch, which holds the mail of sharers with less cost, waits until this batch
- * ends.
+ * Limits the count and the bytes of mails that the mover stores in one batch. A mail of a sender with less cost waits
+ * until the current batch ends.
  */
 const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250
@@ -40,7 +40,7 @@ export class Mover {
     this.#done = Promise.all([this.#run('small'), this.#run('large')])
   }
 
-  /** Signals that the spool holds new mail of a size. */
+  /** Signals that new mail of this size class has arrived in the spool. */
   nudge(size: SpooledSize): void {
     this.#pauses[size].wake()
   }

@@ -29,16 +29,16 @@ export class SpoolFull extends Error {}
 const RESERVE_BYTES = 16 * 1024 * 1024
 
 /**
- * The measured free space of the disk is used for this many milliseconds. Mail that was accepted since then is
- * subtracted.
+ * The spool measures the free space of the disk again after this many milliseconds. In between the spool subtracts the
+ * accepted mail from the last measurement.
  */
 const ROOM_MS = 100
 
 const FILE = 'spool.sqlite'
 
 /**
- * Sets how accepted mails are batched. Only one fsync runs at a time. The mails that arrive meanwhile share the next
- * fsync.
+ * Sets how many accepted mails share one fsync. Only one fsync runs at a time. The mails that arrive during an fsync
+ * share the next fsync.
  */
 const ACCEPTING = {
   batchMax: 1_000,
@@ -46,7 +46,7 @@ const ACCEPTING = {
   weight: { of: ([, bytes]: SpooledColumns) => bytes.length, max: 16 * 1024 * 1024 },
 }
 
-/** Distinguishes spooled mails of up to 64 KB and larger spooled mails. */
+/** Is the size class of a spooled mail: `small` up to 64 KB, otherwise `large`. */
 export type SpooledSize = 'small' | 'large'
 /**
  * Mail that goes to the object store counts as large. While the object store is unreachable, small mail still moves to
@@ -107,7 +107,7 @@ export class Spool {
       traceparent text, provider text)`)
     this.#addColumn('traceparent')
     this.#addColumn('provider')
-    // With this index a search for large spooled mails does not read a backlog of small mails.
+    // With this index a search for large spooled mails does not read all the small mails that wait in the spool.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.addresses = new SpoolAddresses(this.#db)
     this.#writer = new SpoolWriter(file)
@@ -121,7 +121,8 @@ export class Spool {
   }
 
   /**
-   * Adds a column to the spool's table that earlier releases lack. Two listeners may add the column at the same time.
+   * Adds a column to the spool's table if an earlier release created the table without the column. Two listeners may
+   * try to add the column at the same time.
    */
   #addColumn(name: 'traceparent' | 'provider'): void {
     const hasColumn = () =>
@@ -147,7 +148,7 @@ export class Spool {
 
   /**
    * Resolves when the message is on disk. Messages that arrive at the same moment share one transaction and one fsync.
-   * @throws {SpoolFull}
+   * @throws {SpoolFull} when the disk has no room for the message.
    */
   async accept(mail: NewSpooledMail): Promise<void> {
     if (!this.hasRoom(mail.bytes.length)) throw new SpoolFull('the disk of the spool is full')
@@ -165,7 +166,10 @@ export class Spool {
     ])
   }
 
-  /** Returns the spooled mails of a size after the row `after`, the oldest first, without their bytes. */
+  /**
+   * Returns the spooled mails of one size class that lie after the row `after`. The oldest mail comes first, and the
+   * bodies are left out.
+   */
   arrivals(size: SpooledSize, after: number, limit: number): Arrival[] {
     const rows = this.#db
       .query<
@@ -184,7 +188,10 @@ export class Spool {
     }))
   }
 
-  /** Returns the spooled mails in some rows, the oldest first. Another listener may have moved some of these mails. */
+  /**
+   * Returns the spooled mails with the given row ids, the oldest first. A mail is missing in the result if another
+   * listener has moved it out of the spool.
+   */
   read(ids: readonly number[]): (SpooledMail & { id: number })[] {
     const rows = this.#db
       .query<SpoolRow, { ids: string }>(
@@ -205,10 +212,10 @@ export class Spool {
     }))
   }
 
-  /** Removes mails from the spool that PostgreSQL has committed. */
+  /** Removes mails from the spool after PostgreSQL has committed them. */
   remove = (sourceKeys: string[]): Promise<void> => this.#writer.remove(sourceKeys)
 
-  /** Writes a consistent copy of the spool into another folder while listeners continue. */
+  /** Writes a consistent copy of the spool into another folder while SMTP listeners go on writing to the spool. */
   copyTo(folder: string): void {
     const file = join(folder, FILE)
     this.#db.query('vacuum into $file').run({ file })

@@ -18,7 +18,10 @@ export class SpoolAddresses {
     db.run('create table if not exists addresses (address text primary key) without rowid')
   }
 
-  /** Returns the first of some addresses (in lower case) that is in the local copy of the inbox addresses. */
+  /**
+   * Returns the first of the given addresses that the local copy of the inbox addresses holds. The given addresses are
+   * in lower case.
+   */
   find(addresses: string[]): string | null {
     const known = addresses.find((address) => this.#known.has(address) || this.#isInFile(address))
     if (known === undefined) return null
@@ -37,7 +40,7 @@ export class SpoolAddresses {
     )
   }
 
-  /** Changes the local copy of the inbox addresses. */
+  /** Applies a change to the local copy of the inbox addresses. */
   update({ add = [], remove = [] }: { add?: string[]; remove?: string[] }): void {
     for (const address of remove) this.#known.delete(address)
     this.#db.transaction(() => {
@@ -51,8 +54,8 @@ export class SpoolAddresses {
   }
 
   /**
-   * Replaces the addresses of the local copy that lie after `after` and up to `upTo`. An `upTo` of `null` means the
-   * end.
+   * Replaces a section of the local copy of the inbox addresses: the addresses after `after` up to `upTo`. An `upTo` of
+   * `null` means the end of the alphabet.
    */
   replace(range: { after: string; upTo: string | null; addresses: string[] }): void {
     this.#known.clear()

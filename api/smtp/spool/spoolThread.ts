@@ -41,8 +41,8 @@ function accept(db: Database, added: SpooledColumns[]): void {
 }
 
 /**
- * Removes mails from the spool without an fsync. If a power cut undoes a deletion, the mail is moved again, which
- * changes nothing.
+ * Deletes stored mails from the spool without an fsync. A power cut may undo the deletion. The mover then moves the
+ * mail again, which changes nothing.
  */
 function remove(db: Database, sourceKeys: string[]): void {
   db.run('pragma synchronous = normal')

@@ -3,24 +3,27 @@ import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import type { SpooledMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
-/** Limits the spooled mails whose turns are known. Later arrivals are read when these mails have moved. */
+/**
+ * Limits the spooled mails that wait in memory for their turn. Later mails are read from the spool's file when these
+ * mails have been moved.
+ */
 const WINDOW = 20_000
 /**
- * The cost of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes. BASE_MS and
- * BYTES_PER_MS were measured at the parser and the database.
+ * The cost of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes of the mail.
+ * Measurements of the mail parser and of the database gave the values of BASE_MS and BYTES_PER_MS.
  */
 const BASE_MS = 1
 const BYTES_PER_MS = 4 * 1024
 
 type Waiting = { id: number; size: number }
 type Line = { sharers: readonly string[]; mails: Waiting[] }
-/** Lists the spooled mails that are moved together. */
+/** Lists the spooled mails that the mover stores in PostgreSQL as one batch. */
 export type SpoolBatch = (SpooledMail & { id: number })[]
 
 /**
- * Chooses the spooled mails that are moved next: the mails whose inboxes and network have the least cost. So a
- * stranger's flood waits in the spool until the mail of everybody else has moved. Mails of the same inboxes and network
- * keep their order.
+ * Chooses the spooled mails that the mover stores next: the mails whose inboxes and sender network have caused the
+ * least cost. So a stranger's flood waits in the spool until the mails of all others are stored. Mails of the same
+ * inboxes and network keep their order.
  */
 export class SpoolTurns {
   readonly #spool: Spool
@@ -28,7 +31,7 @@ export class SpoolTurns {
   readonly #costs: Costs
   /** Holds the queues of waiting mails. Each queue holds the mails of the same inboxes and network. */
   readonly #lines = new Map<string, Line>()
-  /** Names the queue of each waiting mail. */
+  /** Maps the id of each waiting mail to the key of its queue. */
   readonly #keys = new Map<number, string>()
   #lastId = 0
 
@@ -51,12 +54,12 @@ export class SpoolTurns {
       if (batch.length > 0) {
         return batch.map((mail) => ({ ...mail, priority: this.#priorityOf(mail.id) }))
       }
-      // Another listener has already moved these mails.
+      // Another SMTP listener has already moved all mails of this batch out of the spool.
       this.moved(ids)
     }
   }
 
-  /** Forgets the turns of mails that have left the spool. */
+  /** Removes mails that have left the spool from the queues of waiting mails. */
   moved(ids: readonly number[]): void {
     const gone = new Set(ids)
     for (const key of new Set(ids.map((id) => this.#keys.get(id)))) {
@@ -69,8 +72,8 @@ export class SpoolTurns {
       if (line.mails.length === 0) this.#lines.delete(key!)
     }
     for (const id of ids) this.#keys.delete(id)
-    // When the last row of the spool is deleted, SQLite gives its number to the next row. So only rows that still exist
-    // count as known.
+    // SQLite gives the row id of the last spooled mail to the next mail when the last mail is deleted. So `#lastId`
+    // falls back to the newest row that still exists.
     if (gone.has(this.#lastId)) {
       this.#lastId = 0
       for (const id of this.#keys.keys()) this.#lastId = Math.max(this.#lastId, id)
@@ -93,8 +96,8 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // Costs only grow in this loop, so `count` turns never reach a queue after the `count` queues with the least cost.
-    // The bytes of a flood in the same batch do not delay a mail of a sharer with little cost.
+    // The cost of a queue only grows in this loop. So a batch of `count` mails never takes a mail beyond the `count`
+    // cheapest queues. The bytes that a flood has in this batch do not delay a mail of a sender with little cost.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)

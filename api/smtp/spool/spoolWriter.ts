@@ -21,11 +21,14 @@ export type SpoolAnswer = string | null
 
 type Waiting = { resolve: () => void; reject: (error: Error) => void }
 
-/** Writes a spool in a thread, which starts with the first write. The writes run one after the other. */
+/**
+ * Writes mails to the spool in a separate thread, which starts with the first write. The thread runs the writes one
+ * after the other.
+ */
 export class SpoolWriter {
   readonly #file: string
   #thread: Worker | undefined
-  /** Holds the writes without a result yet. The thread answers in the order of the writes. */
+  /** Holds the writes that wait for their result. The thread sends the results in the order of the writes. */
   #waiting: Waiting[] = []
 
   constructor(file: string) {

@@ -73,7 +73,7 @@ export function discoveryRoutes({ pool }: Services) {
         set.headers['cache-control'] = CACHE_CONTROL
         const { limit, offset } = readPart(query, query.cursor === undefined ? query.offset : '0')
         const after = query.cursor === undefined ? null : BigInt(query.cursor)
-        // One more row than the limit is read. If the row exists, the list continues.
+        // The query reads one row more than the limit. If this row exists, the list continues on a next page.
         const part = { words: null, after, limit: limit + 1, offset }
         const { endpoints, total } = await find(query, part)
         const shown = endpoints.slice(0, limit)

@@ -82,7 +82,7 @@ export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl
 
 /**
  * Reads the URL of a webhook in its normal form. Removes the fragment, because a fragment is never sent.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for an invalid or forbidden URL.
  */
 export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
   try {
@@ -106,7 +106,7 @@ function refuseFault(field: string, url: string, allowPrivate: boolean): void {
   throw badRequest(`${field} must be reachable from the public internet: ${fault}`)
 }
 
-/** Converts `priceUsdc` to atomic USDC. @throws {ApiError} 400 */
+/** Converts the decimal price `priceUsdc` to atomic units of USDC. @throws {ApiError} 400 */
 export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>): bigint {
   try {
     return refuseDust('priceUsdc', parseUsdc(amount), config)
@@ -119,7 +119,7 @@ export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>
 /**
  * Returns the chain of the prices. The service sells on the chain of the payment workers. Before a worker has reported,
  * it sells on the devnet if the devnet is on.
- * @throws {ApiError} 503 before the chain is known.
+ * @throws {ApiError} 503 before any payment worker has reported its chain.
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
   const status = await readChainStatus(pool)
@@ -147,8 +147,9 @@ export const ENDPOINT_FIELDS = {
 const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 
 /**
- * Reads a change of an endpoint without its listing fields. A field that the body lacks is absent from the change too.
- * @throws {ApiError} 400
+ * Reads the fields of a changed endpoint, except the fields of its listing. A field that the request body lacks is
+ * absent from the result too.
+ * @throws {ApiError} 400 with the invalid field.
  */
 export async function readChange(
   services: Services,

@@ -70,9 +70,9 @@ export const hasListing = (body: ListingBody): boolean =>
   Object.keys(LISTING_FIELDS).some((name) => body[name as keyof ListingBody] !== undefined)
 
 /**
- * Reads how an endpoint is called and listed. Each challenge must be able to hold the given fields together with the
- * stored fields.
- * @throws {ApiError} 400
+ * Reads how buyers call an endpoint and how the public list shows the endpoint. A challenge must have room for the new
+ * fields and for the stored fields together.
+ * @throws {ApiError} 400 for invalid fields, or for fields that do not fit into a challenge.
  */
 export function readListing(
   { config }: Services,

@@ -11,9 +11,9 @@ import type { Offer } from '../payments/offer.ts'
 /** A request for a challenge waits this many milliseconds for a check of the endpoint that has begun. */
 const WAIT_MS = 5_000
 /**
- * Limits the wait for a check of the endpoint that is already running. The check itself calls the seller, and the
- * seller then requests this challenge. So the challenge is returned while the check still runs. An unreachable address
- * gets its verdict sooner.
+ * Limits the milliseconds that a challenge waits for an endpoint check that is already running. The check calls the
+ * seller's URL, and the seller may then request this very challenge. So the service returns the challenge before the
+ * check ends.
  */
 const RUNNING_WAIT_MS = 250
 const POLL_MS = 100
@@ -26,7 +26,7 @@ const PROVOKE_PAUSE_MS = 2_000
 /**
  * Refuses a challenge for an endpoint that is paused, or that the last check did not reach. An endpoint that was not
  * reached is first checked again.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 when the endpoint is paused or was not reached.
  */
 export async function checkReachable({ pool }: Services, offer: Offer): Promise<void> {
   const { endpointId, verification } = offer
@@ -54,7 +54,7 @@ async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
 
 /**
  * Checks an endpoint again and waits for the result of the check.
- * @throws {ApiError} 404
+ * @throws {ApiError} 404 for an unknown endpoint.
  */
 export async function checkAnew(
   { pool }: Services,
@@ -70,8 +70,8 @@ export async function checkAnew(
 }
 
 /**
- * Waits for a check of an endpoint that has begun. `isOurs` tells that the check still runs, and that this HTTP request
- * may come from the check itself.
+ * Waits until a running check of an endpoint has ended. `isOurs` tells that the check still runs after the wait. The
+ * current HTTP request may then come from the check itself.
  */
 async function waitForCheck(
   pool: Services['pool'],

@@ -10,7 +10,7 @@ import type { Services } from '../../http/services.ts'
 /** Names the header in which a facilitator tells how it handled an x402 extension (x402 specs/extensions/bazaar.md). */
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 
-/** Sets the pause between two checks of one endpoint that settlements start. */
+/** Sets the minimum time between two checks of an endpoint that settlements cause, in milliseconds. */
 const LOOK_PAUSE_MS = 60_000
 
 /** Limits the characters of a declaration, because a longer declaration does not fit into a header. */
@@ -58,7 +58,10 @@ const rejected = (rejectedReason: string): Response => ({ status: 'rejected', re
 const listedOf = ({ metadata, openApi, seen, urlPattern }: Endpoint): Bazaar | null =>
   bazaarOf({ ...openApi?.metadata, ...metadata }, urlPattern) ?? seen.bazaar ?? null
 
-/** Tells whether two bazaar declarations are equal apart from the values of the path, which differ in each request. */
+/**
+ * Tells whether two bazaar declarations are equal. The values of the path parameters are not compared, because they
+ * differ in each request.
+ */
 function isSame(one: Bazaar, other: Bazaar | null): boolean {
   return other !== null && isDeepStrictEqual(withoutPath(one), withoutPath(other))
 }

@@ -16,7 +16,9 @@ import type { Offer, Seller } from '../payments/offer.ts'
 const UNSPECIFIED = 'urn:x402:unspecified'
 const RESOURCE_CHARS_MAX = 2048
 
-/** Holds a seller's requirement as an offer, or the x402 reason for its refusal. */
+/**
+ * Holds the result of reading a seller's requirement: an offer, or the x402 reason for the refusal of the requirement.
+ */
 export type FacilitatorOffer =
   | { ok: true; offer: Offer; endpoint: Endpoint | null }
   | { ok: false; reason: X402Reason }
@@ -40,7 +42,7 @@ export async function readFacilitatorOffer(
   decoded: DecodedPayment,
   requirements: unknown,
 ): Promise<FacilitatorOffer> {
-  // The form of a requirement is unknown when the x402 version is unknown.
+  // The x402 version decides the form of a requirement. So the requirement cannot be read when the version is unknown.
   if (!decoded.ok && decoded.reason === 'invalid_x402_version') {
     return { ok: false, reason: decoded.reason }
   }
@@ -69,7 +71,7 @@ export async function readFacilitatorOffer(
     matchKey === null
       ? null
       : await findEndpointByResource(services.pool, seller.projectId, matchKey)
-  // Without this check a payer could pay for a cheap resource and name an expensive resource.
+  // The price is compared, because otherwise a payer could pay for a cheap resource and name an expensive resource.
   const isSold = resourceSource === 'seller' || found?.priceAtomic === amountAtomic
   const endpoint = isSold ? found : null
   const offer: Offer = {
@@ -90,7 +92,8 @@ export async function readFacilitatorOffer(
 function readV1(requirements: unknown): Wanted | null {
   const { data } = paymentRequirementsSchema.safeParse(requirements)
   if (data === undefined || !URL.canParse(data.resource)) return null
-  // Version 1 of x402 has always ignored `extra`. A wrong EIP-712 domain in `extra` makes the signature invalid.
+  // This service has always ignored `extra` in x402 version 1. The check of `extra` is not needed, because a wrong
+  // EIP-712 domain in `extra` makes the payment's signature invalid.
   return { ...data, amount: data.maxAmountRequired, extra: {} }
 }
 

@@ -187,7 +187,10 @@ export function facilitatorRoutes(services: Services) {
 
 type FaceInput = { paymentPayload?: unknown; paymentRequirements?: unknown }
 
-/** Reads one facilitator call of a seller's middleware. `explain` writes the text of a refusal. */
+/**
+ * Reads one call of a seller's middleware to the facilitator. The result holds the function `explain`, which writes the
+ * text of a refusal.
+ */
 async function readFace(services: Services, projectId: string, body: FaceInput) {
   const deadlineMs = performance.now() + services.config.settlementWaitMs
   const decoded = parsePaymentPayload(body.paymentPayload)
@@ -212,8 +215,8 @@ async function readFace(services: Services, projectId: string, body: FaceInput) 
 type Face = Awaited<ReturnType<typeof readFace>>
 
 /**
- * Returns the project as a seller, or the reason why the project cannot sell. The status stays 200, because middleware
- * shows payers the text of any other status.
+ * Returns the project as a seller, or the reason why the project cannot sell. The facilitator response keeps the status
+ * 200, because a seller's middleware shows its payers the text of every other response.
  */
 async function findSeller({ pool }: Services, projectId: string) {
   try {

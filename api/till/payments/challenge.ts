@@ -15,7 +15,8 @@ import type { Offer } from './offer.ts'
 const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'
 
 /**
- * Returns the challenge of x402 version 1 for an offer. With `error` the challenge is the `requirement` of a refusal.
+ * Returns the challenge for an offer in x402 version 1. If `error` is given, the challenge is the `requirement` of a
+ * refusal.
  */
 export function challengeFor(
   offer: Offer,

@@ -40,7 +40,7 @@ const EXAMPLE_SUMS = {
   ...{ amountUsdc: '0.08', amountUsdcRaw: '80000' },
 }
 
-/** Serves the numbers of challenges and of the payments that followed them. */
+/** Serves the funnel of each endpoint: the numbers of challenges, and of the payments that followed the challenges. */
 export const funnelRoutes = ({ pool }: Services) =>
   new Elysia().get(
     '/v0/payments/funnel',

@@ -25,15 +25,15 @@ export type Seller = { projectId: string; payTo: string; network: NetworkName; c
 export type Offer = {
   seller: Seller
   /**
-   * Is the id of the registered endpoint. `null` means that the resource is not registered, which only the facilitator
-   * routes accept.
+   * Is the id of the registered endpoint. `null` means that no endpoint has this resource. Only the facilitator routes
+   * accept a resource without an endpoint.
    */
   endpointId: string | null
   /**
    * Is the verification status from the endpoint's last check. `paused` means that the seller accepts no new buyers.
    */
   verification: VerificationStatus | 'paused' | null
-  /** Names the host and path by which the endpoint was found. `null` means that `endpointId` is `null`. */
+  /** Holds the host and path by which `endpointId` was found. `null` means that no endpoint was found. */
   matchKey: string | null
   /** Is the URL of the resource that the payer uses, in normal form. */
   resource: string
@@ -43,7 +43,7 @@ export type Offer = {
   resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
   description: string | null
-  /** Tells how the resource is called. A challenge holds the same data. */
+  /** Describes the method, the input and the output of the resource. A challenge holds the same description. */
   metadata: Metadata
   /** Tells whether the resource is in the public list of paid resources. */
   discoverable: boolean

@@ -24,7 +24,7 @@ export class OfferCounts {
     })
   }
 
-  /** Counts one challenge or refused payment. Without an endpoint nothing is counted. */
+  /** Counts one challenge or one refused payment of an endpoint. An offer without an endpoint is not counted. */
   record(
     kind: 'challenges' | 'refusals',
     { seller, endpointId }: { seller: { projectId: string }; endpointId: string | null },
@@ -35,7 +35,10 @@ export class OfferCounts {
     this.#counts.add({ projectId, endpointId, day, challenges: 0, refusals: 0, [kind]: 1 })
   }
 
-  /** Writes the counts of challenges to the database. While the database is unreachable, the counts stay in memory. */
+  /**
+   * Writes the counts of challenges and refusals to the database. While the database is unreachable, the counts stay in
+   * memory.
+   */
   flush(): Promise<void> {
     return this.#counts.flush()
   }

@@ -144,7 +144,7 @@ export const RedeemResult = t.Union([
     ok: t.Literal(true),
     paymentResponse: t.String({ description: 'The settlement; headers holds it under its name.' }),
     txHash: t.String({ description: TX_HASH }),
-    // These fields are absent in a redeem response that an older version stored.
+    // A redeem response that an older version of this service stored lacks these two fields.
     logIndex: t.Optional(LogIndex),
     grantedAt: t.Optional(Time),
     payer: t.String(),
@@ -182,7 +182,7 @@ export const EXAMPLE_GRANT = {
   headers: { 'PAYMENT-RESPONSE': 'eyJzdWNjZXNzIjp0cnVlLCJ0cmFuc2FjdGlvbiI6…' },
 }
 
-/** Describes a payment in a list. */
+/** Describes a payment as it appears in a list of payments. */
 export const PaymentItem = t.Object({
   id: t.String(),
   endpointId: Nullable(t.String()),
@@ -271,7 +271,7 @@ export const EXAMPLE_PAYMENT = {
   signedReceipt: EXAMPLE_RECEIPT,
 }
 
-/** Returns a payment for a list. */
+/** Returns a payment in the form that a list of payments holds. */
 export function toPaymentItem(payment: Payment) {
   const { endpointId, endpointUrl } = payment
   const amountUsdc = formatUsdc(payment.amountAtomic)
@@ -310,7 +310,7 @@ export function toPaymentItem(payment: Payment) {
   }
 }
 
-/** Returns a payment that was read by its identifier. */
+/** Returns the payment that was read by its identifier. */
 export const toWholePayment = (payment: Payment, deliveries: readonly PaymentDelivery[]) => ({
   ...toPaymentItem(payment),
   authorizationNonce: payment.nonce,

@@ -6,8 +6,8 @@ import { badRequest } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Tells whether the project has used up its daily settlements or gas, and counts this refusal. Returns `null` if the
- * project may claim.
+ * Returns a refusal, and counts it, if the project has used up its daily settlements or its daily gas. Returns `null`
+ * if the project may claim an authorization.
  */
 export async function limitReached(
   { pool, config, metrics }: Services,

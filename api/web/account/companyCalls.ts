@@ -1,7 +1,7 @@
 /** Sends the browser to the company's identity provider, and handles the return of the browser. */
 import { ask } from '../kit/ask.ts'
 
-/** Is the key of the tab's storage that holds why the person went to the identity provider. */
+/** Names the entry of `sessionStorage` that holds the reason for which the person went to the identity provider. */
 const KEY = 'purser-company'
 
 /**

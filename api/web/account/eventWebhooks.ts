@@ -35,7 +35,7 @@ const URL_MAX_LENGTH = 2_000
 /** Shows the webhooks for the events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  // The error is caught at once, because without webhooks no code awaits this promise.
+  // A list without webhooks never awaits this promise. So an error of the promise is caught here.
   const rates = failureRates(project, signal).catch(() => () => null)
   const webhooks: ShownList = list<'webhooks', EventWebhook>({
     label: 'Webhooks for events',

@@ -24,7 +24,10 @@ const daysOf = (days: number | null): string => {
   return days === 1 ? '1 day' : `${days.toLocaleString('en')} days`
 }
 
-/** Shows for how long the rows of a project are kept. `change` sends a change of the project. */
+/**
+ * Shows for how long the service keeps each kind of a project's data. `change` sends a change of the project to the
+ * service.
+ */
 export const retention = (
   project: Project,
   change: (body: object, done: string) => Promise<void>,

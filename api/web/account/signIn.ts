@@ -53,7 +53,7 @@ export async function companyPage(): Promise<HTMLElement> {
 
 /**
  * Shows the page for people without a session, with every way to sign in.
- * @param entered runs after a sign-in with a passkey.
+ * @param entered is called after a successful sign-in with a passkey.
  */
 export async function signInChoices(
   title = 'You are not signed in',

@@ -4,10 +4,10 @@ import type { Page } from './types.ts'
 import { button, notice } from './ui.ts'
 
 type Watched<Value> = {
-  /** Loads the value that is shown. `watching` is `true` for polls. */
+  /** Loads the value that the page shows. `watching` is `true` when a timer, and not the user, causes the load. */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
-  /** Sets the milliseconds between two polls. Without this setting there are no polls. */
+  /** Sets the milliseconds between two loads of the value. Without this setting the value is loaded only once. */
   everyMs?: number
   /** Aborts when the user leaves the screen. */
   signal: AbortSignal
@@ -16,7 +16,7 @@ type Watched<Value> = {
 /** Makes a part of the page that loads its value again and again while the page is visible. */
 export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   element: HTMLElement
-  /** Loads the shown value again at once. */
+  /** Loads the shown value anew, without waiting for the next poll. */
   refresh: () => Promise<void>
 } {
   const element = h(
@@ -61,7 +61,10 @@ const PAGES_MAX = 20
 /** Describes a list on the page. `refresh` loads the list again at once. */
 export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 
-/** Returns the items of all pages of a list, at most `most`. `more` tells that the list has further items. */
+/**
+ * Returns the items of all pages of a list, but not more than `most` items. `more` tells that the list has further
+ * items.
+ */
 export async function readAll<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string> },
   { most, progress }: { most: number; progress?: (found: number) => void },
@@ -79,7 +82,7 @@ export async function readAll<Name extends string, Item>(
   return { items: items.slice(0, most), more: token !== undefined || items.length > most }
 }
 
-/** Returns the items of the first pages of a list, and the token of the next page. */
+/** Returns the items of the first pages of a list, and the token of the page after them. */
 async function readPages<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string>; signal?: AbortSignal },
   { pages, watching = false }: { pages: number; watching?: boolean },
@@ -105,7 +108,7 @@ export function liveList<Name extends string, Item>(options: {
   /** Adds query parameters to the list's requests. `limit` is 50 by default. */
   query?: Record<string, string>
   draw: (items: Item[]) => Child
-  /** Makes the content of an empty list. */
+  /** Makes the content that stands in place of an empty list. */
   none: () => Child
   everyMs?: number
   signal: AbortSignal
@@ -119,7 +122,7 @@ export function liveList<Name extends string, Item>(options: {
   const shown: LiveList = live({
     signal,
     ...(everyMs === undefined ? {} : { everyMs }),
-    // All shown pages are loaded again, because new entries at the top shift the page boundaries.
+    // A poll loads all shown pages again, because new entries at the top of the list shift the page boundaries.
     load: async (watching) => {
       const { items, next } = await readPages<Name, Item>(options, { pages, watching })
       return { items, hasMore: next !== null && pages < PAGES_MAX }

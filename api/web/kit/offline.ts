@@ -10,7 +10,7 @@ export class OfflineError extends Error {
 
 const ASK_AGAIN_MS = 2_000
 
-/** Fires the event `back` when the service answers again. */
+/** Fires the event `back` when the service answers again after an outage. */
 export const connection = new EventTarget()
 
 /** Tells the user that the service cannot be reached. */
@@ -32,7 +32,7 @@ export function noteAnswer(isAnswered: boolean): void {
     h('p', {}, `Offline since ${exactly(new Date())}. What is shown stays; it may be old.`),
   )
   const again = async () => {
-    // Any response proves that the service is reachable again.
+    // A response of any kind proves that the service is reachable again.
     await fetch('/console/api/session', { headers: { 'x-purser-console': 'watching' } }).then(
       () => noteAnswer(true),
       () => {

@@ -9,7 +9,7 @@ export type Series = { tone: 'main' | 'bad' | 'soft'; values: readonly number[] 
 
 /**
  * Plots a period as bars. Each part of the period is one bar, with the newest part at the right.
- * @param label is the text alternative of the plot.
+ * @param label is the text that screen readers read in place of the plot.
  */
 export function plot(label: string, series: readonly Series[]): SVGSVGElement {
   const length = Math.max(...series.map(({ values }) => values.length), 1)
@@ -23,7 +23,7 @@ export function plot(label: string, series: readonly Series[]): SVGSVGElement {
     return series.flatMap(({ tone, values }) => {
       const value = values[n] ?? 0
       if (value === 0) return []
-      // Even a small value gets a visible bar.
+      // The plot draws even a small value as a visible bar.
       const height = Math.max(2, (value / top) * (HEIGHT - 4))
       base -= height
       return [

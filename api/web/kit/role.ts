@@ -9,5 +9,5 @@ export function setRole(role: Role): void {
   current = role
 }
 
-/** Tells whether the signed-in person has at least a role. */
+/** Tells whether the role of the signed-in person is at least the wanted role. */
 export const may = (wanted: Role): boolean => ROLES.indexOf(current) >= ROLES.indexOf(wanted)

@@ -1,6 +1,6 @@
 import { h } from './dom.ts'
 
-/** Holds the error of one form field that the page itself finds, without the service. */
+/** Holds the error of one form field when the console itself finds the error and sends no request. */
 export class FieldError extends Error {
   readonly field: string
   constructor(field: string, message: string) {
@@ -50,7 +50,7 @@ export function troubleOf(form: HTMLFormElement, id: string) {
 function describe(described: HTMLElement, id: string): () => void {
   const before = described.getAttribute('aria-describedby')
   described.setAttribute('aria-describedby', before === null ? id : `${before} ${id}`)
-  // The attribute aria-invalid is not allowed on a group.
+  // The attribute aria-invalid is not allowed on an element with the role `group`.
   if (!described.matches('fieldset')) described.ariaInvalid = 'true'
   return () => {
     described.ariaInvalid = null

@@ -1,4 +1,4 @@
-/** Describes the responses of the service, with the fields that the console page shows. */
+/** Describes the service's responses with exactly the fields that the console page shows. */
 
 export type Role = 'viewer' | 'owner' | 'operator'
 
@@ -29,7 +29,10 @@ export type Overview = {
   at: string
   /** Holds the figures for each minute of the last hour. */
   minutes: Minute[]
-  /** Holds the figures of the chosen period in parts of equal width. Parts without counts are left out. */
+  /**
+   * Holds the figures of the chosen period. All parts of the period are equally wide, and parts without counts are left
+   * out.
+   */
   history: { range: string; widthMs: number; parts: Part[]; count: number }
   jobs: Record<string, number>
   failedJobs: number
@@ -73,7 +76,7 @@ export type Project = {
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
-  /** Sets for how many days the project's rows are kept. `null` means forever. */
+  /** Sets for how many days the service keeps each kind of the project's data. `null` means forever. */
   retention: Record<RetentionClass, number | null>
   createdAt: string
 }
@@ -201,7 +204,7 @@ type HeldMail = Pick<
 }
 export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
-  /** Is the hash of the mail's bytes. `null` means that the agent deleted the message. */
+  /** Is the SHA-256 hash of the held mail's bytes. `null` means that the agent deleted the held mail. */
   sha256: string | null
   message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }

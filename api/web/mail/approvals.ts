@@ -75,7 +75,7 @@ const recipients = (message: HeldItem['message']): string =>
 export const approval = ofProject('approvals', (project, { params, signal }) => {
   const approvalId = params[1]!
   const path = `${heldPath(project)}/${encodeURIComponent(approvalId)}`
-  // The pages that the owner has read of these bytes stay on the screen when the approval request is drawn again.
+  // The console keeps the pages of the held mail that the owner has read, when it draws the approval request again.
   const reading = new Map<string, { element: HTMLElement; seal: string | null }>()
   const read = (held: HeldRequest, message: Letter) => {
     const known = reading.get(held.sha256 ?? '')
@@ -154,7 +154,8 @@ const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words |
 
 /**
  * Makes the buttons that decide about a held mail.
- * @param seal comes with the last page. `null` means that not all pages were read, or that the mail cannot be shown.
+ * @param seal is the signed proof that all pages of the held mail were shown. `null` means that not all pages were
+ * read, or that the mail cannot be shown.
  */
 function decision(project: Project, held: HeldRequest, path: string, seal: string | null): Child {
   const { sha256, message } = held

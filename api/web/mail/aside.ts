@@ -1,5 +1,6 @@
 /**
- * Shows the column beside a message: its files with their text, its codes, links and invitations, and its deliveries.
+ * Shows the column beside a message. The column shows the files with their text, the codes, links and invitations, and
+ * the webhook deliveries.
  */
 import { ask, at } from '../kit/ask.ts'
 import { type Child, h } from '../kit/dom.ts'
@@ -11,12 +12,13 @@ import { showFound } from './found.ts'
 import { mayInvite, showInvites } from './invites.ts'
 import { attachmentList } from './writing/attachmentList.ts'
 
-/** Limits the deliveries that are shown beside a message. The list of deliveries has all of them. */
+/** Limits how many webhook deliveries the console shows beside a message. The delivery log has all deliveries. */
 const EVENTS_SHOWN = 20
 
 /**
- * Makes the column beside a message.
- * @param places holds the opened parts of the column, so that they stay open while the thread is drawn again.
+ * Makes the column that stands beside a message and shows facts about the message.
+ * @param places holds the sections of the column that the user has opened, so that they stay open while the thread is
+ * drawn again.
  */
 export function aside(
   project: Project,
@@ -63,7 +65,7 @@ async function toggle(place: HTMLElement, show: () => Promise<void>): Promise<vo
   await show()
 }
 
-/** Shows the webhook deliveries of the message's events. */
+/** Shows the webhook deliveries that the events of the message caused. */
 async function showEvents(
   place: HTMLElement,
   { projectId }: Project,

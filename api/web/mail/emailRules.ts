@@ -7,7 +7,7 @@ import type { ShownList } from '../kit/list/pages.ts'
 import type { EmailRule, Project } from '../kit/types.ts'
 import { badge, button, type Column, empty, section, toast } from '../kit/ui.ts'
 
-/** Maps each scope of an email rule to its text. */
+/** Maps each scope of an email rule to the words that the console shows. */
 const SCOPES: readonly (readonly [EmailRule['scope'], string])[] = [
   ['RECEIVE', 'mail from them'],
   ['SEND', 'mail to them'],

@@ -26,7 +26,7 @@ const ANSWERS = [
   ['declined', 'Decline'],
 ] as const
 
-/** Explains each state of an invitation, except the state of a plain invitation. */
+/** Explains each unusual state of an invitation. A plain invitation needs no explanation. */
 const NOTES: Readonly<Record<string, string>> = {
   outdated: 'A later message changed this event.',
   cancelled: 'The event is cancelled.',

@@ -21,7 +21,7 @@ type Letter = NonNullable<HeldRequest['message']>
 
 /**
  * Shows the pages of a held mail.
- * @param whole is called with the seal when the last page is shown and no part of the mail is left out.
+ * @param whole is called with the seal of the last page, but only if the pages left out no part of the mail.
  */
 export function review(
   project: Project,

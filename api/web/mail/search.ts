@@ -96,7 +96,7 @@ function marked(text: string, ranges: Ranges): Child[] {
   return [...parts, text.slice(done)]
 }
 
-/** Maps the match ranges of excerpts to the whole text. */
+/** Maps the matches in the excerpts of a text to their places in the whole text. */
 const within = (whole: string, pieces: readonly Highlight[]): Ranges =>
   pieces.flatMap(({ text, ranges }) => {
     const offset = whole.indexOf(text)

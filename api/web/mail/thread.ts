@@ -17,7 +17,7 @@ const RAW_SHOWN = 200_000
 /** Shows one thread. The console does not mark the messages of the thread as read. */
 export const thread = ofProject('inbox', (project, { params, signal, session }) => {
   const threadId = params[1]!
-  // An open message is not drawn again when new messages arrive.
+  // The drawn bodies are kept, so that an open message is not drawn again when new messages arrive in the thread.
   const bodies = new Map<string, HTMLElement>()
   return live({
     signal,
@@ -179,7 +179,7 @@ function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLEleme
 async function showRaw(body: HTMLElement, path: string): Promise<void> {
   body.dataset.view = 'raw'
   const raw = await (await askBytes(path)).text()
-  // The user chose another view while the original was loading.
+  // The user may have chosen another view of the message while the original was loading.
   if (body.dataset.view !== 'raw') return
   body.replaceChildren(
     h(

@@ -31,7 +31,7 @@ export const jobs: Screen = ({ params, signal, query }) => {
     here: `#/jobs/${state}`,
     query,
     filters: FILTERS,
-    // Each page of jobs comes with the job counts of all states.
+    // Each page of jobs also holds the number of jobs in each state.
     also: (answer) => {
       const { counts } = answer as unknown as Jobs
       if (counted === JSON.stringify(counts)) return

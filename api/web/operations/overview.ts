@@ -20,7 +20,7 @@ const POOLS: readonly [string, string][] = [
 /** A report on the chain is outdated after this many seconds, because payment workers report every few seconds. */
 const RPC_STALE_S = 60
 
-/** Lists the periods that the overview can show, with the width of their parts. */
+/** Lists the periods that the overview can show. `parts` tells how each period is divided. */
 const RANGES: readonly (readonly [range: string, label: string, parts: string])[] = [
   ['hour', 'Hour', 'minute by minute'],
   ['day', 'Day', 'by half hours'],
@@ -53,14 +53,14 @@ export const overview: Screen = ({ signal, query }) => {
   ]
 }
 
-/** Returns the figures of the chosen period, one for each part. A part without counts is 0. */
+/** Returns one figure for each part of the chosen period. The figure of a part without counts is 0. */
 function history({ at, history: shown }: Overview, value: (part: Part) => number): number[] {
   const { widthMs, parts, count: length } = shown
   const values = Array<number>(length).fill(0)
   const last = parts.at(-1)
   if (last === undefined) return values
-  // The present part is the last part of the period. The distances between parts with counts are whole multiples of the
-  // width.
+  // The current part is the last part of the period. Each part with counts lies a whole number of part widths before
+  // the last part.
   const endMs =
     Date.parse(last.at) + Math.floor((Date.parse(at) - Date.parse(last.at)) / widthMs) * widthMs
   for (const part of parts) {

@@ -9,7 +9,8 @@ import { badge, button, copyButton, facts, notice, panel, table } from '../kit/u
 
 const REFRESH_MS = 1_000
 /**
- * A trial that has not ended after this many milliseconds may be started again. The service refuses an earlier start.
+ * If a trial has not ended after this many milliseconds, the user may start a new trial. The service refuses an earlier
+ * start.
  */
 const LOST_AFTER_MS = 90_000
 const PAYMENTS_SHOWN = '5'
@@ -20,7 +21,10 @@ const pathOf = (projectId: string, endpointId: string): string =>
 const startTrial = (path: string, buy: boolean) =>
   ask<EndpointTrial>(`${path}/trial`, { method: 'POST', body: { buy } })
 
-/** Opens the form that puts a price on a URL. After the form the page shows the view of a buyer. */
+/**
+ * Opens the form that puts a price on a URL. After the form is sent, the page shows the 402 response that a buyer of
+ * the URL gets.
+ */
 export const sellSomething = ({ projectId }: Project): void =>
   openDialog({
     title: 'Sell something',
@@ -54,7 +58,8 @@ export const sellSomething = ({ projectId }: Project): void =>
         },
       )
       const { endpointId, webhookSecret } = made
-      // A failed start means that a trial already runs. Its result is shown.
+      // The start of a trial fails if a trial of the endpoint already runs. The page then shows the result of the
+      // running trial.
       await startTrial(pathOf(projectId, endpointId), false).catch(() => {})
       return () => {
         location.hash = projectLink(projectId, 'endpoints', endpointId)

@@ -11,7 +11,10 @@ import type {
 
 export type Receiver = { id: string; url: string }
 
-/** Limits the receivers that a selection offers. A receiver beyond the limit can be found by its URL. */
+/**
+ * Limits the webhook receivers that the selection of the filter offers. A user can still find other receivers by their
+ * URL.
+ */
 const SHOWN = '100'
 
 export async function receiversOf(

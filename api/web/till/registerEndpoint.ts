@@ -29,7 +29,8 @@ export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promi
         description: read('description') || null,
         webhookUrl: read('webhookUrl') || null,
       }
-      // Only changed fields are sent, because the seller may have changed other fields meanwhile.
+      // The console sends only the changed fields, because the seller may have changed other fields of the endpoint
+      // meanwhile.
       const changed = Object.entries(now).filter(
         ([name, value]) => value !== one[name as keyof typeof now],
       )

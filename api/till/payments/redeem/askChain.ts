@@ -7,7 +7,7 @@ import type { Services } from '../../../http/services.ts'
 
 /**
  * Makes a worker try an authorization on the chain without sending a transaction.
- * @param claims tells whether an accepted authorization is claimed.
+ * @param claims tells whether the worker claims the authorization when the chain accepts it.
  */
 export async function askChain(
   services: Services,
@@ -32,8 +32,8 @@ export async function askChain(
     while (check?.state === 'open' && (await watch.changed(deadlineMs))) {
       check = await findCheck(services.pool, id)
     }
-    // A late verdict of the chain must claim nothing, because the caller was told that the payment failed. If the
-    // verdict came in time, this refusal changes nothing.
+    // The caller learns below that the payment failed. So a verdict of the chain that arrives later must not claim the
+    // authorization. If the verdict came in time, `refuseCheck` changes nothing.
     await refuseCheck(services.pool, id, 'unexpected_verify_error')
     check = await findCheck(services.pool, id)
     if (check?.state === 'passed') return { ok: true }

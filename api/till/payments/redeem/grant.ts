@@ -18,7 +18,10 @@ export type Grant = {
   ok: true
   paymentResponse: string
   txHash: string
-  /** Is the index of the Transfer event in its receipt. `null` means that an older version settled the payment. */
+  /**
+   * Is the index of the Transfer event in the transaction receipt. `null` means that an older version of this service
+   * settled the payment.
+   */
   logIndex: number | null
   payer: string
   paymentId: string
@@ -30,13 +33,16 @@ export type Grant = {
   headers: Record<string, string>
 }
 
-/** Describes a caller's idempotency key for one redeem. A repeated redeem with this key gets the same response. */
+/**
+ * Describes the idempotency key of a caller for one redeem. A repeated redeem with the same idempotency key gets the
+ * stored response.
+ */
 export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
 
 /**
  * Reads an `Idempotency-Key` and binds it to a redeem request.
- * @param request is the request that the key is bound to.
- * @returns the key and its stored response. `null` means that the header is absent.
+ * @param request is the request that the idempotency key is bound to.
+ * @returns the idempotency key with its stored response. `null` means that the request has no header `Idempotency-Key`.
  * @throws {ApiError} 400 for a malformed key, 409 for a key of another request.
  */
 export async function takeRedeemKey(
@@ -66,7 +72,7 @@ export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
 })
 
 /**
- * Takes the one grant of a settled payment for this caller.
+ * Takes the only grant of a settled payment for this caller.
  * @returns `null` when another caller has the grant, because one payment releases a resource only once.
  */
 export async function grant(

@@ -31,7 +31,7 @@ export type RedeemInput = {
  * Settles the payment of a payment header and takes its grant. A payment and its idempotency key get `ok: true` only
  * once.
  * @returns the grant, or the refusal with the requirement to show to the payer.
- * @throws {ApiError} 400. 409 for an idempotency key of another request.
+ * @throws {ApiError} 400 for an invalid request. 409 for an idempotency key that belongs to another request.
  */
 export async function redeem(
   services: Services,
@@ -66,7 +66,8 @@ export async function redeem(
 }
 
 /**
- * Returns the response `ok: false`. The response names an existing payment, so that the caller can follow that payment.
+ * Returns the refusal of a payment (`ok: false`). If the payment already exists, the refusal names it, so that the
+ * caller can follow the payment.
  */
 async function refusal(
   services: Services,
@@ -90,7 +91,8 @@ async function refusal(
     message,
     requirement,
     headers: {
-      // While a payment is pending, the payer gets no new challenge to sign. A wallet would pay again.
+      // While a payment is pending, the payer gets no new challenge, because a wallet would sign the new challenge and
+      // pay twice.
       ...(pending
         ? {}
         : await paymentRequiredHeader(

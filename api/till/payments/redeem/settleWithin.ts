@@ -19,7 +19,10 @@ import { askChain } from './askChain.ts'
 
 /** Describes the verdict on a presented payment. */
 export type Outcome =
-  /** Means that the payment has settled. `grant` then decides whether this caller gets the grant. */
+  /**
+   * Means that the payment has settled. The function `grant` then decides whether this caller or another caller gets
+   * the resource.
+   */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
   /** Means that the payment is pending. A repeated request tells the outcome. */
@@ -48,7 +51,8 @@ export async function settleWithin(
   if (verdict.kind === 'valid') {
     return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
   }
-  // An existing payment is reported even if the payment header has expired or the signer is a contract.
+  // An existing payment is reported even if its payment header has expired since, or if its signer is a contract
+  // wallet.
   const existing = await findClaim(services.pool, keyOf(offer, payload))
   if (existing !== null && isSame(existing, offer, payload)) {
     return waitForEnd(services, existing.id, deadlineMs)
@@ -171,7 +175,7 @@ async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Re
     : 'unexpected_verify_error'
 }
 
-/** Tells whether the payer has given this payment identifier to another payment in the project. */
+/** Tells whether the payer has already given the same payment identifier to another payment in the project. */
 export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Promise<boolean> {
   const { paymentIdentifier } = claim
   return paymentIdentifier !== null && isNamedPayment(pool, { ...claim, paymentIdentifier })
@@ -192,7 +196,10 @@ async function waitOn(
     id: string
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
-    /** Tells that the claim was made just now, so the payment row need not be read before its first change. */
+    /**
+     * Tells that the authorization was claimed just now. The state of the new payment is then known without a database
+     * read.
+     */
     isNew: boolean
   },
 ): Promise<Outcome> {
@@ -225,8 +232,8 @@ async function checkAndWait(
   const limit = await limitReached(services, claim.projectId)
   if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
-  // The claim is read even after the chain refused. A parallel call may have claimed the authorization, and the chain
-  // then reports the authorization as used.
+  // The claim of the authorization is read even after the chain refused the payment. A parallel call may have claimed
+  // the authorization, and the chain then reports the authorization as used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
     return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)

@@ -10,7 +10,7 @@ const AT_ONCE = 4
 
 type Bulk = {
   title: string
-  /** Tells the user the number of objects. */
+  /** Tells the user how many objects the action changes. */
   text: Child
   /** Adds fields to the form of the dialog. */
   fields?: Child

@@ -9,7 +9,7 @@ import { BULK_MAX } from './bulk.ts'
 export type Chosen = { id: string; name: string; weight: number }
 
 export type Choosing<Item> = {
-  /** Names the least role that the actions need. A person without this role can choose nothing. */
+  /** Names the least role that the bulk actions need. A person without this role sees no checkboxes. */
   needs: Role
   /** Is the noun for one item, such as `message`. `plural` is needed if the plural of the noun takes no s. */
   word: string
@@ -18,7 +18,7 @@ export type Choosing<Item> = {
   acts: readonly {
     label: string
     danger?: boolean
-    /** Acts on the chosen items. A call of `done` clears the choice, and loads the list again. */
+    /** Acts on the chosen rows of a list. A call of `done` clears the choice and loads the list again. */
     act: (chosen: Chosen[], done: () => Promise<void>) => void
   }[]
 }

@@ -12,7 +12,10 @@ export type Filter =
       kind: 'choice'
       name: string
       label: string
-      /** Lists the options of the choice. The first option is the default, and its value is ''. */
+      /**
+       * Lists the options of a selection filter as pairs of value and label. The first option is the default, and its
+       * value is ''.
+       */
       options: readonly (readonly [value: string, label: string])[]
       /**
        * Returns the request parameters for a value of the filter. By default there is one parameter with the filter's
@@ -64,7 +67,8 @@ function dayStart(date: string, days = 0): string | null {
 }
 
 /**
- * Returns the request parameters for the values of the filters. The service reports the error if a text is not a day.
+ * Returns the request parameters for the values of the filters. A text that is no day is sent unchanged, and the
+ * service then reports the error.
  */
 export function toQuery(
   filters: readonly Filter[],

@@ -10,7 +10,7 @@ import { pushPlace } from './place.ts'
 
 const PAGE_SIZE = 50
 
-/** Tells the look of a list's items. Items are rows of a table, or each item is a separate element. */
+/** Tells how a list shows its items: as the rows of a table, or as one card for each item. */
 type Look<Item> =
   | { columns: readonly Column<Item>[]; card?: never }
   | { card: (item: Item) => HTMLElement; columns?: never }
@@ -23,7 +23,7 @@ type Listed<Name extends string, Item> = {
   path: string
   /** Holds parameters that every request of the list has. */
   fixed?: Record<string, string>
-  /** Makes the content of a list without items, when no filter is set. */
+  /** Makes the content that stands in place of a list without items, when no filter is set. */
   none: () => Child
   /** Receives the other fields of a response, without the items. */
   also?: (answer: Page<Name, Item>) => void
@@ -75,7 +75,7 @@ const cards = <Item>(label: string, card: (item: Item) => HTMLElement) => {
 }
 
 const rows = <Item>(label: string, columns: readonly Column<Item>[]) => {
-  // More rows may follow, so the number of rows is unknown (`aria-rowcount` -1 in WAI-ARIA 1.2).
+  // The number of rows is unknown, because later pages may follow (`aria-rowcount` -1 in WAI-ARIA 1.2).
   const body = h(
     'table',
     { role: 'table', 'aria-label': label, 'aria-rowcount': -1 },
@@ -112,11 +112,13 @@ export function filteredList<Name extends string, Item>(
     here: string
     query: URLSearchParams
     filters: readonly Filter[]
-    /** Adds buttons beside the filters of the list. */
+    /** Holds buttons that stand beside the filters of the list. */
     tools?: Child
-    /** Makes another list for some filters. `null` means that the usual list is shown. */
+    /**
+     * Makes a different list for the given filters, such as search results. `null` means that the usual list is shown.
+     */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
-    /** Is called with each new set of filters. */
+    /** Is called with the values of all filters when the list is shown with other filters. */
     onGiven?: (given: Given) => void
   },
 ): ShownList {
@@ -161,7 +163,7 @@ export function filteredList<Name extends string, Item>(
   }
 }
 
-/** Makes the content of a list in which no item matches the filters. */
+/** Makes the content that stands in place of a list in which no item matches the filters. */
 export const nothingFound = (
   clear: () => void,
   { action = 'Show all', hint = 'Nothing matches these filters.' as Child } = {},

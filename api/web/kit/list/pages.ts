@@ -18,7 +18,7 @@ type Page<Item> = {
 }
 
 type Windowed<Item> = {
-  /** Is the name of the list in its screen. */
+  /** Names the list among the lists of its screen, so that the position in the list can be restored. */
   name: string
   load: (token: string | null, watching: boolean) => Promise<Loaded<Item>>
   /** Is the element around all pages of the list, such as a table. The element holds the pages in `body`. */
@@ -28,7 +28,7 @@ type Windowed<Item> = {
   page: () => HTMLElement
   /** Makes the rows of a page. `first` is the index of the first row in the list, counted from 0. */
   rows: (items: Item[], first: number) => Child
-  /** Makes a row of a given height, which replaces the pages out of sight. */
+  /** Makes an empty table row of a given height, which stands in place of pages that are not visible. */
   gap: (height: number) => HTMLElement
   none: () => Child
   everyMs?: number
@@ -79,7 +79,9 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     }
     element.removeAttribute('aria-busy')
   }
-  /** Sets the token of the page after `page`. If the end of `page` has moved, the pages after it begin elsewhere. */
+  /**
+   * Sets the token of the list page after `page`. If the token has changed, the following pages begin with other items.
+   */
   const chain = (page: Page<Item>, next: string | null): void => {
     page.next = next
     const after = pages[pages.indexOf(page) + 1]
@@ -107,7 +109,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     page.loading ??= fetchPage(page, watching)
       .catch((error) => {
         if (signal.aborted) return
-        // After a network error the content on the page stays. An error response of the service replaces the content.
+        // After a network error the console keeps the content on the page. An error response of the service replaces
+        // the content.
         if (!(error instanceof AskError) && frame.parentElement !== null) return
         element.removeAttribute('aria-busy')
         replaceContent(
@@ -127,7 +130,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     setHeight(above, sum(pages.slice(0, Math.max(first, 0))))
     setHeight(below, sum(pages.slice(last + 1)))
   }
-  /** Loads the pages near the window, and drops the pages far from the window. */
+  /** Loads the list pages that are near the visible part of the window, and drops the list pages that are far away. */
   const arrange = (): void => {
     if (!frame.isConnected) return
     for (const page of pages) page.height = heightOf(page)
@@ -139,14 +142,15 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       top = bottom
     }
     for (const page of pages) {
-      // A list of one page costs little. The page stays complete so that the browser's search finds everything.
+      // A list with only one page costs little memory. This page is never replaced by a gap, so that the browser's
+      // search finds every row.
       if (page.element === null || near.has(page) || pages.length === 1) continue
       page.element.remove()
       page.element = null
       page.items = null
     }
     setGaps()
-    // Pages are added outwards from the shown pages, so that no page between two shown pages is ever left out.
+    // Only the page directly above or below the shown pages is added, so that no gap arises between shown pages.
     const shown = pages.flatMap((page, n) => (page.element === null ? [] : [n]))
     const wanted = pages.find(
       (page, n) =>

@@ -58,7 +58,10 @@ export function placeOf(list: string, keep: () => KnownPages): KnownPages | null
   return restored?.lists.get(list) ?? null
 }
 
-/** Limits the milliseconds in which the content of a screen must load before the user's position is restored. */
+/**
+ * Limits how long the console waits for the content of a screen before it restores the user's position, in
+ * milliseconds.
+ */
 const ARRIVES_MS = 5_000
 
 /** Scrolls to the stored position of the history entry, and restores the focus. @returns false if the entry is new. */
@@ -81,8 +84,8 @@ export function returnToPlace(main: HTMLElement): boolean {
   let isThere = scroll()
   let isFocused = focus === null || focusIt()
   if (isThere && isFocused) return focus !== null
-  // The old content appears only after a request to the service. If the user scrolls or types meanwhile, the position
-  // is not restored.
+  // The content for the stored position appears only after a request to the service. If the user scrolls or types
+  // meanwhile, the position is not restored.
   const ends = new AbortController()
   const observer = new MutationObserver(() => {
     isThere ||= scroll()

@@ -4,7 +4,7 @@ import { bytes } from '../../kit/format.ts'
 import type { Attachment, AttachmentPage, Message } from '../../kit/types.ts'
 import { button } from '../../kit/ui.ts'
 
-/** Limits the characters of an attachment's text that are shown. */
+/** Limits how many characters of an attachment's text the console shows. */
 const SHOWN_CHARS = 20_000
 
 const WHY: Readonly<Record<string, string>> = {
@@ -16,7 +16,7 @@ const WHY: Readonly<Record<string, string>> = {
 
 /**
  * Shows the attachments of a message, each with its text beside it.
- * @param shown holds the opened texts, so that they stay open while the thread is drawn again.
+ * @param shown holds the opened attachment texts, so that they stay open while the thread is drawn again.
  */
 export function attachmentList(
   base: string,

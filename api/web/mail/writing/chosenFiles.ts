@@ -49,7 +49,8 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
     )
   }
   const remove = (n: number): void => {
-    // The content of stored files is not in the browser, so removing one stored file removes all of them.
+    // The browser does not have the content of stored files. So the removal of one stored file removes all stored
+    // files.
     files = files === null ? [] : files.filter((_, at) => at !== n)
     tell()
   }

@@ -3,8 +3,8 @@ import { exactly } from '../../kit/format.ts'
 import type { Draft } from '../../kit/types.ts'
 
 /**
- * Sets the delay between the last key press and the storing of the draft. One request for each key would be too many,
- * and the loss of a second's typing is small.
+ * Sets the milliseconds between the last key press and the storing of the draft. A request for each key press would
+ * cause too many requests, and the loss of a second's typing is small.
  */
 const KEEP_AFTER_MS = 800
 
@@ -19,7 +19,7 @@ export function draftKeeper({
   opened,
 }: {
   projectId: string
-  /** Returns the content of the form that can be stored now, even in the middle of a word. */
+  /** Returns the valid content of the form, even while the user is in the middle of a word. */
   read: () => Content
   /** Returns all content of the form, even invalid content. */
   readAnyway: () => Content
@@ -29,7 +29,10 @@ export function draftKeeper({
   const path = at`/projects/${projectId}/v0/messages/drafts`
   let draftId = opened?.draftId ?? null
   let isMade = false
-  /** Holds the content of the form when it opens. While the user adds nothing, there is nothing to store. */
+  /**
+   * Holds the content of the form at the moment when the form opens. Nothing is stored until the user changes this
+   * content.
+   */
   const initial = readAnyway()
   let kept: Content = opened === null ? {} : read()
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -62,7 +65,7 @@ export function draftKeeper({
       say(`Not kept: ${error instanceof Error ? error.message : error}`),
     )
   return {
-    /** Is called when the user has typed into the form. */
+    /** Stores the draft after a pause. The form calls this function when the user has typed. */
     changed: (): void => {
       clearTimeout(timer)
       timer = setTimeout(keep, KEEP_AFTER_MS)
