@@ -59,7 +59,7 @@ test.each([
   ['seven places', '{"/a":"0.0000001"}', /must be decimal USDC/],
   ['an unknown field', '{"/a":{"amount":"1","prise":"2"}}', /"\/a"/],
   ['two amounts for one registered path', '{"/a/*.x":"1","/a/*.y":"2"}', /must have one amount/],
-])('%s is refused', (_, json, message) => {
+])('a price file with the fault "%s" is refused', (_, json, message) => {
   expect(() => readPrices(json)).toThrow(PriceError)
   expect(() => readPrices(json)).toThrow(message)
 })
