@@ -61,7 +61,7 @@ const EXPLAINS =
 const PATH_UNSUBSCRIBE =
   /unsub|\/(?:settings|preferences|account|profile)\/(?:e-?mails?|notifications?)(?=[/?#]|$)|opt[-_]?out|(?:e?mails?|news(?:letter)?|notif\w{0,12}|comms?|contact)[-_/](?:pref|settings?|stop|off|manage|opt)|(?:settings|einstellungen|account|konto|profile|gestisci|gerer)[-_/](?:e-?mails?|notif|preferen)(?=.*[?=]|[^?]*\/)|pref(?:erence)?s?[-_/](?:e?mail|notif|news)|(?:manage|update|my|edit)[-_/](?:pref|notif|subscri)|pr[eé]f[eé]ren[cz]\w{0,4}[-_/]?(?:mail|$|[?#])|list-?manage|\/off(?=[/?#]|$)|(?:ileti|mail|bildirim)-?iptal|ne-plus-(?:suivre|recevoir)|unfollow|notif\w{0,12}[-_/](?:disattiva|désactiver|desactiver|desactivar|deaktiv\w{0,6})|abmeld|abbestell|wypis|odhlas|desinscri|desabon|darse-?de-?baja|\/baja|disiscri|uitschrij|afmeld|avregistr|avprenumer|avmeld|leiratkoz|dezabon|otpis|teishi|haishin|izin-?iptal|(?:nyheter|nieuwsbrief|newsletter)\/avsluta|aboneligi?|renunt|(?:notif\w{0,12}|alerts?|digests?|reminders?|e?mails?|news(?:letter)?)[-_/](?:mute|delete|off|stop|cancel|end|remove|pause)|(?:mute|cancel|stop|delete|remove|end)[-_/](?:notif|alerts?|digest|reminder|e?mails?|news)|\/prefs?(?=[/?#])|\/preferences(?=[?#])|e-?bill\/cancel/
 const PATH_RESET =
-  /reset|forgot|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|\/recover(?:y)?(?=[/?#]|$)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)|recuper|reinitiali|zur(?:ue|u|%c3%bc)cksetz|restablec|redefin|reimpost|contrase(?:n|%c3%b1)a|nova-?senha|mot-?de-?passe|wachtwoord|losenord|adgangskode|salasana|haslo|heslo|jelszo|parola|sifre|parol[-_/]|clave[-_/]?nueva|\/restore(?=[/?#]|$)|\/pin\/(?:ny|new|neu)|nueva-?clave|not-?(?:me|you)(?=[/?#])/
+  /reset|forgot|lost[-_]?(?:password|pw)|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|\/recover(?:y)?(?=[/?#]|$)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)|recuper|reinitiali|zur(?:ue|u|%c3%bc)cksetz|restablec|redefin|reimpost|contrase(?:n|%c3%b1)a|nova-?senha|mot-?de-?passe|wachtwoord|losenord|adgangskode|salasana|haslo|heslo|jelszo|parola|sifre|parol[-_/]|clave[-_/]?nueva|\/restore(?=[/?#]|$)|\/pin\/(?:ny|new|neu)|nueva-?clave|not-?(?:me|you)(?=[/?#])/
 const PATH_VERIFY =
   /verif|confirm|activat|validat|opt[-_]?in(?![a-z])|double-?opt|bestaetig|aktivier|conferma|attiva|bevestig|bekraft|bekraeft|bekreft|vahvist|potwierdz|potvrd|overit|overen|megerosit|dogrula|onayla|podtver|pidtverd|pidtverzh|xac-?(?:nhan|minh)|konfirmasi/
 const PATH_SIGN_IN =
@@ -100,6 +100,8 @@ export function purposeOfPath(path: string): LinkPurpose | undefined {
   if (/recover|reset|forgot/.test(act)) return 'reset'
   if (PATH_SIGN_IN.test(act)) return 'sign-in'
   if (PATH_RESET.test(own)) return 'reset'
+  // `/signin/verify?k=…` signs in: the first word of the path counts.
+  if (/^\/(?:sign|log)[-_]?in\//.test(own)) return 'sign-in'
   if (PATH_VERIFY.test(own)) return 'verify'
   return PATH_SIGN_IN.test(own) ? 'sign-in' : undefined
 }

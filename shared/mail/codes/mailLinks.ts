@@ -96,11 +96,12 @@ const STORE =
 function purposeOf({ href, text, isPicture, context }: Found, subject: string): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = partsOf(href)
   if (STORE.test(host)) return 'other'
-  const byText = purposeOfText(text)
+  // An address that a link shows has the words of its path.
+  const byText = text.includes(host) ? undefined : purposeOfText(text)
   const byPath = purposeOfPath(path)
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
-  if (explains(text) || (isGuide(host, path) && !hasNamedToken(path))) return 'other'
+  if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
   // If a link has no words of its own, the words beside the link count, although they are less certain. For a link to a
   // help page, no words count.
   // A picture in a footer and the address of a home page stand beside words about other links.
@@ -114,7 +115,7 @@ function purposeOf({ href, text, isPicture, context }: Found, subject: string): 
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
   // Nobody signs in by a link that holds only the number of a page: `Open the forum`.
-  if (sure === 'sign-in' && !isPersonal && !hasLetters) return 'other'
+  if (sure === 'sign-in' && !isPersonal && !hasLetters && !hasSecret(path)) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
     return sure ?? 'other'
   return purposeOfText(subject) ?? 'other'
@@ -144,7 +145,10 @@ const isShortToken = (text: string): boolean =>
 /** Matches a query value whose name says that the value is a secret, such as `token`. */
 const NAMED_TOKEN =
   /[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|t)=[\w.~%-]{4,}/i
-const hasNamedToken = (path: string): boolean => NAMED_TOKEN.test(path)
+/** Matches a part of a path that only a secret fills: 24 or more letters and digits. */
+const SECRET = /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)/
+/** Tells whether a URL holds a secret, as a help page does not. */
+const hasSecret = (path: string): boolean => NAMED_TOKEN.test(path) || SECRET.test(path)
 
 /** Tells whether a URL is a page that explains: the help, the documentation or the news of a service. */
 const isGuide = (host: string, path: string): boolean =>
@@ -171,7 +175,7 @@ function partsOf(href: string): {
   const hasLetters = short.some((value) => /[a-z]/i.test(value))
   const isPersonal =
     !/^localhost(?::|$)/i.test(host) &&
-    [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!))
+    [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!) && !/%40/i.test(value!))
   return { host, path, isPersonal, isShortlyPersonal, hasLetters }
 }
 

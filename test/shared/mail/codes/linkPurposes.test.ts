@@ -41,6 +41,10 @@ test.each([
     'the home page beside words about mail',
     '<p>If you no longer want these emails, tell us at</p><a href="https://a.example">https://a.example</a>',
   ],
+  [
+    'a page for signing in that fills in the address',
+    '<a href="https://a.example/login?email=gareth%40pryce.example">Log in</a>',
+  ],
 ])('%s has the purpose `other`', (_, html) => {
   expect(purposeOf(html)).toEqual(['other'])
 })
@@ -76,6 +80,12 @@ test.each([
     'unsubscribe',
     '<p>To adjust what we send, visit</p><a href="https://a.example/settings/notifications">https://a.example/settings/notifications</a>',
   ],
+  [
+    'sign-in',
+    `<p>Verify</p><a href="https://a.example/signin/verify?k=${TOKEN}">https://a.example/signin/verify?k=${TOKEN}</a>`,
+  ],
+  ['reset', `<a href="https://docs.a.example/password/reset/${TOKEN}${TOKEN}">Continue</a>`],
+  ['reset', `<a href="https://a.example/account/lost_password?token=${TOKEN}">Continue</a>`],
 ] as const)('a link like those of real products has the purpose %s', (purpose, html) => {
   expect(purposeOf(html)).toEqual([purpose])
 })
