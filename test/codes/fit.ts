@@ -13,7 +13,7 @@ import { visibleHtml } from '../../shared/mail/visibleText/visibleHtml.ts'
 import type { CodeMail } from '../shared/mail/codes/codeMails/build.ts'
 import type { Calibration } from '../shared/mail/codes/codeMails/score.ts'
 import { type Example, learnTrees } from './boost.ts'
-import { calibrationTable } from './report.ts'
+import { calibrationTable, shown } from './report.ts'
 import { trainingMails } from './sets.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
@@ -31,9 +31,6 @@ function partsOf({ subject, text, html }: CodeMail) {
   const seen = shown === null ? '' : readableText(htmlToText(shown))
   return codeParts({ subject, text: text ?? seen, shown, seen })
 }
-
-const percentOf = ({ right, all }: { right: number; all: number }) =>
-  `${((100 * right) / all).toFixed(1)} %, ${right} of ${all}`
 
 /** Counts held-out candidates by their confidence. */
 const calibration: Calibration = new Map()
@@ -59,8 +56,8 @@ for (const author of new Set(mails.map((one) => one.author))) {
 }
 say(`${examples.length} candidates`)
 say('mails of each author, judged by trees that did not learn from this author:')
-say(`  precision ${percentOf(precision)}`)
-say(`  recall ${percentOf(recall)}`)
+say(`  ${shown('precision', precision)}`)
+say(`  ${shown('recall', recall)}`)
 for (const line of calibrationTable(calibration)) say(`  ${line}`)
 
 const { start, trees } = learnTrees(examples)

@@ -12,8 +12,8 @@ import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
  */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
 /**
- * Limits the processor time for the responses of one project: the time that it may use at once, and the time that it
- * gets back in each second.
+ * Limits the processor time for the responses of one project. A project may use `burstMs` at once, and then gets
+ * `perSecondMs` back in each second.
  */
 const BUDGET = { burstMs: 20_000, perSecondMs: 250 }
 

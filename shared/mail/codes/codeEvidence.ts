@@ -10,7 +10,7 @@ import {
   saysValidity,
   startsReply,
 } from './codePhrases.ts'
-import type { Candidate } from './codeShapes.ts'
+import { type Candidate, standsAlone } from './codeShapes.ts'
 import {
   type Label,
   type LabelKind,
@@ -30,6 +30,7 @@ export class CodeLine {
   readonly #text: string
   #labels: Label[] | undefined
   #lower: string | undefined
+  #namesCode: boolean | undefined
 
   constructor(text: string) {
     this.#text = text
@@ -47,6 +48,11 @@ export class CodeLine {
   get lower(): string {
     this.#lower ??= this.#text.toLowerCase()
     return this.#lower
+  }
+
+  get namesCode(): boolean {
+    this.#namesCode ??= namesCode(this.#text)
+    return this.#namesCode
   }
 
   has(kind: LabelKind): boolean {
@@ -79,7 +85,7 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   if (some(saysValidity)) evidence.push('mail:validity')
   if (some(saysNotAsked)) evidence.push('mail:notAsked')
   if (some(saysNobodyAsks)) evidence.push('mail:nobodyAsks')
-  if (!lines.some(({ text }) => namesCode(text))) evidence.push('mail:namesNoCode')
+  if (!lines.some((line) => line.namesCode)) evidence.push('mail:namesNoCode')
   if (lines.length <= SHORT_LINES) evidence.push('mail:short')
   if (startsReply(subject.lower)) evidence.push('mail:reply')
   if (namesTrade(subject.text)) evidence.push('mail:trade')
@@ -96,7 +102,7 @@ export function evidenceOf({ candidate, lines, at, isSubject }: Found): string[]
   const { text } = line
   const before = text.slice(0, candidate.start)
   const after = text.slice(candidate.end)
-  const isAlone = !/[\p{L}\p{N}]/u.test(before + after)
+  const isAlone = standsAlone(text, candidate)
   return [
     ...shapeEvidence(candidate),
     ...(isSubject ? ['in:subject'] : []),

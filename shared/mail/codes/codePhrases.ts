@@ -1,5 +1,5 @@
 /**
- * Recognises phrases of mails that bring a one-time code, and of mails that only write about codes, in some thirty
+ * Recognises phrases of mails that bring a one-time code, and of mails that only write about codes, in some fifty
  * languages. The texts are in lower case.
  */
 

@@ -102,6 +102,10 @@ export function candidatesOf(line: string): Candidate[] {
   return found
 }
 
+/** Tells whether a line holds no letter and no digit beside the candidate. */
+export const standsAlone = (line: string, { start, end }: Pick<Candidate, 'start' | 'end'>) =>
+  !/[\p{L}\p{N}]/u.test(line.slice(0, start) + line.slice(end))
+
 type Shape = Omit<Candidate, 'start' | 'end' | 'isPlace'>
 
 const numeric = (value: string): Shape => ({

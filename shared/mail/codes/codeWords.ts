@@ -1,5 +1,5 @@
 /**
- * Recognises words beside a number that tell the number's meaning, in some thirty languages. Compounds count by their
+ * Recognises words beside a number that tell the number's meaning, in some fifty languages. Compounds count by their
  * parts: `code` is in `Bestätigungscode`. The texts are in lower case.
  */
 

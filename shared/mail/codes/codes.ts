@@ -5,9 +5,15 @@
  */
 import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
-import { type Candidate, type CodeKind, candidatesOf, plainForm } from './codeShapes.ts'
+import {
+  type Candidate,
+  type CodeKind,
+  candidatesOf,
+  plainForm,
+  standsAlone,
+} from './codeShapes.ts'
 import { CODE_TREES } from './codeTrees.ts'
-import { namesCode, saysUse } from './codeWords.ts'
+import { saysUse } from './codeWords.ts'
 import { emphasisOf } from './emphasis.ts'
 import { likelihood } from './likelihood.ts'
 
@@ -125,8 +131,8 @@ export type Judged = { candidate: Candidate; part: CodePart; line: string; evide
  */
 const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
   lines.some(
-    ({ text, lower }) =>
-      namesCode(text) || saysUse(text) || saysValidity(lower) || saysNotAsked(lower),
+    (line) =>
+      line.namesCode || saysUse(line.text) || saysValidity(line.lower) || saysNotAsked(line.lower),
   )
 
 /**
@@ -211,10 +217,9 @@ function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
   const alone = new Set<string>()
   const beside = new Set<string>()
   for (const line of linesOf(text)) {
-    for (const { value, start, end } of candidatesOf(line)) {
-      const isAlone = !/[\p{L}\p{N}]/u.test(line.slice(0, start) + line.slice(end))
-      if (isAlone) alone.add(value)
-      else beside.add(value)
+    for (const candidate of candidatesOf(line)) {
+      const values = standsAlone(line, candidate) ? alone : beside
+      values.add(candidate.value)
     }
   }
   return { alone, beside }

@@ -54,11 +54,12 @@ export function findLinks({
   const named = new Set<string>()
   const found = [...(html === null ? [] : linksOfHtml(html)), ...linksOfText(text)]
   for (const one of found) {
-    const purpose = purposeOf(one, subject)
+    const hasNoWords = isBare(one)
+    const purpose = purposeOf(one, subject, hasNoWords)
     const known = links.get(one.href)
     // Words beside an address are less certain than the words of a button with the same address. Many mails name a
     // sign-in or a confirmation beside another link.
-    if (!isBare(one)) named.add(one.href)
+    if (!hasNoWords) named.add(one.href)
     else if (named.has(one.href) && (purpose === 'verify' || purpose === 'sign-in')) continue
     if (known !== undefined && (known.purpose !== 'other' || purpose === 'other')) continue
     const shown = known?.text || one.text
@@ -85,15 +86,21 @@ function bounded(links: readonly MailLink[]): MailLink[] {
   return links.filter((link) => kept.has(link))
 }
 
+const hostOf = (href: string): string => /^https?:\/\/([^/?#]*)/i.exec(href)?.[1] ?? ''
+
 /** Tells whether a link shows no words of its own, such as a picture, an address, or `Click here`. */
-const isBare = ({ href, text }: Pick<Found, 'href' | 'text'>): boolean =>
-  text === '' || isVague(text) || text.includes(partsOf(href).host)
+const isBare = ({ href, text }: Found): boolean =>
+  text === '' || isVague(text) || text.includes(hostOf(href))
 
 /** Matches the hosts of stores of apps. A store confirms nothing and ends no mail. */
 const STORE =
   /^(?:play\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
-function purposeOf({ href, text, isPicture, context }: Found, subject: string): LinkPurpose {
+function purposeOf(
+  { href, text, isPicture, context }: Found,
+  subject: string,
+  hasNoWords: boolean,
+): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = partsOf(href)
   if (STORE.test(host)) return 'other'
   // An address that a link shows has the words of its path.
@@ -105,9 +112,9 @@ function purposeOf({ href, text, isPicture, context }: Found, subject: string): 
   // If a link has no words of its own, the words beside the link count, although they are less certain. For a link to a
   // help page, no words count.
   // A picture in a footer and the address of a home page stand beside words about other links.
-  const isPlain = !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
-  const hasNoWords = isBare({ href, text })
-  const near = hasNoWords && !isPlain ? purposeOfText(context()) : undefined
+  const isIconOrHome =
+    !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
+  const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   const own = byPath === 'reset' ? byPath : (byText ?? byPath)
   // A link confirms something only if the link is personal. Everybody gets the same https://bank.example/login or
@@ -127,6 +134,8 @@ function purposeOf({ href, text, isPicture, context }: Found, subject: string): 
 const TOKEN = /(?:^|[/=?&#+])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
   !/\.(?:html?|php|aspx?|jsp|pdf)$/i.test(text) &&
+  // An address of mail is filled in by a page for signing in, and proves nothing.
+  !/%40/i.test(text) &&
   (/\d/.test(text)
     ? /[A-Za-z]/.test(text) || text.length >= 16
     : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32)
@@ -175,7 +184,7 @@ function partsOf(href: string): {
   const hasLetters = short.some((value) => /[a-z]/i.test(value))
   const isPersonal =
     !/^localhost(?::|$)/i.test(host) &&
-    [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!) && !/%40/i.test(value!))
+    [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!))
   return { host, path, isPersonal, isShortlyPersonal, hasLetters }
 }
 

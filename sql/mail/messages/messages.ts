@@ -59,7 +59,7 @@ type Found = {
   invites: AppliedInvite[] | null
 }
 
-/** Is a message as the API returns it on its own, with its one-time codes, links and invites. */
+/** Is the API's response to a request for one message. It also holds the one-time codes, links and invites. */
 export type SingleMessage = Message & Found
 
 export type MessageRow = {

@@ -147,7 +147,7 @@ export async function readBeginnings(
   return found
 }
 
-/** Adds the messages that contain a wanted word, as far as one block of the search index lists them. */
+/** Reads one block of the search index. Adds the messages that the block lists for a wanted word. */
 function addPlaces(
   found: Map<string, Places>,
   range: LeafRange,

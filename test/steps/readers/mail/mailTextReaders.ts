@@ -1,7 +1,7 @@
 /** Lists readers of the text and the HTML of a mail. */
 import { codeParts } from '../../../../shared/mail/codes/codeParts.ts'
 import * as phrases from '../../../../shared/mail/codes/codePhrases.ts'
-import { candidatesOf, plainForm } from '../../../../shared/mail/codes/codeShapes.ts'
+import { candidatesOf, plainForm, standsAlone } from '../../../../shared/mail/codes/codeShapes.ts'
 import { findCodes, judgedOf } from '../../../../shared/mail/codes/codes.ts'
 import {
   labelsOf,
@@ -109,6 +109,9 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
   ),
   mailReader('codes/codeParts.ts codeParts', HTML_MAX, HTML, (shown) =>
     codeParts({ subject: '', text: '', shown, seen: '' }),
+  ),
+  mailReader('codes/codeShapes.ts standsAlone', MAIL_MAX, TEXT, (text) =>
+    standsAlone(text, { start: 0, end: 1 }),
   ),
   mailReader('codes/emphasis.ts emphasisOf', HTML_MAX, HTML, (shown) => emphasisOf(shown)),
   mailReader('codes/emphasis.ts emphasisOf: styled', HTML_MAX, HTML, (text) =>
