@@ -18,21 +18,21 @@ type Bounds = {
 export const RETENTION_CLASSES = {
   mail: {
     column: 'mail',
-    about: 'messages with their originals and attachments',
+    about: 'messages, with their originals and attachments,',
     min: 1,
     max: DAYS_MAX,
     fallback: null,
   },
   rawMail: {
     column: 'raw_mail',
-    about: 'originals of messages; the parsed message stays',
+    about: 'the originals of messages (the parsed messages stay)',
     min: 1,
     max: DAYS_MAX,
     fallback: null,
   },
   deliveries: {
     column: 'deliveries',
-    about: 'ended webhook deliveries with their attempts',
+    about: 'ended webhook deliveries, with their attempts,',
     min: 1,
     max: DAYS_MAX,
     fallback: null,
@@ -48,7 +48,7 @@ export const RETENTION_CLASSES = {
   // Clients rely on 24 hours for idempotency keys (docs/contract.md).
   idempotencyKeys: {
     column: 'idempotency_keys',
-    about: 'idempotency keys with their answers',
+    about: 'idempotency keys, with their answers,',
     min: 1,
     max: 30,
     fallback: 1,
@@ -56,7 +56,7 @@ export const RETENTION_CLASSES = {
   // The minimum is some days, because a payer who lost the response sends the same payment header again for some days.
   paymentDetails: {
     column: 'payment_details',
-    about: 'signature, description and query of final payments',
+    about: 'the signature, description and query of final payments',
     min: 7,
     max: DAYS_MAX,
     fallback: null,

@@ -11,7 +11,10 @@ const DAY_MS = 86_400_000
 
 const Outside = t.Object({
   place: t.String({ examples: ['backups'] }),
-  until: t.Union([Time, t.Null()], { description: 'When it is gone there; null: not known here.' }),
+  until: t.Union([Time, t.Null()], {
+    description:
+      'The copy is gone at this time. Null means that the service does not know the time.',
+  }),
   description: t.String(),
 })
 
@@ -19,26 +22,30 @@ const ErasureSchema = t.Object({
   projectId: t.String(),
   state: t.Union([t.Literal('not_requested'), t.Literal('running'), t.Literal('complete')]),
   requestedAt: t.Union([Time, t.Null()]),
-  completedAt: t.Union([Time, t.Null()], { description: 'From then on no row was left.' }),
+  completedAt: t.Union([Time, t.Null()], { description: 'No row was left at this time.' }),
   left: t.Object(
     {
       mail: t.Integer(),
       vault: t.Integer(),
       deliveries: t.Integer(),
       logs: t.Integer(),
-      other: t.Integer({ description: 'Rules, webhooks, events, counters and limits.' }),
+      other: t.Integer({
+        description: 'This number counts rules, webhooks, events, counters and limits.',
+      }),
     },
-    { description: `Rows that are still there; at most ${COUNTED_MAX} of one table are counted.` },
+    { description: `This many rows are left. The count of one table stops at ${COUNTED_MAX}.` },
   ),
   kept: t.Object(
     {
       payments: t.Integer(),
-      endpoints: t.Integer({ description: 'Those that payments name.' }),
-      keys: t.Integer({ description: 'Hashes of revoked keys: they stay revoked.' }),
+      endpoints: t.Integer({ description: 'These endpoints stay, because payments name them.' }),
+      keys: t.Integer({
+        description: 'The hashes of revoked keys stay, so that the keys stay revoked.',
+      }),
     },
-    { description: 'Rows that stay for audit.' },
+    { description: 'These rows stay for audit.' },
   ),
-  outside: t.Array(Outside, { description: 'Copies that the database does not reach.' }),
+  outside: t.Array(Outside, { description: 'The database cannot delete these copies.' }),
 })
 
 /** Serves the state of the erasure of a deleted project. */

@@ -22,25 +22,32 @@ const Word = (description: string, example: string) =>
   t.Optional(t.String({ minLength: 1, maxLength: 256, description, examples: [example] }))
 
 const LogFilter = t.Object({
-  action: Word('Exactly this action.', 'vault.get'),
-  category: Word('Actions of this part of the service.', 'vault'),
-  subject: Word('What it was done to, such as the name of a credential.', 'github'),
-  actor: Word('Prefix of the key, as apiKeyPrefix.', 'loid-0a1b2c3d4e5f'),
-  requestId: Word('The X-Request-Id of one request.', 'req_0a1b2c3d4e5f60718293a4b5'),
+  action: Word('The list holds only entries with exactly this action.', 'vault.get'),
+  category: Word('The list holds only actions of this part of the service.', 'vault'),
+  subject: Word(
+    'The subject names the thing that the action changed, for example a credential.',
+    'github',
+  ),
+  actor: Word('The actor is the prefix of the key, as in `apiKeyPrefix`.', 'loid-0a1b2c3d4e5f'),
+  requestId: Word(
+    'The list holds only entries of the request with this X-Request-Id.',
+    'req_0a1b2c3d4e5f60718293a4b5',
+  ),
   outcome: t.Optional(
     t.Union(
       OUTCOMES.map((outcome) => t.Literal(outcome)),
-      { description: 'How it ended.' },
+      { description: 'The outcome says how the action ended.' },
     ),
   ),
   status: t.Optional(
     t.Union([t.Literal('success'), t.Literal('failure')], {
-      description: 'success is the outcome ok, failure any other.',
+      description:
+        '`success` stands for the outcome `ok`. `failure` stands for every other outcome.',
     }),
   ),
-  after: Word('Later than this ISO 8601 time.', '2026-01-05T00:00:00Z'),
-  before: Word('Earlier than this ISO 8601 time.', '2026-01-06T00:00:00Z'),
-  q: PartOf('action, subject, description or actor'),
+  after: Word('The list holds only entries after this ISO 8601 time.', '2026-01-05T00:00:00Z'),
+  before: Word('The list holds only entries before this ISO 8601 time.', '2026-01-06T00:00:00Z'),
+  q: PartOf('the action, subject, description or actor'),
 })
 export const LogQuery = t.Composite([PageQuery, OrderQuery, LogFilter])
 
@@ -66,21 +73,27 @@ const Entry = t.Object({
   category: t.String({ examples: ['vault'] }),
   subject: Nullable,
   description: Nullable,
-  actor: t.String({ description: 'Prefix of the key that asked.' }),
+  actor: t.String({ description: 'The actor is the prefix of the key that sent the request.' }),
   requestId: t.String(),
   outcome: t.String({ enum: [...OUTCOMES] }),
   status: t.String({ enum: ['success', 'failure'] }),
   severity: t.String({
     enum: [...SEVERITIES],
-    description: 'error for the outcome failed, info for ok, else warning.',
+    description:
+      'The severity is `error` for the outcome `failed`, `info` for `ok`, and `warning` for every other outcome.',
   }),
-  targetType: t.String({ description: 'The kind of subject.', examples: ['credential'] }),
-  targetId: t.Union([t.String(), t.Null()], { description: 'The same value as subject.' }),
+  targetType: t.String({
+    description: 'This field names the kind of the subject.',
+    examples: ['credential'],
+  }),
+  targetId: t.Union([t.String(), t.Null()], { description: 'This field repeats `subject`.' }),
   metadata: t.Object(
     { requestId: t.String(), outcome: t.String(), detail: t.Optional(t.String()) },
-    { description: 'requestId, outcome and description in one object.' },
+    { description: 'This object repeats `requestId`, `outcome` and `description`.' },
   ),
-  durationMs: t.Union([t.Integer(), t.Null()], { description: 'Null: the log measures no time.' }),
+  durationMs: t.Union([t.Integer(), t.Null()], {
+    description: 'The field is always null, because the log measures no duration.',
+  }),
   createdAt: Time,
 })
 
@@ -135,11 +148,13 @@ const COUNTED_MAX = 100_000
 const Counts = t.Object({}, { additionalProperties: t.Integer() })
 const Stats = t.Object({
   total: t.Integer(),
-  complete: t.Boolean({ description: `False: only the newest ${COUNTED_MAX} were counted.` }),
+  complete: t.Boolean({
+    description: `False means that only the newest ${COUNTED_MAX} rows were counted.`,
+  }),
   success: t.Integer(),
   failure: t.Integer(),
-  errors: t.Integer({ description: 'The same number as failure.' }),
-  today: t.Integer({ description: 'Of those counted, the entries since midnight UTC.' }),
+  errors: t.Integer({ description: 'This field repeats `failure`.' }),
+  today: t.Integer({ description: 'This number counts the entries since midnight UTC.' }),
   bySeverity: Counts,
   byOutcome: Counts,
   byCategory: Counts,

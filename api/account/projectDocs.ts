@@ -33,7 +33,7 @@ const ProjectScope = t.String({
 })
 const ScopeList = t.Array(ProjectScope, {
   maxItems: SCOPES_MAX,
-  description: 'One named twice counts once.',
+  description: 'A repeated entry counts once.',
 })
 const PayTo = t.Union([t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), t.Null()], {
   error: 'be an EVM address (0x and 40 hexadecimal digits) or null',
@@ -47,7 +47,7 @@ export const CreateBody = t.Object({
   emailDomain: t.Optional(
     t.String({
       maxLength: 253,
-      description: "A verified domain; the service's own when left out.",
+      description: 'Name a verified domain. The default is the domain of the service.',
     }),
   ),
   scopes: t.Optional(ScopeList),
@@ -57,26 +57,27 @@ export const CreateBody = t.Object({
 
 const DisplayName = t.Union([Name, t.Null()], {
   error: `be one line of 1 to ${NAME_MAX_LENGTH} characters, or null for the name of the project`,
-  description: 'The name in From of its mail; null: the name of the project.',
+  description: 'The From header of mail shows this name. Null means the name of the project.',
 })
 
 const SendPolicy = t.Union(
   SEND_POLICIES.map((one) => t.Literal(one)),
   {
     description:
-      'How its mail leaves. free: at once. approve: each mail waits for the owner. approve-new: the first mail to a recipient ' +
-      'waits.',
+      'With `free`, mail leaves at once. With `approve`, each mail waits for the owner. With `approve-new`, the first mail to a ' +
+      'recipient waits for the owner.',
   },
 )
 const APPROVAL_HOURS_MAX = 30 * 24
 const ApproverEmail = t.Union([t.String({ maxLength: 254 }), t.Null()], {
   error: 'be an email address or null',
-  description: "The owner's address. It gets a link for each mail that waits. Null: nobody does.",
+  description:
+    'The owner gets a link at this address for each mail that waits. Null means that nobody gets a link.',
 })
 const ApprovalHours = t.Integer({
   minimum: 1,
   maximum: APPROVAL_HOURS_MAX,
-  description: 'A mail that nobody decides about expires after these hours.',
+  description: 'A waiting mail expires after these hours if nobody decides.',
 })
 
 const OWN_ADDRESSES_MAX = 50
@@ -84,7 +85,8 @@ const OwnAddresses = t.Array(t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), {
   maxItems: OWN_ADDRESSES_MAX,
   uniqueItems: true,
   error: `be a list of at most ${OWN_ADDRESSES_MAX} addresses, each once`,
-  description: 'Addresses that the seller pays from itself. Their payments are no income.',
+  description:
+    'The seller itself pays from these addresses. Their payments do not count as income.',
 })
 
 export const UpdateBody = t.Object(
@@ -109,47 +111,68 @@ export const Params = t.Object({ projectId: t.String({ minLength: 1, maxLength: 
 
 const ProjectSchema = t.Object({
   projectId: t.String(),
-  identityId: t.String({ description: 'The same value as projectId.' }),
+  identityId: t.String({ description: 'This field repeats `projectId`.' }),
   name: t.String(),
-  displayName: t.Union([t.String(), t.Null()], { description: 'The name in From, if it differs.' }),
+  displayName: t.Union([t.String(), t.Null()], {
+    description:
+      'The From header shows this name, if the name differs from the name of the project.',
+  }),
   type: t.Literal('INBOX'),
   purpose: Purpose,
   emailAddress: t.String(),
-  email: t.String({ description: 'The same value as emailAddress.' }),
+  email: t.String({ description: 'This field repeats `emailAddress`.' }),
   scopes: t.Array(t.String()),
   apiKeyPrefix: t.String(),
   payTo: t.Union([t.String(), t.Null()]),
-  ownAddresses: t.Array(t.String(), { description: 'In lower case.' }),
+  ownAddresses: t.Array(t.String(), { description: 'The addresses are in lower case.' }),
   paymentsEnabled: t.Boolean(),
   sendPolicy: SendPolicy,
   approverEmail: ApproverEmail,
   approvalHours: ApprovalHours,
   usage: t.Object({
-    storageBytes: t.Integer({ description: 'Bytes of its mail.' }),
-    dailySettlements: t.Integer({ description: 'Payments claimed on this UTC day.' }),
+    storageBytes: t.Integer({ description: 'The mail of the project has this many bytes.' }),
+    dailySettlements: t.Integer({
+      description: 'The project claimed this many payments on this UTC day.',
+    }),
     dailyGas: t.Integer({
       description:
-        'Gas of its transactions that came into a block on this UTC day, reverted ones included.',
+        'This gas was used on this UTC day by the transactions of the project. Reverted transactions count too.',
     }),
-    dailyTextBytes: t.Integer({ description: 'Bytes of attachments read on this UTC day.' }),
-    dailyTextSeconds: t.Integer({ description: 'Processor seconds that reading them took.' }),
+    dailyTextBytes: t.Integer({
+      description: 'The service read this many bytes of attachments on this UTC day.',
+    }),
+    dailyTextSeconds: t.Integer({
+      description: 'The reading of the attachments took this many seconds of CPU time.',
+    }),
   }),
   limits: t.Object({
-    storageBytes: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
-    dailySettlements: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
-    dailyGas: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
-    dailyTextBytes: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
-    dailyTextSeconds: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
+    storageBytes: t.Union([t.Integer(), t.Null()], {
+      description: 'Null means that there is no limit.',
+    }),
+    dailySettlements: t.Union([t.Integer(), t.Null()], {
+      description: 'Null means that there is no limit.',
+    }),
+    dailyGas: t.Union([t.Integer(), t.Null()], {
+      description: 'Null means that there is no limit.',
+    }),
+    dailyTextBytes: t.Union([t.Integer(), t.Null()], {
+      description: 'Null means that there is no limit.',
+    }),
+    dailyTextSeconds: t.Union([t.Integer(), t.Null()], {
+      description: 'Null means that there is no limit.',
+    }),
   }),
   retention: RetentionSchema,
-  usageCount: t.Integer({ description: 'Requests so far; counted within a few seconds.' }),
+  usageCount: t.Integer({
+    description: 'The key has sent this many requests. The number is a few seconds old.',
+  }),
   lastUsedAt: t.Union([Time, t.Null()]),
   createdAt: Time,
 })
 
 const CreatedProject = t.Composite([
   ProjectSchema,
-  t.Object({ rawKey: t.String({ description: 'The project key. Shown here and never again.' }) }),
+  t.Object({ rawKey: t.String({ description: 'Only this answer shows the project key.' }) }),
 ])
 
 const EXAMPLE_PROJECT = {
@@ -220,10 +243,10 @@ export const ListQuery = t.Composite([
   OrderQuery,
   RangeQuery,
   t.Object({
-    q: PartOf('name or inbox address'),
+    q: PartOf('the name or the inbox address'),
     payments: t.Optional(
       t.Union([t.Literal('on'), t.Literal('off')], {
-        description: 'Whether the project takes payments.',
+        description: 'True means that the project takes payments.',
       }),
     ),
   }),

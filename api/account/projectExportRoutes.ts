@@ -19,7 +19,7 @@ const Query = t.Object({
     t.Union([t.Literal('json'), t.Literal('mail')], {
       error: 'be one of "json", "mail"',
       description:
-        'json (default): JSON Lines, one object a line, with its `kind`. mail: the messages as one mbox file (RFC 4155).',
+        '`json` is the default and gives JSON Lines: each line is one object with its `kind`. `mail` gives the messages as one mbox file (RFC 4155).',
     }),
   ),
 })

@@ -16,34 +16,36 @@ export const Limits = t.Object(
     storageBytes: t.Optional(
       t.Union([t.Integer({ minimum: 0, maximum: BYTES_MAX }), t.Null()], {
         error: "be a number of bytes, or null for the service's limit",
-        description: "Bytes of mail that the project may store; null: the service's limit.",
+        description:
+          'The project may store this many bytes of mail. Null means the limit of the service.',
       }),
     ),
     dailySettlements: t.Optional(
       t.Union([t.Integer({ minimum: 0, maximum: COUNT_MAX }), t.Null()], {
         error: "be a number of payments, or null for the service's limit",
-        description: "Payments that the project may claim in a UTC day; null: the service's limit.",
+        description:
+          'The project may claim this many payments in a UTC day. Null means the limit of the service.',
       }),
     ),
     dailyGas: t.Optional(
       t.Union([t.Integer({ minimum: 0, maximum: COUNT_MAX }), t.Null()], {
         error: "be an amount of gas, or null for the service's limit",
         description:
-          "Gas that its transactions may use in a UTC day; beyond it nothing is claimed. Null: the service's limit.",
+          'The transactions of the project may use this much gas in a UTC day. Beyond this limit, nothing is claimed. Null means the limit of the service.',
       }),
     ),
     dailyTextBytes: t.Optional(
       t.Union([t.Integer({ minimum: 0, maximum: BYTES_MAX }), t.Null()], {
         error: "be a number of bytes, or null for the service's limit",
         description:
-          "Bytes of attachments whose text is read in a UTC day; the others wait for the next. Null: the service's limit.",
+          'The service reads this many bytes of attachments in a UTC day. Other attachments wait for the next day. Null means the limit of the service.',
       }),
     ),
     dailyTextSeconds: t.Optional(
       t.Union([t.Integer({ minimum: 0, maximum: COUNT_MAX }), t.Null()], {
         error: "be a number of seconds, or null for the service's limit",
         description:
-          "Processor seconds that reading attachments may take in a UTC day; null: the service's limit.",
+          'The reading of attachments may take this many seconds of CPU time in a UTC day. Null means the limit of the service.',
       }),
     ),
   },
@@ -55,7 +57,7 @@ const Days = (name: RetentionClass) => {
   return t.Optional(
     t.Union([t.Integer({ minimum: min, maximum: max }), t.Null()], {
       error: `be a number of days, ${min} to ${max}, or null for the service's`,
-      description: `Days to keep ${about}: ${min} to ${max}. Null: as the service says.`,
+      description: `The project keeps ${about} for ${min} to ${max} days. Null means the setting of the service.`,
     }),
   )
 }
@@ -73,7 +75,7 @@ export const RetentionInput = t.Object(
 
 const KeptDays = (name: RetentionClass) =>
   t.Union([t.Integer(), t.Null()], {
-    description: `Days that it keeps ${RETENTION_CLASSES[name].about}; null: for ever.`,
+    description: `The project keeps ${RETENTION_CLASSES[name].about} for this many days. Null means for ever.`,
   })
 export const RetentionSchema = t.Object({
   mail: KeptDays('mail'),

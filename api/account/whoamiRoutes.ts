@@ -22,7 +22,9 @@ export const IdentitySchema = t.Object({
   type: t.String({ examples: ['INBOX', 'PLATFORM'] }),
   purpose: Nullable(t.String({ examples: ['SELLER', 'BUYER'] })),
   scopes: t.Array(t.String()),
-  usageCount: t.Integer({ description: 'Requests so far; counted within a few seconds.' }),
+  usageCount: t.Integer({
+    description: 'The key has sent this many requests. The number is a few seconds old.',
+  }),
   lastUsedAt: Nullable(t.String()),
   createdAt: Nullable(t.String()),
   wallet: t.Union([t.Object({ address: t.String() }), t.Null()]),
@@ -35,7 +37,10 @@ export const IdentitySchema = t.Object({
       }),
       t.Null(),
     ],
-    { description: 'Null: the project has none, or the key lacks purse:read.' },
+    {
+      description:
+        'Null means that the project has no purse, or that the key lacks the scope purse:read.',
+    },
   ),
 })
 
@@ -51,7 +56,7 @@ export function whoamiRoutes({ pool }: Services) {
     },
     {
       detail: operation({
-        summary: 'Who this key acts as',
+        summary: 'Show the project that this key acts for',
         tag: 'Identity',
         access: 'key',
         success: {

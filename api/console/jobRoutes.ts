@@ -19,7 +19,7 @@ const Query = t.Composite([
   t.Object({
     state: t.Union(JOB_STATES.map((state) => t.Literal(state))),
     task: t.Optional(t.String({ minLength: 1, maxLength: 100 })),
-    q: PartOf('key or error'),
+    q: PartOf('the key or the error'),
   }),
 ])
 const Params = t.Object({

@@ -13,15 +13,18 @@ const Id = (description: string, maxLength = 100) =>
 export const DeliveryFilterQuery = t.Composite([
   RangeQuery,
   t.Object({
-    endpointId: Id('To this endpoint of a seller.'),
-    webhookId: Id('To this webhook of the project.'),
-    messageId: Id('Of this message.', 1_100),
-    paymentId: Id('Of this payment.'),
-    event: Id('Of this event type, such as message.received.'),
+    endpointId: Id('The list holds only deliveries to this endpoint of a seller.'),
+    webhookId: Id('The list holds only deliveries to this webhook of the project.'),
+    messageId: Id('The list holds only deliveries about this message.', 1_100),
+    paymentId: Id('The list holds only deliveries about this payment.'),
+    event: Id('The list holds only deliveries of this event type, such as message.received.'),
     status: t.Optional(
       t.Union(
         [...STATUSES, 'failed' as const].map((status) => t.Literal(status)),
-        { description: 'failed is aborted or exhausted.' },
+        {
+          description:
+            'The list holds only deliveries in this state. `failed` stands for aborted and exhausted.',
+        },
       ),
     ),
     q: PartOf('the URL'),
@@ -43,7 +46,7 @@ const DeliverySchema = t.Object({
   attemptCount: t.Integer(),
   nextAttemptAt: t.Union([Time, t.Null()]),
   error: t.Union([t.String(), t.Null()], {
-    description: 'Why the delivery was aborted, if it was aborted between attempts.',
+    description: 'This text says why the delivery was aborted between attempts.',
   }),
   createdAt: Time,
 })
@@ -53,14 +56,18 @@ const WholeDeliverySchema = t.Composite([
   t.Object({
     attempts: t.Array(
       t.Object({
-        number: t.Integer({ description: 'Counts all attempts, across replays.' }),
+        number: t.Integer({
+          description: 'The number counts the attempts of all replays together.',
+        }),
         at: Time,
         status: t.Union([t.Integer(), t.Null()], {
-          description: 'HTTP status; null without an answer.',
+          description: 'The answer had this HTTP status. Null means that no answer came.',
         }),
         ms: t.Integer(),
         error: NullableString,
-        response: t.Union([t.String(), t.Null()], { description: 'The first 1 KB of the answer.' }),
+        response: t.Union([t.String(), t.Null()], {
+          description: 'This text is the first 1 KB of the answer.',
+        }),
       }),
     ),
   }),
@@ -149,7 +156,9 @@ export const replayOperation = operation({
 const Counts = {
   delivered: t.Integer(),
   pending: t.Integer(),
-  failed: t.Integer({ description: 'Aborted or exhausted.' }),
+  failed: t.Integer({
+    description: 'This number counts deliveries that were aborted or exhausted.',
+  }),
 }
 
 /** Limits the deliveries that one call counts, because a project may have millions of deliveries. */
@@ -165,10 +174,12 @@ export const statsOperation = operation({
     description: 'The number of deliveries, whole and by endpoint or webhook.',
     schema: t.Object({
       total: t.Integer(),
-      complete: t.Boolean({ description: `False: only the newest ${COUNTED_MAX} were counted.` }),
+      complete: t.Boolean({
+        description: `False means that only the newest ${COUNTED_MAX} rows were counted.`,
+      }),
       ...Counts,
       failureRate: t.Union([t.Number({ minimum: 0, maximum: 1 }), t.Null()], {
-        description: 'Null: none has ended.',
+        description: 'Null means that no delivery has ended.',
       }),
       byReceiver: t.Array(
         t.Object({ endpointId: NullableString, webhookId: NullableString, ...Counts }),

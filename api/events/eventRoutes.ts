@@ -26,14 +26,15 @@ const Query = t.Object({
   types: t.Optional(
     t.String({
       maxLength: 500,
-      description: `Comma-separated event types: ${EVENT_TYPES.join(', ')}. Absent: all types that the key's scopes allow.`,
+      description: `Separate the event types with commas: ${EVENT_TYPES.join(', ')}. The default is all types that the scopes of the key allow.`,
       examples: ['message.received,payment.settled'],
     }),
   ),
   lastEventId: t.Optional(
     t.String({
       maxLength: EVENT_ID_MAX_LENGTH,
-      description: 'Replaces the Last-Event-ID header for clients that cannot set headers.',
+      description:
+        'This parameter replaces the Last-Event-ID header for clients that cannot set headers.',
     }),
   ),
 })

@@ -33,7 +33,8 @@ const Body = t.Object({
     t.String({
       minLength: SECRET_MIN_LENGTH,
       maxLength: SECRET_MAX_LENGTH,
-      description: 'Signs the deliveries; generated when absent.',
+      description:
+        'The secret signs the deliveries. Without this field, the service generates a secret.',
     }),
   ),
 })
@@ -48,7 +49,7 @@ const Webhook = t.Object({
 })
 const WithSecret = t.Composite([
   Webhook,
-  t.Object({ secret: t.String({ description: 'Only this answer shows it.' }) }),
+  t.Object({ secret: t.String({ description: 'Only this answer shows the secret.' }) }),
 ])
 
 const EXAMPLE = {

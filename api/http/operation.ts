@@ -66,12 +66,12 @@ const Limit = t.String({
   pattern: '^[1-9][0-9]{0,19}$',
   error: 'be a whole number of at least 1',
   openapi: { type: 'integer', minimum: 1, default: 50 },
-  description: 'Maximum results, at most 100; a larger value counts as 100.',
+  description: 'The page holds at most this many results. A value above 100 counts as 100.',
 })
 
 const PageToken = t.String({
   maxLength: 64,
-  description: 'nextPageToken of a previous response, unchanged.',
+  description: 'Send the `nextPageToken` of the previous response unchanged.',
 })
 
 /** Describes the query of a paged list. */
@@ -83,7 +83,7 @@ export const PartOf = (what: string) =>
     t.String({
       minLength: 1,
       maxLength: 200,
-      description: `Part of ${what}, in any case of letters.`,
+      description: `The text must occur in ${what}. Upper and lower case are the same.`,
     }),
   )
 
@@ -91,7 +91,8 @@ export const PartOf = (what: string) =>
 export const OrderQuery = t.Object({
   order: t.Optional(
     t.Union([t.Literal('newest'), t.Literal('oldest')], {
-      description: 'Which comes first: newest if absent. A page token holds for one order.',
+      description:
+        'The order says which entry comes first. The newest comes first by default. A page token is valid for one order.',
     }),
   ),
 })

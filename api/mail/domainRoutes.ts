@@ -29,8 +29,10 @@ const DomainSchema = t.Object({
       name: t.String(),
       value: t.String(),
       priority: t.Union([t.Integer(), t.Null()]),
-      required: t.Boolean({ description: 'Whether verification needs this record.' }),
-      status: t.String({ description: 'unchecked, ok, missing, mismatch or unknown.' }),
+      required: t.Boolean({ description: 'True means that verification needs this record.' }),
+      status: t.String({
+        description: 'The status is unchecked, ok, missing, mismatch or unknown.',
+      }),
       detail: t.Union([t.String(), t.Null()]),
     }),
   ),

@@ -15,7 +15,7 @@ import { operation, Time } from '../http/operation.ts'
 import type { Services } from '../http/services.ts'
 
 const SecretSchema = t.Object({
-  keyId: t.String({ description: 'The value of Purser-Key.' }),
+  keyId: t.String({ description: 'Send this value in the header Purser-Key.' }),
   createdAt: Time,
   expiresAt: t.Union([Time, t.Null()]),
 })
@@ -41,10 +41,13 @@ const NEW = operation({
     schema: t.Composite([
       SecretSchema,
       t.Object({
-        secret: t.String({ description: 'Base64 of 32 bytes, the key of the HMAC-SHA256.' }),
-        url: t.String({ description: 'Where signed mail is posted.' }),
+        secret: t.String({
+          description: 'The secret is 32 bytes in base64, and is the key of the HMAC-SHA256.',
+        }),
+        url: t.String({ description: 'Post signed mail to this URL.' }),
         postmarkUrl: t.String({
-          description: "The inbound webhook's URL at Postmark; it holds a password.",
+          description:
+            'Enter this URL at Postmark as the inbound webhook. The URL holds a password.',
         }),
       }),
     ]),

@@ -12,9 +12,11 @@ const Kind = t.Union([t.Literal('dmarc'), t.Literal('tls')])
 const Reports = t.Object({
   days: t.Array(
     t.Object({
-      date: t.String({ description: 'A day of UTC.' }),
+      date: t.String({ description: 'The date is a day in UTC.' }),
       kind: Kind,
-      passed: t.Integer({ description: 'Mails, or sessions of `tls`.' }),
+      passed: t.Integer({
+        description: 'This number counts mails. For `tls`, the number counts sessions.',
+      }),
       failed: t.Integer(),
     }),
   ),
@@ -22,16 +24,19 @@ const Reports = t.Object({
     t.Object({
       kind: Kind,
       domain: t.String(),
-      source: t.Union([t.String(), t.Null()], { description: 'The address that sent.' }),
+      source: t.Union([t.String(), t.Null()], {
+        description: 'The mail came from this IP address.',
+      }),
       result: t.String(),
       isPassed: t.Boolean(),
       count: t.Integer(),
       reporters: t.Array(t.String()),
     }),
-    { description: 'The largest ones.' },
+    { description: 'The list holds the largest sources.' },
   ),
   unproven: t.Integer({
-    description: 'Reports whose sender DMARC does not vouch for. They count nowhere else.',
+    description:
+      'DMARC does not prove who sent these reports. No other number counts these reports.',
   }),
 })
 
@@ -65,7 +70,7 @@ export function reportRoutes({ pool }: Services) {
           t.Integer({
             minimum: 1,
             maximum: DAYS_MAX,
-            description: `Days back; ${DAYS} if absent.`,
+            description: `The answer covers this many days, and ${DAYS} days by default.`,
           }),
         ),
       }),

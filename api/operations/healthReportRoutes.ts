@@ -27,7 +27,7 @@ const Report = t.Object({
   reportId: t.String(),
   requestedAt: Time,
   ageSeconds: t.Integer(),
-  complete: t.Boolean({ description: 'Whether every part was looked at.' }),
+  complete: t.Boolean({ description: 'True means that the check covered every part.' }),
   verdict: Verdict,
   findings: t.Array(
     t.Object({
@@ -35,7 +35,7 @@ const Report = t.Object({
       check: t.String(),
       found: t.String(),
       verdict: Verdict,
-      fix: t.Union([t.String(), t.Null()], { description: 'The line to change.' }),
+      fix: t.Union([t.String(), t.Null()], { description: 'Change this line.' }),
     }),
   ),
 })

@@ -30,9 +30,11 @@ const AskedSchema = t.Object({
   state: t.String({ enum: [...APPROVAL_STATES] }),
   askedFor: t.String({
     enum: ['above_limit', 'new_payee', 'price_rose'],
-    description: 'Why you are asked.',
+    description: 'This reason says why the payment needs your approval.',
   }),
-  sha256: t.String({ description: 'SHA-256 of the terms: price, payee, token, chain, resource.' }),
+  sha256: t.String({
+    description: 'The hash is the SHA-256 of the terms: price, payee, token, chain and resource.',
+  }),
   purchase: PurchaseSchema,
   requestedAt: Time,
   expiresAt: Time,

@@ -33,7 +33,7 @@ const MandateFields = {
   name: t.Optional(t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS })),
   task: t.Optional(
     t.Union([t.String({ minLength: 1, maxLength: 100 }), t.Null()], {
-      description: 'The name of a task, for your books.',
+      description: 'You can name a task here, for your books.',
     }),
   ),
   hosts: t.Optional(
@@ -45,18 +45,19 @@ const MandateFields = {
   resources: t.Optional(
     t.Array(t.String({ maxLength: 2_048 }), {
       maxItems: PLACES_MAX,
-      description: 'URLs without query. Each allows itself alone.',
+      description: 'Each entry is a URL without a query, and allows only this URL.',
     }),
   ),
   payees: t.Optional(
     t.Union(
       [t.Array(t.String({ maxLength: 42 }), { minItems: 1, maxItems: PAYEES_MAX }), t.Null()],
       {
-        description: 'The only addresses that may be paid; null: any, and a new one asks you.',
+        description:
+          'Only these addresses may be paid. Null means that any address may be paid, and that a new address needs your approval.',
       },
     ),
   ),
-  maxPerPayment: t.Optional(Usdc('The most for one payment.')),
+  maxPerPayment: t.Optional(Usdc('One payment may cost at most this amount.')),
   maxPerHour: optional('The most in an hour that begins at minute 0 (UTC).'),
   maxPerDay: optional('The most in a day (UTC).'),
   maxPerMonth: optional('The most in a month (UTC).'),
@@ -67,7 +68,8 @@ const MandateFields = {
     t.Integer({
       minimum: 0,
       maximum: RISE_MAX,
-      description: 'A price that is higher than the last one of its URL by more asks you.',
+      description:
+        'If a price rises by more than this percentage above the last price of its URL, the payment needs your approval.',
     }),
   ),
   validFrom: At,
@@ -82,7 +84,7 @@ export const MandateBody = t.Composite([
   t.Omit(ChangeBody, ['name', 'maxPerPayment']),
   t.Object({
     name: t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS }),
-    maxPerPayment: Usdc('The most for one payment.'),
+    maxPerPayment: Usdc('One payment may cost at most this amount.'),
   }),
 ])
 
@@ -93,7 +95,8 @@ export const MandateChange = t.Composite([
     state: t.Optional(
       t.Union([t.Literal('active'), t.Literal('stopped')], {
         error: 'be one of "active", "stopped"',
-        description: 'stopped: hosts that it covers are not paid, also under other mandates.',
+        description:
+          'With `stopped`, the hosts of this mandate are not paid, even if another mandate covers them.',
       }),
     ),
   }),
@@ -222,7 +225,9 @@ export const MandateSchema = t.Object({
   risePercent: t.Integer(),
   validFrom: Time,
   validUntil: t.Union([Time, t.Null()]),
-  reservedUsdc: t.String({ description: 'All that was ever signed: open, spent and released.' }),
+  reservedUsdc: t.String({
+    description: 'This sum holds all payments that were ever signed: open, spent and released.',
+  }),
   openUsdc: t.String(),
   spentUsdc: t.String(),
   releasedUsdc: t.String(),

@@ -18,7 +18,9 @@ import { EXAMPLE_PAYMENTS, listPayments, PaymentsPage, PaymentsQuery } from './p
 
 const Project = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
 const PurseChange = t.Object({
-  low: t.Optional(t.Union([Usdc('Below it the event purse.low tells.'), t.Null()])),
+  low: t.Optional(
+    t.Union([Usdc('Below this balance, the service sends the event purse.low.'), t.Null()]),
+  ),
   max: t.Optional(
     t.Union([Usdc('What is above it goes to payoutAddress. Null: it keeps all.'), t.Null()]),
   ),
@@ -192,7 +194,9 @@ const purses = (services: Services) =>
                 t.Object({
                   host: t.String(),
                   ...Sum,
-                  withoutContent: t.Integer({ description: 'Paid, and no 2xx came.' }),
+                  withoutContent: t.Integer({
+                    description: 'True lists only purchases that were paid and got no 2xx answer.',
+                  }),
                 }),
               ),
             }),

@@ -23,11 +23,11 @@ import {
 
 /** Describes the HTTP request that an agent pays for. */
 export const QuoteFields = {
-  url: t.String({ maxLength: URL_MAX_LENGTH, description: 'An https URL.' }),
+  url: t.String({ maxLength: URL_MAX_LENGTH, description: 'The request goes to this https URL.' }),
   method: t.Optional(
     t.Union(
       USE_METHODS.map((method) => t.Literal(method)),
-      { description: 'POST if there is a body, else GET.' },
+      { description: 'The default is POST with a body, and GET without one.' },
     ),
   ),
   headers: t.Optional(
@@ -37,7 +37,9 @@ export const QuoteFields = {
     }),
   ),
   body: t.Optional(
-    t.Unknown({ description: 'A string, sent as it is; or an object or array, sent as JSON.' }),
+    t.Unknown({
+      description: 'A string is sent unchanged. An object or an array is sent as JSON.',
+    }),
   ),
   tool: t.Optional(
     t.Object(
@@ -48,7 +50,7 @@ export const QuoteFields = {
       {
         additionalProperties: false,
         description:
-          'Calls this tool of the MCP server at url (streamable HTTP). No method, no body.',
+          'The request calls this tool of the MCP server at `url` (streamable HTTP). Leave out `method` and `body`.',
       },
     ),
   ),
@@ -56,16 +58,16 @@ export const QuoteFields = {
     t.String({
       maxLength: 128,
       description:
-        'A credential of the vault. The request holds its fields as {{field}}, within its bounds. It needs vault:use.',
+        'Name a credential of the vault. The request holds its fields as {{field}}, within the bounds of the credential. The key needs the scope vault:use.',
     }),
   ),
 }
 
 export const PayFields = {
   ...QuoteFields,
-  maxAmount: Usdc('The most that this request may cost, in USDC.'),
+  maxAmount: Usdc('The request may cost at most this amount, in USDC.'),
   why: t.Optional(
-    t.String({ maxLength: 500, description: 'Your reason, in your own words, for the owner.' }),
+    t.String({ maxLength: 500, description: 'Tell the owner the reason in your own words.' }),
   ),
 }
 
@@ -78,7 +80,7 @@ const WaitQuery = t.Object({
       pattern: '^(?:[0-9]|[123][0-9]|40)$',
       error: `be a whole number of 0 to ${WAIT_MAX_S}`,
       openapi: { type: 'integer', minimum: 0, maximum: WAIT_MAX_S, default: WAIT_DEFAULT_S },
-      description: 'Seconds to wait for the end.',
+      description: 'The request waits at most this many seconds for the end.',
     }),
   ),
 })
@@ -95,7 +97,7 @@ export const PaymentsQuery = t.Composite([
     payment: t.Optional(
       t.Union([t.Literal('open'), t.Literal('spent'), t.Literal('released')], {
         error: 'be one of "open", "spent", "released"',
-        description: 'Only payments in this state.',
+        description: 'The list holds only payments in this state.',
       }),
     ),
     state: t.Optional(
@@ -103,14 +105,28 @@ export const PaymentsQuery = t.Composite([
         [t.Literal('answered'), t.Literal('refused'), t.Literal('failed'), t.Literal('unknown')],
         {
           error: 'be one of "answered", "refused", "failed", "unknown"',
-          description: 'Only purchases that ended so.',
+          description: 'The list holds only purchases in this state.',
         },
       ),
     ),
-    host: t.Optional(t.String({ maxLength: 260, description: 'Only purchases at this host.' })),
-    mandate: t.Optional(t.String({ maxLength: 64, description: 'Only payments in this mandate.' })),
-    from: t.Optional(t.String({ maxLength: 40, description: 'ISO 8601: not before this time.' })),
-    until: t.Optional(t.String({ maxLength: 40, description: 'ISO 8601: before this time.' })),
+    host: t.Optional(
+      t.String({ maxLength: 260, description: 'The list holds only purchases at this host.' }),
+    ),
+    mandate: t.Optional(
+      t.String({ maxLength: 64, description: 'The list holds only payments in this mandate.' }),
+    ),
+    from: t.Optional(
+      t.String({
+        maxLength: 40,
+        description: 'The list holds only entries at this ISO 8601 time or later.',
+      }),
+    ),
+    until: t.Optional(
+      t.String({
+        maxLength: 40,
+        description: 'The list holds only entries before this ISO 8601 time.',
+      }),
+    ),
   }),
 ])
 
@@ -294,7 +310,7 @@ export const purseRoutes = (services: Services) =>
               t.Union([t.Literal('json'), t.Literal('csv')], {
                 error: 'be one of "json", "csv"',
                 description:
-                  'csv: one page as text/csv, with a line of names first; its header Purser-Next-Page-Token names the next page.',
+                  '`csv` returns one page as text/csv, which begins with a line of names. The header Purser-Next-Page-Token names the next page.',
               }),
             ),
           }),

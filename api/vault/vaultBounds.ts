@@ -49,23 +49,28 @@ export const ProtectionFields = {
     'The hosts that a use may reach over https: api.example.com, *.example.com, api.example.com:8443. Null: the host of ' +
       'metadata.uri. An empty list: none.',
   ),
-  allowedMethods: entries(20, 10, 'The methods of a use. Null: all. An empty list: none.'),
+  allowedMethods: entries(
+    20,
+    10,
+    'A use may have these methods. Null allows all methods. An empty list allows none.',
+  ),
   allowedPaths: entries(
     ALLOWED_PATHS_MAX,
     1_024,
-    'The paths of a use, as prefixes: /v1 is /v1 and everything below it. Null: all. An empty list: none.',
+    'A use may have paths with these prefixes: /v1 allows /v1 and everything below. Null allows all paths. An empty list allows none.',
   ),
   placement: entries(
     PLACEMENT_MAX,
     300,
-    'Where a use may put the secret: header:NAME, basic, query:NAME, form:NAME, json:/POINTER, path:/PREFIX, body. ' +
-      'FIELD@ before it means that field alone. Null: the default of the type. An empty list: nowhere.',
+    'A use may put the secret at these places: header:NAME, basic, query:NAME, form:NAME, json:/POINTER, path:/PREFIX, body. ' +
+      'FIELD@ before a place allows only that field. Null means the default of the type. An empty list allows no place.',
   ),
   reveal: t.Optional(
     t.Union(
       REVEALS.map((one) => t.Literal(one)),
       {
-        description: 'owner: no key reads the secret or its codes; keys use it and sign with it.',
+        description:
+          'With `owner`, no key reads the secret or its codes. Keys can still use the secret and sign with it.',
       },
     ),
   ),

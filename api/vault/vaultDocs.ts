@@ -21,22 +21,25 @@ const shared = {
   credentialId: t.String({ examples: ['cred_0a1b2c3d4e5f60718293a4b5'] }),
   type: Type,
   name: t.String(),
-  version: t.Integer({ description: 'The number of the version; the first is 1.' }),
+  version: t.Integer({ description: 'The versions are numbered from 1.' }),
   metadata: Fields,
   expiresAt: NullableTime,
   allowedHosts: t.Array(t.String(), {
-    description: 'The hosts that a use may reach; by default the host of metadata.uri.',
+    description: 'A use may reach these hosts. The default is the host of `metadata.uri`.',
   }),
-  allowedMethods: t.Array(t.String(), { description: 'The methods of a use; by default all.' }),
+  allowedMethods: t.Array(t.String(), {
+    description: 'A use may have these methods. All methods are allowed by default.',
+  }),
   allowedPaths: t.Array(t.String(), {
-    description: 'The paths of a use, as prefixes; by default all.',
+    description: 'A use may have paths with these prefixes. All paths are allowed by default.',
   }),
   placement: t.Array(t.String(), {
-    description: 'Where a use may put the secret; the default depends on type.',
+    description: 'A use may put the secret at these places. The default depends on `type`.',
   }),
   reveal: t.String({
     enum: [...REVEALS],
-    description: 'agent: a key with vault:read reads the secret. owner: no key does.',
+    description:
+      'With `agent`, a key with the scope vault:read reads the secret. With `owner`, no key reads the secret.',
   }),
 }
 const CreatedAt = t.String({ format: 'date-time', examples: ['2026-01-05T09:30:00Z'] })
@@ -44,14 +47,14 @@ const Data = t.Object(
   {},
   {
     additionalProperties: true,
-    description: `The secret fields; a TOTP secret reads ${TOTP_MARKER}.`,
+    description: `This object holds the secret fields. A TOTP secret reads ${TOTP_MARKER}.`,
   },
 )
 const times = { lastUsedAt: NullableTime, lastRotatedAt: NullableTime }
 
 const TimeIfFull = t.Optional(
   t.Union([...NullableTime.anyOf], {
-    description: 'In the answer to PUT, with ANSWERS=full only.',
+    description: 'The field appears only in the answer to PUT, with ANSWERS=full.',
   }),
 )
 
@@ -76,7 +79,7 @@ export const VersionSchema = t.Object({
   metadata: Fields,
   expiresAt: NullableTime,
   createdAt: CreatedAt,
-  current: t.Boolean({ description: 'Whether this is the current version.' }),
+  current: t.Boolean({ description: 'True means that this version is the current one.' }),
 })
 export const OpenVersionSchema = t.Object({
   ...shared,
@@ -94,7 +97,7 @@ export const NameParams = t.Object({
   name: t.String({
     maxLength: 2 * NAME_MAX_LENGTH,
     error: `be 1 to ${NAME_MAX_LENGTH} characters without control characters`,
-    description: `1 to ${NAME_MAX_LENGTH} characters of any script, percent-encoded; a slash is %2F.`,
+    description: `The name has 1 to ${NAME_MAX_LENGTH} characters of any script. Percent-encode the name; a slash becomes %2F.`,
   }),
 })
 
@@ -104,7 +107,7 @@ export const NameQuery = t.Object({
     t.String({
       maxLength: 300,
       description:
-        'Replaces the name of the path. The names "." and ".." need it: clients remove such segments from a path.',
+        'This name replaces the name in the path. The names "." and ".." need this field, because clients remove such segments from a path.',
     }),
   ),
 })

@@ -53,14 +53,16 @@ const PutBody = t.Object({
       '(Base32 or an otpauth:// URI), and backupCodes, an array of strings.',
   ),
   metadata: t.Optional(
-    anyObject(`Fields that are not secret, stored plain; at most ${METADATA_MAX_BYTES} bytes.`),
+    anyObject(
+      `These fields are not secret, and are stored unencrypted. They have at most ${METADATA_MAX_BYTES} bytes.`,
+    ),
   ),
   expiresAt: t.Optional(
     t.Unknown({
       openapi: {
         type: ['string', 'null'],
         description:
-          'ISO 8601 time with its zone, or a date. After this time the secret cannot be read.',
+          'The time is ISO 8601 with a zone, or a date. After this time the secret cannot be read.',
       },
     }),
   ),
@@ -75,7 +77,7 @@ const ListQuery = t.Composite([
       t.String({
         maxLength: 16,
         description:
-          'Only credentials that have expired or expire within this time, soonest first. A whole number and s, m, h, d or w.',
+          'The list holds only credentials that have expired or that expire within this time, the soonest first. Write a whole number and s, m, h, d or w.',
         examples: ['7d'],
       }),
     ),

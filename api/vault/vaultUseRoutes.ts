@@ -23,8 +23,8 @@ const oneOf = <Word extends string>(words: readonly Word[], description: string)
  * because MCP passes the same description.
  */
 export const RequestSchema = t.Object({
-  method: t.Optional(oneOf(USE_METHODS, 'POST if there is a body, else GET.')),
-  url: t.String({ maxLength: URL_MAX_LENGTH, description: 'An https URL.' }),
+  method: t.Optional(oneOf(USE_METHODS, 'The default is POST with a body, and GET without one.')),
+  url: t.String({ maxLength: URL_MAX_LENGTH, description: 'The request goes to this https URL.' }),
   headers: t.Optional(
     t.Record(t.String(), t.String(), {
       maxProperties: HEADERS_MAX,
@@ -33,7 +33,9 @@ export const RequestSchema = t.Object({
     }),
   ),
   body: t.Optional(
-    t.Unknown({ description: 'A string, sent as it is; or an object or array, sent as JSON.' }),
+    t.Unknown({
+      description: 'A string is sent unchanged. An object or an array is sent as JSON.',
+    }),
   ),
 })
 
@@ -43,7 +45,7 @@ export const UseSchema = t.Object({
   state: t.String({
     enum: ['pending', 'answered', 'failed', 'unknown'],
     description:
-      'failed: the server got no request. unknown: it got it once or not at all, and may have acted.',
+      '`failed` means that the server got no request. `unknown` means that the server may have got the request once, and may have acted.',
   }),
   response: t.Union([
     t.Object({
@@ -52,26 +54,29 @@ export const UseSchema = t.Object({
       headers: t.Record(t.String(), t.String()),
       body: t.Union([t.String(), t.Null()]),
       bodyOmitted: t.Union([t.String({ enum: [...BODY_OMITTED] }), t.Null()], {
-        description: 'Why there is no body.',
+        description: 'This field says why there is no body.',
       }),
     }),
     t.Null(),
   ]),
   error: t.Union([t.String(), t.Null()]),
   createdAt: Time,
-  expiresAt: t.String({ format: 'date-time', description: 'The answer is kept until then.' }),
+  expiresAt: t.String({ format: 'date-time', description: 'The answer is kept until this time.' }),
 })
 
 const EncodingSchema = (what: string) =>
-  t.Optional(oneOf(ENCODINGS, `How ${what} is written; utf8 if absent.`))
+  t.Optional(oneOf(ENCODINGS, `This field names the encoding of ${what}. The default is utf8.`))
 
 export const SignFields = {
-  algorithm: oneOf(SIGN_ALGORITHMS, 'aws-sigv4 signs request, the others sign text.'),
+  algorithm: oneOf(
+    SIGN_ALGORITHMS,
+    '`aws-sigv4` signs `request`. The other algorithms sign `text`.',
+  ),
   field: t.Optional(
     t.String({
       maxLength: 64,
       description:
-        'The field of data that signs, such as secret or key. Passwords and TOTP secrets sign nothing.',
+        'This field of `data` signs, such as `secret` or `key`. Passwords and TOTP secrets sign nothing.',
     }),
   ),
   keyEncoding: EncodingSchema('the key of HMAC'),
@@ -86,9 +91,11 @@ export const SignedSchema = t.Object({
   algorithm: t.String(),
   signatureHex: t.Optional(t.String()),
   signatureBase64: t.Optional(t.String()),
-  publicKeyHex: t.Optional(t.String({ description: 'The public key of Ed25519.' })),
+  publicKeyHex: t.Optional(t.String({ description: 'This value is the Ed25519 public key.' })),
   headers: t.Optional(
-    t.Record(t.String(), t.String(), { description: 'The headers that sign the request.' }),
+    t.Record(t.String(), t.String(), {
+      description: 'Add these headers to the request. They sign the request.',
+    }),
   ),
 })
 
@@ -104,7 +111,7 @@ const UseQuery = t.Composite([
         pattern: '^(?:[0-9]|[123][0-9]|40)$',
         error: `be a whole number of 0 to ${WAIT_MAX_S}`,
         openapi: { type: 'integer', minimum: 0, maximum: WAIT_MAX_S, default: WAIT_DEFAULT_S },
-        description: 'Seconds to wait for the end.',
+        description: 'The request waits at most this many seconds for the end.',
       }),
     ),
   }),

@@ -22,8 +22,8 @@ const Instant = (description: string) =>
 
 /** Describes the period in the query of a list. */
 export const RangeQuery = t.Object({
-  after: Instant('Created at this time or later, ISO 8601.'),
-  before: Instant('Created before this time, ISO 8601.'),
+  after: Instant('The list holds only entries that were created at this ISO 8601 time or later.'),
+  before: Instant('The list holds only entries that were created before this ISO 8601 time.'),
 })
 
 /** Reads the period in the query of a list. @throws {ApiError} 400 */

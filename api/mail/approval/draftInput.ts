@@ -28,7 +28,7 @@ export const DraftBody = t.Partial(
     inReplyTo: t.String({
       minLength: 1,
       maxLength: 1_100,
-      description: 'The messageId of the message that this draft answers.',
+      description: 'The draft answers the message with this `messageId`.',
     }),
     replyAll: ReplyBody.properties.replyAll,
   }),
@@ -48,7 +48,7 @@ export const DraftChange = t.Composite([
           pattern: `^(?:${FIELDS.join('|')})$`,
           error: `be one of ${FIELDS.join(', ')}`,
         }),
-        { maxItems: FIELDS.length, description: 'Fields to remove.' },
+        { maxItems: FIELDS.length, description: 'The draft loses these fields.' },
       ),
     ),
   }),
@@ -75,7 +75,7 @@ export const WholeDraft = t.Composite([
       t.Object({
         filename: t.String(),
         contentType: t.String(),
-        size: t.Integer({ description: 'Bytes after decoding.' }),
+        size: t.Integer({ description: 'The size is the number of bytes after decoding.' }),
         contentId: t.Union([t.String(), t.Null()]),
       }),
     ),

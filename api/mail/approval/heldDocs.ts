@@ -11,7 +11,8 @@ export const State = t.Union(APPROVAL_STATES.map((state) => t.Literal(state)))
 const Sha256 = t.String({
   pattern: '^[0-9a-f]{64}$',
   error: 'be a SHA-256 in 64 hexadecimal digits',
-  description: 'SHA-256 of the bytes of the mail (RFC 5322, as transmitted after DATA).',
+  description:
+    'The hash is the SHA-256 of the bytes of the mail (RFC 5322, as transmitted after DATA).',
 })
 
 /** Describes the body of an approval, which holds the hash of the bytes that the owner has seen. */
@@ -23,7 +24,7 @@ export const ApproveBody = t.Object({
       {
         default: 'recipients',
         description:
-          'Whose further mail needs no approval under approve-new: of these recipients, of all in their domains, or of none.',
+          'Under `approve-new`, further mail to these recipients, to all recipients in their domains, or to none needs no approval.',
       },
     ),
   ),
@@ -31,7 +32,7 @@ export const ApproveBody = t.Object({
     t.String({
       maxLength: 100,
       description:
-        'An operator who is signed in proves here that all pages were shown. A key needs none.',
+        'A signed-in operator proves by this value that all pages were shown. A key needs no such value.',
     }),
   ),
 })
@@ -39,7 +40,10 @@ export const ApproveBody = t.Object({
 export const REASON_MAX_LENGTH = 1_000
 export const RejectBody = t.Object({
   reason: t.Optional(
-    t.String({ maxLength: REASON_MAX_LENGTH, description: 'The agent reads it in deliveryError.' }),
+    t.String({
+      maxLength: REASON_MAX_LENGTH,
+      description: 'The agent reads this reason in `deliveryError`.',
+    }),
   ),
 })
 
@@ -54,7 +58,10 @@ const HeldMailSchema = t.Composite([
   t.Pick(WholeMessage, ['messageId', 'threadId', 'from', 'to', 'cc', 'subject', 'text']),
   t.Object({
     bcc: t.Array(t.String()),
-    refused: t.Array(t.String(), { description: 'Recipients that do not get it: rules, bounces.' }),
+    refused: t.Array(t.String(), {
+      description:
+        'These recipients do not get the mail, because of a rule or of an earlier bounce.',
+    }),
   }),
   t.Pick(WholeMessage, ['deliveryStatus', 'sendAt']),
 ])
@@ -67,7 +74,8 @@ const Head = t.Object({
   expiresAt: Time,
   decidedAt: t.Union([Time, t.Null()]),
   decidedBy: t.Union([t.String(), t.Null()], {
-    description: "The key's prefix, the session of an operator, or a link with its address.",
+    description:
+      'The field names the prefix of the key, the session of an operator, or a link with its address.',
   }),
   reason: t.Union([t.String(), t.Null()]),
 })
@@ -76,7 +84,9 @@ const Head = t.Object({
 const HeldItem = t.Composite([
   Head,
   t.Object({
-    message: t.Union([HeldMailSchema, t.Null()], { description: 'Null: the agent deleted it.' }),
+    message: t.Union([HeldMailSchema, t.Null()], {
+      description: 'Null means that the agent deleted the message.',
+    }),
   }),
 ])
 
@@ -85,7 +95,8 @@ export const HeldRequest = t.Composite([
   Head,
   t.Object({
     sha256: t.Union([t.String(), t.Null()], {
-      description: 'SHA-256 of the bytes: approve names it. Null: the message is deleted.',
+      description:
+        'The hash is the SHA-256 of the bytes. An approval names this hash. Null means that the message was deleted.',
     }),
     message: t.Union([
       t.Composite([

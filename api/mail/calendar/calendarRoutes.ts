@@ -26,8 +26,12 @@ const Moment = (description: string) => t.String({ maxLength: 40, description })
 
 export const CalendarQuery = t.Composite([
   t.Object({
-    from: Moment('Events that end after it: ISO 8601, with a zone or a date alone.'),
-    to: Moment(`Events that start before it, at most ${SPAN_MAX_DAYS} days after from.`),
+    from: Moment(
+      'The list holds events that end after this time. Write ISO 8601 with a zone, or a date alone.',
+    ),
+    to: Moment(
+      `The list holds events that start before this time. The time is at most ${SPAN_MAX_DAYS} days after \`from\`.`,
+    ),
   }),
   PageQuery,
 ])
@@ -36,9 +40,9 @@ const CalendarEvent = t.Object({
   ...EventFields,
   recurs: t.Boolean(),
   answer: AnswerSchema,
-  own: t.Boolean({ description: 'The project is the organizer.' }),
+  own: t.Boolean({ description: 'True means that the project is the organizer.' }),
   messageId: t.Union([t.String(), t.Null()], {
-    description: 'The message that announces it; null: it is deleted.',
+    description: 'This message announces the event. Null means that the message was deleted.',
   }),
 })
 

@@ -26,11 +26,11 @@ const TIME_MAX_LENGTH = 40
 const RULE_MAX_LENGTH = 500
 const URL_MAX_LENGTH = 900
 
-const Moment = (what: string) =>
+const Moment = (what: string, more = '') =>
   t.Optional(
     t.String({
       maxLength: TIME_MAX_LENGTH,
-      description: `${what}: a time with a zone (2026-03-02T09:00:00Z), a time on the clock of zone (2026-03-02T10:00:00), or a date for whole days (2026-03-02).`,
+      description: `${what} is a time with a zone (2026-03-02T09:00:00Z), a local time in \`zone\` (2026-03-02T10:00:00), or a date for whole days (2026-03-02).${more}`,
     }),
   )
 const OneLine = (maxLength: number, description: string) =>
@@ -52,40 +52,49 @@ export const EventInput = t.Optional(
           minLength: 1,
           maxLength: UID_MAX_LENGTH,
           description:
-            'An event of this project, to change or cancel it. Absent: a new event, whose uid is in the answer.',
+            'Name an event of this project to change or cancel it. Without this field, the event is new, and the answer holds its `uid`.',
         }),
       ),
-      cancel: t.Optional(t.Boolean({ description: 'Cancels the event uid.' })),
+      cancel: t.Optional(t.Boolean({ description: 'True cancels the event `uid`.' })),
       recurrenceId: t.Optional(
         t.String({
           maxLength: TIME_MAX_LENGTH,
           description:
-            'Changes or cancels one instance of the series uid: the start that it had at first, as a time with a zone.',
+            'This field changes or cancels one instance of the series `uid`. Give the first planned start of the instance, as a time with a zone.',
         }),
       ),
-      summary: OneLine(SUMMARY_MAX_LENGTH, 'The title. Default: the subject.'),
+      summary: OneLine(
+        SUMMARY_MAX_LENGTH,
+        'This text is the title of the event. The default is the subject.',
+      ),
       start: Moment('The start'),
-      end: Moment('The end, of whole days the day after the last'),
+      end: Moment('The end', ' Whole days end on the day after the last day.'),
       zone: t.Optional(
         t.String({
           maxLength: 100,
-          description: 'An IANA time zone.',
+          description: 'The zone is an IANA time zone.',
           examples: ['Europe/Berlin'],
         }),
       ),
-      location: OneLine(LOCATION_MAX_LENGTH, 'The place.'),
+      location: OneLine(LOCATION_MAX_LENGTH, 'The event takes place here.'),
       description: t.Optional(
-        t.String({ maxLength: DESCRIPTION_MAX_LENGTH, description: 'Default: the text.' }),
+        t.String({
+          maxLength: DESCRIPTION_MAX_LENGTH,
+          description: 'This text describes the event. The default is the text of the mail.',
+        }),
       ),
-      url: OneLine(URL_MAX_LENGTH, 'An https URL, for example of the meeting.'),
+      url: OneLine(
+        URL_MAX_LENGTH,
+        'This https URL belongs to the event, for example the URL of the meeting.',
+      ),
       rule: OneLine(
         RULE_MAX_LENGTH,
-        'A recurrence rule (RFC 5545 §3.3.10): FREQ=WEEKLY;BYDAY=MO;COUNT=10.',
+        'The event repeats by this recurrence rule (RFC 5545 §3.3.10), such as FREQ=WEEKLY;BYDAY=MO;COUNT=10.',
       ),
     },
     {
       description:
-        'Invites the recipients to an event, changes it or cancels it (RFC 6047). to are required and cc optional attendees.',
+        'The mail invites the recipients to an event, or changes or cancels the event (RFC 6047). The recipients in `to` are required attendees, and those in `cc` are optional attendees.',
     },
   ),
 )

@@ -21,14 +21,15 @@ const Nullable = (description: string) => t.Union([t.String(), t.Null()], { desc
 
 const CalendarTimeSchema = t.Object({
   at: t.String({
-    description: 'ISO 8601 in UTC. Of a day: midnight in UTC. A time without a zone counts as UTC.',
+    description:
+      'The time is ISO 8601 in UTC. A whole day begins at midnight in UTC. A time without a zone counts as UTC.',
     examples: ['2026-03-02T09:00:00.000Z'],
   }),
   local: t.String({
-    description: "As the event's people see it; a date for whole days.",
+    description: 'The people of the event see the time in this form. A whole day is a date.',
     examples: ['2026-03-02T10:00:00'],
   }),
-  zone: Nullable('The IANA name; null: the event names no zone that is known.'),
+  zone: Nullable('The zone has its IANA name. Null means that the event names no known zone.'),
 })
 
 const PersonSchema = t.Object({
@@ -47,22 +48,24 @@ type InviteState = (typeof INVITE_STATES)[number]
 
 export const AnswerSchema = oneOf(
   ['needs-action', 'accepted', 'declined', 'tentative', 'delegated'],
-  "The project's own answer.",
+  'The project itself gave this answer.',
 )
 
 /** Describes the event fields that an invite and the calendar share. */
 export const EventFields = {
   uid: t.String(),
   recurrenceId: Nullable(
-    'The instance of a series, by its first start; null: the event itself, or the whole series.',
+    'The first planned start names one instance of a series. Null means the event itself, or the whole series.',
   ),
   summary: t.String(),
   description: t.String(),
   location: t.Union([t.String(), t.Null()]),
-  meetingLink: Nullable('The https link that opens the meeting, where one is found.'),
+  meetingLink: Nullable(
+    'This https link opens the meeting. The field is null if the event holds no such link.',
+  ),
   allDay: t.Boolean(),
   start: CalendarTimeSchema,
-  end: t.Composite([CalendarTimeSchema], { description: 'Exclusive.' }),
+  end: t.Composite([CalendarTimeSchema], { description: 'The event ends before this time.' }),
   organizer: t.Union([PersonSchema, t.Null()]),
   attendees: t.Array(AttendeeSchema),
 }
@@ -71,26 +74,27 @@ export const InviteSchema = t.Object({
   method: oneOf(METHODS),
   ...EventFields,
   sequence: t.Integer(),
-  stamp: t.String({ description: 'DTSTAMP, in ISO 8601.' }),
+  stamp: t.String({ description: 'This time is the DTSTAMP of the event, in ISO 8601.' }),
   status: oneOf(STATUSES),
   recurrence: t.Union([
     t.Object({
       rule: t.String({ examples: ['FREQ=WEEKLY;BYDAY=MO'] }),
       next: t.Array(t.String(), {
-        description: 'Starts of the next ten instances, counted from when the mail was read.',
+        description:
+          'The list holds the starts of the next ten instances after the time at which the mail was read.',
       }),
     }),
     t.Null(),
   ]),
-  comment: Nullable('For example of an answer.'),
+  comment: Nullable('An answer can hold such a comment.'),
   effect: oneOf(
     INVITE_EFFECTS,
-    'What the message did to the calendar. proposal: its sender is not proven to be the organizer (of an answer: the ' +
-      'attendee), and nothing changed. outdated: the calendar knew a later state.',
+    'The effect says how the message changed the calendar. `proposal` means that nothing changed, because nothing proves that ' +
+      'the sender is the organizer (for an answer: the attendee). `outdated` means that the calendar knew a later state.',
   ),
   state: oneOf(
     INVITE_STATES,
-    'current: the calendar has it so. outdated: a later message changed the event. answer: of an attendee.',
+    '`current` means that the calendar holds this state. `outdated` means that a later message changed the event. `answer` means that an attendee answered.',
   ),
   answer: AnswerSchema,
 })

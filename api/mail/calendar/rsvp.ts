@@ -29,13 +29,16 @@ export const RsvpBody = t.Object({
     { error: `be one of ${ANSWERS.join(', ')}` },
   ),
   comment: t.Optional(
-    t.String({ maxLength: DESCRIPTION_MAX_LENGTH, description: 'A word to the organizer.' }),
+    t.String({
+      maxLength: DESCRIPTION_MAX_LENGTH,
+      description: 'The organizer reads this comment.',
+    }),
   ),
   uid: t.Optional(
     t.String({
       minLength: 1,
       maxLength: UID_MAX_LENGTH,
-      description: 'The event that is answered, where the message invites to several.',
+      description: 'If the message invites to several events, name the event that you answer.',
     }),
   ),
 })

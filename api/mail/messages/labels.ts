@@ -13,7 +13,7 @@ export const LabelChange = t.Object({
 /** Describes the query parameter `labels` of a list. */
 export const LabelsQuery = t.String({
   maxLength: 4_000,
-  description: 'Comma-separated labels; a message must carry all of them.',
+  description: 'Separate the labels with commas. A message must carry all of these labels.',
   examples: ['received,unread'],
 })
 

@@ -20,29 +20,29 @@ export const TextState = t.Union(
   (['pending', 'ready', 'none', 'failed'] as const).map((one) => t.Literal(one)),
   {
     description:
-      'pending: it is still to be read. none: the file holds no text, as a scan does. failed: `reason` says why.',
+      '`pending` means that a worker has not read the file yet. `none` means that the file holds no text, for example a scan. `failed` means that the reading failed, and `reason` says why.',
   },
 )
 export const Omitted = t.Array(t.String(), {
-  description: `What the text leaves out, because a person does not see it, or not at first: ${OMISSIONS.join(', ')}.`,
+  description: `The text leaves out these parts, because a person does not see them at once: ${OMISSIONS.join(', ')}.`,
   examples: [['speaker-notes']],
 })
 export const TextReason = t.String({
   description:
-    'malformed, encrypted (it needs a password), too_large, or too_slow (it took too much time or memory).',
+    'The reason is `malformed`, `encrypted` (the file needs a password), `too_large`, or `too_slow` (the reading took too much time or memory).',
   examples: ['encrypted'],
 })
 
 const AttachmentTextSchema = t.Object(
   {
     state: TextState,
-    chars: t.Integer({ description: 'Characters of the text.' }),
+    chars: t.Integer({ description: 'The text has this many characters.' }),
     reason: t.Optional(TextReason),
     omitted: Omitted,
   },
   {
     description:
-      'The text of the file: GET …/attachments/{attachmentId}/text. Received messages only.',
+      'GET …/attachments/{attachmentId}/text returns the text of the file. Only received messages have this field.',
   },
 )
 
@@ -50,7 +50,7 @@ const AttachmentSchema = t.Object({
   attachmentId: t.String(),
   filename: t.String(),
   contentType: t.String(),
-  size: t.Integer({ description: 'Bytes after decoding.' }),
+  size: t.Integer({ description: 'The size is the number of bytes after decoding.' }),
   contentId: t.Union([t.String(), t.Null()]),
   disposition: t.String({ examples: ['attachment', 'inline'] }),
   text: t.Optional(AttachmentTextSchema),
@@ -59,32 +59,34 @@ const AttachmentSchema = t.Object({
 const Word = (description: string) => t.String({ description, examples: ['pass'] })
 const AuthenticationSchema = t.Object(
   {
-    spf: Word('Whether the sending host may use the envelope sender (RFC 7208).'),
-    dkim: Word('Whether a signature is valid (RFC 6376).'),
-    dmarc: Word('Whether SPF or DKIM passes for the domain in From (RFC 7489).'),
-    arc: Word('Whether the chain of forwarders is valid (RFC 8617).'),
-    internal: t.Boolean({ description: 'The message came from an inbox of this service.' }),
+    spf: Word('SPF says whether the sending host may use the envelope sender (RFC 7208).'),
+    dkim: Word('DKIM says whether a signature is valid (RFC 6376).'),
+    dmarc: Word('DMARC says whether SPF or DKIM passes for the domain in From (RFC 7489).'),
+    arc: Word('ARC says whether the chain of forwarders is valid (RFC 8617).'),
+    internal: t.Boolean({
+      description: 'True means that the message came from an inbox of this service.',
+    }),
     aligned: t.Optional(
       t.Boolean({
         description:
-          'SPF or DKIM passes for the domain in From, with or without a DMARC policy; or the message is internal.',
+          'True means that SPF or DKIM passes for the domain in From, or that the message is internal. The domain needs no DMARC policy.',
       }),
     ),
     providerSpf: t.Optional(
       Word(
-        'What the service that handed the mail over by HTTP says about SPF; `spf` is then none.',
+        'The mail service that posted this mail over HTTP gave this result of SPF. `spf` is then none.',
       ),
     ),
   },
   {
     description:
-      'Received messages only; result words of RFC 8601. The label unauthenticated marks mail with a From that nothing vouches ' +
-      'for: dmarc fails or cannot be judged, or no SPF and no DKIM passes for its domain.',
+      'Only received messages have this field. The values are result words of RFC 8601. The label `unauthenticated` marks mail ' +
+      'whose From address nothing proves: DMARC fails or gives no result, or neither SPF nor DKIM passes for its domain.',
   },
 )
 
 const InboxId = t.String({ examples: ['agent@mail.example.com'] })
-const IF_FULL = 'With ANSWERS=full only.'
+const IF_FULL = 'The field appears only with ANSWERS=full.'
 const InboxIdIfFull = t.Optional(t.String({ description: IF_FULL }))
 
 /** Describes a message in a list: without cc, and by default without inboxId (docs/contract.md §4). */
@@ -98,7 +100,7 @@ const MessageItem = t.Object({
   extractedText: t.Optional(
     t.String({
       description:
-        'Text without quoted history; received messages only. With ANSWERS=full, sent ones show text.',
+        'This text leaves out the quoted history of a received message. With ANSWERS=full, a sent message repeats `text` here.',
     }),
   ),
   labels: Labels,
@@ -107,9 +109,10 @@ const MessageItem = t.Object({
 
 const Highlights = t.Array(
   t.Object({
-    text: t.String({ description: 'An excerpt of the field.' }),
+    text: t.String({ description: 'This text is an excerpt of the field.' }),
     ranges: t.Array(t.Array(t.Integer(), { minItems: 2, maxItems: 2 }), {
-      description: 'Matches in the excerpt: start and end, in UTF-16 units.',
+      description:
+        'Each pair gives the start and the end of a match in the excerpt, in UTF-16 units.',
     }),
   }),
 )
@@ -121,7 +124,10 @@ export const FoundMessage = t.Composite([
     inboxId: InboxIdIfFull,
     cc: t.Optional(t.Array(t.String(), { description: IF_FULL })),
     highlights: t.Optional(
-      t.Object({ subject: Highlights, text: Highlights }, { description: 'Search results only.' }),
+      t.Object(
+        { subject: Highlights, text: Highlights },
+        { description: 'Only the results of a search have this field.' },
+      ),
     ),
   }),
 ])
@@ -136,39 +142,48 @@ export const WholeMessage = t.Composite([
     deliveryStatus: t.Optional(
       t.String({
         description:
-          'Sent messages only. On the way: queued, sent, deferred, bounced or failed. Waiting: scheduled or held. Ended unsent: ' +
-          'cancelled, rejected or expired.',
+          'Only sent messages have this field. A message on its way is queued, sent, deferred, bounced or failed. A waiting ' +
+          'message is scheduled or held. A message that ended unsent is cancelled, rejected or expired.',
       }),
     ),
     deliveryError: t.Optional(
       t.Union([t.String(), t.Null()], {
-        description: "The other host's answer, or the owner's reason for a rejection.",
+        description:
+          'The text is the answer of the other host, or the reason of the owner who rejected the message.',
       }),
     ),
-    sendAt: t.Optional(t.String({ format: 'date-time', description: 'Scheduled messages only.' })),
+    sendAt: t.Optional(
+      t.String({ format: 'date-time', description: 'Only scheduled messages have this field.' }),
+    ),
     authentication: t.Optional(AuthenticationSchema),
   }),
 ])
 
 const CodeSchema = t.Object({
   kind: t.Union([t.Literal('numeric'), t.Literal('alphanumeric'), t.Literal('words')]),
-  value: t.String({ description: 'As it is entered.', examples: ['482913'] }),
+  value: t.String({ description: 'Enter the code exactly in this form.', examples: ['482913'] }),
   confidence: t.Number({ minimum: 0, maximum: 1 }),
   part: t.Union(
     [t.Literal('subject'), t.Literal('text'), t.Literal('html'), t.Literal('attachment')],
-    { description: 'The part of the message that holds it.' },
+    { description: 'This part of the message holds the code.' },
   ),
-  attachmentId: t.Optional(t.String({ description: 'Of the part attachment.' })),
-  line: t.String({ description: 'The line that holds it.' }),
+  attachmentId: t.Optional(
+    t.String({ description: 'This attachment holds the code if `part` is `attachment`.' }),
+  ),
+  line: t.String({ description: 'This line of the message holds the code.' }),
 })
 
 const LinkSchema = t.Object({
-  href: t.String({ description: 'As the message has it; a tracking redirect is not followed.' }),
-  text: t.String({ description: 'The words of the link; empty for an address in plain text.' }),
+  href: t.String({
+    description: 'The message holds this address. The service does not follow a tracking redirect.',
+  }),
+  text: t.String({
+    description: 'These words are shown for the link. An address in plain text has none.',
+  }),
   purpose: t.Union(
     (['verify', 'reset', 'sign-in', 'unsubscribe', 'other'] as const).map((one) => t.Literal(one)),
   ),
-  sensitive: t.Boolean({ description: 'It resets a password.' }),
+  sensitive: t.Boolean({ description: 'True means that the link resets a password or signs in.' }),
 })
 
 /** Describes a single message in the responses of get-message and wait. */
@@ -178,20 +193,20 @@ export const SingleMessageSchema = t.Composite([
     codes: t.Optional(
       t.Array(CodeSchema, {
         description:
-          'One-time codes, the most certain first, at most ten. Received messages only, and only with the scope mail:codes.',
+          'The list holds at most ten one-time codes, and the most certain code comes first. Only received messages have this field, and the key needs the scope mail:codes.',
       }),
     ),
     links: t.Optional(
       t.Array(LinkSchema, {
         description:
-          'Links that a person sees, at most fifty. Received messages only, and only with the scope mail:codes.',
+          'The list holds at most fifty links that a person sees. Only received messages have this field, and the key needs the scope mail:codes.',
       }),
     ),
     invites: t.Optional(
       t.Array(InviteSchema, {
         description:
-          'Invitations, updates, cancellations and answers in the message, at most twenty. The word of a stranger. Absent: ' +
-          'there are none, or they are still being read (event message.invite).',
+          'The list holds at most twenty invitations, updates, cancellations and answers of the message. A stranger wrote them. ' +
+          'Without this field, the message holds none, or a worker still reads them (event message.invite).',
       }),
     ),
   }),
@@ -204,7 +219,8 @@ const Refused = t.Optional(
       reason: t.Union([t.Literal('suppressed'), t.Literal('rule')]),
     }),
     {
-      description: 'Recipients that a rule or a suppression refused; absent if there are none.',
+      description:
+        'A rule or a suppression refused these recipients. The field is absent if nobody was refused.',
     },
   ),
 )
@@ -224,18 +240,20 @@ export const SentMessage = t.Object({
   deliveryStatus: t.Optional(
     t.Union([t.Literal('scheduled'), t.Literal('held')], {
       description:
-        'scheduled: it waits for sendAt. held: it waits for the owner. Absent: it is on its way.',
+        '`scheduled` means that the mail waits for `sendAt`. `held` means that the mail waits for the owner. Without this field, the mail is on its way.',
     }),
   ),
   sendAt: t.Optional(Time),
   event: t.Optional(
     t.Object(
       { uid: t.String(), sequence: t.Integer() },
-      { description: 'The event that was announced. To change it, send its uid.' },
+      { description: 'This event was announced. To change the event, send its `uid`.' },
     ),
   ),
   text: t.Optional(t.String({ description: IF_FULL })),
-  extractedText: t.Optional(t.String({ description: 'The same as text, with ANSWERS=full only.' })),
+  extractedText: t.Optional(
+    t.String({ description: 'This field repeats `text`, and appears only with ANSWERS=full.' }),
+  ),
 })
 
 /** Describes the response to `reply`. */

@@ -26,17 +26,23 @@ export const MessageFilterQuery = t.Object({
       'invoice "second reminder" -draft',
     ),
   ),
-  from: t.Optional(Search('Sender: an address or part of an address.', 'ada@example.com')),
+  from: t.Optional(Search('The text must occur in the address of the sender.', 'ada@example.com')),
   to: t.Optional(
-    Search('Recipient (To, Cc, Bcc): an address or part of an address.', 'example.com'),
+    Search('The text must occur in the address of a recipient (To, Cc or Bcc).', 'example.com'),
   ),
-  subject: t.Optional(Search('Consecutive words of the subject.', 'second reminder')),
-  after: t.Optional(Instant('Created at this time or later, ISO 8601.')),
-  before: t.Optional(Instant('Created before this time, ISO 8601.')),
+  subject: t.Optional(
+    Search('These words must follow each other in the subject.', 'second reminder'),
+  ),
+  after: t.Optional(
+    Instant('The list holds only entries that were created at this ISO 8601 time or later.'),
+  ),
+  before: t.Optional(
+    Instant('The list holds only entries that were created before this ISO 8601 time.'),
+  ),
   deliveryStatus: t.Optional(
     t.Union(
       DELIVERY_STATUSES.map((status) => t.Literal(status)),
-      { description: 'Sent messages alone: how far the message has come.' },
+      { description: 'The list holds only sent messages in this state of delivery.' },
     ),
   ),
 })

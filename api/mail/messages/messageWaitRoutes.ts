@@ -30,7 +30,7 @@ const Query = t.Composite([
           maximum: TIMEOUT_MAX_S,
           default: TIMEOUT_DEFAULT_S,
         },
-        description: 'Maximum wait in seconds.',
+        description: 'The request waits at most this many seconds.',
       }),
     ),
   }),
@@ -40,8 +40,8 @@ const Query = t.Composite([
       t.Union([t.Literal('code'), t.Literal('text'), t.Literal('invite')], {
         error: 'be "code", "text" or "invite"',
         description:
-          'code: only a message with a one-time code. It needs the scope mail:codes too. text: only a message with an ' +
-          'attachment whose text was read. invite: only one with an invitation, an update, a cancellation or an answer.',
+          '`code` waits for a message with a one-time code, and the key also needs the scope mail:codes. `text` waits for a message ' +
+          'with an attachment whose text was read. `invite` waits for a message with an invitation, an update, a cancellation or an answer.',
       }),
     ),
   }),
@@ -71,9 +71,8 @@ export function messageWaitRoutes(services: Services) {
         description:
           'Answers as soon as a received message matches all filters. Without after, only new ' +
           'messages count. With after, it answers the oldest received message since that time at once. A change of the key ' +
-          'ends the wait early. With has=code only a message with a one-time code counts, with has=text only one with an attachment ' +
-          'whose text was read. To receive ' +
-          'every message, follow /v0/events.',
+          'ends the wait early. With has=code, only a message with a one-time code counts. With has=text, only a message with an ' +
+          'attachment whose text was read counts. To receive every message, follow /v0/events.',
         tag: 'Messages',
         access: 'mail:read',
         success: {

@@ -20,9 +20,12 @@ export const ThreadParams = t.Object({ threadId: t.String({ minLength: 1, maxLen
 const ThreadHead = t.Object({
   threadId: t.String(),
   inboxId: t.String(),
-  subject: t.String({ description: 'Subject of the first message.' }),
+  subject: t.String({ description: 'The first message has this subject.' }),
   createdAt: Time,
-  updatedAt: t.String({ format: 'date-time', description: 'When the latest message was added.' }),
+  updatedAt: t.String({
+    format: 'date-time',
+    description: 'The latest message was added at this time.',
+  }),
 })
 
 const ThreadItem = t.Composite([ThreadHead, t.Object({ messageCount: t.Integer() })])

@@ -30,7 +30,7 @@ const AddressList = (minItems: number) =>
     minItems,
     maxItems: RECIPIENTS_MAX,
     examples: [['ada@example.com']],
-    description: 'Addresses, with or without a display name: Jane Doe <jane@example.net>.',
+    description: 'An address may have a display name: Jane Doe <jane@example.net>.',
   })
 
 /**
@@ -38,11 +38,14 @@ const AddressList = (minItems: number) =>
  * limit.
  */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
-const Text = t.String({ maxLength: TEXT_MAX_LENGTH, description: 'Plain-text body.' })
+const Text = t.String({
+  maxLength: TEXT_MAX_LENGTH,
+  description: 'This text is the plain-text body.',
+})
 const Html = t.Optional(
   t.String({
     maxLength: TEXT_MAX_LENGTH,
-    description: 'HTML body; the message is sent as multipart/alternative.',
+    description: 'This text is the HTML body. The message is then sent as multipart/alternative.',
   }),
 )
 
@@ -64,9 +67,11 @@ const Attachments = t.Optional(
         error: `be 1 to ${FILENAME_MAX_LENGTH} characters without control characters`,
       }),
       contentType: t.String({ examples: ['application/pdf'] }),
-      content: t.String({ description: 'The bytes in base64.' }),
+      content: t.String({ description: 'The bytes are written in base64.' }),
       contentId: t.Optional(
-        t.String({ description: 'The HTML body refers to the attachment as cid:CONTENT_ID.' }),
+        t.String({
+          description: 'The HTML body can show the attachment by the address cid:CONTENT_ID.',
+        }),
       ),
     }),
     {
@@ -80,12 +85,13 @@ const UnsubscribeInput = t.Optional(
   t.Object(
     {
       url: t.Optional(
-        t.String({ description: 'An https URL; a POST to it unsubscribes (RFC 8058).' }),
+        t.String({ description: 'A POST to this https URL unsubscribes (RFC 8058).' }),
       ),
-      mailto: t.Optional(t.String({ description: 'An address; a mail to it unsubscribes.' })),
+      mailto: t.Optional(t.String({ description: 'A mail to this address unsubscribes.' })),
     },
     {
-      description: 'One-click unsubscribe: sets List-Unsubscribe and List-Unsubscribe-Post.',
+      description:
+        'The mail gets the headers List-Unsubscribe and List-Unsubscribe-Post, so that a recipient unsubscribes with one click.',
     },
   ),
 )
@@ -102,7 +108,7 @@ const SEND_AT_MAX_DAYS = 366
 const SendAt = t.Optional(
   t.String({
     maxLength: 40,
-    description: `Sends at this time (ISO 8601 with a zone), at most ${SEND_AT_MAX_DAYS} days ahead. Until then the mail can be cancelled.`,
+    description: `The mail leaves at this time (ISO 8601 with a zone), at most ${SEND_AT_MAX_DAYS} days ahead. Until then you can cancel the mail.`,
     examples: ['2026-01-31T09:30:00Z'],
   }),
 )
@@ -129,7 +135,9 @@ export const ReplyBody = t.Object({
   text: Text,
   html: Html,
   replyAll: t.Optional(
-    t.Boolean({ description: 'Also answer the other recipients of the original.' }),
+    t.Boolean({
+      description: 'True also sends the answer to the other recipients of the original.',
+    }),
   ),
   attachments: Attachments,
   headers: HeadersInput,

@@ -13,11 +13,11 @@ const SuppressionSchema = t.Object({
   address: t.String(),
   reason: t.Union([t.Literal('bounce'), t.Literal('rejection'), t.Literal('complaint')], {
     description:
-      'bounce: a bounce message came back. rejection: the receiving server refused the address. complaint: the recipient reported the mail as spam.',
+      '`bounce` means that a bounce message came back. `rejection` means that the receiving server refused the address. `complaint` means that the recipient reported the mail as spam.',
   }),
-  detail: t.Union([t.String(), t.Null()], { description: 'The reply of the receiving server.' }),
+  detail: t.Union([t.String(), t.Null()], { description: 'The receiving server gave this reply.' }),
   messageId: t.Union([t.String(), t.Null()], {
-    description: 'The message that caused the suppression.',
+    description: 'This message caused the suppression.',
   }),
   createdAt: Time,
 })

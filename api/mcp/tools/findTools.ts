@@ -56,7 +56,7 @@ const Timeout = t.Optional(
     minimum: 0,
     maximum: TIMEOUT_MAX_S,
     default: TIMEOUT_DEFAULT_S,
-    description: 'Maximum wait in seconds.',
+    description: 'The request waits at most this many seconds.',
   }),
 )
 

@@ -30,13 +30,15 @@ const EndpointSchema = t.Object({
     t.Object({
       url: t.String(),
       status: t.Union((['pending', 'read', 'failed'] as const).map((one) => t.Literal(one))),
-      detail: Nullable('Why nothing was read.'),
+      detail: Nullable('The detail says why the service read nothing.'),
       input: AnyObject,
       output: AnyObject,
     }),
     t.Null(),
   ]),
-  active: t.Boolean({ description: 'False: it is paused, and gets no challenges.' }),
+  active: t.Boolean({
+    description: 'False means that the endpoint is paused and gets no challenges.',
+  }),
   verification: t.Object({
     status: Verification,
     checkedAt: t.Union([Time, t.Null()]),
@@ -48,8 +50,10 @@ const EndpointSchema = t.Object({
 export const EarningEndpointSchema = t.Composite([
   EndpointSchema,
   t.Object({
-    callCount: t.Integer({ description: 'Payments settled for this endpoint.' }),
-    revenueUsdcRaw: t.String({ description: 'Their sum in atomic USDC (10^-6).' }),
+    callCount: t.Integer({ description: 'The endpoint has this many settled payments.' }),
+    revenueUsdcRaw: t.String({
+      description: 'The settled payments have this sum, in atomic units of 10^-6 USDC.',
+    }),
   }),
 ])
 
@@ -57,7 +61,10 @@ export const ChangedEndpointSchema = t.Composite([
   EndpointSchema,
   t.Object({
     webhookSecret: t.Optional(
-      t.String({ description: 'Only when it is new. Shown here and never again.' }),
+      t.String({
+        description:
+          'Only the answer that creates the secret shows it. No later answer shows the secret.',
+      }),
     ),
   }),
 ])

@@ -37,7 +37,7 @@ export const UrlPattern = t.String({
   minLength: 1,
   maxLength: URL_MAX_LENGTH,
   description:
-    'The full URL of what is paid for, as a payer sees it, or mcp://tool/NAME for an MCP tool. Query and fragment are dropped; the host is lower-cased.',
+    'Give the full URL that a payer calls, or mcp://tool/NAME for an MCP tool. The query and the fragment are dropped, and the host is lower-cased.',
 })
 export const PriceUsdc = t.String({
   maxLength: 64,
@@ -47,10 +47,10 @@ export const PriceUsdc = t.String({
 const Network = t.String({
   maxLength: 64,
   description:
-    'The chain this service is connected to, which is also the default: base or eip155:8453, base-sepolia or eip155:84532.',
+    'The service is connected to this chain, which is also the default: base or eip155:8453, base-sepolia or eip155:84532.',
 })
 const Description = t.Union([t.String(), t.Null()], {
-  description: `Cut after ${DESCRIPTION_MAX_LENGTH} characters.`,
+  description: `The text is cut after ${DESCRIPTION_MAX_LENGTH} characters.`,
 })
 const WebhookUrl = t.Union([t.String({ minLength: 1, maxLength: URL_MAX_LENGTH }), t.Null()], {
   error: `be a URL of at most ${URL_MAX_LENGTH} characters, or null to remove the webhook`,
@@ -61,11 +61,13 @@ const WebhookSecret = t.String({
 })
 
 const Discoverable = t.Boolean({
-  description: 'Shows the endpoint in /v0/x402/discovery, once it is verified. False by default.',
+  description:
+    'True shows the endpoint in /v0/x402/discovery once the endpoint is verified. The default is false.',
 })
 
 const Active = t.Boolean({
-  description: 'False pauses it: it gets no challenges. What was challenged before is redeemed.',
+  description:
+    'False pauses the endpoint, so that it gets no new challenges. Payments for earlier challenges are still redeemed.',
 })
 
 /** Reads `urlPattern`. @throws {ApiError} 400 */

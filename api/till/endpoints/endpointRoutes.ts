@@ -46,11 +46,11 @@ const ListQuery = t.Composite([
   PageQuery,
   OrderQuery,
   t.Object({
-    q: PartOf('URL or description'),
+    q: PartOf('the URL or the description'),
     verification: t.Optional(Verification),
     active: t.Optional(
       t.Union([t.Literal('true'), t.Literal('false')], {
-        description: 'false: those that are paused.',
+        description: 'False lists the paused endpoints.',
       }),
     ),
   }),

@@ -15,13 +15,13 @@ import type { Services } from '../../http/services.ts'
 
 const Params = t.Object({ endpointId: t.String({ minLength: 1, maxLength: 100 }) })
 const Body = t.Object({
-  buy: t.Boolean({ description: 'True: pays once from the payer of the embedded devnet.' }),
+  buy: t.Boolean({ description: 'True pays once from the payer of the embedded devnet.' }),
 })
 const orNull = <Schema extends Parameters<typeof t.Union>[0][number]>(schema: Schema) =>
   t.Union([schema, t.Null()])
 
 const Answer = t.Object({
-  canBuy: t.Boolean({ description: 'The service runs on its embedded devnet.' }),
+  canBuy: t.Boolean({ description: 'True means that the service runs on its embedded devnet.' }),
   trial: orNull(
     t.Object({
       state: t.Union(

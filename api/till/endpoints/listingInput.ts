@@ -31,29 +31,31 @@ const Part = (description: string) =>
 /** Describes the body fields that tell how an endpoint is called and listed. */
 export const LISTING_FIELDS = {
   serviceName: OrNull(Word, {
-    description: 'The name of your service in lists.',
+    description: 'Lists show your service under this name.',
     error: `${WORD_RULE}, or null`,
   }),
   tags: OrNull(t.Array(Word, { maxItems: TAGS_MAX }), {
-    description: 'Words to be found by.',
+    description: 'Buyers find the endpoint by these words.',
     error: `be at most ${TAGS_MAX} texts of 1 to 32 printable ASCII characters, or null`,
   }),
   iconUrl: OrNull(t.String({ maxLength: ICON_URL_MAX_LENGTH }), {
     error: `be a URL of at most ${ICON_URL_MAX_LENGTH} characters, or null`,
   }),
   mcpUrl: OrNull(t.String({ minLength: 1, maxLength: 2_048 }), {
-    description: 'The MCP server that has the tool. With it a tool can be discoverable.',
+    description: 'This MCP server has the tool. A tool needs this URL to be discoverable.',
     error: 'be a URL of at most 2048 characters, or null',
   }),
   input: Part(
-    'Of a URL: method, and examples as queryParams, pathParams, headers, bodyType and body; schema holds their JSON Schemas by ' +
-      'the same names; routeTemplate is the path with names, as /weather/:city. Of an MCP tool: inputSchema, description, ' +
-      'transport, example.',
+    'The input of a URL has a method, and examples as queryParams, pathParams, headers, bodyType and body. `schema` holds ' +
+      'their JSON Schemas by the same names. `routeTemplate` is the path with names, such as /weather/:city. The input of an ' +
+      'MCP tool has inputSchema, description, transport and example.',
   ),
-  output: Part('type (json), example, and schema: the JSON Schema of the example.'),
+  output: Part(
+    'The output has a `type` (json), an `example`, and a `schema`, which is the JSON Schema of the example.',
+  ),
   openApiUrl: OrNull(t.String({ minLength: 1, maxLength: 2_048 }), {
     description:
-      'An OpenAPI 3 document (JSON) that says how the URL is called. A worker reads it; the fields above go before it.',
+      'This URL is an OpenAPI 3 document (JSON), which describes the endpoint. A worker reads the document. The fields above take precedence over the document.',
     error: 'be a URL of at most 2048 characters, or null',
   }),
 }

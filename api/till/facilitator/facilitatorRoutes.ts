@@ -45,14 +45,18 @@ const Body = t.Object({
 const VerifyResult = t.Object({
   isValid: t.Boolean(),
   invalidReason: t.Optional(t.String()),
-  invalidMessage: t.Optional(t.String({ description: 'The cause, and what to do.' })),
+  invalidMessage: t.Optional(
+    t.String({ description: 'The message names the cause and the next step.' }),
+  ),
   payer: t.Optional(t.String()),
 })
 
 const SettleResult = t.Object({
   success: t.Boolean(),
   errorReason: t.Optional(t.String()),
-  errorMessage: t.Optional(t.String({ description: 'The cause, and what to do.' })),
+  errorMessage: t.Optional(
+    t.String({ description: 'The message names the cause and the next step.' }),
+  ),
   transaction: t.String(),
   network: t.String({ description: 'In the spelling of the payment’s version.' }),
   payer: t.Optional(t.String()),

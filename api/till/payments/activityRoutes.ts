@@ -17,7 +17,7 @@ const Query = t.Object({ days: Days })
 const Sum = t.Object({
   count: t.Integer(),
   amountUsdc: t.String(),
-  amountUsdcRaw: t.String({ description: 'Atomic units: 10^-6 USDC.' }),
+  amountUsdcRaw: t.String({ description: 'The amount is in atomic units of 10^-6 USDC.' }),
 })
 const Nullable = t.Union([t.String(), t.Null()])
 const ActivityAnswer = t.Composite([
@@ -25,23 +25,28 @@ const ActivityAnswer = t.Composite([
   t.Object({
     since: Time,
     activity: t.Array(PaymentItem, {
-      description: `The latest settled payments, at most ${ROWS_MAX}; count is the number of all.`,
+      description: `The list holds at most ${ROWS_MAX} of the latest settled payments. \`count\` is the number of all settled payments.`,
     }),
     byDay: t.Array(t.Composite([t.Object({ day: t.String({ format: 'date' }) }), Sum]), {
-      description: 'Newest first, without the days that have no payment.',
+      description: 'The newest day comes first. Days without a payment are left out.',
     }),
     byEndpoint: t.Array(
       t.Composite([t.Object({ endpointId: Nullable, urlPattern: Nullable }), Sum]),
-      { description: 'The largest sum first; null: no registered endpoint.' },
+      {
+        description:
+          'The largest sum comes first. Null stands for payments without a registered endpoint.',
+      },
     ),
     byPayer: t.Array(t.Composite([t.Object({ payerAddress: t.String() }), Sum]), {
-      description: 'The largest sums first, at most 100.',
+      description: 'The list holds at most 100 payers, and the largest sum comes first.',
     }),
     own: t.Composite([Sum], {
-      description: "From the project's ownAddresses. No other sum holds them.",
+      description:
+        'These payments came from the `ownAddresses` of the project. No other sum counts these payments.',
     }),
     refunded: t.Composite([Sum], {
-      description: 'Refunds that the chain shows in these days. No other sum is less by them.',
+      description:
+        'The chain shows these refunds in these days. No other sum is reduced by these refunds.',
     }),
   }),
 ])

@@ -29,16 +29,22 @@ const When = (description: string) =>
     }),
   )
 const Query = t.Object({
-  from: When('Settled at or after this time; absent: from the first payment on.'),
-  to: When('Settled before this time; absent: until now.'),
+  from: When(
+    'The file holds payments that were settled at this time or later. By default the file begins with the first payment.',
+  ),
+  to: When('The file holds payments that were settled before this time. The default is now.'),
   format: t.Optional(
     t.Union([t.Literal('csv'), t.Literal('jsonl')], {
       error: 'be one of "csv", "jsonl"',
-      description: 'csv (default) has a line of names first. jsonl: one object a line.',
+      description:
+        '`csv` is the default and begins with a line of names. `jsonl` holds one object in each line.',
     }),
   ),
   pageToken: t.Optional(
-    t.String({ maxLength: 64, description: 'The cursor of the last entry read, unchanged.' }),
+    t.String({
+      maxLength: 64,
+      description: 'Send the cursor of the last entry that you read, unchanged.',
+    }),
   ),
 })
 

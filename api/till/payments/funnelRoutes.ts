@@ -12,12 +12,14 @@ import type { Services } from '../../http/services.ts'
 import { Days, EndpointId, readDays } from './paymentQuery.ts'
 
 const Sums = t.Object({
-  challenges: t.Integer({ description: '402 answers that this service made.' }),
-  refused: t.Integer({ description: 'Payments refused before a claim: nothing moved.' }),
-  claimed: t.Integer({ description: 'Payments with a right signature.' }),
+  challenges: t.Integer({ description: 'The service gave this many 402 answers.' }),
+  refused: t.Integer({
+    description: 'The service refused this many payments before a claim. No money moved.',
+  }),
+  claimed: t.Integer({ description: 'This many payments had a valid signature.' }),
   settled: t.Integer(),
   failed: t.Integer(),
-  amountUsdc: t.String({ description: 'Of the settled ones.' }),
+  amountUsdc: t.String({ description: 'The settled payments have this sum.' }),
   amountUsdcRaw: t.String(),
 })
 const Nullable = t.Union([t.String(), t.Null()])
@@ -25,12 +27,12 @@ const Answer = t.Object({
   since: Time,
   total: Sums,
   byDay: t.Array(t.Composite([t.Object({ day: t.String({ format: 'date' }) }), Sums]), {
-    description: 'Newest first, without the days that have nothing.',
+    description: 'The newest day comes first. Days without an entry are left out.',
   }),
   byEndpoint: t.Array(
     t.Composite([t.Object({ endpointId: Nullable, urlPattern: Nullable }), Sums]),
     {
-      description: `The most challenges first, at most ${ENDPOINTS_SHOWN_MAX}; null: no registered endpoint.`,
+      description: `The list holds at most ${ENDPOINTS_SHOWN_MAX} endpoints, and the endpoint with the most challenges comes first. Null stands for challenges without a registered endpoint.`,
     },
   ),
 })

@@ -10,7 +10,7 @@ const Nullable = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
 const Requirement = t.Object({
   scheme: t.Literal('exact'),
   network: t.String({ examples: ['base-sepolia'] }),
-  maxAmountRequired: t.String({ description: 'Atomic units: 10^-6 USDC.' }),
+  maxAmountRequired: t.String({ description: 'The amount is in atomic units of 10^-6 USDC.' }),
   resource: t.String(),
   description: t.String(),
   mimeType: t.String(),
@@ -22,7 +22,8 @@ const Requirement = t.Object({
       {},
       {
         additionalProperties: true,
-        description: 'How the resource is called, and what it answers. Absent: nobody said so.',
+        description:
+          'The schema describes the request and the answer of the resource. The field is absent if nobody described them.',
       },
     ),
   ),
@@ -41,8 +42,12 @@ export const ChallengeAnswer = t.Composite([
   Challenge,
   t.Object({
     headers: t.Object(
-      { 'PAYMENT-REQUIRED': t.String({ description: 'The challenge of x402 version 2, base64.' }) },
-      { description: 'The headers of the 402.' },
+      {
+        'PAYMENT-REQUIRED': t.String({
+          description: 'The header holds the challenge of x402 version 2 in base64.',
+        }),
+      },
+      { description: 'Send these headers with the 402.' },
     ),
   }),
 ])
@@ -67,7 +72,8 @@ export const EXAMPLE_CHALLENGE = {
   headers: { 'PAYMENT-REQUIRED': 'eyJ4NDAyVmVyc2lvbiI6Miwi…' },
 }
 
-const TX_HASH = 'One transaction can carry several payments: id names a payment, txHash does not.'
+const TX_HASH =
+  'One transaction can carry several payments, so name a payment by `id` and not by `txHash`.'
 const LogIndex = t.Union([
   t.Integer({ description: 'The index of its Transfer event in the block (JSON-RPC logIndex).' }),
   t.Null(),
@@ -87,23 +93,32 @@ const ReceiptBody = t.Object({
   resource: t.String(),
   txHash: t.String(),
   resourceSource: t.Optional(
-    t.Literal('payer', { description: 'Only the payer named resource. Absent: the seller did.' }),
+    t.Literal('payer', {
+      description:
+        '`payer` means that only the payer named `resource`. Without this field, the seller named the resource.',
+    }),
   ),
-  paymentIdentifier: t.Optional(t.String({ description: 'The payer’s own name of the payment.' })),
+  paymentIdentifier: t.Optional(t.String({ description: 'The payer gave the payment this name.' })),
   timestamp: Time,
 })
 
 const SignedReceipt = t.Object(
   {
     body: ReceiptBody,
-    signature: t.String({ description: 'base64 Ed25519 over the RFC 8785 form of body.' }),
+    signature: t.String({
+      description: 'The Ed25519 signature over the RFC 8785 form of `body` is written in base64.',
+    }),
     alg: t.Literal('Ed25519'),
     publicKeyHex: t.String(),
-    publicKey: t.String({ description: 'Multibase, z6Mk…' }),
+    publicKey: t.String({
+      description: 'The public key is written in multibase and begins with z6Mk.',
+    }),
     did: t.String(),
-    jws: t.String({ description: 'Compact JWS; its key is in /.well-known/jwks.json.' }),
+    jws: t.String({
+      description: 'The receipt is a compact JWS. /.well-known/jwks.json holds its key.',
+    }),
   },
-  { description: 'Proof of payment.' },
+  { description: 'The signed receipt proves the payment.' },
 )
 
 const EXAMPLE_RECEIPT = {
@@ -134,7 +149,7 @@ const Headers = t.Object(
   {},
   {
     additionalProperties: t.String(),
-    description: 'Headers for the payer, in the version of the payment.',
+    description: 'Send these headers to the payer. They follow the x402 version of the payment.',
   },
 )
 
@@ -142,14 +157,16 @@ const Headers = t.Object(
 export const RedeemResult = t.Union([
   t.Object({
     ok: t.Literal(true),
-    paymentResponse: t.String({ description: 'The settlement; headers holds it under its name.' }),
+    paymentResponse: t.String({
+      description: 'This value describes the settlement. `headers` holds it under its name.',
+    }),
     txHash: t.String({ description: TX_HASH }),
     // A redeem response that an older version of this service stored lacks these two fields.
     logIndex: t.Optional(LogIndex),
     grantedAt: t.Optional(Time),
     payer: t.String(),
     paymentId: t.String(),
-    paymentInId: t.String({ description: 'The same value as paymentId.' }),
+    paymentInId: t.String({ description: 'This field repeats `paymentId`.' }),
     signedReceipt: SignedReceipt,
     headers: Headers,
   }),
@@ -157,15 +174,15 @@ export const RedeemResult = t.Union([
     ok: t.Literal(false),
     stage: t.Union([t.Literal('verify'), t.Literal('settle')]),
     reason: t.String({
-      description: 'A reason code of x402 version 1, or of a later facilitator.',
+      description: 'The reason is a code of x402 version 1, or of a later facilitator.',
     }),
-    message: t.String({ description: 'The cause, and what to do.' }),
+    message: t.String({ description: 'The message names the cause and the next step.' }),
     requirement: Challenge,
     headers: Headers,
     paymentId: t.Optional(t.String()),
     paymentInId: t.Optional(t.String()),
     txHash: t.Optional(t.String()),
-    detail: t.Optional(t.String({ description: 'What the token contract said.' })),
+    detail: t.Optional(t.String({ description: 'The token contract gave this text.' })),
   }),
 ])
 
@@ -190,7 +207,7 @@ export const PaymentItem = t.Object({
     t.Object({
       id: t.String(),
       urlPattern: t.String(),
-      priceUsdc: t.String({ description: 'The price it was sold at.' }),
+      priceUsdc: t.String({ description: 'The payment was sold at this price.' }),
     }),
     t.Null(),
   ]),
@@ -198,20 +215,23 @@ export const PaymentItem = t.Object({
   payerAddress: t.String(),
   recipientAddress: t.String(),
   amountUsdc: t.String(),
-  amountUsdcRaw: t.String({ description: 'Atomic units: 10^-6 USDC.' }),
+  amountUsdcRaw: t.String({ description: 'The amount is in atomic units of 10^-6 USDC.' }),
   txHash: Nullable(t.String({ description: TX_HASH })),
   logIndex: LogIndex,
   status: t.Union([t.Literal('verified'), t.Literal('settled'), t.Literal('failed')]),
   resourceUrl: t.String(),
   resourceSource: t.Union([t.Literal('seller'), t.Literal('payer')], {
-    description: 'Who named resourceUrl. payer: nobody has confirmed it.',
+    description:
+      'This side of the payment named `resourceUrl`. `payer` means that nobody has confirmed the URL.',
   }),
   x402Version: t.Union([t.Literal(1), t.Literal(2)]),
   paymentIdentifier: Nullable(
     t.String({ description: 'The payer’s own name of the payment (x402 payment-identifier).' }),
   ),
   failureReason: Nullable(t.String()),
-  failureMessage: Nullable(t.String({ description: 'The cause, and what to do.' })),
+  failureMessage: Nullable(
+    t.String({ description: 'The message names the cause and the next step.' }),
+  ),
   createdAt: Time,
   settledAt: Nullable(Time),
   signedReceipt: t.Union([SignedReceipt, t.Null()]),

@@ -14,7 +14,7 @@ export const Days = t.Optional(
     pattern: '^[1-9][0-9]?$',
     error: `be a whole number from 1 to ${DAYS_MAX}`,
     openapi: { type: 'integer', minimum: 1, maximum: DAYS_MAX, default: DAYS_DEFAULT },
-    description: 'Days in UTC, today included.',
+    description: 'The answer covers this many days in UTC, and today is one of these days.',
   }),
 )
 
@@ -56,10 +56,10 @@ export const PAYMENT_FILTERS = {
       error: 'be an address: 0x and 40 hexadecimal digits',
     }),
   ),
-  from: When('Claimed at or after this time.'),
-  to: When('Claimed before this time.'),
-  minAmountUsdc: Amount('The least amount.'),
-  maxAmountUsdc: Amount('The largest amount.'),
+  from: When('The list holds only payments that were claimed at this time or later.'),
+  to: When('The list holds only payments that were claimed before this time.'),
+  minAmountUsdc: Amount('The list holds only payments of at least this amount.'),
+  maxAmountUsdc: Amount('The list holds only payments of at most this amount.'),
 }
 
 const Filters = t.Object(PAYMENT_FILTERS)

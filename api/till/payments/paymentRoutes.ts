@@ -13,13 +13,13 @@ import { redeem } from './redeem/redeem.ts'
 
 const Amount = t.String({
   maxLength: 64,
-  description: 'Decimal USDC with at most 6 decimals, above 0.',
+  description: 'The amount is decimal USDC above 0, with at most 6 decimals.',
   examples: ['0.01'],
 })
 const Resource = t.String({
   maxLength: 4_096,
   description:
-    'Full URL of the paid endpoint as the payer sees it; query and fragment count for nothing.',
+    'This is the full URL of the paid endpoint, as the payer sees it. The query and the fragment are ignored.',
   examples: ['https://api.example.com/report'],
 })
 const Network = t.Union(
@@ -27,10 +27,10 @@ const Network = t.Union(
     t.Literal(network),
     t.Literal(caip2),
   ]),
-  { description: 'The connected chain, in the spelling of x402 version 1 or 2.' },
+  { description: 'This field names the connected chain, in the spelling of x402 version 1 or 2.' },
 )
 const Description = t.String({
-  description: `Cut after ${DESCRIPTION_MAX_LENGTH} characters.`,
+  description: `The text is cut after ${DESCRIPTION_MAX_LENGTH} characters.`,
 })
 
 const ChallengeBody = t.Object({

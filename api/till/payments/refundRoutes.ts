@@ -31,18 +31,19 @@ const RefundSchema = t.Object({
   state: t.String({
     enum: ['by_hand', 'checking', 'open', 'spent', 'released'],
     description:
-      'by_hand: you are to send it, and to name the transaction. checking: the chain is asked for the transaction that you named. open: signed by the purse. spent: the chain shows the transfer. released: withdrawn, or it can never be taken.',
+      '`by_hand` means that you send the money yourself and then name the transaction. `checking` means that a worker looks for your transaction on the chain. `open` means that the purse has signed the transfer. `spent` means that the chain shows the transfer. `released` means that the refund was withdrawn, or that nobody can ever take it.',
   }),
   final: t.Boolean(),
   amountUsdc: t.String(),
   amountUsdcRaw: t.String(),
-  payTo: t.String({ description: 'The payer of the payment.' }),
+  payTo: t.String({ description: 'This address is the payer of the payment.' }),
   txHash: Nullable(t.String()),
   reason: t.Union([t.String(), t.Null()], {
-    description: 'Why the last transaction that you named does not count.',
+    description: 'The reason says why the last transaction that you named does not count.',
   }),
   receipt: t.Union([t.Unknown(), t.Null()], {
-    description: 'The signed receipt, with refundOf, once the chain shows the transfer.',
+    description:
+      'The signed receipt holds `refundOf`. It appears once the chain shows the transfer.',
   }),
 })
 
@@ -85,7 +86,7 @@ export const refundRoutes = (services: Services) =>
       ({ request, params, body }) => refund(services, request, params.paymentId, body.amount),
       {
         params: Params,
-        body: t.Object({ amount: Usdc('How much to pay back, in USDC.') }),
+        body: t.Object({ amount: Usdc('The refund pays back this amount, in USDC.') }),
         detail: operation({
           ...describe,
           summary: 'Pay back a final payment, or a part of it',
@@ -142,7 +143,7 @@ export const refundRoutes = (services: Services) =>
           txHash: t.String({
             pattern: '^0x[0-9a-fA-F]{64}$',
             error: 'be 0x and 64 hexadecimal digits',
-            description: 'The transaction that pays back.',
+            description: 'This transaction pays the refund.',
           }),
         }),
         detail: operation({
