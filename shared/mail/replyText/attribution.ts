@@ -15,7 +15,7 @@ const MAX_ATTRIBUTION_LINES = 6
 
 /** Matches the words that may begin an attribution, before its date. */
 export const LEAD_WORDS =
-  '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia|Dňa|Dana|Στις|Pada|Pe)\\s'
+  '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia|Dňa|Dana|Στις|Pada(?: tanggal)?|Vào|Pe)\\s'
 const MIDLINE_LEAD_IN = new RegExp(
   `(?<=[\\s.!?…。])${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,
   'u',
@@ -63,7 +63,7 @@ export type Following = 'quote' | 'header' | 'other'
 
 function isAttribution(joined: string, following: Following): boolean {
   const text = trimDecoration(joined)
-  const dashed = joined.startsWith('--') && joined.endsWith('--')
+  const dashed = joined.endsWith('--') && (joined.startsWith('--') || isDashedBehindText(joined))
   const closed = /[:：\u2024]$/.test(text) || dashed
   if (!closed && following === 'other') return false
   const hasEmail = EMAIL.test(text)
@@ -91,6 +91,14 @@ function isAttribution(joined: string, following: Following): boolean {
   // time, and also either quote marks below or an address in brackets.
   if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
   return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
+}
+
+/** Tells whether a dashed attribution of Zoho stands behind own text: `Yes. ---- On … <…> wrote ----`. */
+function isDashedBehindText(joined: string): boolean {
+  const rule = joined.search(MIDLINE_RULE)
+  if (rule <= 0) return false
+  const tail = joined.slice(rule)
+  return DATE.test(tail) && TIME.test(tail) && EMAIL.test(tail)
 }
 
 function endsSentence(view: string): boolean {
@@ -177,7 +185,10 @@ export function attributionStart(text: string): number {
 
 /** Returns the sender's own text that stands on the same line before an attribution (`On …, Bob wrote:`). */
 function ownPrefix(view: string): string {
-  const prefix = view.slice(0, attributionStart(view)).trim()
+  const prefix = view
+    .slice(0, attributionStart(view))
+    .trim()
+    .replace(/\s-{3,6}$/, '')
   if (
     !/[\p{L}\p{N}]/u.test(prefix) ||
     prefix.includes('@') ||
@@ -186,6 +197,12 @@ function ownPrefix(view: string): string {
   )
     return ''
   return prefix
+}
+
+/** Returns a line without a device line that follows its last sentence: `Yes. Sent from my iPhone`. */
+function withoutDevice(text: string): string {
+  const end = text.search(/(?<=[.!?。！？…]\s)[^.!?。！？…]{8,60}$/u)
+  return end > 0 && isDeviceLine(text.slice(end).trim()) ? text.slice(0, end) : text
 }
 
 /**
@@ -203,10 +220,11 @@ export function attributionWithin(line: string): string | undefined {
     const near = Math.max(0, index - MAX_MARKER_LENGTH)
     const head = text.slice(near, after + colon + 1)
     const own = attributionStart(head)
-    const start = /[.!?。！？…)\]"”»\p{So}]\s*$/u.test(head.slice(0, own)) ? own : 0
+    const sentences = withoutDevice(head.slice(0, own))
+    const start = /[.!?。！？…)\]"”»\p{So}]\s*$/u.test(sentences) ? own : 0
     const attribution = head.slice(start).trim()
     if (!LEAD_IN.test(attribution) || !DATE.test(attribution) || !TIME.test(attribution)) continue
-    if (findVerb(attribution) !== 'none') return text.slice(0, near + start).trim()
+    if (findVerb(attribution) !== 'none') return withoutDevice(text.slice(0, near + start)).trim()
   }
   return undefined
 }

@@ -13,7 +13,9 @@ const ALL_TIMES = new RegExp(TIME, 'giu')
  * address.
  */
 const ENDS_IN_ADDRESS =
-  /(?:<[^\s<>]{0,80}|[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]{1,2}\S{0,3}(?:\s[^\s.!?]{1,12}){0,2})$/u
+  /(?:<[^\s<>]{0,80}|\([^\s()@]{1,64}@[^\s()@]{0,80}|[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]{1,2}\S{0,3}(?:\s[^\s.!?]{1,12}){0,2})$/u
+/** Matches an address in brackets that the end of the mail cuts off, as in `(ann@mail.`. */
+const OPEN_ADDRESS = /[<(][^\s<>()@]{1,64}@[^\s<>()@]{0,80}$/
 /**
  * Matches the few words that may stand before the date of an attribution. In scripts other than Latin more words are
  * allowed, because no sentence of these scripts has this form.
@@ -36,7 +38,8 @@ const DIGITS_DATE = new RegExp(
   'u',
 )
 /** Matches an attribution that begins with the name, such as `Ann Nowak <ann@x.test> wrote (2 Ma`. */
-const NAMED_THEN_VERB = /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>\s(?=\P{Lu}{2,40}$)/u
+const NAMED_THEN_VERB =
+  /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>\s(?=\P{Lu}{2,40}(?:\p{Lu}\p{Ll}{0,3}[.,]{0,2})?$)/u
 const ENDS_IN_DATE = /\p{Nd}{4}\s\p{Ll}{1,3}$/u
 /** Matches the text that may follow the time of an attribution: seconds, a.m. or p.m., and a zone. */
 const CLOCK =
@@ -56,7 +59,7 @@ const TITLE = /^-{3,}\s?\p{Lu}/u
 function isCutAttribution(text: string, above: string, alone: boolean): boolean {
   // A list of addresses is no attribution. The list has more than one address.
   if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
-  if (/[.!?。]$/.test(text)) return false
+  if (/[.!?。]$/.test(text) && !OPEN_ADDRESS.test(text)) return false
   if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH
   if (alone && NAMED_THEN_VERB.test(text) && findVerb(text) !== 'none') return true
   if (!SHORT_LEAD_IN.test(text) || !DATE.test(text)) return false

@@ -2,7 +2,15 @@
  * Recognises the lines that separate quoted messages, forwards and bounces. Every test reads one line of at most
  * MAX_MARKER_LENGTH characters, so the time is linear in the mail's size.
  */
-import { BOUNCE_STARTS, FORWARDED_RUNS, MESSAGE_RUNS, ORIGINAL_RUNS } from './words.ts'
+import {
+  ABOVE_RUNS,
+  BOUNCE_STARTS,
+  FORWARDED_RUNS,
+  LINE_RUNS,
+  MESSAGE_RUNS,
+  ORIGINAL_RUNS,
+  REPLY_RUNS,
+} from './words.ts'
 
 /**
  * Limits the characters of a marker line, such as an attribution. A longer line is prose. Attributions with a mailto
@@ -15,6 +23,10 @@ export const EMAIL = /[^\s<>@]@[^\s<>@]/
 export const TIME = /\p{Nd}{1,2}\s?[:.h時시点點]\s?\p{Nd}{2}|\p{Nd}\s?(?:AM|PM|Uhr|時|시|点)/iu
 const DASHED =
   /^(?:[-–—]{2,}|[_=*]{5,})\s*([^-–—_=*](?:.{0,60}[^-–—_=*])?)\s*(?:[-–—]{2,}|[_=*]{5,}):?$/
+const ABOVE_THIS_LINE =
+  /^[-–—#=*_~\s[(]{1,12}.{0,40}(?:reply|respond|write|type).{0,24} above this line/i
+/** Matches a text between marks, such as `##- … -##`. */
+const MARKED = /^[-–—#=*_~+]{1,8}[\s[(]?[^-–—#=*_~+\s].{8,100}[-–—#=*_~+]{1,8}$/
 const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
 
 /**
@@ -120,7 +132,16 @@ export function isForwardSubject(view: string): boolean {
 export function isVendorSeparator(view: string): boolean {
   if (/^original message processed by |^\[quoted text hidden\]$/i.test(view)) return true
   if (view.startsWith('>>>')) return view.endsWith('>>>') && TIME.test(view) && view.length > 12
-  return /^[-#=*_\s[(]{1,12}.{0,40}(?:reply|respond|write|type).{0,24} above this line/i.test(view)
+  return ABOVE_THIS_LINE.test(view) || isReplyLine(view)
+}
+
+/** Recognises the line of a ticket system that asks for a reply above this line, in many languages. */
+function isReplyLine(view: string): boolean {
+  if (!MARKED.test(view)) return false
+  const lower = fold(view)
+  return [REPLY_RUNS, ABOVE_RUNS, LINE_RUNS].every((runs) =>
+    runs.some((run) => lower.includes(run)),
+  )
 }
 
 /** Recognises a line of a delivery report (RFC 3464, Exchange, Postfix, Exim, qmail). */

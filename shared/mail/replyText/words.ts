@@ -124,6 +124,24 @@ export const FORWARDED_RUNS: readonly string[] = phrases(`
   |diteruskan|chuyển tiếp|ส่งต่อ|转发|轉寄|轉發|転送|전달|معاد توجيه|إعادة توجيه|المعاد|بازارسال|הועבר
 `)
 
+/** Lists words for "above", as in `##- Reply above this line -##`. */
+export const ABOVE_RUNS: readonly string[] = phrases(`
+  above|oberhalb|über dieser|über diese|au-dessus|ci-dessus|acima|encima|arriba|sobre esta|sopra|boven|powyżej|ponad|nad |iznad|ovanför|över den
+  |over denne|ovenfor|yläpuol|fölé|felett|fölött|πάνω|deasupra|üst|yukarı|выше|вище|над|phía trên|di atas|เหนือ|上|위|فوق|أعلى|بالا|מעל|ऊपर
+`)
+
+/** Lists words for "reply" and "write", as in `##- Reply above this line -##`. */
+export const REPLY_RUNS: readonly string[] = phrases(`
+  reply|respon|write|type|antwort|schreib|répon|repon|écri|saisi|escrib|escrev|rispo|rispond|scriv|antwoord|reageer|odpow|odpov|odgov
+  |отве|відпов|отгов|пиш|svar|vasta|válasz|απάντ|απαντ|răspun|yanıt|cevap|trả lời|balas|jawab|ตอบ|回复|回復|回覆|返信|答复|답장|회신|رد|پاسخ|השב|תשובה|उत्तर
+`)
+
+/** Lists words for "line", as in `##- Reply above this line -##`. */
+export const LINE_RUNS: readonly string[] = phrases(`
+  line|zeile|linie|ligne|linha|línea|linea|riga|regel|lijn|lini|wiersz|řád|čár|riad|crt|vrstic|rad|linje|rivi|viiva|sor|vonal|γραμμή|satır|çizgi
+  |лини|строк|рядк|лінії|лінію|ред|dòng|baris|garis|บรรทัด|行|線|线|줄|선|سطر|خط|שורה|קו|पंक्ति
+`)
+
 /** Lists starts of the line that a phone or an app adds below a mail ("Sent from …"). */
 export const SENT_STARTS: readonly string[] = phrases(`
   dictated|composed with|composed on|composed in|composed from|composed via|spoken into|sent by voice|sent hands-free|sent from|sent via|sent using|sent with|sent by|sent on|sent through|typed on|written on|posted from

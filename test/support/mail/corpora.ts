@@ -8,7 +8,7 @@ import { gunzipSync } from 'node:zlib'
 import { isWhole } from '../database/extent.ts'
 
 const OWN = join(import.meta.dir, '../../fixtures')
-const PUBLIC = join(import.meta.dir, '../../../shared/fixtures')
+const PUBLIC = join(import.meta.dir, '../../../../shared/fixtures')
 
 /** Is a set of test mails from one folder. The name of the test for the set contains `name`. */
 type Corpus<Item, Name = 'own' | 'public'> = { name: Name; items: Item[] }
@@ -36,7 +36,7 @@ export const mailCorpora = (): Corpus<string>[] =>
 /** Is a mail with its reply text. `alt` holds other accepted texts. The tier is `core` if all conventions agree. */
 export type ReplyCase = {
   id: string
-  input_kind: 'text' | 'eml'
+  input_kind: 'text' | 'html' | 'eml'
   input: string
   expected: string
   alt?: string[]
@@ -55,16 +55,20 @@ export function readReplies(path: string): ReplyCase[] {
 
 /**
  * Returns the sets of replies. The set `edges` has joined and cut attributions, unlisted devices and odd characters,
- * each with hard negatives. The set `sealed` is read without its inline answers: its author omitted the quoted
+ * each with hard negatives. The set `sealed a` is read without its inline answers: its author omitted the quoted
  * questions, and docs/contract.md keeps the questions.
  */
-export const replyCorpora = (): Corpus<ReplyCase, 'own' | 'edges' | 'sealed' | 'public'>[] => [
+export const replyCorpora = (): Corpus<
+  ReplyCase,
+  'own' | 'edges' | 'sealed a' | 'sealed b' | 'public'
+>[] => [
   ...corporaOf('replies/strangers.jsonl', 'replies/development.jsonl', readReplies),
   { name: 'edges', items: readReplies(join(OWN, 'replies/edges.jsonl')) },
   {
-    name: 'sealed',
+    name: 'sealed a',
     items: readReplies(join(OWN, 'replies/a.jsonl.gz')).filter((mail) => mail.class !== 'inline'),
   },
+  { name: 'sealed b', items: readReplies(join(OWN, 'replies/b.jsonl.gz')) },
 ]
 
 /**

@@ -42,6 +42,18 @@ describe('a header block or a separator', () => {
     '------------------ 原始邮件 ------------------|旧',
     'Original Message|From: Bob|Sent: Monday|To: Ann|Subject: x||old',
     '##- Please type your reply above this line -##||old',
+    '— Reply above this line —||old',
+    '##- Bitte geben Sie Ihre Antwort oberhalb dieser Zeile ein. -##||alt',
+    '##- Veuillez saisir votre réponse au-dessus de cette ligne -##||vieux',
+    '##- Escriba su respuesta por encima de esta línea -##||viejo',
+    '-- por favor responda acima desta linha --||velho',
+    '=== Scrivi la risposta sopra questa riga ===||vecchio',
+    '--- Typ uw antwoord boven deze regel ---||oud',
+    '--- Odpowiedz powyżej tej linii ---||stare',
+    '--- Пожалуйста, пишите ответ выше этой линии ---||старое',
+    '--- Svar ovanför den här linjen ---||gammalt',
+    '##- この線より上に返信してください -##||古い',
+    '##- 请在此行上方回复 -##||旧',
     '>>> Bob Lee <bob@x.test> 10/8/2014 10:33 AM >>>|old',
   ])('the header or marker of a quote is cut together with the text below: %s', (block) =>
     expect(below(block)).toBe(OWN),
@@ -56,6 +68,9 @@ describe('a header block or a separator', () => {
     'Done.\n\n-- if you forward this message then please keep the list in it --\n\nThanks.',
     'Title\n=====\n\nText.\n\nOther\n-----\n\nMore text that goes on.',
     'Name | Age\n-----|-----\nBob | 5',
+    'The list:\n\n--- Line items above 100 EUR ---\n\nPump, valve.',
+    'Frage 1\n\n-- Antwort siehe oben --\n\nFrage 2: am Montag.',
+    'I wrote the reply above this line in the draft.\n\nPlease check it.',
   ])('the whole text stays in the reply text: %s', (text) => expect(replyText(text)).toBe(text))
 })
 

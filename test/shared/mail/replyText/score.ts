@@ -17,6 +17,7 @@ const words = (text: string) =>
 
 const extract = async (mail: ReplyCase) => {
   if (mail.input_kind === 'text') return replyText(mail.input)
+  if (mail.input_kind === 'html') return replyTextFromHtml(mail.input)
   const { text, html } = await PostalMime.parse(mail.input)
   return text?.trim() ? replyText(text) : replyTextFromHtml(html ?? '')
 }
