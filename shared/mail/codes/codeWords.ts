@@ -74,7 +74,7 @@ const TRADE =
  * is no one-time code.
  */
 export const namesMeeting = (text: string): boolean =>
-  /(?:meeting|webinar|conference|dial)[ -]?(?:id|in|link)|webinar|zoom|wi-?fi|wlan|(?<!\p{L})(?:guests?|locker|parking|besprechung|konferenz|einwahl|réunion|reunión|reunião|riunione|vergadering|møde|møte|mötet?|kokous|toplantı)(?!\p{L})|spotkani|schůzk|értekezlet|ședinț|σύσκεψ|совещани|встреч|зустріч|会議|会议|會議|회의|اجتماع/u.test(
+  /(?:meeting|webinar|conference|dial)[ -]?(?:id|in|link)|(?:your|tu|su|sua|votre|tua|ihr\p{L}{0,2}|dein\p{L}{0,2}) (?:suite|room|apartment|apartamento|habitación|quarto|chambre|appartement|camera|appartamento|zimmer|wohnung)(?!\p{L})|webinar|zoom|wi-?fi|wlan|(?<!\p{L})(?:guests?|locker|parking|besprechung|konferenz|einwahl|réunion|reunión|reunião|riunione|vergadering|møde|møte|mötet?|kokous|toplantı)(?!\p{L})|spotkani|schůzk|értekezlet|ședinț|σύσκεψ|совещани|встреч|зустріч|会議|会议|會議|회의|اجتماع/u.test(
     text.toLowerCase(),
   )
 

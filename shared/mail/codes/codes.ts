@@ -16,6 +16,7 @@ import { CODE_TREES } from './codeTrees.ts'
 import { saysUse } from './codeWords.ts'
 import { emphasisOf } from './emphasis.ts'
 import { likelihood } from './likelihood.ts'
+import { purposeOfText } from './linkWords.ts'
 
 /** Names the part of the mail that holds a code. */
 type CodePart = 'subject' | 'text' | 'html'
@@ -122,18 +123,26 @@ function linesOf(text: string): string[] {
  */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
 
+/** Limits the lines of a mail that is only a title such as `Confirm your e-mail` and a number. */
+const LONE_LINES_MAX = 6
+
+const isLoneNumber = (lines: readonly CodeLine[]): boolean =>
+  lines.length <= LONE_LINES_MAX &&
+  lines.some(({ text }) => /^\d{4,8}$/.test(text)) &&
+  lines.some(({ lower }) => purposeOfText(lower) === 'verify')
+
 /** Holds a candidate with the evidence for and against a one-time code. */
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
 /**
  * Tells whether a mail may hold a one-time code. Such a mail names a code, asks to enter a number, or says how long the
- * code is valid. It may also address somebody who did not ask for the mail.
+ * code is valid. It may also address somebody who did not ask for the mail, or be only a title and a number.
  */
 const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
   lines.some(
     (line) =>
       line.namesCode || saysUse(line.text) || saysValidity(line.lower) || saysNotAsked(line.lower),
-  )
+  ) || isLoneNumber(lines)
 
 /**
  * Returns the candidates for one-time codes in a mail, with the evidence about each. The list is empty if no text of
@@ -178,8 +187,19 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
       ),
     ),
   )
+  const hosts = new Set(
+    parts.flatMap((part) =>
+      [...part.slice(0, CODE_SCAN_CHARS).matchAll(/(?:@|\/\/)([\w.-]{4,80})/g)].flatMap(
+        ([, host]) => host!.toLowerCase().split('.'),
+      ),
+    ),
+  )
   // Letters with as many vowels as a word are a code only if a link of the mail holds them, too.
-  const read = judged.filter(({ candidate }) => !candidate.isWord || linked.has(candidate.value))
+  // A name that an address of the mail holds is the name of the sender.
+  const read = judged.filter(
+    ({ candidate: { kind, value, isWord } }) =>
+      (!isWord || linked.has(value)) && (kind === 'numeric' || !hosts.has(value.toLowerCase())),
+  )
   return read.map((one) => {
     const { value } = one.candidate
     const others = places.get(value)!

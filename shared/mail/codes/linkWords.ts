@@ -6,13 +6,13 @@
 export type LinkPurpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
 
 const UNSUBSCRIBE =
-  /unsubscri|opt[ -]?out|turn (?:these|this|them|it) off|stop following|(?:marketing|markkinointi)(?:luvat| permissions| consents?)|(?:mail|email|notification|subscription) (?:preferences?|settings)|manage (?:your )?preferences|abbestell|abmelden|abmeldung|austragen|keine mails mehr|désabonn|désinscri|darse de baja|(?<!\p{L})baja(?!\p{L})|cancelar (?:la )?suscripción|cancelar (?:a )?(?:inscrição|subscrição)|deixar de receber|descadastr|annulla (?:l')?iscrizione|disiscri|cancella(?:ti)? (?:l')?iscrizione|uitschrijv|afmelden|avsluta prenumeration|avregistrera|avprenumer|afmeld|frameld|avmeld|peruuta tilaus|lopeta tilaus|en halua näitä|wypisz|zrezygnuj|rezygnacj|odhlásit odběr|odhlásit se z|nechci už|odhlásiť|leiratkoz|nem kérek több|dezabon|nu mai doresc|κατάργηση εγγραφής|διαγραφή από|απεγγραφ|abonelikten|artık e-posta istem|listeden çık|отписа|больше не получать|відписа|більше не надсил|отпиши|配信停止|配信を停止|購読解除|受信をやめ|退订|退訂|取消订阅|不再接收|수신 ?거부|구독 ?취소|그만 받기|إلغاء الاشتراك|لا أريد|הסר|لغو اشتراک|hủy đăng ký|berhenti berlangganan|ยกเลิกการ/u
+  /unsubscri|opt[ -]?out|turn (?:these|this|them|it) off|stop following|(?:marketing|markkinointi)(?:luvat| permissions| consents?)|(?:mail|email|notification|subscription) (?:preferences?|settings)|manage (?:your )?preferences|abbestell|abmelden|abmeldung|austragen|keine mails mehr|désabonn|désinscri|darse de baja|(?<!\p{L})(?:baja|de baixa)(?!\p{L})|cancelar (?:la )?suscripción|cancelar (?:a )?(?:inscrição|subscrição)|deixar de receber|descadastr|annulla (?:l')?iscrizione|disiscri|cancella(?:ti)? (?:l')?iscrizione|uitschrijv|afmelden|avsluta prenumeration|avregistrera|avprenumer|afmeld|frameld|avmeld|peruuta tilaus|lopeta tilaus|en halua näitä|wypisz|zrezygnuj|rezygnacj|odhlásit odběr|odhlásit se z|nechci už|odhlásiť|leiratkoz|nem kérek több|dezabon|nu mai doresc|κατάργηση εγγραφής|διαγραφή από|απεγγραφ|abonelikten|artık e-posta istem|listeden çık|отписа|больше не получать|відписа|більше не надсил|отпиши|配信停止|配信を停止|購読解除|受信をやめ|退订|退訂|取消订阅|不再接收|수신 ?거부|구독 ?취소|그만 받기|إلغاء الاشتراك|لا أريد|הסר|لغو اشتراک|hủy đăng ký|berhenti berlangganan|ยกเลิกการ/u
 
 const PASSWORD =
   /password|pass ?wor[dt]|passwort|kennwort|mot de passe|contraseña|palavra-passe|senha|wachtwoord|lösenord|adgangskode|passord|salasan|hasł|hesl|jelsz|parol|κωδικού|συνθηματικ|parola|şifre|парол|パスワード|密码|密碼|비밀번호|كلمة (?:ال)?(?:مرور|سر)|סיסמ|mật khẩu|kata sandi|รหัสผ่าน|पासवर्ड/u
 
 const VERIFY =
-  /verif|confirm|activat|validat|bestätig|aktivier|freischalt|vérifi|activer|valider|verificar|activar|ativar|conferma|attiva|bevestig|activer|bekräft|aktivera|verifier|bekræft|aktivér|bekreft|vahvista|aktivoi|potwierd|aktywuj|zweryfik|potvrdit|potvrdit|potvrď|aktivovat|ověřit|overiť|megerősít|aktivál|confirmă|activează|verifică|επιβεβα|ενεργοπο|επαλήθ|doğrula|onayla|etkinleştir|подтверд|активир|підтверд|активув|потвърд|(?:メール|アドレス|登録|本人|アカウント).{0,8}確認|認証|有効化|确认|驗證|验证|激活|확인|인증|활성화|تأكيد|تفعيل|تحقق|אימות|אשר|xác nhận|xác minh|konfirmasi|verifikasi|ยืนยัน/u
+  /verif|confirm|activat|validat|(?:complete|finish) (?:your |the )?(?:registration|sign(?:ing)?[- ]?up)|create your account by|bestätig|aktivier|freischalt|vérifi|activer|valider|verificar|activar|ativar|conferma|attiva|bevestig|activer|bekräft|aktivera|verifier|bekræft|aktivér|bekreft|vahvista|aktivoi|potwierd|aktywuj|zweryfik|potvrdit|potvrdit|potvrď|aktivovat|ověřit|overiť|megerősít|aktivál|confirmă|activează|verifică|επιβεβα|ενεργοπο|επαλήθ|doğrula|onayla|etkinleştir|подтверд|активир|підтверд|активув|потвърд|(?:メール|アドレス|登録|本人|アカウント).{0,8}確認|認証|有効化|确认|驗證|验证|激活|확인|인증|활성화|تأكيد|تفعيل|تحقق|אימות|אשר|xác nhận|xác minh|konfirmasi|verifikasi|ยืนยัน/u
 
 const SIGN_IN =
   /(?:sign|log)(?: me)?[ -]?(?:in|on)(?!\p{L})|magic link|anmelden|einloggen|login|connecter|connexion|accéder|iniciar sesión|acceder|ingresar|entrar|entra(?!\p{L})|acess|aceder|accedi|accesso|inlog|aanmelden|logga in|log ind|logg inn|öppna mitt konto|gå til min konto|kirjaud|siirry tilille|zaloguj|wejdź|przihl|přihlás|vstoupit|prihlás|bejelentkez|belép|conectează|autentific|intră|σύνδεση|είσοδος|oturum aç|giriş|hesaba gir|войти|вход|перейти в|увійти|вхід|перейти до|вход|ログイン|サインイン|登录|登入|登錄|进入|로그인|들어가기|تسجيل الدخول|الدخول|כניסה|התחבר|đăng nhập|masuk|เข้าสู่ระบบ/u
@@ -75,7 +75,7 @@ export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toL
  * order`, `Review weak passwords`.
  */
 const THINGS =
-  /(?<!\p{L})(?:orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling/u
+  /(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling/u
 
 /** Returns the purpose of a link (such as `reset` or `verify`) if the text of the link names a purpose. */
 export function purposeOfText(text: string): LinkPurpose | undefined {
@@ -92,6 +92,13 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
 /** Matches a query value that names the act of a link, as in `verify?type=recovery`. It counts before the path. */
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose)=(?<act>[\w-]{3,40})/
 
+const SIGN_IN_FIRST = /^\/(?:sign|log)[-_]?in\//
+/** Tells whether a path names a sign-in first and a confirmation later: `/login/confirm?id=…`. */
+export const isSignInThenVerify = (path: string): boolean => {
+  const own = path.toLowerCase()
+  return SIGN_IN_FIRST.test(own) && PATH_VERIFY.test(own)
+}
+
 /** Returns the purpose that the path of a link's URL names. */
 export function purposeOfPath(path: string): LinkPurpose | undefined {
   const own = path.toLowerCase()
@@ -101,7 +108,7 @@ export function purposeOfPath(path: string): LinkPurpose | undefined {
   if (PATH_SIGN_IN.test(act)) return 'sign-in'
   if (PATH_RESET.test(own)) return 'reset'
   // `/signin/verify?k=…` signs in: the first word of the path counts.
-  if (/^\/(?:sign|log)[-_]?in\//.test(own)) return 'sign-in'
+  if (SIGN_IN_FIRST.test(own)) return 'sign-in'
   if (PATH_VERIFY.test(own)) return 'verify'
   return PATH_SIGN_IN.test(own) ? 'sign-in' : undefined
 }

@@ -4,7 +4,14 @@
  */
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
-import { explains, isVague, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
+import {
+  explains,
+  isSignInThenVerify,
+  isVague,
+  type LinkPurpose,
+  purposeOfPath,
+  purposeOfText,
+} from './linkWords.ts'
 
 /** Describes a link as the API returns it (docs/contract.md §4). */
 export type MailLink = {
@@ -105,7 +112,8 @@ function purposeOf(
   if (STORE.test(host)) return 'other'
   // An address that a link shows has the words of its path.
   const byText = text.includes(host) ? undefined : purposeOfText(text)
-  const byPath = purposeOfPath(path)
+  const byPath =
+    isSignInThenVerify(path) && purposeOfText(subject) === 'verify' ? 'verify' : purposeOfPath(path)
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
@@ -116,7 +124,10 @@ function purposeOf(
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
-  const own = byPath === 'reset' ? byPath : (byText ?? byPath)
+  // The words before a bare address are surer than `login` in its path: `To activate your account: https://…/login/…`.
+  const isNearer =
+    byText === undefined && byPath === 'sign-in' && near === 'verify' && !isSignInThenVerify(path)
+  const own = byPath === 'reset' ? byPath : (byText ?? (isNearer ? near : byPath))
   // A link confirms something only if the link is personal. Everybody gets the same https://bank.example/login or
   // https://help.bank.example/articles/reset-360012345.
   if (!isPersonal && !isShortlyPersonal) return 'other'
@@ -131,7 +142,7 @@ function purposeOf(
 /**
  * Matches a part of a URL that is unique to one recipient. Such a part is long, with a digit or with capitals inside.
  */
-const TOKEN = /(?:^|[/=?&#+])([\w.~%-]{10,})(?![\w.~%-]*=)/g
+const TOKEN = /(?:^|[/=?&#+:])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
   !/\.(?:html?|php|aspx?|jsp|pdf)$/i.test(text) &&
   // An address of mail is filled in by a page for signing in, and proves nothing.

@@ -27,6 +27,26 @@ describe('codes', () => {
     expect(valuesOf('We have 482913 members.')).toEqual([])
   })
 
+  test('a lone number below a title such as Confirm your e-mail is a code', () => {
+    const text = 'Confirm your e-mail\n\n7719'
+    expect(findCodes({ subject: 'Mail', text, html: null }).map(({ value }) => value)).toEqual([
+      '7719',
+    ])
+    const bill = 'Your parcel has arrived\n\n7719'
+    expect(findCodes({ subject: 'Mail', text: bill, html: null })).toEqual([])
+  })
+
+  test('a numbered label and the name of the sender’s host are no codes', () => {
+    const label = 'Please enter the code PIN1: 41907385'
+    expect(findCodes({ subject: '', text: label, html: null }).map(({ value }) => value)).toEqual([
+      '41907385',
+    ])
+    const name = 'k9u0k\n\nYour verification code is:\n\n6095\n\nWrite to help@k9u0k.example'
+    expect(findCodes({ subject: '', text: name, html: null }).map(({ value }) => value)).toEqual([
+      '6095',
+    ])
+  })
+
   test('a code has kind, value, confidence, part and line', () => {
     expect(codesOf('Hello,\n\nyour verification code is 482 913.\n')).toEqual([
       {

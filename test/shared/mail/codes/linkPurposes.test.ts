@@ -49,6 +49,12 @@ test.each([
   expect(purposeOf(html)).toEqual(['other'])
 })
 
+test('a path of a sign-in with a later confirmation follows the subject of the mail', () => {
+  const html = `<a href="https://a.example/login/confirm?id=${TOKEN}">Continue</a>`
+  expect(purposeOf(html, { subject: 'Confirm your e-mail address' })).toEqual(['verify'])
+  expect(purposeOf(html, { subject: 'Your link' })).toEqual(['sign-in'])
+})
+
 test('the words of a button count more than the words before the same address in the plain text', () => {
   const href = `https://a.example/requests?t=${TOKEN}`
   expect(
@@ -84,6 +90,16 @@ test.each([
     'sign-in',
     `<p>Verify</p><a href="https://a.example/signin/verify?k=${TOKEN}">https://a.example/signin/verify?k=${TOKEN}</a>`,
   ],
+  [
+    'verify',
+    `<p>Click in order to activate your account:</p><a href="https://a.example/login/callback/v/${TOKEN}">https://a.example/login/callback/v/${TOKEN}</a>`,
+  ],
+  [
+    'verify',
+    `<a href="https://a.example/confirm-email/MTg3:1tQm4K:vR7xN2cLq0ZpYbE9sHdJ/">Перейти</a>`,
+  ],
+  ['unsubscribe', `<a href="https://a.example/s/${TOKEN}?manage=true">Dona't de baixa</a>`],
+  ['verify', `<a href="https://a.example/signup/${TOKEN}">Complete your registration</a>`],
   ['reset', `<a href="https://docs.a.example/password/reset/${TOKEN}${TOKEN}">Continue</a>`],
   ['reset', `<a href="https://a.example/account/lost_password?token=${TOKEN}">Continue</a>`],
 ] as const)('a link like those of real products has the purpose %s', (purpose, html) => {
