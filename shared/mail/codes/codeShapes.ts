@@ -97,6 +97,7 @@ export function candidatesOf(line: string): Candidate[] {
     if (candidate.kind !== 'words' && (BEFORE_NUMBER.test(before) || AFTER_NUMBER.test(after)))
       continue
     if (candidate.kind === 'numeric' && CURRENCY_BEFORE.test(before)) continue
+    if (candidate.isYear && /(?:©|\(c\)) ?$/i.test(before)) continue
     if (LABEL.test(shown) && /^ ?[:：=]/.test(after)) continue
     const isPlace = places.some(({ 0: text, index }) => start < index + text.length && end > index)
     found.push({ ...candidate, start, end, isPlace })

@@ -180,6 +180,10 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
  */
 function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
+  // The postal code in a footer is no company for a one-time code.
+  const rivals = new Set(
+    judged.filter(({ candidate }) => !candidate.isPlace).map(({ candidate }) => candidate.value),
+  ).size
   const linked = new Set(
     parts.flatMap((part) =>
       [...part.slice(0, CODE_SCAN_CHARS).matchAll(/[=/#]([\w-]{4,20})(?![\w-])/g)].map(
@@ -207,7 +211,7 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
       ...one,
       evidence: [
         ...one.evidence,
-        ...(places.size === 1 ? ['company:none'] : places.size <= 3 ? ['company:few'] : []),
+        ...(rivals <= 1 ? ['company:none'] : rivals <= 3 ? ['company:few'] : []),
         ...(others.some(({ part }) => part !== one.part) ? ['company:otherPart'] : []),
         ...(linked.has(value) ? ['company:link'] : []),
       ],

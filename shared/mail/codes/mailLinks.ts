@@ -6,6 +6,7 @@ import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
 import {
   explains,
+  isSecondFactor,
   isSignInThenVerify,
   isVague,
   type LinkPurpose,
@@ -127,7 +128,10 @@ function purposeOf(
   // The words before a bare address are surer than `login` in its path: `To activate your account: https://…/login/…`.
   const isNearer =
     byText === undefined && byPath === 'sign-in' && near === 'verify' && !isSignInThenVerify(path)
-  const own = byPath === 'reset' ? byPath : (byText ?? (isNearer ? near : byPath))
+  // A person chooses the password behind a link, so the words `Define your new password: here` count before `/verify`.
+  const asksForPassword = byText === undefined && near === 'reset' && byPath === 'verify'
+  const isSure = byPath === 'reset' || isSecondFactor(path)
+  const own = isSure ? byPath : (byText ?? (isNearer || asksForPassword ? near : byPath))
   // A link confirms something only if the link is personal. Everybody gets the same https://bank.example/login or
   // https://help.bank.example/articles/reset-360012345.
   if (!isPersonal && !isShortlyPersonal) return 'other'
@@ -165,6 +169,8 @@ const isShortToken = (text: string): boolean =>
 /** Matches a query value whose name says that the value is a secret, such as `token`. */
 const NAMED_TOKEN =
   /[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|t)=[\w.~%-]{4,}/i
+/** Matches a long query value of any characters whose name says that the value is a secret. */
+const NAMED_SECRET = /[?&#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
 /** Matches a part of a path that only a secret fills: 24 or more letters and digits. */
 const SECRET = /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)/
 /** Tells whether a URL holds a secret, as a help page does not. */
@@ -195,7 +201,7 @@ function partsOf(href: string): {
   const hasLetters = short.some((value) => /[a-z]/i.test(value))
   const isPersonal =
     !/^localhost(?::|$)/i.test(host) &&
-    [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!))
+    (NAMED_SECRET.test(path) || [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!)))
   return { host, path, isPersonal, isShortlyPersonal, hasLetters }
 }
 

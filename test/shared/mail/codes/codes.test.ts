@@ -36,6 +36,13 @@ describe('codes', () => {
     expect(findCodes({ subject: 'Mail', text: bill, html: null })).toEqual([])
   })
 
+  test('the year of a copyright is no code', () => {
+    const text = 'Your code:\n\n90574\n\n© 2024'
+    expect(findCodes({ subject: '', text, html: null }).map(({ value }) => value)).toEqual([
+      '90574',
+    ])
+  })
+
   test('a numbered label and the name of the sender’s host are no codes', () => {
     const label = 'Please enter the code PIN1: 41907385'
     expect(findCodes({ subject: '', text: label, html: null }).map(({ value }) => value)).toEqual([

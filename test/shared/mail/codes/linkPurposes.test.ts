@@ -99,6 +99,24 @@ test.each([
     `<a href="https://a.example/confirm-email/MTg3:1tQm4K:vR7xN2cLq0ZpYbE9sHdJ/">Перейти</a>`,
   ],
   ['unsubscribe', `<a href="https://a.example/s/${TOKEN}?manage=true">Dona't de baixa</a>`],
+  ['sign-in', `<a href="https://a.example/mfa/otp/verify?code=83914052">Verify</a>`],
+  ['sign-in', `<a href="https://a.example/#/login?verify=${TOKEN}">Open</a>`],
+  [
+    'verify',
+    `<a href="https://a.example/auth/9f27c1a8b04e/subscribe/news?email=ann%40b.example">Sí</a>`,
+  ],
+  [
+    'unsubscribe',
+    `<a href="https://a.example/usercp.php?action=removesubscription&tid=40917">Open</a>`,
+  ],
+  [
+    'reset',
+    '<a href="https://a.example/reset-password?token=$2b$10$Qx7TnZk2Vw9sLc4RmHdYeO">Open</a>',
+  ],
+  [
+    'reset',
+    '<p>Define your new password</p><a href="https://a.example/verify?code=T4K90ZB2">here</a>',
+  ],
   ['verify', `<a href="https://a.example/signup/${TOKEN}">Complete your registration</a>`],
   ['reset', `<a href="https://docs.a.example/password/reset/${TOKEN}${TOKEN}">Continue</a>`],
   ['reset', `<a href="https://a.example/account/lost_password?token=${TOKEN}">Continue</a>`],
