@@ -42,7 +42,11 @@ test('an endpoint without a network gets the network of the chain to which the p
   await recordHead(pool, { network: 'base', chainId: 8453, number: 1n, hash })
   const { status: code, body } = await put(owner)
   expect([code, body.network]).toEqual([201, 'base'])
-  expect((await put(owner, { network: 'base-sepolia' })).status).toBe(400)
+  const messageFor = async (network: string) => (await put(owner, { network })).body.message
+  expect(await messageFor('base-sepolia')).toBe(
+    'network must be "base" or left out: "base-sepolia" is not the chain of this service',
+  )
+  expect(await messageFor('moon')).toBe('network must be "base" or left out: "moon" is unknown')
 })
 
 describe('PUT of an endpoint', () => {

@@ -107,3 +107,13 @@ for (const { name: set } of sets) {
     })
   }
 }
+
+test('slides have the numbers of their places in the presentation, and a hidden slide keeps its number', async () => {
+  const numbersOf = async (filename: string) => {
+    const bytes = new Uint8Array(readFileSync(join(FOLDER, 'strangers', filename)))
+    const read = await readDocument(bytes, { filename, contentType: '' }, Date.now())
+    return read.state === 'ready' ? read.text.match(/^Slide \d+$/gm) : read.state
+  }
+  expect(await numbersOf('pptx-table-lo.pptx')).toEqual(['Slide 1', 'Slide 2'])
+  expect(await numbersOf('pptx-hindi-lo.pptx')).toEqual(['Slide 1', 'Slide 3'])
+})
