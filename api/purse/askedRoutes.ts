@@ -7,7 +7,7 @@ import {
   listApprovals,
 } from '../../sql/account/approvals.ts'
 import type { Actor } from '../../sql/account/audit.ts'
-import type { Queryable } from '../../sql/db.ts'
+import type { Client, Queryable } from '../../sql/db.ts'
 import {
   type AskedPayment,
   decidePayment,
@@ -143,7 +143,7 @@ export async function decideAsked(
   wanted: {
     approvalId: string
     decision: PaymentDecision
-    within?: (db: Queryable) => Promise<void>
+    within?: (db: Client) => Promise<void>
   },
 ): Promise<AskedView> {
   const { approvalId, decision, within } = wanted

@@ -3,7 +3,7 @@ import type { Cursor } from '../../shared/cursor.ts'
 import { newMandateId } from '../../shared/ids.ts'
 import type { MandateBounds } from '../../shared/purse/mandate.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
-import { type Pool, type Queryable, transaction } from '../db.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
 /** Limits the live mandates of one project, because each payment locks all of these mandates. */
@@ -160,7 +160,7 @@ export function changeMandate(
     within,
   }: {
     change: (present: Mandate) => MandateTerms & { state: MandateState }
-    within?: (db: Queryable, after: Mandate) => Promise<void>
+    within?: (db: Client, after: Mandate) => Promise<void>
   },
 ): Promise<Mandate | null> {
   return transaction(pool, async (db) => {

@@ -7,7 +7,7 @@ import { cancellationDigest } from '../../shared/till/authorization.ts'
 import { usdcNetwork } from '../../shared/till/usdc.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
-import { type Pool, type Queryable, transaction } from '../db.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { purseSigner } from './purses.ts'
 
 /** Stops a purse, and signs the cancellation of all its open payments. @returns false if the project has no purse. */
@@ -47,7 +47,7 @@ export function resumePurse(pool: Pool, actor: Actor): Promise<boolean> {
  * shows whether the payment or the cancellation came first. @returns the number of cancellations.
  */
 export async function cancelOpen(
-  db: Queryable,
+  db: Client,
   keyring: Keyring,
   projectId: string,
   mandateId: string | null,

@@ -8,7 +8,7 @@ import type {
 } from '../../../shared/mail/calendar/invite.ts'
 import { effectOf, type Revision } from '../../../shared/mail/calendar/precedence.ts'
 import type { Authentication } from '../../../shared/mail/parse/authentication.ts'
-import type { Queryable } from '../../db.ts'
+import type { Client, Queryable } from '../../db.ts'
 import { placeInstances } from './instances.ts'
 import { uidHash } from './uidHash.ts'
 
@@ -34,7 +34,7 @@ const WHOLE = '-infinity'
  * late, or from somebody else, changes nothing.
  */
 export async function applyInvites(
-  db: Queryable,
+  db: Client,
   message: InvitingMessage,
   invites: readonly ReadInvite[],
 ): Promise<AppliedInvite[]> {

@@ -1,6 +1,6 @@
 import type { ReadInvite } from '../../../shared/mail/calendar/invite.ts'
 import { INVITES_MAX } from '../../../shared/mail/calendar/invite.ts'
-import type { Queryable } from '../../db.ts'
+import type { Client } from '../../db.ts'
 import { type AppliedInvite, applyInvites, type InvitingMessage } from './applyInvites.ts'
 
 /**
@@ -16,7 +16,7 @@ const keyOf = ({ uid, recurrenceId, method, sequence, stamp }: ReadInvite | Appl
  * @returns the invites that were not yet recorded for the message.
  */
 export async function recordInvites(
-  db: Queryable,
+  db: Client,
   messageRow: string,
   invites: readonly ReadInvite[],
 ): Promise<AppliedInvite[]> {

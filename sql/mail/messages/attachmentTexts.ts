@@ -4,7 +4,7 @@ import type { Code } from '../../../shared/mail/codes/codes.ts'
 import { CODES_MAX } from '../../../shared/mail/codes/codes.ts'
 import { LINKS_MAX, type MailLink } from '../../../shared/mail/codes/mailLinks.ts'
 import type { AttachmentState } from '../../../shared/mail/parse/parseMail.ts'
-import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 import { addJob } from '../../queue/jobs.ts'
 import type { AppliedInvite } from '../calendar/applyInvites.ts'
@@ -107,7 +107,7 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
  * the events to record.
  */
 async function recordFirst(
-  db: Queryable,
+  db: Client,
   projectId: string,
   { outcome, chars }: { outcome: TextOutcome; chars: number },
 ): Promise<NewEvent[]> {
@@ -159,7 +159,7 @@ const describe = (
  * message is among the codes of the attachment.
  */
 async function addFound(
-  db: Queryable,
+  db: Client,
   { messageRow, attachmentId, codes, links }: TextOutcome,
 ): Promise<boolean> {
   if (codes.length === 0 && links.length === 0) return false

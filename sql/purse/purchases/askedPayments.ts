@@ -8,7 +8,7 @@ import { type RefusalReason, refusalText } from '../../../shared/purse/refusal.t
 import { type Approval, endApproval, findApproval } from '../../account/approvals.ts'
 import { type Actor, writeAudit } from '../../account/audit.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
-import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { recordEvents } from '../../events/events.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { queuePurchase } from './purchaseJobs.ts'
@@ -81,7 +81,7 @@ export type PaymentDecisionEnd = {
 export function decidePayment(
   pool: Pool,
   actor: Actor,
-  wanted: { id: string; decision: PaymentDecision; within?: (db: Queryable) => Promise<void> },
+  wanted: { id: string; decision: PaymentDecision; within?: (db: Client) => Promise<void> },
 ): Promise<PaymentDecisionEnd | null> {
   const { id, decision } = wanted
   return transaction(pool, async (db) => {
