@@ -25,7 +25,7 @@ const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
  * Is the time that a connection may stay silent after the statement timeout. Postgres ends every statement at its
- * timeout. So a longer silence means that the database server vanished, or that a proxy lost the connection.
+ * timeout. A longer silence therefore means that the database server vanished, or that a proxy lost the connection.
  */
 const ANSWER_GRACE_MS = 2_000
 

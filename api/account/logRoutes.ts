@@ -89,7 +89,10 @@ const Entry = t.Object({
   targetId: t.Union([t.String(), t.Null()], { description: 'This field repeats `subject`.' }),
   metadata: t.Object(
     { requestId: t.String(), outcome: t.String(), detail: t.Optional(t.String()) },
-    { description: 'This object repeats `requestId`, `outcome` and `description`.' },
+    {
+      description:
+        'This object repeats `requestId` and `outcome`, and holds `detail` if the entry has one.',
+    },
   ),
   durationMs: t.Union([t.Integer(), t.Null()], {
     description: 'The field is always null, because the log measures no duration.',

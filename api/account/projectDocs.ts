@@ -164,7 +164,7 @@ const ProjectSchema = t.Object({
   }),
   retention: RetentionSchema,
   usageCount: t.Integer({
-    description: 'The key has sent this many requests. The number is a few seconds old.',
+    description: 'The key has sent this many requests. The number can be a few seconds old.',
   }),
   lastUsedAt: t.Union([Time, t.Null()]),
   createdAt: Time,

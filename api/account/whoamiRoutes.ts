@@ -23,7 +23,7 @@ export const IdentitySchema = t.Object({
   purpose: Nullable(t.String({ examples: ['SELLER', 'BUYER'] })),
   scopes: t.Array(t.String()),
   usageCount: t.Integer({
-    description: 'The key has sent this many requests. The number is a few seconds old.',
+    description: 'The key has sent this many requests. The number can be a few seconds old.',
   }),
   lastUsedAt: Nullable(t.String()),
   createdAt: Nullable(t.String()),

@@ -20,17 +20,17 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const mails = trainingMails()
 /** Holds each candidate of the mails. The forms without emphasis only teach, and no rate counts them. */
-const examples: (Example & { value: string; isForm: boolean })[] = []
+const examples: (Example & { value: string; isWithoutEmphasis: boolean })[] = []
 for (const [n, { mail, weight }] of mails.entries()) {
   for (const { candidate, evidence } of judgedOf(partsOf(mail))) {
     const { value } = candidate
     const isCode = mail.codes.includes(value)
     const about = { isCode, mail: n, value }
-    examples.push({ ...about, evidence, weight, isForm: false })
+    examples.push({ ...about, evidence, weight, isWithoutEmphasis: false })
     // Many products send HTML without large or bold text, so each HTML mail is also learned in that form.
     const plain = evidence.filter((one) => !/^(?:large|bold):/.test(one))
     if (plain.length < evidence.length)
-      examples.push({ ...about, evidence: plain, weight: weight / 2, isForm: true })
+      examples.push({ ...about, evidence: plain, weight: weight / 2, isWithoutEmphasis: true })
   }
 }
 function partsOf({ subject, text, html }: CodeMail) {
@@ -45,7 +45,9 @@ const count = () => ({ right: 0, all: 0 })
 const [precision, recall] = [count(), count()]
 for (const author of new Set(mails.map((one) => one.author))) {
   if (author === undefined) continue
-  const own = examples.filter(({ mail, isForm }) => !isForm && mails[mail]!.author === author)
+  const own = examples.filter(
+    ({ mail, isWithoutEmphasis }) => !isWithoutEmphasis && mails[mail]!.author === author,
+  )
   const trees = learnTrees(examples.filter(({ mail }) => mails[mail]!.author !== author))
   const found = new Map<string, boolean>()
   for (const { evidence, isCode, mail, value } of own) {
@@ -61,7 +63,7 @@ for (const author of new Set(mails.map((one) => one.author))) {
   recall.right += right
   for (const one of mails) if (one.author === author) recall.all += one.mail.codes.length
 }
-say(`${examples.filter(({ isForm }) => !isForm).length} candidates`)
+say(`${examples.filter(({ isWithoutEmphasis }) => !isWithoutEmphasis).length} candidates`)
 say('mails of each author, judged by trees that did not learn from this author:')
 say(`  ${shown('precision', precision)}`)
 say(`  ${shown('recall', recall)}`)

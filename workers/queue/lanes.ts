@@ -67,7 +67,7 @@ const WAIT_MAX_MS = 100
  */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
-/** Bound the interval in milliseconds at which jobs that got no turn in one lane are retried, one after the other. */
+/** Bound the milliseconds between two retries of jobs. These jobs belong to one lane, and got no turn before. */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
 /** Limits how many lanes (receivers) are remembered with their speed. */

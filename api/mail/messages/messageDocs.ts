@@ -183,7 +183,7 @@ const LinkSchema = t.Object({
   purpose: t.Union(
     (['verify', 'reset', 'sign-in', 'unsubscribe', 'other'] as const).map((one) => t.Literal(one)),
   ),
-  sensitive: t.Boolean({ description: 'True means that the link resets a password or signs in.' }),
+  sensitive: t.Boolean({ description: 'True means that the link resets a password.' }),
 })
 
 /** Describes a single message in the responses of get-message and wait. */

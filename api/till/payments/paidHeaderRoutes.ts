@@ -30,7 +30,7 @@ export const paidHeaderRoutes = ({ pool }: Services) =>
       detail: operation({
         tag: 'Platform',
         access: 'platform:manage',
-        summary: 'Show the payment header of a payment',
+        summary: 'Show the x402 header that carried a payment',
         description:
           'Written again from the stored authorization and its signature. The other parts of a header are not stored, so the text ' +
           'differs from the one that came. The chain takes an authorization once.',

@@ -65,7 +65,7 @@ const AFTER_NUMBER =
   /^(?:[.,:'’][\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
 
 /** Matches a numbered name before a code: `PIN1: 41907385`. */
-const LABEL = /^[A-Z]{2,6}\d$/
+const NUMBERED_LABEL = /^[A-Z]{2,6}\d$/
 const CURRENCY_BEFORE = /(?<!\p{L})(?:eur|usd|gbp|inr|chf|jpy|cny|rs|kr|r)\.? ?$/iu
 
 /**
@@ -98,7 +98,7 @@ export function candidatesOf(line: string): Candidate[] {
       continue
     if (candidate.kind === 'numeric' && CURRENCY_BEFORE.test(before)) continue
     if (candidate.isYear && /(?:©|\(c\)) ?$/i.test(before)) continue
-    if (LABEL.test(shown) && /^ ?[:：=]/.test(after)) continue
+    if (NUMBERED_LABEL.test(shown) && /^ ?[:：=]/.test(after)) continue
     const isPlace = places.some(({ 0: text, index }) => start < index + text.length && end > index)
     found.push({ ...candidate, start, end, isPlace })
     if (found.length === CANDIDATES_MAX) break

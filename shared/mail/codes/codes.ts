@@ -126,6 +126,7 @@ const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
 /** Limits the lines of a mail that is only a title such as `Confirm your e-mail` and a number. */
 const LONE_LINES_MAX = 6
 
+/** Tells whether a mail is only a number below a title that asks for a confirmation. */
 const isLoneNumber = (lines: readonly CodeLine[]): boolean =>
   lines.length <= LONE_LINES_MAX &&
   lines.some(({ text }) => /^\d{4,8}$/.test(text)) &&
@@ -184,25 +185,19 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   const rivals = new Set(
     judged.filter(({ candidate }) => !candidate.isPlace).map(({ candidate }) => candidate.value),
   ).size
-  const linked = new Set(
+  const matchesOf = (pattern: RegExp): string[] =>
     parts.flatMap((part) =>
-      [...part.slice(0, CODE_SCAN_CHARS).matchAll(/[=/#]([\w-]{4,20})(?![\w-])/g)].map(
-        ([, value]) => value,
-      ),
-    ),
+      [...part.slice(0, CODE_SCAN_CHARS).matchAll(pattern)].map(([, value]) => value!),
+    )
+  const linked = new Set(matchesOf(/[=/#]([\w-]{4,20})(?![\w-])/g))
+  const hostNames = new Set(
+    matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )
-  const hosts = new Set(
-    parts.flatMap((part) =>
-      [...part.slice(0, CODE_SCAN_CHARS).matchAll(/(?:@|\/\/)([\w.-]{4,80})/g)].flatMap(
-        ([, host]) => host!.toLowerCase().split('.'),
-      ),
-    ),
-  )
-  // Letters with as many vowels as a word are a code only if a link of the mail holds them, too.
-  // A name that an address of the mail holds is the name of the sender.
+  // Letters with as many vowels as a word are a code only if a link of the mail holds them, too. A text that is part of
+  // a host name is the name of a company, and no code.
   const read = judged.filter(
     ({ candidate: { kind, value, isWord } }) =>
-      (!isWord || linked.has(value)) && (kind === 'numeric' || !hosts.has(value.toLowerCase())),
+      (!isWord || linked.has(value)) && (kind === 'numeric' || !hostNames.has(value.toLowerCase())),
   )
   return read.map((one) => {
     const { value } = one.candidate

@@ -5,6 +5,7 @@
 import { readDeclarations } from '../visibleText/cssRules.ts'
 import { VOID_ELEMENTS } from '../visibleText/htmlElements.ts'
 import { readHtml } from '../visibleText/htmlTokens.ts'
+import { OpenElements } from '../visibleText/openElements.ts'
 
 /** Limits the characters of the large texts, and of the bold texts. A one-time code is among the first of them. */
 const TEXT_MAX_CHARS = 2_000
@@ -32,9 +33,9 @@ export type Emphasis = { large: string; bold: string }
 export function emphasisOf(shown: string): Emphasis {
   const large = new Lines()
   const bold = new Lines()
-  const stack: { name: string; look: Look }[] = []
+  const open = new OpenElements<{ name: string; look: Look }>()
   let tag = { name: '', style: '', size: '' }
-  const look = () => stack.at(-1)?.look ?? PAGE
+  const look = () => open.top?.look ?? PAGE
   const breakLine = (name: string) => {
     if (INLINE.has(name)) return
     large.end()
@@ -55,13 +56,12 @@ export function emphasisOf(shown: string): Emphasis {
     },
     begin: () => {
       breakLine(tag.name)
-      if (VOID_ELEMENTS.has(tag.name) || stack.length >= DEPTH_MAX) return
-      stack.push({ name: tag.name, look: lookOf(tag, look()) })
+      if (VOID_ELEMENTS.has(tag.name) || open.all.length >= DEPTH_MAX) return
+      open.push({ name: tag.name, look: lookOf(tag, look()) })
     },
     end: (name) => {
       breakLine(name)
-      const at = stack.findLastIndex((one) => one.name === name)
-      if (at >= 0) stack.length = at
+      open.close(name)
     },
     isDone: () => large.isFull && bold.isFull,
   })

@@ -93,23 +93,37 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose)=(?<act>[\w-]{3,40})/
 
 const SIGN_IN_FIRST = /^\/(?:#\/)?(?:sign|log)[-_]?in[/?]/
-/** Tells whether a path belongs to a second factor, as in `/mfa/otp/verify`. Its link signs in. */
-export const isSecondFactor = (path: string): boolean => /\/(?:mfa|2fa|two-?factor)\//i.test(path)
-/** Tells whether a path names a sign-in first and a confirmation later: `/login/confirm?id=…`. */
-export const isSignInThenVerify = (path: string): boolean => {
-  const own = path.toLowerCase()
-  return SIGN_IN_FIRST.test(own) && PATH_VERIFY.test(own)
+const SECOND_FACTOR = /\/(?:mfa|2fa|two-?factor)\//
+
+/**
+ * Describes the purpose that the path of a link's URL names. A sure purpose counts before the words of the link.
+ * `mayVerify` marks a sign-in whose path also names a confirmation, as in `/login/confirm?id=…`.
+ */
+export type PathPurpose = {
+  purpose: LinkPurpose | undefined
+  isSure: boolean
+  mayVerify: boolean
 }
 
 /** Returns the purpose that the path of a link's URL names. */
-export function purposeOfPath(path: string): LinkPurpose | undefined {
+export function purposeOfPath(path: string): PathPurpose {
   const own = path.toLowerCase()
+  const purpose = namedIn(own)
+  return {
+    purpose,
+    isSure: purpose === 'reset' || (purpose === 'sign-in' && SECOND_FACTOR.test(own)),
+    mayVerify: purpose === 'sign-in' && SIGN_IN_FIRST.test(own) && PATH_VERIFY.test(own),
+  }
+}
+
+function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_UNSUBSCRIBE.test(own)) return 'unsubscribe'
   const act = ACT.exec(own)?.groups?.act ?? ''
   if (/recover|reset|forgot/.test(act)) return 'reset'
   if (PATH_SIGN_IN.test(act)) return 'sign-in'
   if (PATH_RESET.test(own)) return 'reset'
-  if (isSecondFactor(own)) return 'sign-in'
+  // The link of a second factor signs in: `/mfa/otp/verify`.
+  if (SECOND_FACTOR.test(own)) return 'sign-in'
   // `/signin/verify?k=…` signs in: the first word of the path counts.
   if (SIGN_IN_FIRST.test(own)) return 'sign-in'
   if (PATH_VERIFY.test(own)) return 'verify'

@@ -4,15 +4,7 @@
  */
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
-import {
-  explains,
-  isSecondFactor,
-  isSignInThenVerify,
-  isVague,
-  type LinkPurpose,
-  purposeOfPath,
-  purposeOfText,
-} from './linkWords.ts'
+import { explains, isVague, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
 
 /** Describes a link as the API returns it (docs/contract.md §4). */
 export type MailLink = {
@@ -113,8 +105,8 @@ function purposeOf(
   if (STORE.test(host)) return 'other'
   // An address that a link shows has the words of its path.
   const byText = text.includes(host) ? undefined : purposeOfText(text)
-  const byPath =
-    isSignInThenVerify(path) && purposeOfText(subject) === 'verify' ? 'verify' : purposeOfPath(path)
+  const { purpose, isSure, mayVerify } = purposeOfPath(path)
+  const byPath = mayVerify && purposeOfText(subject) === 'verify' ? 'verify' : purpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
@@ -125,13 +117,12 @@ function purposeOf(
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
-  // The words before a bare address are surer than `login` in its path: `To activate your account: https://…/login/…`.
-  const isNearer =
-    byText === undefined && byPath === 'sign-in' && near === 'verify' && !isSignInThenVerify(path)
-  // A person chooses the password behind a link, so the words `Define your new password: here` count before `/verify`.
-  const asksForPassword = byText === undefined && near === 'reset' && byPath === 'verify'
-  const isSure = byPath === 'reset' || isSecondFactor(path)
-  const own = isSure ? byPath : (byText ?? (isNearer || asksForPassword ? near : byPath))
+  // The words before a bare link are surer than two words of its path: `To activate your account: https://…/login/…`,
+  // and `Define your new password: https://…/verify?…`.
+  const isNearSurer =
+    (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
+    (near === 'reset' && byPath === 'verify')
+  const own = isSure ? byPath : (byText ?? (isNearSurer ? near : byPath))
   // A link confirms something only if the link is personal. Everybody gets the same https://bank.example/login or
   // https://help.bank.example/articles/reset-360012345.
   if (!isPersonal && !isShortlyPersonal) return 'other'

@@ -13,7 +13,7 @@ const ALL_TIMES = new RegExp(TIME, 'giu')
  * address.
  */
 const ENDS_IN_ADDRESS =
-  /(?:<[^\s<>]{0,80}|\([^\s()@]{1,64}@[^\s()@]{0,80}|[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]{1,2}\S{0,3}(?:\s[^\s.!?]{1,12}){0,2})$/u
+  /(?:<[^\s<>]{0,80}|[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]{1,2}\S{0,3}(?:\s[^\s.!?]{1,12}){0,2})$/u
 /** Matches an address in brackets that the end of the mail cuts off, as in `(ann@mail.`. */
 const OPEN_ADDRESS = /[<(][^\s<>()@]{1,64}@[^\s<>()@]{0,80}$/
 /**
@@ -68,7 +68,7 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
   if (time === undefined) return false
   const clock = CLOCK.exec(text.slice(time.index + time[0].length))!
   const rest = text.slice(time.index + time[0].length + clock[0].length)
-  if (ENDS_IN_ADDRESS.test(text)) return !SENTENCE.test(rest)
+  if (ENDS_IN_ADDRESS.test(text) || OPEN_ADDRESS.test(text)) return !SENTENCE.test(rest)
   if (!alone) return false
   const verb = findVerb(rest)
   if (verb !== 'none') return verb === 'last' || NAMED.test(rest)

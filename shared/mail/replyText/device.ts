@@ -129,7 +129,7 @@ function goesOn(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Tells whether a line ends with a verb such as "gesendet" and has no subject such as "ich". Devices add such lines.
+ * Tells whether a line ends with a verb such as "gesendet" and does not say "ich". Devices add such lines.
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)

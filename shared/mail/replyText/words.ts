@@ -126,19 +126,19 @@ export const FORWARDED_RUNS: readonly string[] = phrases(`
 
 /** Lists words for "above", as in `##- Reply above this line -##`. */
 export const ABOVE_RUNS: readonly string[] = phrases(`
-  above|oberhalb|über dieser|über diese|au-dessus|ci-dessus|acima|encima|arriba|sobre esta|sopra|boven|powyżej|ponad|nad |iznad|ovanför|över den
+  above|oberhalb|über diese|au-dessus|ci-dessus|acima|encima|arriba|sobre esta|sopra|boven|powyżej|ponad|nad |iznad|ovanför|över den
   |over denne|ovenfor|yläpuol|fölé|felett|fölött|πάνω|deasupra|üst|yukarı|выше|вище|над|phía trên|di atas|เหนือ|上|위|فوق|أعلى|بالا|מעל|ऊपर
 `)
 
 /** Lists words for "reply" and "write", as in `##- Reply above this line -##`. */
 export const REPLY_RUNS: readonly string[] = phrases(`
-  reply|respon|write|type|antwort|schreib|répon|repon|écri|saisi|escrib|escrev|rispo|rispond|scriv|antwoord|reageer|odpow|odpov|odgov
+  reply|respon|write|type|antwort|schreib|répon|repon|écri|saisi|escrib|escrev|rispo|scriv|antwoord|reageer|odpow|odpov|odgov
   |отве|відпов|отгов|пиш|svar|vasta|válasz|απάντ|απαντ|răspun|yanıt|cevap|trả lời|balas|jawab|ตอบ|回复|回復|回覆|返信|答复|답장|회신|رد|پاسخ|השב|תשובה|उत्तर
 `)
 
 /** Lists words for "line", as in `##- Reply above this line -##`. */
 export const LINE_RUNS: readonly string[] = phrases(`
-  line|zeile|linie|ligne|linha|línea|linea|riga|regel|lijn|lini|wiersz|řád|čár|riad|crt|vrstic|rad|linje|rivi|viiva|sor|vonal|γραμμή|satır|çizgi
+  line|zeile|ligne|linha|línea|riga|regel|lijn|lini|wiersz|řád|čár|riad|crt|vrstic|rad|linje|rivi|viiva|sor|vonal|γραμμή|satır|çizgi
   |лини|строк|рядк|лінії|лінію|ред|dòng|baris|garis|บรรทัด|行|線|线|줄|선|سطر|خط|שורה|קו|पंक्ति
 `)
 

@@ -1,5 +1,6 @@
 import { SIBLING_ELEMENTS, VOID_ELEMENTS } from './htmlElements.ts'
 import { readHtml } from './htmlTokens.ts'
+import { OpenElements } from './openElements.ts'
 
 /**
  * Converts HTML to text when its nesting would make a tree builder quadratic or overflow the stack. The conversion
@@ -21,33 +22,26 @@ const HIDDEN = new Set(['script', 'style', 'head', 'title'])
  * The counted depth is at least the depth that the parser reaches.
  */
 export function tooComplex(html: string): boolean {
-  const stack: string[] = []
+  const open = new OpenElements<{ name: string }>()
   let count = 0
   let deepest = 0
   const isTooComplex = () => count > MAX_TAGS_AND_LINES || deepest > MAX_DEPTH
   for (let at = html.indexOf('\n'); at >= 0; at = html.indexOf('\n', at + 1)) {
     if (++count > MAX_TAGS_AND_LINES) return true
   }
-  const open = new Map<string, number>()
-  const pop = () => {
-    const name = stack.pop()!
-    open.set(name, open.get(name)! - 1)
-    return name
-  }
   readHtml(html, {
     name: (name) => {
       count++
       if (VOID_ELEMENTS.has(name)) return
-      if (SIBLING_ELEMENTS.has(name) && stack.at(-1) === name) pop()
-      if (name === 'tr' && (stack.at(-1) === 'td' || stack.at(-1) === 'th')) pop()
-      if (name === 'tr' && stack.at(-1) === 'tr') pop()
-      stack.push(name)
-      open.set(name, (open.get(name) ?? 0) + 1)
-      deepest = Math.max(deepest, stack.length)
+      if (SIBLING_ELEMENTS.has(name) && open.top?.name === name) open.pop()
+      if (name === 'tr' && (open.top?.name === 'td' || open.top?.name === 'th')) open.pop()
+      if (name === 'tr' && open.top?.name === 'tr') open.pop()
+      open.push({ name })
+      deepest = Math.max(deepest, open.all.length)
     },
     end: (name) => {
       count++
-      if ((open.get(name) ?? 0) > 0) while (pop() !== name);
+      open.close(name)
     },
     isDone: isTooComplex,
   })

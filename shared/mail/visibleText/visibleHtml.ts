@@ -6,6 +6,7 @@ import { cascade, readDeclarations, type Selected, StyleSheet } from './cssRules
 import { isSeen, isUnseen, PAGE, type Sight, sightOf } from './hiddenStyle.ts'
 import { SIBLING_ELEMENTS, VOID_ELEMENTS } from './htmlElements.ts'
 import { readHtml } from './htmlTokens.ts'
+import { OpenElements } from './openElements.ts'
 
 /**
  * Limits the HTML elements that are open at once. Elements that are nested more deeply are only counted. If one of them
@@ -43,19 +44,13 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
   const input = html.slice(0, maxLength)
   const sheet = new StyleSheet(/<style/i.test(input) ? styleText(input) : '')
   const out: string[] = []
-  const stack: Open[] = [ROOT]
-  const open = new Map<string, number>()
+  const open = new OpenElements<Open>(ROOT)
   let overflow = 0
   let buried = false
   let hidesText = false
   let tag = { name: '', start: 0, attributes: NO_ATTRIBUTES }
 
-  const top = () => stack.at(-1)!
-  const pop = () => {
-    const { name } = stack.pop()!
-    open.set(name, open.get(name)! - 1)
-    return name
-  }
+  const top = () => open.top!
   const text = (shown: string) => {
     const { sight, isCode } = top()
     if (isCode) return
@@ -64,27 +59,26 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
   }
   const begin = (end: number) => {
     const { name, start, attributes } = tag
-    if (SIBLING_ELEMENTS.has(name) && top().name === name) pop()
-    if (name === 'tr' && (top().name === 'td' || top().name === 'th')) pop()
-    if (BLOCKS.has(name) && top().name === 'p') pop()
-    const element = elementOf(name, attributes, sheet, stack)
+    if (SIBLING_ELEMENTS.has(name) && top().name === name) open.pop()
+    if (name === 'tr' && (top().name === 'td' || top().name === 'th')) open.pop()
+    if (BLOCKS.has(name) && top().name === 'p') open.pop()
+    const element = elementOf(name, attributes, sheet, open.all)
     // The start tag of a hidden element is written without attributes, so that a hidden link loses its URL.
     if (isSeen(element.sight)) out.push(input.slice(start, end + 1))
     else if (!element.sight.gone) out.push(`<${name}>`)
     if (VOID_ELEMENTS.has(name)) return
-    if (stack.length > MAX_DEPTH) {
+    if (open.all.length > MAX_DEPTH) {
       overflow++
       buried ||= !isSeen(element.sight)
       return
     }
-    stack.push(element)
-    open.set(name, (open.get(name) ?? 0) + 1)
+    open.push(element)
   }
   const end = (name: string) => {
     if (!top().sight.gone) out.push(`</${name}>`)
     if (overflow > 0) {
       if (--overflow === 0) buried = false
-    } else if ((open.get(name) ?? 0) > 0) while (pop() !== name);
+    } else open.close(name)
   }
   readHtml(input, {
     // An HTML entity in the text is decoded for the search and written as an entity again.

@@ -94,8 +94,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // The first batch has no messages and gives only the time bound of the segments, because a page of pending messages
-  // may be newer than all messages of the segments.
+  // The first batch has no messages, and gives only the time bound of the segments. A page of pending messages may be
+  // newer than all messages of the segments.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX

@@ -10,7 +10,7 @@ export class SearchTimeoutError extends Error {}
 const SEARCH_MAX_MS = 3_000
 
 /**
- * Tells whether the search index of a project is small: it has no segments, and its pending messages fit into one leaf.
+ * Tells whether a project has no search segments, and so few pending messages that one leaf holds all of them.
  * A search then reads the words of each message.
  */
 export async function isSmall(db: Queryable, projectId: string): Promise<boolean> {

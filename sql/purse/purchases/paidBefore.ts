@@ -27,8 +27,8 @@ export type PaidBefore = {
    */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
   /**
-   * Adds a payment that was just signed to the earlier payments, so that the next payment of the same group takes it
-   * into account.
+   * Adds a new signed payment to the earlier payments. The limits of the next payment in the same group then count the
+   * new payment.
    */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }

@@ -163,8 +163,8 @@ const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns the fraction of a job slot that one mail takes: its fraction of the batch, or its fraction of the memory.
- * Fractions are multiples of 1/1024, so that their sums are exact.
+ * Returns the fraction of a job slot that one mail takes. The fraction is the mail's share of the batch or of
+ * the memory. Fractions are multiples of 1/1024, so that their sums are exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024

@@ -87,8 +87,8 @@ const weightOf = ({ inbound }: AuthenticatedMail): number => inbound.bytes.lengt
 
 /**
  * Stores messages of one inbox in one transaction, because separate transactions would wait for the same lock. The
- * inbox that has caused the least load lately goes first, so the large messages of another inbox delay it by one
- * transaction at most.
+ * inbox with the least load of late goes first. The large messages of another inbox delay this inbox by at most one
+ * transaction.
  */
 function createInboxBatcher(pool: Pool, costs: Costs): Stores {
   const turns = new CostTurns(costs, INBOXES_AT_ONCE)

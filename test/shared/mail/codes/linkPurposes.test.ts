@@ -53,6 +53,8 @@ test('a path of a sign-in with a later confirmation follows the subject of the m
   const html = `<a href="https://a.example/login/confirm?id=${TOKEN}">Continue</a>`
   expect(purposeOf(html, { subject: 'Confirm your e-mail address' })).toEqual(['verify'])
   expect(purposeOf(html, { subject: 'Your link' })).toEqual(['sign-in'])
+  const reset = `<a href="https://a.example/login/confirm-reset?id=${TOKEN}">Continue</a>`
+  expect(purposeOf(reset, { subject: 'Confirm your e-mail address' })).toEqual(['reset'])
 })
 
 test('the words of a button count more than the words before the same address in the plain text', () => {

@@ -14,8 +14,6 @@ import {
 import { emphasisOf } from '../../../../shared/mail/codes/emphasis.ts'
 import {
   explains,
-  isSecondFactor,
-  isSignInThenVerify,
   isVague,
   purposeOfPath,
   purposeOfText,
@@ -152,9 +150,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
   ...Object.entries({ explains, isVague }).map(([name, read]) =>
     mailReader(`codes/linkWords.ts ${name}`, 200, TEXT, (text) => read(text)),
   ),
-  ...Object.entries({ purposeOfPath, isSecondFactor, isSignInThenVerify }).map(([name, read]) =>
-    mailReader(`codes/linkWords.ts ${name}`, 4_000, URL_TEXT, (text) => read(text)),
-  ),
+  mailReader('codes/linkWords.ts purposeOfPath', 4_000, URL_TEXT, (text) => purposeOfPath(text)),
   mailReader('visibleText/cssRules.ts readDeclarations', HTML_MAX, CSS, (text) =>
     readDeclarations(text),
   ),

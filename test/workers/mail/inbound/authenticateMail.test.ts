@@ -177,8 +177,8 @@ test('when name servers do not answer, a forged From is still labelled', async (
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
     receive(await signed(write('ada@honest.test')), 'x@silent.test'),
     receive(write('x@silent.test'), 'x@honest.test'),
-    // Ten signatures whose DNS queries get no answer take no longer than one such signature, and leave enough time for
-    // the check of SPF.
+    // The DNS does not answer the queries for the keys of ten signatures. Ten signatures wait no longer than one, so
+    // enough time is left for the check of SPF.
     receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
     receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
   ])
