@@ -117,12 +117,13 @@ export function evidenceOf({ candidate, lines, at, isSubject }: Found): string[]
 }
 
 function shapeEvidence(candidate: Candidate): string[] {
-  const { kind, value, isWeak, isYear, isKey, isPlace, isWord } = candidate
+  const { kind, value, isWeak, isYear, isKey, isPlace, isWord, isJumble } = candidate
   const length = kind === 'numeric' ? String(value.length) : ''
   return [
     `shape:${kind}${length}`,
     ...(isWeak ? ['shape:weak'] : []),
     ...(isWord === true ? ['shape:word'] : []),
+    ...(isJumble === true ? ['shape:jumble'] : []),
     ...(isYear ? ['shape:year'] : []),
     ...(isKey ? ['shape:key'] : []),
     ...(isPlace ? ['shape:place'] : []),

@@ -20,6 +20,8 @@ export type Candidate = {
   isPlace: boolean
   /** Tells whether the candidate is letters with as many vowels as a word: IMPORTANT, but also MSIAMJTL. */
   isWord?: boolean
+  /** Tells whether the candidate is large and small letters without order, as in zlQEWh. */
+  isJumble?: boolean
 }
 
 const CANDIDATES_MAX = 20
@@ -57,12 +59,20 @@ const SHAPE =
  * Matches a character directly before a number that makes the number part of a longer expression: a letter of a script
  * with word spaces, a digit, or a sign.
  */
-const BEFORE = /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$/u
+const BEFORE =
+  /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$|〒 ?$/u
 const BEFORE_NUMBER =
   /\p{N}[.,:'’]$|\p{L}[.,'’]$|[A-Za-z\d][[(]$|\*\*$|[$€£¥₹₽₺₩] $|\+\d{1,3} $|\d[ )(/-]{1,2}$/u
 const AFTER = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_@&=/\\$€£¥₹₽₺₩%°-]/u
 const AFTER_NUMBER =
   /^(?:[.,:'’][\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
+
+/**
+ * Matches a long number. Telephone numbers have as many digits, so a long number is a code only alone on its line or
+ * directly after a label.
+ */
+const LONG_NUMBER = /^\d{9,10}$/
+const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é)) ?["“„«「]?$/u
 
 /** Matches a numbered name before a code: `PIN1: 41907385`. */
 const NUMBERED_LABEL = /^[A-Z]{2,6}\d$/
@@ -98,6 +108,8 @@ export function candidatesOf(line: string): Candidate[] {
       continue
     if (candidate.kind === 'numeric' && CURRENCY_BEFORE.test(before)) continue
     if (candidate.isYear && /(?:©|\(c\)) ?$/i.test(before)) continue
+    const isUnlikely = candidate.isJumble === true || LONG_NUMBER.test(shown)
+    if (isUnlikely && !standsAlone(line, { start, end }) && !LABEL_BEFORE.test(before)) continue
     if (NUMBERED_LABEL.test(shown) && /^ ?[:：=]/.test(after)) continue
     const isPlace = places.some(({ 0: text, index }) => start < index + text.length && end > index)
     found.push({ ...candidate, start, end, isPlace })
@@ -135,7 +147,7 @@ function read(
   if (groups !== undefined) return readGroups(groups)
   if (words !== undefined)
     return { kind: 'words', value: words, isWeak: true, isYear: false, isKey: false }
-  if (/^\d{4,8}$/.test(shown)) return numeric(shown)
+  if (/^\d{4,10}$/.test(shown)) return numeric(shown)
   // Some senders put their own letters before the code: G-482913. A person enters the digits alone.
   const [, sender, digits] =
     /^([A-Z](?=-\d{4,8}$)|[A-Z]{2,3}(?=-\d{5,8}$))-(\d+)$/.exec(shown) ?? []
@@ -172,6 +184,16 @@ const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
  */
 const MIXED_CASE =
   /^(?=.{6,12}$)(?:(?=.*\d.*[A-Za-z])[^-]+|(?=[^-]*\d)[^-]+(?:-(?=[^-]*\d)[^-]+){1,2})$/
+
+/**
+ * Tells whether large and small letters have no order, as in zlQEWh. In a name like PayPal or GitHub, each part that
+ * begins with a capital has a vowel.
+ */
+const isJumbled = (value: string): boolean =>
+  /^(?=.{6,10}$)(?=.*[a-z].*[A-Z])[A-Za-z]+$/.test(value) &&
+  value.split(/(?=[A-Z])/).some((part) => !/[AEIOUYaeiouy]/.test(part)) &&
+  value.replace(/[^AEIOUaeiou]/g, '').length <= value.length / 3
+
 const KEY = /^[A-Z]{2,10}-\d{1,6}$/
 
 function letters(value: string): Shape | undefined {
@@ -179,6 +201,15 @@ function letters(value: string): Shape | undefined {
   const hasDigit = /\d/.test(value)
   const hasLetter = /[A-Za-z]/.test(value)
   if (!hasLetter) return undefined
+  if (isJumbled(value))
+    return {
+      kind: 'alphanumeric',
+      value,
+      isWeak: true,
+      isYear: false,
+      isKey: false,
+      isJumble: true,
+    }
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined

@@ -121,7 +121,7 @@ function linesOf(text: string): string[] {
  * Matches a line that may hold a candidate for a one-time code. Few lines match, and the words around the other lines
  * are never read.
  */
-const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
+const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z](?:[A-Z]|-[a-z]{3,10}-[a-z])/
 
 /** Limits the lines of a mail that is only a title such as `Confirm your e-mail` and a number. */
 const LONE_LINES_MAX = 6

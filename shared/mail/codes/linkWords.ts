@@ -63,7 +63,7 @@ const PATH_UNSUBSCRIBE =
 const PATH_RESET =
   /reset|forgot|lost[-_]?(?:password|pw)|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|\/recover(?:y)?(?=[/?#]|$)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)|recuper|reinitiali|zur(?:ue|u|%c3%bc)cksetz|restablec|redefin|reimpost|contrase(?:n|%c3%b1)a|nova-?senha|mot-?de-?passe|wachtwoord|losenord|adgangskode|salasana|haslo|heslo|jelszo|parola|sifre|parol[-_/]|clave[-_/]?nueva|\/restore(?=[/?#]|$)|\/pin\/(?:ny|new|neu)|nueva-?clave|not-?(?:me|you)(?=[/?#])/
 const PATH_VERIFY =
-  /verif|confirm|activat|validat|\/subscribe\/.{0,200}[?&]email=|opt[-_]?in(?![a-z])|double-?opt|bestaetig|aktivier|conferma|attiva|bevestig|bekraft|bekraeft|bekreft|vahvist|potwierdz|potvrd|overit|overen|megerosit|dogrula|onayla|podtver|pidtverd|pidtverzh|xac-?(?:nhan|minh)|konfirmasi/
+  /verif|confirm|activat|validat|(?:change|update|new)[-_/]?e-?mail(?![-_]?(?:pref|set))|(?<!\/(?:settings|preferences)\/)e-?mail[-_/]?(?:change|update)|\/subscribe\/.{0,200}[?&]email=|opt[-_]?in(?![a-z])|double-?opt|bestaetig|aktivier|conferma|attiva|bevestig|bekraft|bekraeft|bekreft|vahvist|potwierdz|potvrd|overit|overen|megerosit|dogrula|onayla|podtver|pidtverd|pidtverzh|xac-?(?:nhan|minh)|konfirmasi/
 const PATH_SIGN_IN =
   /magic|passwordless|log[-_]?in(?![a-z])|login(?:with|via|by|token|link)|sign[-_]?in(?![a-z])|one[-_]?time|(?<![a-z])(?:otl|sso)(?![a-z])|auth[-_/](?:link|email|callback)|connexion|iniciar-?sesion|anmeld|accedi(?![a-z])|inloggen|logga-?in|zaloguj|prihlas|bejelentkez|giris(?![a-z])/
 
@@ -121,6 +121,7 @@ function namedIn(own: string): LinkPurpose | undefined {
   const act = ACT.exec(own)?.groups?.act ?? ''
   if (/recover|reset|forgot/.test(act)) return 'reset'
   if (PATH_SIGN_IN.test(act)) return 'sign-in'
+  if (PATH_VERIFY.test(act)) return 'verify'
   if (PATH_RESET.test(own)) return 'reset'
   // The link of a second factor signs in: `/mfa/otp/verify`.
   if (SECOND_FACTOR.test(own)) return 'sign-in'

@@ -159,7 +159,7 @@ const isShortToken = (text: string): boolean =>
 
 /** Matches a query value whose name says that the value is a secret, such as `token`. */
 const NAMED_TOKEN =
-  /[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|t)=[\w.~%-]{4,}/i
+  /(?:[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
 /** Matches a long query value of any characters whose name says that the value is a secret. */
 const NAMED_SECRET = /[?&#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
 /** Matches a part of a path that only a secret fills: 24 or more letters and digits. */

@@ -54,6 +54,22 @@ describe('codes', () => {
     ])
   })
 
+  test('letters in a random order are a code alone on a line or after a colon, unlike a product name', () => {
+    expect(valuesOf('Use this code to sign in:\n\nzlQEWh\n\nThanks')).toEqual(['zlQEWh'])
+    expect(valuesOf('Your verification code is: zlQEWh')).toEqual(['zlQEWh'])
+    expect(valuesOf('Use this code to sign in:\n\nGitHub\n\n204417')).toEqual(['204417'])
+    expect(valuesOf('Your code lets zlQEWh sign in.')).toEqual([])
+  })
+
+  test('ten digits are a code after a label, unlike a telephone number in a sentence', () => {
+    expect(valuesOf('Your one-time code is 1258941219.')).toEqual(['1258941219'])
+    expect(valuesOf('If you have no code, call us on 8005550142 today.')).toEqual([])
+  })
+
+  test('a Japanese postal code is no code', () => {
+    expect(valuesOf('認証コード: 483920\n\n〒113-0033 東京都文京区')).toEqual(['483920'])
+  })
+
   test('a code has kind, value, confidence, part and line', () => {
     expect(codesOf('Hello,\n\nyour verification code is 482 913.\n')).toEqual([
       {

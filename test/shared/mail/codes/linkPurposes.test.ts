@@ -125,3 +125,15 @@ test.each([
 ] as const)('a link like those of real products has the purpose %s', (purpose, html) => {
   expect(purposeOf(html)).toEqual([purpose])
 })
+
+test('a path or a query that changes the mail address has the purpose `verify`', () => {
+  const forum = `https://a.example/profile.php?action=change_email&id=4&key=${TOKEN}`
+  expect(purposeOf('', { text: `Visit this page:\n${forum}` })).toEqual(['verify'])
+  const type = `<a href="https://a.example/auth?token=${TOKEN}&type=email_change">Open</a>`
+  expect(purposeOf(type)).toEqual(['verify'])
+})
+
+test('a token that the path names makes the link of a blog personal', () => {
+  const href = `https://blog.example/reset_password/task:login.reset/token:${TOKEN}`
+  expect(purposeOf(`<a href="${href}">Open</a>`)).toEqual(['reset'])
+})

@@ -246,4 +246,28 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
     'Our code of conduct "HONESTY" applies. REPORTS go to https://kiln.example/REPORTS',
     [],
   ],
+  ['Verify your e-mail', 'Please use the following code:\n\nzlQEWh\n\nThe team', ['zlQEWh']],
+  [
+    'Registration',
+    'Your verification code is: tRkWqbPz\n\nIt expires in 10 minutes.',
+    ['tRkWqbPz'],
+  ],
+  ['Sign in', 'Ihr Bestätigungscode lautet: qHbTdk', ['qHbTdk']],
+  [
+    'Your one-time code',
+    'Your one-time code is 1258941219. Enter it within 5 minutes.',
+    ['1258941219'],
+  ],
+  [
+    'Activation',
+    'Use this code to activate your account:\n\n9402817365\n\nThank you',
+    ['9402817365'],
+  ],
+  [
+    'Your code',
+    'Your code is 204417. Questions? Call us:\n\n8005550142\n\nOrder:\n\n4410982256',
+    ['204417'],
+  ],
+  ['Delivery', 'Enter the tracking number on our page:\n\n5512093847\n\nNever share your PIN.', []],
+  ['Your bill', 'Account number: 4402918376\nUse the code on your letter to sign in.', []],
 ]
