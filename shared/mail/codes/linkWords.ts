@@ -3,19 +3,9 @@
  * texts are in lower case.
  */
 
+import { NOTICE_SETTINGS, PASSWORD, SIGN_IN, UNSUBSCRIBE, VERIFY } from './linkStems.ts'
+
 export type LinkPurpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
-
-const UNSUBSCRIBE =
-  /unsubscri|opt[ -]?out|turn (?:these|this|them|it) off|stop following|(?:marketing|markkinointi)(?:luvat| permissions| consents?)|(?:mail|email|notification|subscription) (?:preferences?|settings)|manage (?:your )?preferences|abbestell|abmelden|abmeldung|austragen|keine mails mehr|désabonn|désinscri|darse de baja|(?<!\p{L})(?:baja|de baixa)(?!\p{L})|cancelar (?:la )?suscripción|cancelar (?:a )?(?:inscrição|subscrição)|deixar de receber|descadastr|annulla (?:l')?iscrizione|disiscri|cancella(?:ti)? (?:l')?iscrizione|uitschrijv|afmelden|avsluta prenumeration|avregistrera|avprenumer|afmeld|frameld|avmeld|peruuta tilaus|lopeta tilaus|en halua näitä|wypisz|zrezygnuj|rezygnacj|odhlásit odběr|odhlásit se z|nechci už|odhlásiť|leiratkoz|nem kérek több|dezabon|nu mai doresc|κατάργηση εγγραφής|διαγραφή από|απεγγραφ|abonelikten|artık e-posta istem|listeden çık|отписа|больше не получать|відписа|більше не надсил|отпиши|配信停止|配信を停止|購読解除|受信をやめ|退订|退訂|取消订阅|不再接收|수신 ?거부|구독 ?취소|그만 받기|إلغاء الاشتراك|لا أريد|הסר|لغو اشتراک|hủy đăng ký|berhenti berlangganan|ยกเลิกการ/u
-
-const PASSWORD =
-  /password|pass ?wor[dt]|passwort|kennwort|mot de passe|contraseña|palavra-passe|senha|wachtwoord|lösenord|adgangskode|passord|salasan|hasł|hesl|jelsz|parol|κωδικού|συνθηματικ|parola|şifre|парол|パスワード|密码|密碼|비밀번호|كلمة (?:ال)?(?:مرور|سر)|סיסמ|mật khẩu|kata sandi|รหัสผ่าน|पासवर्ड/u
-
-const VERIFY =
-  /verif|confirm|activat|validat|(?:complete|finish) (?:your |the )?(?:registration|sign(?:ing)?[- ]?up)|create your account by|bestätig|aktivier|freischalt|vérifi|activer|valider|verificar|activar|ativar|conferma|attiva|bevestig|activer|bekräft|aktivera|verifier|bekræft|aktivér|bekreft|vahvista|aktivoi|potwierd|aktywuj|zweryfik|potvrdit|potvrdit|potvrď|aktivovat|ověřit|overiť|megerősít|aktivál|confirmă|activează|verifică|επιβεβα|ενεργοπο|επαλήθ|doğrula|onayla|etkinleştir|подтверд|активир|підтверд|активув|потвърд|(?:メール|アドレス|登録|本人|アカウント).{0,8}確認|認証|有効化|确认|驗證|验证|激活|확인|인증|활성화|تأكيد|تفعيل|تحقق|אימות|אשר|xác nhận|xác minh|konfirmasi|verifikasi|ยืนยัน/u
-
-const SIGN_IN =
-  /(?:sign|log)(?: me)?[ -]?(?:in|on)(?!\p{L})|magic link|anmelden|einloggen|login|connecter|connexion|accéder|iniciar sesión|acceder|ingresar|entrar|entra(?!\p{L})|acess|aceder|accedi|accesso|inlog|aanmelden|logga in|log ind|logg inn|öppna mitt konto|gå til min konto|kirjaud|siirry tilille|zaloguj|wejdź|przihl|přihlás|vstoupit|prihlás|bejelentkez|belép|conectează|autentific|intră|σύνδεση|είσοδος|oturum aç|giriş|hesaba gir|войти|вход|перейти в|увійти|вхід|перейти до|вход|ログイン|サインイン|登录|登入|登錄|进入|로그인|들어가기|تسجيل الدخول|الدخول|כניסה|התחבר|đăng nhập|masuk|เข้าสู่ระบบ/u
 
 /** Matches links to the settings for received mail: `Manage notifications`, `E-mail preferences`. */
 const MAIL_SETTINGS =
@@ -75,12 +65,16 @@ export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toL
  * order`, `Review weak passwords`.
  */
 const THINGS =
-  /(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling/u
+  /(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling|beställning|bestilling|tilaukse|tilaus(?!\p{L})|zamówieni|objednávk|narudžb|naročil|rendelés|comand[aă]|παραγγελ|sipariş|заказ|замовлен|поръчк|注文|支払|订单|訂單|付款|주문|결제|הזמנ|đơn hàng|pesanan|คำสั่งซื้อ/u
+
+/** Matches characters without a width. Indian and Arabic scripts write some words with and without them. */
+const INVISIBLE = /[\u00ad\u200b-\u200f\u2060\ufeff]/g
 
 /** Returns the purpose of a link (such as `reset` or `verify`) if the text of the link names a purpose. */
 export function purposeOfText(text: string): LinkPurpose | undefined {
-  const own = text.toLowerCase()
-  if (UNSUBSCRIBE.test(own) || MAIL_SETTINGS.test(own) || UNWANTED.test(own)) return 'unsubscribe'
+  const own = text.toLowerCase().replace(INVISIBLE, '').normalize('NFC')
+  if ([UNSUBSCRIBE, MAIL_SETTINGS, NOTICE_SETTINGS, UNWANTED].some((words) => words.test(own)))
+    return 'unsubscribe'
   if (ENDS.test(own)) return 'other'
   if (PASSWORDLESS.test(own)) return 'sign-in'
   const isThing = THINGS.test(own)
