@@ -75,5 +75,5 @@ const rows = Object.entries(BUTTONS).flatMap(([purpose, buttons]) =>
 )
 
 test.each(rows)('the %s words `%s` give a link the purpose `%s`', (_, words, purpose) => {
-  expect(purposeOf(words)).toBe(purpose)
+  expect<string | undefined>(purposeOf(words)).toBe(purpose)
 })
