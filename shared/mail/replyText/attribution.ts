@@ -40,6 +40,8 @@ const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{L
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
 /** Matches a line that starts with a name and an address in brackets. */
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
+/** Matches the level in a line of a log, such as `2026-10-10 10:15:33 ERROR mailer <a@x.test> wrote: 0 bytes`. */
+const LOG_LEVEL = /\p{Nd}\s\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|NOTICE)(?!\p{L})/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
 /** Tells whether a line contains a verb such as "wrote", and whether the verb stands at the end of the line. */
@@ -199,10 +201,19 @@ function ownPrefix(view: string): string {
   return prefix
 }
 
-/** Returns a line without a device line that follows its last sentence: `Yes. Sent from my iPhone`. */
+const MAX_DEVICE_LENGTH = 60
+
+/**
+ * Returns a line without a device line that follows its last sentence, as in `Yes. Sent from my iPhone`, or that begins
+ * with a capital behind a sentence without a full stop.
+ */
 function withoutDevice(text: string): string {
   const end = text.search(/(?<=[.!?。！？…]\s)[^.!?。！？…]{8,60}$/u)
-  return end > 0 && isDeviceLine(text.slice(end).trim()) ? text.slice(0, end) : text
+  if (end > 0 && isDeviceLine(text.slice(end).trim())) return text.slice(0, end)
+  const from = Math.max(0, text.length - MAX_DEVICE_LENGTH)
+  for (const { index } of text.slice(from).matchAll(/(?<=\p{L}\s)\p{Lu}\p{Ll}+\s/gu))
+    if (isDeviceLine(text.slice(from + index).trim())) return text.slice(0, from + index)
+  return text
 }
 
 /**
@@ -220,11 +231,14 @@ export function attributionWithin(line: string): string | undefined {
     const near = Math.max(0, index - MAX_MARKER_LENGTH)
     const head = text.slice(near, after + colon + 1)
     const own = attributionStart(head)
-    const sentences = withoutDevice(head.slice(0, own))
-    const start = /[.!?。！？…)\]"”»\p{So}]\s*$/u.test(sentences) ? own : 0
+    const isQuote = /\s>\s*$/.test(head.slice(0, own))
+    const before = head.slice(0, own).replace(/\s>\s*$/, '')
+    const isEnded = isQuote || /[.!?。！？…)\]"”»\p{So}]\s*$/u.test(withoutDevice(before))
+    const start = isEnded ? own : 0
     const attribution = head.slice(start).trim()
     if (!LEAD_IN.test(attribution) || !DATE.test(attribution) || !TIME.test(attribution)) continue
-    if (findVerb(attribution) !== 'none') return withoutDevice(text.slice(0, near + start)).trim()
+    if (findVerb(attribution) === 'none' || LOG_LEVEL.test(attribution)) continue
+    return withoutDevice(text.slice(0, near + start).replace(/\s>\s*$/, '')).trim()
   }
   return undefined
 }

@@ -40,6 +40,9 @@ const DIGITS_DATE = new RegExp(
 /** Matches an attribution that begins with the name, such as `Ann Nowak <ann@x.test> wrote (2 Ma`. */
 const NAMED_THEN_VERB =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>\s(?=\P{Lu}{2,40}(?:\p{Lu}\p{Ll}{0,3}[.,]{0,2})?$)/u
+/** Matches an attribution with the verb between the address and the date, such as `Ann <ann@x.test> ezt írta (2026`. */
+const VERB_THEN_DATE =
+  /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>\s[^.!?]{2,30}\p{Nd}{4}[.,\s\p{L}\p{Nd}]{0,24}$/u
 const ENDS_IN_DATE = /\p{Nd}{4}\s\p{Ll}{1,3}$/u
 /** Matches the text that may follow the time of an attribution: seconds, a.m. or p.m., and a zone. */
 const CLOCK =
@@ -61,6 +64,7 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
   if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
   if (/[.!?。]$/.test(text) && !OPEN_ADDRESS.test(text)) return false
   if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH
+  if (alone && VERB_THEN_DATE.test(text) && findVerb(text) !== 'none') return true
   if (alone && NAMED_THEN_VERB.test(text) && findVerb(text) !== 'none') return true
   if (!SHORT_LEAD_IN.test(text) || !DATE.test(text)) return false
   if (WEEKDAY.test(text) && ENDS_IN_DATE.test(text)) return alone

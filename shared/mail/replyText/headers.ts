@@ -109,7 +109,7 @@ export function headersWithin(line: string, below: readonly string[]): number | 
 export function isHeaderBlock(views: readonly string[], index: number): boolean {
   if (views[index] === undefined) return false
   if (isOneLineHeader(views[index])) return true
-  if (isUnlistedHeader(views, index)) return true
+  if (isUnlistedHeader(views, index) || isNotesHeader(views, index)) return true
   if (headerKind(views[index]) === undefined) return false
   const kinds = new Set<HeaderKind>()
   let gap = 0
@@ -163,4 +163,21 @@ function isUnlistedHeader(views: readonly string[], index: number): boolean {
     dated ||= TIME.test(views[i]!) && /\p{Nd}{4}/u.test(views[i]!)
   }
   return dated && count >= 3
+}
+
+/** Matches a name in HCL Notes, such as `Ann Doe/HQ/ACME`. */
+const NOTES_NAME = /^\p{Lu}[^\s/:@]*(?: [^\s/:@]+){0,4}(?:\/[^\s/:@]+){1,4}(?:@\S+)?$/u
+/** Limits the lines of a header block of HCL Notes. Blank lines stand between the headers. */
+const MAX_NOTES_LINES = 16
+
+/**
+ * Recognises the header block of HCL Notes: a name with its organization, a date and a time, and the labels for
+ * recipient and subject alone on lines.
+ */
+function isNotesHeader(views: readonly string[], index: number): boolean {
+  if (!NOTES_NAME.test(views[index]!)) return false
+  const below = views.slice(index + 1, index + MAX_NOTES_LINES).filter((view) => view !== '')
+  if (!TIME.test(below[0] ?? '') || !/\p{Nd}{4}/u.test(below[0]!)) return false
+  const kinds = new Set(below.map((view) => HEADER_LABELS.get(fold(view))))
+  return kinds.has('to') && kinds.has('subject')
 }

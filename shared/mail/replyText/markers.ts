@@ -64,13 +64,18 @@ export function lineView(line: string): string {
   const trimmed = line.trim()
   if (trimmed.length > MAX_MARKER_LENGTH) return trimmed.startsWith('>') ? '>' : '…'
   if (!/[^\x20-\x7e]|=E2=80=AF|&[lg]t;/.test(trimmed)) return trimmed
-  return trimmed
-    .normalize('NFC')
-    .replace(ALL_UNSEEN, '')
-    .replace(/\s|=E2=80=AF/g, ' ')
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .trim()
+  return (
+    trimmed
+      .normalize('NFC')
+      .replace(ALL_UNSEEN, '')
+      .replace(/\s|=E2=80=AF/g, ' ')
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      // Japanese keyboards write a quote mark, a date and a time in full width.
+      .replace(/^＞/, '>')
+      .replace(/[０-９](?:[０-９：／．]{0,3}[０-９])?/g, (wide) => wide.normalize('NFKC'))
+      .trim()
+  )
 }
 
 /** Converts a text to lower case. A bare toLowerCase() leaves a combining dot on the Turkish `İ`. */

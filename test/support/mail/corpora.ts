@@ -60,7 +60,7 @@ export function readReplies(path: string): ReplyCase[] {
  */
 export const replyCorpora = (): Corpus<
   ReplyCase,
-  'own' | 'edges' | 'sealed a' | 'sealed b' | 'public'
+  'own' | 'edges' | 'sealed a' | 'sealed b' | 'sealed c' | 'public'
 >[] => [
   ...corporaOf('replies/strangers.jsonl', 'replies/development.jsonl', readReplies),
   { name: 'edges', items: readReplies(join(OWN, 'replies/edges.jsonl')) },
@@ -69,6 +69,7 @@ export const replyCorpora = (): Corpus<
     items: readReplies(join(OWN, 'replies/a.jsonl.gz')).filter((mail) => mail.class !== 'inline'),
   },
   { name: 'sealed b', items: readReplies(join(OWN, 'replies/b.jsonl.gz')) },
+  { name: 'sealed c', items: readReplies(join(OWN, 'replies/c.jsonl.gz')) },
 ]
 
 /**

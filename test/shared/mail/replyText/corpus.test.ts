@@ -13,6 +13,7 @@ describe('the reply text', () => {
     edges: { accepted: 200, coreExact: 198, leaked: 0 },
     'sealed a': { accepted: 133, coreExact: 127, leaked: 3 },
     'sealed b': { accepted: 149, coreExact: 102, leaked: 0 },
+    'sealed c': { accepted: 150, coreExact: 142, leaked: 0 },
     public: { accepted: 260, coreExact: 179, leaked: 1 },
   }
   for (const { name, items } of replyCorpora()) {
