@@ -224,9 +224,10 @@ describe('the link of a notification mail opens the approval page', () => {
 
     const link = await linkOf(agent, second.messageId)
     const held = await requestOf(service, agent, second.messageId)
-    await service.database.pool.query('update approvals set expires_at = now() where id = $1', [
-      held.approvalId,
-    ])
+    await service.database.pool.query(
+      `update approvals set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
+      [held.approvalId],
+    )
     const late = await decideBy(link, { decision: 'approve', sha256: held.sha256 })
     expect(await late.text()).toContain('<h1>Expired</h1>')
     await untilStatus(agent, second.messageId, 'expired')

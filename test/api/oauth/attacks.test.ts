@@ -196,7 +196,7 @@ describe('consent to an app is protected', () => {
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409])
     const late = await open()
     await service.database.pool.query(
-      `update oauth_requests set expires_at = clock_timestamp() where id = $1`,
+      `update oauth_requests set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
       [late.id],
     )
     expect((await allow(late.owner, late.id, agent)).status).toBe(409)

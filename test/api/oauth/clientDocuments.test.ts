@@ -112,7 +112,7 @@ test('redirect URIs that a metadata document has removed are refused after the n
   expect((await ask(url)).status).toBe(303)
   publish('/changing', { redirect_uris: ['https://app.example/elsewhere'] })
   await service.database.pool.query(
-    'update oauth_client_documents set fresh_until = clock_timestamp()',
+    `update oauth_client_documents set fresh_until = clock_timestamp() - interval '1 second'`,
   )
   expect((await ask(url)).status).toBe(400)
 })

@@ -247,7 +247,7 @@ test('a deleted project, a deleted app and an expiry end the tokens at once', as
 
   const late = await connect(service, agent)
   await database.pool.query(
-    'update oauth_grants set expires_at = clock_timestamp() where client_id = $1',
+    `update oauth_grants set expires_at = clock_timestamp() - interval '1 second' where client_id = $1`,
     [late.clientId],
   )
   expect((await callMcp(service.url, late.access)).status).toBe(401)

@@ -92,7 +92,7 @@ test.each(['/mcp', '/mcp?names=underscore'])(
 
     const before = host.kept!
     await service.database.pool.query(
-      `update oauth_tokens set expires_at = clock_timestamp() where kind = 'access'`,
+      `update oauth_tokens set expires_at = clock_timestamp() - interval '1 second' where kind = 'access'`,
     )
     expect((await connected.listTools()).tools.length).toBeGreaterThan(0)
     expect(host.kept!.access_token).not.toBe(before.access_token)

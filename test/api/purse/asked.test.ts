@@ -120,9 +120,10 @@ test('a rejected payment tells the agent why, and is never signed', async () => 
 test('an approval request without a decision expires', async () => {
   const { asked, purchaseId } = await ask()
   const { pool } = till.service.database
-  await pool.query('update approvals set expires_at = clock_timestamp() where id = $1', [
-    asked.approvalId,
-  ])
+  await pool.query(
+    `update approvals set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
+    [asked.approvalId],
+  )
   await pool.query(
     `update graphile_worker._private_jobs set run_at = now() where key = 'expire_approval:' || $1`,
     [asked.approvalId],

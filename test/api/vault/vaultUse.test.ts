@@ -294,7 +294,10 @@ test('a use of a secret at a slow server gets status 202, and its response can b
   const stranger = await service.newAgent()
   expect((await stranger.get(path('slow', `/uses/${first.body.useId}`))).status).toBe(404)
   const { pool } = service.database
-  await pool.query(`update vault_uses set expires_at = now() where id = $1`, [first.body.useId])
+  await pool.query(
+    `update vault_uses set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
+    [first.body.useId],
+  )
   expect((await agent.get(path('slow', `/uses/${first.body.useId}`))).status).toBe(404)
 })
 

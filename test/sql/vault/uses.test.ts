@@ -59,7 +59,10 @@ test('request and answer of a use can be read after a change of the master key',
 test('a stored use is deleted after its expiry, and no other use is deleted', async () => {
   const { pool } = service.database
   const [gone, kept] = [await newUse(), await newUse()]
-  await pool.query('update vault_uses set expires_at = clock_timestamp() where id = $1', [gone.id])
+  await pool.query(
+    `update vault_uses set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
+    [gone.id],
+  )
   await deleteExpiredUses(pool)
   const { rows } = await pool.query('select id from vault_uses where id = any ($1)', [
     [gone.id, kept.id],

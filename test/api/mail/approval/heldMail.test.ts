@@ -323,7 +323,10 @@ test('a held mail that nobody decides about expires and is never sent', async ()
   const held = await requestOf(service, agent, messageId)
   await waitFor('the event', async () => (await events(agent)).length > 0)
   const { pool } = service.database
-  await pool.query(`update approvals set expires_at = now() where id = $1`, [held.approvalId])
+  await pool.query(
+    `update approvals set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
+    [held.approvalId],
+  )
   const late = await approve(agent, held)
   expect([late.status, late.body.error]).toEqual([410, 'expired'])
   const done = await untilStatus(agent, messageId, 'expired')
@@ -338,7 +341,10 @@ test('a held mail that nobody decides about expires and is never sent', async ()
     ])
     return rows[0]?.run_at.toISOString() === other.expiresAt
   })
-  await pool.query(`update approvals set expires_at = now() where id = $1`, [other.approvalId])
+  await pool.query(
+    `update approvals set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
+    [other.approvalId],
+  )
   await pool.query(
     `select graphile_worker.reschedule_jobs(array(select id from graphile_worker.jobs where key = $1), run_at := now())`,
     [jobKey],
