@@ -1,0 +1,192 @@
+/** Tests how the placeholders of a request get the values of a credential. */
+import { describe, expect, test } from 'bun:test'
+import { OutOfBoundsError } from '../../../shared/vault/bounds/bounds.ts'
+import { CredentialInputError } from '../../../shared/vault/credential.ts'
+import {
+  createFill,
+  PLACEHOLDER,
+  type UsedCredential,
+  unsentSecrets,
+} from '../../../shared/vault/placeholders.ts'
+
+/** Is a time at which RFC 6238 appendix B gives the code 94287082 with eight digits. */
+const NOW_MS = 59_000
+const TOTP_SECRET = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
+
+const credential = (given: Partial<UsedCredential> = {}): UsedCredential => ({
+  type: 'LOGIN',
+  data: { password: 'tomato-soup', username: 'ada-l' },
+  metadata: {},
+  ...given,
+})
+
+/** Fills one text and returns the text with the secrets that it then contains. */
+function filled(text: string, given: Partial<UsedCredential> = {}, placement = ['body']) {
+  const sent = new Set<string>()
+  const fill = createFill(credential(given), { placement, nowMs: NOW_MS, sent })
+  return {
+    text: fill(
+      text,
+      () => ['body'],
+      (value) => `<${value}>`,
+    ),
+    sent: [...sent],
+  }
+}
+const textOf = (...given: Parameters<typeof filled>) => filled(...given).text
+
+describe('a placeholder', () => {
+  test('has a name of 1 to 64 characters that begins with a letter, and may hold spaces', () => {
+    const names = (text: string) => [...text.matchAll(PLACEHOLDER)].map(([, name]) => name)
+    const longest = `a${'-'.repeat(63)}`
+    expect(names(`{{a}} {{ b_1-2 }} {{${longest}}}`)).toEqual(['a', 'b_1-2', longest])
+    expect(names(`{{1a}} {{-a}} {a} {{a b}} {{${longest}x}} {{}}`)).toEqual([])
+  })
+
+  test('gets the value of a field of data or metadata, which the writer escapes', () => {
+    expect(textOf('p={{password}}&u={{ username }}')).toBe('p=<tomato-soup>&u=<ada-l>')
+    expect(textOf('{{pin}}', { data: { pin: 482913 } })).toBe('<482913>')
+    expect(textOf('{{site}}', { metadata: { site: 'https://a.example' } })).toBe(
+      '<https://a.example>',
+    )
+    expect(
+      textOf('{{site}}', { data: { site: 'from data' }, metadata: { site: 'from metadata' } }),
+    ).toBe('<from data>')
+  })
+
+  test('names the key of an API by `apiKey` and by `key`', () => {
+    expect(textOf('{{apiKey}}', { data: { key: 'abcdef-1' } })).toBe('<abcdef-1>')
+    expect(textOf('{{apiKey}}', { data: { apiKey: 'abcdef-2', key: 'abcdef-1' } })).toBe(
+      '<abcdef-2>',
+    )
+    expect(textOf('{{key}}', { data: { apiKey: 'abcdef-2', key: 'abcdef-1' } })).toBe('<abcdef-1>')
+    expect(() => textOf('{{other}}', { data: { key: 'abcdef-1' } })).toThrow(
+      '{{other}} has no value in this credential',
+    )
+  })
+
+  test('`basicAuth` joins user name and password, and both the pair and the password are secret', () => {
+    const pair = Buffer.from('ada-l:tomato-soup').toString('base64')
+    expect(filled('{{basicAuth}}')).toEqual({ text: `<${pair}>`, sent: [pair, 'tomato-soup'] })
+    const bare = Buffer.from(':tomato-soup').toString('base64')
+    expect(textOf('{{basicAuth}}', { data: { password: 'tomato-soup' } })).toBe(`<${bare}>`)
+    expect(
+      textOf('{{basicAuth}}', {
+        data: { password: 'tomato-soup' },
+        metadata: { username: 'ada-l' },
+      }),
+    ).toBe(`<${pair}>`)
+    expect(() => textOf('{{basicAuth}}', { data: { username: 'ada-l' } })).toThrow('has no value')
+  })
+
+  test('`totp` is the one-time code of the present period, and the seed itself is never filled in', () => {
+    const seed = { type: 'TOTP', data: { secret: TOTP_SECRET, digits: 8 } }
+    const { text, sent } = filled('{{totp}}', seed)
+    expect(text).toMatch(/^<\d{6,8}>$/)
+    expect(sent).toEqual([text.slice(1, -1)])
+    expect(() => textOf('{{secret}}', seed)).toThrow('{{secret}} is a TOTP secret: use {{totp}}')
+    expect(textOf('{{secret}}', { data: { secret: 'tomato-soup' } })).toBe('<tomato-soup>')
+    expect(() => textOf('{{totp}}')).toThrow(
+      '{{totp}} has no value: the credential has no TOTP secret',
+    )
+  })
+
+  test('must stand for 3 to 8,192 characters of well-formed text', () => {
+    const refused = (pin: unknown) => () => textOf('{{pin}}', { data: { pin } as never })
+    for (const length of [3, 8_192])
+      expect(textOf('{{pin}}', { data: { pin: 'x'.repeat(length) } })).toHaveLength(length + 2)
+    for (const length of [0, 2, 8_193])
+      expect(refused('x'.repeat(length))).toThrow('{{pin}} must stand for 3 to 8192 characters')
+    expect(refused('abc\ud800')).toThrow('{{pin}} must stand for well-formed text')
+    for (const value of [null, true, ['abcd'], { a: 'abcd' }])
+      expect(refused(value)).toThrow(CredentialInputError)
+  })
+
+  test('takes no value from the prototype of an object', () => {
+    for (const name of ['constructor', 'toString', 'valueOf'])
+      expect(() => textOf(`{{${name}}}`)).toThrow(CredentialInputError)
+  })
+
+  test('stands at most 100 times in a request', () => {
+    expect(textOf('{{password}}'.repeat(100))).toBe('<tomato-soup>'.repeat(100))
+    expect(() => textOf('{{password}}'.repeat(101))).toThrow(
+      'request must hold at most 100 placeholders',
+    )
+  })
+})
+
+describe('the placement of a secret', () => {
+  test('refuses a secret at any other place, and names the place', () => {
+    const refuse =
+      (text: string, given: Partial<UsedCredential> = {}) =>
+      () =>
+        textOf(text, given, ['header:authorization'])
+    expect(refuse('{{password}}')).toThrow(OutOfBoundsError)
+    expect(refuse('{{password}}')).toThrow('must not have {{password}} at body: see its placement')
+    expect(refuse('{{totp}}', { type: 'TOTP', data: { secret: TOTP_SECRET } })).toThrow(
+      OutOfBoundsError,
+    )
+    expect(refuse('{{basicAuth}}')).toThrow(OutOfBoundsError)
+  })
+
+  test('of one field counts for `apiKey` and `key`, unless the data has both', () => {
+    const key = { data: { key: 'abcdef-1' } }
+    for (const text of ['{{key}}', '{{apiKey}}'])
+      for (const placement of ['key@body', 'apiKey@body'])
+        expect(textOf(text, key, [placement])).toBe('<abcdef-1>')
+    const both = { data: { key: 'abcdef-1', apiKey: 'abcdef-2' } }
+    expect(textOf('{{key}}', both, ['key@body'])).toBe('<abcdef-1>')
+    expect(() => textOf('{{key}}', both, ['apiKey@body'])).toThrow(OutOfBoundsError)
+    expect(() => textOf('{{apiKey}}', both, ['key@body'])).toThrow(OutOfBoundsError)
+    expect(() => textOf('{{password}}', {}, ['key@body'])).toThrow(OutOfBoundsError)
+  })
+
+  test('does not bind metadata, which is no secret', () => {
+    const metadata = { site: 'https://a.example' }
+    expect(filled('{{site}}', { metadata }, [])).toEqual({ text: '<https://a.example>', sent: [] })
+    expect(() => filled('{{site}}', { data: { site: 'secret' }, metadata }, [])).toThrow(
+      OutOfBoundsError,
+    )
+  })
+
+  test('shows at most 100 characters of the refused place', () => {
+    const fill = createFill(credential(), { placement: [], nowMs: 0, sent: new Set() })
+    const call = () => fill('{{password}}', () => [`header:${'x'.repeat(200)}`], String)
+    expect(call).toThrow(
+      `must not have {{password}} at header:${'x'.repeat(93)}: see its placement`,
+    )
+  })
+
+  test('learns at which character of the text a placeholder begins', () => {
+    const places: number[] = []
+    const fill = createFill(credential(), { placement: ['body'], nowMs: 0, sent: new Set() })
+    const at = (index: number) => {
+      places.push(index)
+      return ['body']
+    }
+    fill('ab{{password}}{{ password }}', at, String)
+    expect(places).toEqual([2, 14])
+  })
+})
+
+describe('the secrets that a request did not contain', () => {
+  test('are all texts and numbers of the data with at least four characters, at any depth', () => {
+    const data = { a: 'abcd', b: 'abc', c: { d: [12345, 'wxyz'], e: null, f: true } }
+    expect(
+      unsentSecrets(credential({ data: data as never, metadata: { site: 'public' } }), 0),
+    ).toEqual(['abcd', '12345', 'wxyz'])
+  })
+
+  test('are also the one-time codes of three periods, and the seed without spaces and dashes', () => {
+    const spaced = 'GEZD GNBV GY3T QOJQ GEZD-GNBV-GY3T-QOJQ'
+    const secrets = unsentSecrets(credential({ type: 'TOTP', data: { secret: spaced } }), NOW_MS)
+    const codes = [-30_000, 0, 30_000].map((shift) => {
+      const fill = createFill(credential({ type: 'TOTP', data: { secret: spaced } }), {
+        ...{ placement: ['body'], nowMs: NOW_MS + shift, sent: new Set<string>() },
+      })
+      return fill('{{totp}}', () => ['body'], String)
+    })
+    expect(new Set(codes).size).toBe(3)
+    expect(new Set(secrets)).toEqual(new Set([spaced, ...codes, TOTP_SECRET]))
+  })
+})
