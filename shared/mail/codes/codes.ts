@@ -193,11 +193,13 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   const hostNames = new Set(
     matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )
+  const labels = new Set(matchesOf(/(?<![\w-])([A-Z]{2,6}\d) ?[:：=]/g))
   // Letters with as many vowels as a word are a code only if a link of the mail holds them, too. A text that is part of
-  // a host name is the name of a company, and no code.
+  // a host name is the name of a company, and no code. `PIN1` is no code if the mail also has `PIN1: 41907385`.
   const read = judged.filter(
     ({ candidate: { kind, value, isWord } }) =>
-      (!isWord || linked.has(value)) && (kind === 'numeric' || !hostNames.has(value.toLowerCase())),
+      (!isWord || linked.has(value)) &&
+      (kind === 'numeric' || !(hostNames.has(value.toLowerCase()) || labels.has(value))),
   )
   return read.map((one) => {
     const { value } = one.candidate

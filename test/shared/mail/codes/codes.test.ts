@@ -48,6 +48,8 @@ describe('codes', () => {
     expect(findCodes({ subject: '', text: label, html: null }).map(({ value }) => value)).toEqual([
       '41907385',
     ])
+    const sentence = 'Please enter the code PIN1.\n\nPIN1: rxew44h5'
+    expect(valuesOf(sentence)).toEqual(['rxew44h5'])
     const name = 'k9u0k\n\nYour verification code is:\n\n6095\n\nWrite to help@k9u0k.example'
     expect(findCodes({ subject: '', text: name, html: null }).map(({ value }) => value)).toEqual([
       '6095',
@@ -59,6 +61,11 @@ describe('codes', () => {
     expect(valuesOf('Your verification code is: zlQEWh')).toEqual(['zlQEWh'])
     expect(valuesOf('Use this code to sign in:\n\nGitHub\n\n204417')).toEqual(['204417'])
     expect(valuesOf('Your code lets zlQEWh sign in.')).toEqual([])
+  })
+
+  test('pairs of hexadecimal digits with dashes are one code, also if the first pairs are digits', () => {
+    expect(valuesOf('Enter the code below.\n\nPIN: 98-8D-77-59')).toEqual(['98-8D-77-59'])
+    expect(valuesOf('Enter the code below.\n\nPIN: CA-D5-26-FF')).toEqual(['CA-D5-26-FF'])
   })
 
   test('ten digits are a code after a label, unlike a telephone number in a sentence', () => {

@@ -137,3 +137,14 @@ test('a token that the path names makes the link of a blog personal', () => {
   const href = `https://blog.example/reset_password/task:login.reset/token:${TOKEN}`
   expect(purposeOf(`<a href="${href}">Open</a>`)).toEqual(['reset'])
 })
+
+test('a page for received mail has the purpose `unsubscribe`, and a confirmation below the page has `verify`', () => {
+  for (const path of [
+    'home/account/edit#notifications',
+    'ada/emails/',
+    `post/4/subscription?token=${TOKEN}`,
+  ])
+    expect(purposeOf('', { text: `See:\nhttps://a.example/${path}` })).toEqual(['unsubscribe'])
+  const below = `https://a.example/settings/notifications/412/verify/${TOKEN}`
+  expect(purposeOf('', { text: `Verify this address: ${below}` })).toEqual(['verify'])
+})
