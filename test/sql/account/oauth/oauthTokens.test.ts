@@ -1,0 +1,396 @@
+/** Tests when codes and tokens of OAuth are valid. Each test makes a grant of its own. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { newToken } from '../../../../shared/oauth/oauthTokens.ts'
+import { hashSecret } from '../../../../shared/secretHash.ts'
+import {
+  authenticateToken,
+  deleteStaleOAuth,
+  endGrant,
+  exchangeCode,
+  refreshTokens,
+  revokeToken,
+  type TokenPair,
+} from '../../../../sql/account/oauth/oauthTokens.ts'
+import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newProject } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const REDIRECT = 'https://host.example/cb'
+const SCOPES = ['mail:read', 'mail:send']
+let made = 0
+
+/** Makes a registered client, a project and a grant with an unused authorization code. */
+async function newGrant({ clientId = `client-${++made}`, role = 'operator' } = {}) {
+  const projectId = await newProject(pool)
+  const id = `grant-${++made}`
+  const personId = `person-${made}`
+  await pool.query(
+    `insert into oauth_clients (id, name, redirect_uris) select $1::text, 'Host', array[$2::text]
+     where $1 not like 'https://%'`,
+    [clientId, REDIRECT],
+  )
+  await pool.query(`insert into people (id, name, email, role) values ($1, 'Ada', $2, $3)`, [
+    ...[personId, `${personId}@example.com`, role],
+  ])
+  await pool.query(
+    `insert into oauth_grants (id, project_id, client_id, client_name, redirect_host, scopes, resource, actor, expires_at,
+       person_id)
+     values ($1, $2, $3, 'Host', 'host.example', $4, 'https://purser.example/mcp', 'test',
+       clock_timestamp() + interval '90 days', $5)`,
+    [id, projectId, clientId, SCOPES, personId],
+  )
+  return { id, projectId, clientId, personId, code: await newCode(id, clientId) }
+}
+type Grant = Awaited<ReturnType<typeof newGrant>>
+
+async function newCode(grantId: string, clientId: string): Promise<string> {
+  const code = newToken('code')
+  await pool.query(
+    `insert into oauth_codes (code_hash, grant_id, client_id, redirect_uri, challenge, expires_at)
+     values ($1, $2, $3, $4, 'challenge', clock_timestamp() + interval '1 minute')`,
+    [hashSecret(code), grantId, clientId, REDIRECT],
+  )
+  return code
+}
+
+const exchange = ({ code, clientId }: Grant, changes: { [key: string]: unknown } = {}) =>
+  exchangeCode(pool, {
+    ...{ code, clientId, redirectUri: REDIRECT },
+    isProven: (challenge) => challenge === 'challenge',
+    ...changes,
+  })
+const tokensOf = async (grant: Grant): Promise<TokenPair> => {
+  const pair = await exchange(grant)
+  if (typeof pair === 'string') throw new Error(pair)
+  return pair
+}
+const refresh = (grant: Grant, token: string, scopes: string[] | null = null) =>
+  refreshTokens(pool, { token, clientId: grant.clientId, scopes })
+const isValid = async (token: string) => (await authenticateToken(pool, token)) !== null
+const change = (table: string, set: string, where: string, value: unknown) =>
+  pool.query(`update ${table} set ${set} where ${where} = $1`, [value])
+
+/** Lists the changes that end a grant. */
+const ENDINGS: [string, (grant: Grant) => Promise<unknown>][] = [
+  ['its grant is revoked', ({ id }) => change('oauth_grants', 'revoked_at = now()', 'id', id)],
+  [
+    'its grant expires',
+    ({ id }) =>
+      change('oauth_grants', `expires_at = clock_timestamp() - interval '1 second'`, 'id', id),
+  ],
+  [
+    'its client is deleted',
+    ({ clientId }) => pool.query('delete from oauth_clients where id = $1', [clientId]),
+  ],
+  ['its project is deleted', ({ projectId }) => deleteProject(pool, projectId)],
+  [
+    'its person loses the right',
+    ({ personId }) => change('people', `role = 'owner'`, 'id', personId),
+  ],
+]
+
+describe('an authorization code', () => {
+  test('gives tokens with the scopes and the resource of its grant', async () => {
+    const grant = await newGrant()
+    const { access, refresh: second, ...rest } = await tokensOf(grant)
+    expect(rest).toEqual({ scopes: SCOPES, resource: 'https://purser.example/mcp' })
+    expect(await authenticateToken(pool, access)).toMatchObject({
+      identity: {
+        ...{ kind: 'oauth', keyId: grant.id, keyPrefix: `oauth:${grant.id}`, holdsMail: false },
+        ...{ projectId: grant.projectId, scopes: expect.arrayContaining(SCOPES) },
+      },
+      usage: { used: 1 },
+      writtenTo: null,
+    })
+    expect(await isValid(second)).toBe(false)
+  })
+
+  test('is refused a second time, and the second use ends the tokens of the first use', async () => {
+    const grant = await newGrant()
+    const { access, refresh: token } = await tokensOf(grant)
+    expect(await exchange(grant)).toBe('invalid_grant')
+    expect(await isValid(access)).toBe(false)
+    expect(await refresh(grant, token)).toBe('invalid_grant')
+    expect(await exchange({ ...grant, code: await newCode(grant.id, grant.clientId) })).toBe(
+      'invalid_grant',
+    )
+  })
+
+  test('gives tokens to one of ten simultaneous uses', async () => {
+    const grant = await newGrant()
+    const results = await Promise.all(Array.from({ length: 10 }, () => exchange(grant)))
+    expect(results.filter((result) => result !== 'invalid_grant')).toHaveLength(1)
+  })
+
+  test.each([
+    ['another client', { clientId: 'other' }],
+    ['another redirect URI', { redirectUri: `${REDIRECT}/x` }],
+    ['a wrong code verifier', { isProven: () => false }],
+    ['an unknown code', { code: newToken('code') }],
+    ['a token in place of the code', { code: newToken('refresh') }],
+  ])('is refused with %s, and stays valid for its client', async (_, changes) => {
+    const grant = await newGrant()
+    expect(await exchange(grant, changes)).toBe('invalid_grant')
+    await tokensOf(grant)
+  })
+
+  test('is refused after its expiry', async () => {
+    const grant = await newGrant()
+    await change(
+      'oauth_codes',
+      `expires_at = clock_timestamp() - interval '1 second'`,
+      'grant_id',
+      grant.id,
+    )
+    expect(await exchange(grant)).toBe('invalid_grant')
+  })
+
+  test.each(ENDINGS)('is refused after %s', async (_, end) => {
+    const grant = await newGrant()
+    await end(grant)
+    expect(await exchange(grant)).toBe('invalid_grant')
+  })
+})
+
+describe('an access token', () => {
+  test('is valid for an hour, but no longer than its grant', async () => {
+    const left = async (id: string) =>
+      (
+        await pool.query(
+          `select kind, round(extract(epoch from expires_at - clock_timestamp()) / 60)::int as minutes
+           from oauth_tokens where grant_id = $1 order by kind`,
+          [id],
+        )
+      ).rows.map(({ kind, minutes }) => [kind, minutes])
+    const grant = await newGrant()
+    await tokensOf(grant)
+    expect(await left(grant.id)).toEqual([
+      ['access', 60],
+      ['refresh', 30 * 24 * 60],
+    ])
+    const short = await newGrant()
+    await change(
+      'oauth_grants',
+      `expires_at = clock_timestamp() + interval '5 minutes'`,
+      'id',
+      short.id,
+    )
+    await tokensOf(short)
+    expect(await left(short.id)).toEqual([
+      ['access', 5],
+      ['refresh', 5],
+    ])
+  })
+
+  test('is refused after its expiry', async () => {
+    const { access } = await tokensOf(await newGrant())
+    await change(
+      'oauth_tokens',
+      `expires_at = clock_timestamp() - interval '1 second'`,
+      'token_hash',
+      hashSecret(access),
+    )
+    expect(await isValid(access)).toBe(false)
+  })
+
+  test.each(ENDINGS)('is refused after %s', async (_, end) => {
+    const grant = await newGrant()
+    const { access, refresh: token } = await tokensOf(grant)
+    await end(grant)
+    expect(await isValid(access)).toBe(false)
+    expect(await refresh(grant, token)).toBe('invalid_grant')
+  })
+
+  test('needs no registered client if the client is a URL', async () => {
+    const grant = await newGrant({ clientId: 'https://host.example/client.json' })
+    expect(await isValid((await tokensOf(grant)).access)).toBe(true)
+  })
+
+  test('of an owner is valid while the owner has the project', async () => {
+    const grant = await newGrant({ role: 'owner' })
+    expect(await exchange(grant)).toBe('invalid_grant')
+    await pool.query('insert into person_projects (person_id, project_id) values ($1, $2)', [
+      ...[grant.personId, grant.projectId],
+    ])
+    expect(await isValid((await tokensOf(grant)).access)).toBe(true)
+  })
+
+  test('loses a scope that its grant loses', async () => {
+    const grant = await newGrant()
+    const { access } = await tokensOf(grant)
+    await change('oauth_grants', `scopes = '{mail:send,vault:use}'`, 'id', grant.id)
+    expect((await authenticateToken(pool, access))?.identity.scopes).toEqual(['mail:send'])
+  })
+
+  test('counts each request, and notes the use of its grant once a minute', async () => {
+    const grant = await newGrant()
+    const { access } = await tokensOf(grant)
+    const usedAt = async () =>
+      (await pool.query('select used_at from oauth_grants where id = $1', [grant.id])).rows[0]
+        .used_at
+    await authenticateToken(pool, access)
+    const first = await usedAt()
+    expect((await authenticateToken(pool, access))?.usage.used).toBe(2)
+    expect(await usedAt()).toEqual(first)
+    await change(
+      'oauth_grants',
+      `used_at = clock_timestamp() - interval '61 seconds'`,
+      'id',
+      grant.id,
+    )
+    await authenticateToken(pool, access)
+    expect((await usedAt()).getTime()).toBeGreaterThanOrEqual(first.getTime())
+  })
+
+  test('tells how far its project has written, only if the caller needs it', async () => {
+    const grant = await newGrant()
+    const { access } = await tokensOf(grant)
+    await pool.query(`insert into project_writes (project_id, lsn) values ($1, '0/10')`, [
+      grant.projectId,
+    ])
+    expect((await authenticateToken(pool, access))?.writtenTo).toBeNull()
+    expect((await authenticateToken(pool, access, { needsWritten: true }))?.writtenTo).toBe(16n)
+  })
+})
+
+describe('a refresh token', () => {
+  test('gives a new pair, and again within a minute, because answers get lost', async () => {
+    const grant = await newGrant()
+    const { refresh: token } = await tokensOf(grant)
+    for (let n = 0; n < 2; n++) {
+      const pair = await refresh(grant, token)
+      if (typeof pair === 'string') throw new Error(pair)
+      expect(pair.scopes).toEqual(SCOPES)
+      expect(await isValid(pair.access)).toBe(true)
+    }
+  })
+
+  test('ends its grant if it comes again after a minute', async () => {
+    const grant = await newGrant()
+    const { access, refresh: token } = await tokensOf(grant)
+    await refresh(grant, token)
+    const rotated = (seconds: number) =>
+      change(
+        'oauth_tokens',
+        `rotated_at = clock_timestamp() - interval '${seconds} seconds'`,
+        'token_hash',
+        hashSecret(token),
+      )
+    await rotated(55)
+    expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
+    // The second use within the minute does not move the time of the first use.
+    await rotated(61)
+    expect(await refresh(grant, token)).toBe('invalid_grant')
+    expect(await isValid(access)).toBe(false)
+  })
+
+  test('gives fewer scopes if asked, and never more than it has', async () => {
+    const grant = await newGrant()
+    const { refresh: token } = await tokensOf(grant)
+    const narrow = await refresh(grant, token, ['mail:read'])
+    if (typeof narrow === 'string') throw new Error(narrow)
+    expect(narrow.scopes).toEqual(['mail:read'])
+    expect(await refresh(grant, narrow.refresh, ['mail:send'])).toBe('invalid_scope')
+    expect(await refresh(grant, token, ['vault:use'])).toBe('invalid_scope')
+    await change('oauth_grants', `scopes = '{mail:send}'`, 'id', grant.id)
+    expect(await refresh(grant, token)).toMatchObject({ scopes: ['mail:send'] })
+    expect(await refresh(grant, token, ['mail:read'])).toBe('invalid_scope')
+  })
+
+  test('is refused for another client, as an access token, and after its expiry', async () => {
+    const grant = await newGrant()
+    const { access, refresh: token } = await tokensOf(grant)
+    expect(await refresh({ ...grant, clientId: 'other' }, token)).toBe('invalid_grant')
+    expect(await refresh(grant, access)).toBe('invalid_grant')
+    expect(await refresh(grant, newToken('refresh'))).toBe('invalid_grant')
+    await change(
+      'oauth_tokens',
+      `expires_at = clock_timestamp() - interval '1 second'`,
+      'token_hash',
+      hashSecret(token),
+    )
+    expect(await refresh(grant, token)).toBe('invalid_grant')
+  })
+})
+
+describe('a revocation', () => {
+  test('of an access token ends this token alone', async () => {
+    const grant = await newGrant()
+    const { access, refresh: token } = await tokensOf(grant)
+    await revokeToken(pool, access, 'other')
+    expect(await isValid(access)).toBe(true)
+    await revokeToken(pool, access, grant.clientId)
+    expect(await isValid(access)).toBe(false)
+    expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
+  })
+
+  test('of a refresh token ends the grant, and only its client can revoke it', async () => {
+    const grant = await newGrant()
+    const { access, refresh: token } = await tokensOf(grant)
+    await revokeToken(pool, token, 'other')
+    await revokeToken(pool, newToken('access'), grant.clientId)
+    await revokeToken(pool, 'no token', grant.clientId)
+    expect(await isValid(access)).toBe(true)
+    await revokeToken(pool, token, grant.clientId)
+    expect(await isValid(access)).toBe(false)
+    expect(await refresh(grant, token)).toBe('invalid_grant')
+  })
+
+  test('of a grant tells whether the grant was still valid', async () => {
+    const { id } = await newGrant()
+    expect([
+      await endGrant(pool, id),
+      await endGrant(pool, id),
+      await endGrant(pool, 'none'),
+    ]).toEqual([...[true, false, false]])
+  })
+})
+
+test('old rows of OAuth are deleted after their periods, and younger rows are kept', async () => {
+  const [old, young] = [await newGrant(), await newGrant()]
+  await Promise.all([tokensOf(old), tokensOf(young)])
+  const ago = (period: string) => `clock_timestamp() - interval '${period}'`
+  const shift = async (grant: Grant, slack: string) => {
+    await change('oauth_codes', `expires_at = ${ago(`1 day ${slack}`)}`, 'grant_id', grant.id)
+    await change('oauth_tokens', `expires_at = ${ago(`1 day ${slack}`)}`, 'grant_id', grant.id)
+    await change('oauth_clients', `created_at = ${ago(`1 day ${slack}`)}`, 'id', grant.clientId)
+  }
+  await shift(old, '1 minute')
+  await shift(young, '-1 minute')
+  const rows = async ({ id, clientId }: Grant) =>
+    (
+      await pool.query(
+        `select (select count(*)::int from oauth_codes where grant_id = $1) as codes,
+           (select count(*)::int from oauth_tokens where grant_id = $1) as tokens,
+           (select count(*)::int from oauth_grants where id = $1) as grants,
+           (select count(*)::int from oauth_clients where id = $2) as clients`,
+        [id, clientId],
+      )
+    ).rows[0]
+  await deleteStaleOAuth(pool)
+  expect(await rows(old)).toEqual({ codes: 0, tokens: 0, grants: 1, clients: 0 })
+  expect(await rows(young)).toEqual({ codes: 1, tokens: 2, grants: 1, clients: 1 })
+
+  await change(
+    'oauth_clients',
+    `used_at = now(), created_at = ${ago('2 days')}`,
+    'id',
+    young.clientId,
+  )
+  await change('oauth_grants', `revoked_at = ${ago('30 days 1 minute')}`, 'id', old.id)
+  await change('oauth_grants', `expires_at = ${ago('30 days -1 minute')}`, 'id', young.id)
+  await deleteStaleOAuth(pool)
+  expect(await rows(old)).toMatchObject({ grants: 0 })
+  expect(await rows(young)).toMatchObject({ grants: 1, clients: 1 })
+  await change('oauth_grants', `expires_at = ${ago('30 days 1 minute')}`, 'id', young.id)
+  await deleteStaleOAuth(pool)
+  expect(await rows(young)).toMatchObject({ grants: 0 })
+})
