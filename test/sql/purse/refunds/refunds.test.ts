@@ -1,0 +1,237 @@
+/** Tests that the refunds of a payment never exceed the payment, and that each key makes one refund. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { parseConfig } from '../../../../shared/config/config.ts'
+import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
+import type { Keyring } from '../../../../shared/vault/envelope.ts'
+import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import { createKeyringSource, masterKeys } from '../../../../sql/keyring/keyring.ts'
+import { openPurse } from '../../../../sql/purse/purses.ts'
+import {
+  claimRefund,
+  listRefunds,
+  type Refund,
+  refundPayment,
+  refundsOfPurchase,
+  withdrawRefund,
+} from '../../../../sql/purse/refunds/refunds.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newHash, newPayment, newProject, newSettled, row } from '../../../support/till/tillRows.ts'
+
+const PAYMENT = 10_000n
+const ACTOR = { keyPrefix: 'test', requestId: 'test' }
+const TX = `0x${'AB'.repeat(32)}` as const
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let keyring: Keyring
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  const master = parseConfig({ MASTER_KEYS: `test:${randomBytes(32).toString('base64')}` })
+  keyring = await createKeyringSource(masterKeys(master))(pool)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/** Makes a final payment to an address of the seller. */
+async function newSale(
+  changes: { recipient?: string; projectId?: string; nonce?: `0x${string}` } = {},
+) {
+  const projectId = changes.projectId ?? (await newProject(pool))
+  const { id } = await newSettled(pool, { ...changes, projectId, amountAtomic: PAYMENT } as never)
+  await pool.query('update payments set finalized_at = clock_timestamp() where id = $1', [id])
+  return { id, projectId }
+}
+
+/** Makes a final payment to the purse of its project. */
+async function newPurseSale(balance: bigint) {
+  const projectId = await newProject(pool)
+  await openPurse(pool, keyring, { projectId, ...ACTOR })
+  const { rows } = await pool.query(
+    'update purses set balance_atomic = $2, balance_block = 1 where project_id = $1 returning address',
+    [projectId, String(balance)],
+  )
+  return { ...(await newSale({ projectId, recipient: rows[0].address })), address: rows[0].address }
+}
+
+const refund = (paymentId: string, amountAtomic: bigint, key = randomBytes(8).toString('hex')) =>
+  refundPayment(pool, keyring, ACTOR, { paymentId, amountAtomic, key })
+async function refunded(...given: Parameters<typeof refund>): Promise<Refund> {
+  const made = await refund(...given)
+  if (made.kind !== 'ok') throw new Error(made.kind)
+  return made.refund
+}
+const kinds = async (paymentId: string, ...amounts: bigint[]) => {
+  const found: string[] = []
+  for (const amount of amounts) found.push((await refund(paymentId, amount)).kind)
+  return found
+}
+
+describe('a refund by hand', () => {
+  test('is expected in the amount that the seller names, to the payer', async () => {
+    const sale = await newSale()
+    const made = await refunded(sale.id, 4_000n, 'first')
+    expect(made).toEqual({
+      ...{ id: expect.stringMatching(/^rfd_/), state: 'by_hand', amountAtomic: 4_000n },
+      payTo: DEVNET_ACCOUNTS.payer.address.toLowerCase(),
+      ...{ txHash: null, isFinal: false, reason: null, receipt: null },
+    })
+    expect(await listRefunds(pool, sale.id)).toEqual([made])
+    expect(await row(pool, 'hand_refunds', made.id)).toMatchObject({
+      payer: DEVNET_ACCOUNTS.payTo.address.toLowerCase(),
+      ...{ project_id: sale.projectId, created_by: 'test', state: 'expected' },
+    })
+  })
+
+  test('fits into the rest of the payment, which a withdrawn refund gives back', async () => {
+    const sale = await newSale()
+    expect(await kinds(sale.id, PAYMENT + 1n, 6_000n, 4_001n)).toEqual([
+      'too_much',
+      'ok',
+      'too_much',
+    ])
+    const last = await refunded(sale.id, 4_000n)
+    expect(await kinds(sale.id, 1n)).toEqual(['too_much'])
+    await withdrawRefund(pool, ACTOR, { paymentId: sale.id, refundId: last.id })
+    expect(await kinds(sale.id, 4_001n, 4_000n)).toEqual(['too_much', 'ok'])
+  })
+
+  test('never exceeds the payment in ten simultaneous calls', async () => {
+    const sale = await newSale()
+    const made = await Promise.all(Array.from({ length: 10 }, () => refund(sale.id, 4_000n)))
+    expect(made.filter(({ kind }) => kind === 'ok')).toHaveLength(2)
+  })
+
+  test('needs a final payment of a project that is not deleted', async () => {
+    const projectId = await newProject(pool)
+    const waiting = await newPayment(pool, { projectId })
+    const young = await newSettled(pool, { projectId })
+    expect(await kinds(waiting, 1n)).toEqual(['not_final'])
+    expect(await kinds(young.id, 1n)).toEqual(['not_final'])
+    expect(await kinds('pay_none', 1n)).toEqual(['not_found'])
+    const sale = await newSale()
+    await deleteProject(pool, sale.projectId)
+    expect(await kinds(sale.id, 1n)).toEqual(['not_found'])
+  })
+
+  test('is made once for a key, and another request with the key is refused', async () => {
+    const sale = await newSale()
+    const made = await refunded(sale.id, 1_000n, 'key')
+    expect(await refunded(sale.id, 1_000n, 'key')).toEqual(made)
+    expect((await refund(sale.id, 1_001n, 'key')).kind).toBe('other_request')
+    const other = await newSale({ projectId: sale.projectId })
+    expect((await refund(other.id, 1_000n, 'key')).kind).toBe('other_request')
+    expect(await listRefunds(pool, sale.id)).toHaveLength(1)
+    // The same key of another project is another refund.
+    await refunded((await newSale()).id, 1_000n, 'key')
+  })
+
+  test('finds its first answer although the payment has no rest', async () => {
+    const sale = await newSale()
+    const made = await refunded(sale.id, PAYMENT, 'all')
+    expect(await refunded(sale.id, PAYMENT, 'all')).toEqual(made)
+  })
+})
+
+describe('a transaction that the seller names', () => {
+  test('is looked up, and replaces a transaction that did not count', async () => {
+    const sale = await newSale()
+    const { id } = await refunded(sale.id, 1_000n)
+    await pool.query(`update hand_refunds set reason = 'no transfer' where id = $1`, [id])
+    const about = { paymentId: sale.id, refundId: id }
+    expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('ok')
+    expect((await listRefunds(pool, sale.id))[0]).toMatchObject({
+      ...{ state: 'checking', txHash: TX.toLowerCase(), reason: null },
+    })
+    expect(await claimRefund(pool, ACTOR, { ...about, txHash: newHash() })).toBe('ok')
+  })
+
+  test('can be withdrawn until the chain has proved it', async () => {
+    const sale = await newSale()
+    const { id } = await refunded(sale.id, 1_000n)
+    const about = { paymentId: sale.id, refundId: id }
+    await claimRefund(pool, ACTOR, { ...about, txHash: TX })
+    await pool.query(`update hand_refunds set state = 'spent', log_index = 1 where id = $1`, [id])
+    expect(await withdrawRefund(pool, ACTOR, about)).toBe('proved')
+    expect(await claimRefund(pool, ACTOR, { ...about, txHash: newHash() })).toBe('proved')
+    expect((await listRefunds(pool, sale.id))[0]).toMatchObject({ state: 'spent' })
+  })
+
+  test('of a withdrawn refund is refused', async () => {
+    const sale = await newSale()
+    const { id } = await refunded(sale.id, 1_000n)
+    const about = { paymentId: sale.id, refundId: id }
+    expect(await withdrawRefund(pool, ACTOR, about)).toBe('ok')
+    expect((await listRefunds(pool, sale.id))[0]).toMatchObject({ state: 'released', txHash: null })
+    expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('proved')
+  })
+
+  test('belongs to a refund of the payment', async () => {
+    const [sale, other] = [await newSale(), await newSale()]
+    const { id } = await refunded(sale.id, 1_000n)
+    const claim = (paymentId: string, refundId: string) =>
+      claimRefund(pool, ACTOR, { paymentId, refundId, txHash: TX })
+    expect(await claim(other.id, id)).toBe('not_found')
+    expect(await claim(sale.id, 'rfd_none')).toBe('not_found')
+    expect(await claim('pay_none', id)).toBe('not_found')
+  })
+})
+
+describe('a refund out of the purse', () => {
+  test('is signed at once, and the purse must hold the amount', async () => {
+    const sale = await newPurseSale(5_000n)
+    expect(await kinds(sale.id, 5_001n)).toEqual(['insufficient_funds'])
+    const made = await refunded(sale.id, 3_000n, 'key')
+    expect([made.state, made.id.startsWith('rfd_')]).toEqual(['open', false])
+    expect(await refunded(sale.id, 3_000n, 'key')).toEqual(made)
+    expect(await kinds(sale.id, 2_001n, 2_000n)).toEqual(['insufficient_funds', 'ok'])
+    expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
+  })
+
+  test('is no refund by hand', async () => {
+    const sale = await newPurseSale(5_000n)
+    const { id } = await refunded(sale.id, 1_000n)
+    const about = { paymentId: sale.id, refundId: id }
+    expect(await withdrawRefund(pool, ACTOR, about)).toBe('not_by_hand')
+    expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('not_by_hand')
+  })
+
+  test('is made by hand if the payee is another address than the purse', async () => {
+    const { projectId } = await newPurseSale(PAYMENT)
+    const sale = await newSale({ projectId })
+    expect((await refunded(sale.id, 1_000n)).state).toBe('by_hand')
+    const foreign = await newPurseSale(PAYMENT)
+    const strange = await newSale({ projectId, recipient: foreign.address })
+    expect((await refunded(strange.id, 1_000n)).state).toBe('by_hand')
+  })
+})
+
+test('a purchase shows only the refunds that a seller of the service has sent', async () => {
+  const nonce = newHash()
+  const projectId = await newProject(pool)
+  await openPurse(pool, keyring, { projectId, ...ACTOR })
+  const { rows } = await pool.query(
+    'update purses set balance_atomic = 9000, balance_block = 1 where project_id = $1 returning address',
+    [projectId],
+  )
+  const sale = await newSale({ projectId, recipient: rows[0].address, nonce })
+  const sent = await refunded(sale.id, 1_000n)
+  const of = (changes: object = {}) =>
+    refundsOfPurchase(pool, {
+      payer: DEVNET_ACCOUNTS.payer.address.toLowerCase(),
+      ...{ nonce, network: 'base-sepolia' },
+      ...changes,
+    })
+  expect(await of()).toEqual([{ ...sent, txHash: null }])
+  expect(await of({ payer: `0x${'12'.repeat(20)}` })).toEqual([])
+  expect(await of({ nonce: newHash() })).toEqual([])
+  expect(await of({ network: 'base' })).toEqual([])
+  await pool.query(`update purchases set money = 'released' where id = $1`, [sent.id])
+  expect(await of()).toEqual([])
+  const expected = await newSale({ nonce: newHash() })
+  const { id } = await refunded(expected.id, 1_000n)
+  const other = await row(pool, 'payments', expected.id)
+  expect(await of({ nonce: other.authorization_nonce })).toEqual([])
+  await pool.query(`update hand_refunds set state = 'spent', log_index = 1 where id = $1`, [id])
+  expect(await of({ nonce: other.authorization_nonce })).toHaveLength(1)
+})
