@@ -72,7 +72,8 @@ for (const line of calibrationTable(calibration)) say(`  ${line}`)
 const { start, trees } = learnTrees(examples)
 writeFileSync(
   'shared/mail/codes/codeTrees.ts',
-  `import type { CodeTree } from './likelihood.ts'
+  `// biome-ignore-all lint/suspicious/noApproximativeNumericConstant: learned weights
+import type { CodeTree } from './likelihood.ts'
 
 /**
  * Holds the model that finds one-time codes. \`start\` is the log-odds of a candidate without evidence, and each decision

@@ -68,10 +68,10 @@ const AFTER_NUMBER =
   /^(?:[.,:'’][\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
 
 /**
- * Matches a long number. Telephone numbers have as many digits, so a long number is a code only alone on its line or
- * directly after a label.
+ * Matches a long number or word. Telephone numbers and names of files are as long, so a long code stands alone on its
+ * line or directly after a label.
  */
-const LONG_NUMBER = /^\d{9,10}$/
+const LONG = /^(?:\d{9,10}|[A-Za-z\d]{11,12})$/
 const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é)) ?["“„«「]?$/u
 
 /** Matches a numbered name before a code: `PIN1: 41907385`. */
@@ -108,7 +108,7 @@ export function candidatesOf(line: string): Candidate[] {
       continue
     if (candidate.kind === 'numeric' && CURRENCY_BEFORE.test(before)) continue
     if (candidate.isYear && /(?:©|\(c\)) ?$/i.test(before)) continue
-    const isUnlikely = candidate.isJumble === true || LONG_NUMBER.test(shown)
+    const isUnlikely = candidate.isJumble === true || LONG.test(shown)
     if (isUnlikely && !standsAlone(line, { start, end }) && !LABEL_BEFORE.test(before)) continue
     if (NUMBERED_LABEL.test(shown) && /^ ?[:：=]/.test(after)) continue
     const isPlace = places.some(({ 0: text, index }) => start < index + text.length && end > index)
@@ -154,8 +154,9 @@ function read(
   if (sender !== undefined && !DOCUMENT.test(sender))
     return { ...numeric(digits!), isKey: sender.length > 1 }
   const length = shown.replaceAll('-', '').length
-  if (length < 4 || length > 20 || (!shown.includes('-') && length > 10)) return undefined
-  return letters(shown)
+  const isMixed = /[a-z]/.test(shown) && /[A-Z]/.test(shown)
+  const lengthMax = shown.includes('-') ? 20 : isMixed ? 12 : 10
+  return length < 4 || length > lengthMax ? undefined : letters(shown)
 }
 
 /**

@@ -44,6 +44,10 @@ export const isVague = (text: string): boolean =>
 const PASSWORDLESS =
   /passwordless|passwortlos|(?:without|no|ohne|sans|sin|sem|senza|zonder|utan|uden|uten|ilman|bez|nélkül|fără|χωρίς|без) (?:an? |any |de |το |mot |uw |je |jouw |your )?(?:de )?(?:pass|kennwort|contrase|senha|wachtwoord|lösen|adgangs|salasan|has|hesl|jelsz|parol|κωδικ|парол)|şifresiz|パスワード(?:なし|不要)|免密|비밀번호 없이/u
 
+/** Matches the text of a link that allows an attempt to sign in, such as `Verify this login`. */
+const ALLOWS_SIGN_IN =
+  /(?:verify|confirm|approve|authori[sz]e|allow) (?:(?:the|this|your|my|new) ){0,2}(?:log|sign)[ -]?in(?!\p{L})/u
+
 /** Matches the text of a link that leads to an explanation, such as `How to reset your password`. */
 const EXPLAINS =
   /^(?:how (?:to|do|can|does|we)|what |why |about |learn|read|more about|tips|guide|faq|help|wie |warum|was ist|anleitung|hilfe|mehr |ratgeber|comment |pourquoi|en savoir|aide|guide|cómo|qué es|ayuda|saiba|como |ajuda|come |cos['’]è|scopri|guida|aiuto|hoe |wat is|lees|hulp|så |hur |vad är|läs|sådan|hvordan|læs|hjælp|hva er|les mer|miten|mikä on|lue|ohje|jak |co to|dowiedz|pomoc|více|nápověda|hogyan|mi az|súgó|cum |ce este|ajutor|πώς|τι είναι|βοήθεια|nasıl|nedir|yardım|как |что такое|подробнее|помощь|справка|як |що таке|довідка|如何|怎么|什么是|帮助|어떻게|도움말|كيف|ما هو)|とは$|方法$|について$|guide$|tips$|anleitung$|방법$|\?$/u
@@ -51,9 +55,9 @@ const EXPLAINS =
 const PATH_UNSUBSCRIBE =
   /unsub|remove-?subscri|\/(?:settings|preferences|account|profile)\/(?:e-?mails?|notifications?)(?=[/?#]|$)|\/subscription\?(?:token|key)=|#(?:e-?mail-?)?notif|\/emails\/?(?=[?#]|$)|opt[-_]?out|(?:e?mails?|news(?:letter)?|notif\w{0,12}|comms?|contact)[-_/](?:pref|settings?|stop|off|manage|opt)|(?:settings|einstellungen|account|konto|profile|gestisci|gerer)[-_/](?:e-?mails?|notif|preferen)(?=.*[?=]|[^?]*\/)|pref(?:erence)?s?[-_/](?:e?mail|notif|news)|(?:manage|update|my|edit)[-_/](?:pref|notif|subscri)|pr[eé]f[eé]ren[cz]\w{0,4}[-_/]?(?:mail|$|[?#])|list-?manage|\/off(?=[/?#]|$)|(?:ileti|mail|bildirim)-?iptal|ne-plus-(?:suivre|recevoir)|unfollow|notif\w{0,12}[-_/](?:disattiva|désactiver|desactiver|desactivar|deaktiv\w{0,6})|abmeld|abbestell|wypis|odhlas|desinscri|desabon|darse-?de-?baja|\/baja|disiscri|uitschrij|afmeld|avregistr|avprenumer|avmeld|leiratkoz|dezabon|otpis|teishi|haishin|izin-?iptal|(?:nyheter|nieuwsbrief|newsletter)\/avsluta|aboneligi?|renunt|(?:notif\w{0,12}|alerts?|digests?|reminders?|e?mails?|news(?:letter)?)[-_/](?:mute|delete|off|stop|cancel|end|remove|pause)|(?:mute|cancel|stop|delete|remove|end)[-_/](?:notif|alerts?|digest|reminder|e?mails?|news)|\/prefs?(?=[/?#])|\/preferences(?=[?#])|e-?bill\/cancel/
 const PATH_RESET =
-  /reset|forgot|lost[-_]?(?:password|pw)|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|\/recover(?:y)?(?=[/?#]|$)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)|recuper|reinitiali|zur(?:ue|u|%c3%bc)cksetz|restablec|redefin|reimpost|contrase(?:n|%c3%b1)a|nova-?senha|mot-?de-?passe|wachtwoord|losenord|adgangskode|salasana|haslo|heslo|jelszo|parola|sifre|parol[-_/]|clave[-_/]?nueva|\/restore(?=[/?#]|$)|\/pin\/(?:ny|new|neu)|nueva-?clave|not-?(?:me|you)(?=[/?#])/
+  /reset|forgot|\/password(?:\.php)?\?(?:key|token|code)=|lost[-_]?(?:password|pw)|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|\/recover(?:y)?(?=[/?#]|$)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)|recuper|reinitiali|zur(?:ue|u|%c3%bc)cksetz|restablec|redefin|reimpost|contrase(?:n|%c3%b1)a|nova-?senha|mot-?de-?passe|wachtwoord|losenord|adgangskode|salasana|haslo|heslo|jelszo|parola|sifre|parol[-_/]|clave[-_/]?nueva|\/restore(?=[/?#]|$)|\/pin\/(?:ny|new|neu)|nueva-?clave|not-?(?:me|you)(?=[/?#])/
 const PATH_VERIFY =
-  /verif|confirm|activat|validat|(?:change|update|new)[-_/]?e-?mail(?![-_]?(?:pref|set))|(?<!\/(?:settings|preferences)\/)e-?mail[-_/]?(?:change|update)|\/subscribe\/.{0,200}[?&]email=|opt[-_]?in(?![a-z])|double-?opt|bestaetig|aktivier|conferma|attiva|bevestig|bekraft|bekraeft|bekreft|vahvist|potwierdz|potvrd|overit|overen|megerosit|dogrula|onayla|podtver|pidtverd|pidtverzh|xac-?(?:nhan|minh)|konfirmasi/
+  /verif|confirm|activat|validat|(?:change|update|new)[-_/]?e-?mail(?![-_]?(?:pref|set))|(?<!\/(?:settings|preferences)\/)e-?mail[-_/]?(?:change|update)|\/subscribe(?:\/.{0,200})?[?&]email=|opt[-_]?in(?![a-z])|double-?opt|bestaetig|aktivier|conferma|attiva|bevestig|bekraft|bekraeft|bekreft|vahvist|potwierdz|potvrd|overit|overen|megerosit|dogrula|onayla|podtver|pidtverd|pidtverzh|xac-?(?:nhan|minh)|konfirmasi/
 const PATH_SIGN_IN =
   /magic|passwordless|log[-_]?in(?![a-z])|login(?:with|via|by|token|link)|sign[-_]?in(?![a-z])|one[-_]?time|(?<![a-z])(?:otl|sso)(?![a-z])|auth[-_/](?:link|email|callback)|connexion|iniciar-?sesion|anmeld|accedi(?![a-z])|inloggen|logga-?in|zaloguj|prihlas|bejelentkez|giris(?![a-z])/
 
@@ -76,7 +80,7 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
   if ([UNSUBSCRIBE, MAIL_SETTINGS, NOTICE_SETTINGS, UNWANTED].some((words) => words.test(own)))
     return 'unsubscribe'
   if (ENDS.test(own)) return 'other'
-  if (PASSWORDLESS.test(own)) return 'sign-in'
+  if (PASSWORDLESS.test(own) || ALLOWS_SIGN_IN.test(own)) return 'sign-in'
   const isThing = THINGS.test(own)
   if (PASSWORD.test(own)) return isThing ? undefined : 'reset'
   if (VERIFY.test(own)) return isThing ? 'other' : 'verify'

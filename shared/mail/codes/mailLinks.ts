@@ -128,7 +128,8 @@ function purposeOf(
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
   // Nobody signs in by a link that holds only the number of a page: `Open the forum`.
-  if (sure === 'sign-in' && !isPersonal && !hasLetters && !hasSecret(path)) return 'other'
+  const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
+  if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
     return sure ?? 'other'
   return purposeOfText(subject) ?? 'other'

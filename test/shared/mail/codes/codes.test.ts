@@ -68,6 +68,17 @@ describe('codes', () => {
     expect(valuesOf('Enter the code below.\n\nPIN: CA-D5-26-FF')).toEqual(['CA-D5-26-FF'])
   })
 
+  test('a code for a booking is a code, and the number of the booking is none', () => {
+    expect(valuesOf('Vaš verifikacijski kod za rezervaciju je:\n\n250964')).toEqual(['250964'])
+    expect(valuesOf('Your booking number is 250964.')).toEqual([])
+  })
+
+  test('mixed letters and digits are a code of up to 12 characters alone on a line', () => {
+    expect(valuesOf('Please use this code:\n\nTb4XgQ9zLwY2')).toEqual(['Tb4XgQ9zLwY2'])
+    expect(valuesOf('Please use this code:\n\nTb4XgQ9zLwY2k')).toEqual([])
+    expect(valuesOf('Your code opens Tb4XgQ9zLwY2 now.')).toEqual([])
+  })
+
   test('ten digits are a code after a label, unlike a telephone number in a sentence', () => {
     expect(valuesOf('Your one-time code is 1258941219.')).toEqual(['1258941219'])
     expect(valuesOf('If you have no code, call us on 8005550142 today.')).toEqual([])

@@ -148,3 +148,16 @@ test('a page for received mail has the purpose `unsubscribe`, and a confirmation
   const below = `https://a.example/settings/notifications/412/verify/${TOKEN}`
   expect(purposeOf('', { text: `Verify this address: ${below}` })).toEqual(['verify'])
 })
+
+test('a link that allows an attempt to sign in has the purpose `sign-in`', () => {
+  for (const words of ['Verify Login', 'Approve this sign-in', 'Authorize the new login'])
+    expect(purposeOf(`<a href="https://a.example/authorize?t=${TOKEN}">${words}</a>`)).toEqual([
+      'sign-in',
+    ])
+})
+
+test('the page to type a code in has no purpose, unlike the link that confirms', () => {
+  const page = 'https://a.example/edit.php?ID=1842'
+  const text = `Click to confirm:\n${page}&CONFIRM_CODE=Kp3vRt8Z\nOr type your confirmation code here:\n${page}`
+  expect(purposeOf('', { text })).toEqual(['verify', 'other'])
+})

@@ -270,4 +270,46 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
   ],
   ['Delivery', 'Enter the tracking number on our page:\n\n5512093847\n\nNever share your PIN.', []],
   ['Your bill', 'Account number: 4402918376\nUse the code on your letter to sign in.', []],
+  [
+    'Verification code for your booking',
+    'Your verification code for the booking is:\n\n250964\n\nThe code expires in 1 hour.',
+    ['250964'],
+  ],
+  [
+    'Kod za potvrdu rezervacije',
+    'Vaš kod za potvrdu rezervacije je:\n\n730418\n\nHvala vam na rezervaciji!',
+    ['730418'],
+  ],
+  [
+    'Bestätigungscode für Ihre Buchung',
+    'Ihr Bestätigungscode für die Buchung lautet: 551907. Er gilt 30 Minuten.',
+    ['551907'],
+  ],
+  [
+    'Código de verificación de su reserva',
+    'Use este código para confirmar su reserva:\n\n884120\n\nGracias.',
+    ['884120'],
+  ],
+  [
+    'Code de vérification',
+    'Votre code de vérification pour la réservation :\n\n6194\n\nIl expire dans 15 minutes.',
+    ['6194'],
+  ],
+  ['Your booking', 'Booking number 250964. Show the code in our app at check-in.', []],
+  [
+    'Ihre Sendung',
+    'Ihre Sendung mit der Nummer 30917 wurde verschickt. Code scannen: siehe App.',
+    [],
+  ],
+  [
+    'Activation',
+    'Enter the codes PIN1 and PIN2.\n\nPIN1: 48213906\nPIN2: sent by SMS',
+    ['48213906'],
+  ],
+  [
+    'First sign-in',
+    'Please use this code:\n\nTb4XgQ9zLwY2\n\nThen set up your app.',
+    ['Tb4XgQ9zLwY2'],
+  ],
+  ['Your file', 'The report Q3Report2026 is ready. Enter your access code to open it.', []],
 ]

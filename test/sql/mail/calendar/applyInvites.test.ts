@@ -1,0 +1,321 @@
+/** Tests which messages may change an event of a project's calendar, and which answers count. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { INVITES_MAX, type ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
+import { transaction } from '../../../../sql/db.ts'
+import { applyInvites, type InvitingMessage } from '../../../../sql/mail/calendar/applyInvites.ts'
+import { recordInvites } from '../../../../sql/mail/calendar/messageInvites.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newSent } from '../../../support/mail/mailRows.ts'
+
+const OWNER = 'owner@corp.example'
+const GUEST = 'guest@corp.example'
+const INBOX = 'agent@mail.test'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const time = (hour: number, day = 2) => {
+  const local = `2031-03-0${day}T${String(hour).padStart(2, '0')}:00:00`
+  return { at: `${local}.000Z`, local, zone: 'UTC' }
+}
+const invite = (changes: Partial<ReadInvite> = {}): ReadInvite => ({
+  ...{ method: 'REQUEST', uid: 'event-1', sequence: 0, stamp: '2031-01-01T00:00:00.000Z' },
+  ...{ recurrenceId: null, status: 'confirmed', summary: 'Talk', description: '', location: null },
+  ...{ meetingLink: null, allDay: false, start: time(9), end: time(10), recurrence: null },
+  ...{ organizer: { address: OWNER, name: null }, attendees: [], comment: null, source: null },
+  ...changes,
+})
+const later = (changes: Partial<ReadInvite> = {}) => invite({ sequence: 1, ...changes })
+const cancelled = (changes: Partial<ReadInvite> = {}) =>
+  later({ method: 'CANCEL', status: 'cancelled', ...changes })
+const guest = (state: 'accepted' | 'declined' | 'tentative' = 'accepted', address = GUEST) => [
+  { address, name: null, state, role: 'required' as const },
+]
+const reply = (changes: Partial<ReadInvite> = {}) =>
+  invite({
+    method: 'REPLY',
+    attendees: guest(),
+    organizer: { address: INBOX, name: null },
+    ...changes,
+  })
+
+/** Makes a project whose inbox gets and sends invites. */
+async function newCalendar() {
+  const { row, projectId } = await newSent(pool)
+  const message = (changes: Partial<InvitingMessage> = {}): InvitingMessage => ({
+    ...{ row, projectId, direction: 'received', from: [OWNER], inboxAddress: INBOX },
+    authentication: { aligned: true, internal: false } as never,
+    ...changes,
+  })
+  const take = async (one: ReadInvite, changes: Partial<InvitingMessage> = {}) => {
+    const [applied] = await transaction(pool, (db) => applyInvites(db, message(changes), [one]))
+    return applied!.effect
+  }
+  return {
+    row,
+    take,
+    /** Applies an invite that the project itself has sent. */
+    send: (one: ReadInvite) =>
+      take(one, { direction: 'sent', from: [INBOX], authentication: null }),
+    async events() {
+      const { rows } = await pool.query(
+        `select organizer, instance::text, status, answer, is_proven, is_own, invite ->> 'summary' as summary, sequence
+         from calendar_events where project_id = $1 order by organizer, instance`,
+        [projectId],
+      )
+      return rows
+    },
+    async answers() {
+      const { rows } = await pool.query(
+        `select a.address, a.state, a.comment, a.instance::text from calendar_answers a join calendar_events e on e.row = a.event_row
+         where e.project_id = $1 order by a.address, a.instance`,
+        [projectId],
+      )
+      return rows
+    },
+    async instances() {
+      const { rows } = await pool.query(
+        'select local from calendar_instances where project_id = $1 order by starts_at',
+        [projectId],
+      )
+      return rows.map(({ local }) => local)
+    },
+    answer: (state: string) =>
+      pool.query('update calendar_events set answer = $2 where project_id = $1', [
+        projectId,
+        state,
+      ]),
+  }
+}
+
+const STRANGER = { from: ['eve@evil.example'] }
+const UNPROVEN = { authentication: { aligned: false, internal: false } as never }
+
+describe('a request of the organizer', () => {
+  test('makes an event, and only a later revision changes the event', async () => {
+    const { take, events } = await newCalendar()
+    expect(await take(invite())).toBe('new')
+    expect(await take(invite())).toBe('same')
+    expect(await take(later({ summary: 'Moved' }))).toBe('updated')
+    expect(await take(invite({ summary: 'Old' }))).toBe('outdated')
+    expect(await take(later({ summary: 'Later', stamp: '2031-01-02T00:00:00.000Z' }))).toBe(
+      'updated',
+    )
+    expect(await events()).toMatchObject([
+      { organizer: OWNER, status: 'confirmed', summary: 'Later', is_proven: true, is_own: false },
+    ])
+  })
+
+  test('counts with any spelling of the address, and needs one proven sender', async () => {
+    const { take } = await newCalendar()
+    expect(await take(invite(), { from: ['Owner@CORP.example'] })).toBe('new')
+    expect(await take(later(), { from: [OWNER, GUEST] })).toBe('proposal')
+    expect(await take(later(), { from: [] })).toBe('proposal')
+    expect(await take(later(), { authentication: null })).toBe('proposal')
+    expect(await take(later(), UNPROVEN)).toBe('proposal')
+    const internal = { authentication: { aligned: false, internal: true } as never }
+    expect(await take(later(), internal)).toBe('updated')
+  })
+
+  test('with another method than a request, a publication or a cancellation is a proposal', async () => {
+    const { take } = await newCalendar()
+    for (const method of ['COUNTER', 'REFRESH', 'ADD', 'DECLINECOUNTER'] as const)
+      expect([method, await take(invite({ method }))]).toEqual([method, 'proposal'])
+    expect(await take(invite({ method: 'PUBLISH' }))).toBe('new')
+  })
+
+  test('replaces the event that a stranger announced, and a stranger changes nothing after it', async () => {
+    const { take, events } = await newCalendar()
+    expect(await take(later({ summary: 'False' }), STRANGER)).toBe('new')
+    expect(await take(invite({ summary: 'True' }))).toBe('updated')
+    expect(await take(later({ sequence: 9, summary: 'False' }), STRANGER)).toBe('proposal')
+    expect(await take(cancelled({ sequence: 9 }), STRANGER)).toBe('proposal')
+    expect(await events()).toMatchObject([{ summary: 'True', is_proven: true }])
+  })
+
+  test('without an organizer is proven by nobody', async () => {
+    const { take, events } = await newCalendar()
+    expect(await take(invite({ organizer: null }))).toBe('new')
+    expect(await events()).toMatchObject([{ organizer: '', is_proven: false }])
+  })
+
+  test('in one project changes no event of another project', async () => {
+    const [one, other] = [await newCalendar(), await newCalendar()]
+    await one.take(invite())
+    expect(await other.take(cancelled())).toBe('cancelled')
+    expect(await one.events()).toMatchObject([{ status: 'confirmed' }])
+  })
+})
+
+describe('the answer of the project', () => {
+  test('stays while the time stays, and is needed again at another time or rule', async () => {
+    const { take, answer, events, instances } = await newCalendar()
+    await take(invite())
+    await answer('accepted')
+    await take(later({ summary: 'Renamed' }))
+    expect(await events()).toMatchObject([{ answer: 'accepted', summary: 'Renamed' }])
+    expect(await instances()).toEqual([time(9).local])
+    for (const [n, change] of [
+      { start: time(8) },
+      { end: time(11) },
+      { recurrence: { rule: 'FREQ=DAILY', next: [] } },
+    ].entries()) {
+      await answer('accepted')
+      await take(invite({ sequence: 2 + 2 * n }))
+      await answer('accepted')
+      await take(invite({ sequence: 3 + 2 * n, ...change }))
+      expect([change, (await events())[0].answer]).toEqual([change, 'needs-action'])
+    }
+    expect(await instances()).toEqual([])
+  })
+
+  test('to a series counts for an instance at its own time, and not for a moved instance', async () => {
+    const { take, answer, events } = await newCalendar()
+    await take(invite({ recurrence: { rule: 'FREQ=DAILY', next: [] } }))
+    await answer('tentative')
+    await take(invite({ recurrenceId: time(9, 3).at, start: time(9, 3), end: time(10, 3) }))
+    await take(invite({ recurrenceId: time(9, 4).at, start: time(11, 4), end: time(12, 4) }))
+    await take(cancelled({ sequence: 0, recurrenceId: time(9, 5).at, start: time(11, 5) }))
+    expect((await events()).map(({ answer: state }) => state)).toEqual([
+      ...['tentative', 'tentative', 'needs-action', 'tentative'],
+    ])
+  })
+
+  test('is sent by the project, for the event and its instances, or for one instance', async () => {
+    const { take, send, events, instances } = await newCalendar()
+    const own = (changes: Partial<ReadInvite>) =>
+      invite({ method: 'REPLY', attendees: guest('accepted', INBOX), ...changes })
+    expect(await send(own({}))).toBe('outdated')
+    await take(invite())
+    await take(invite({ recurrenceId: time(9, 3).at, start: time(12, 3), end: time(13, 3) }))
+    expect(await send(own({ recurrenceId: time(9, 3).at }))).toBe('answered')
+    expect((await events()).map(({ answer: state }) => state)).toEqual(['needs-action', 'accepted'])
+    expect(await instances()).toEqual([time(12, 3).local])
+    expect(await send(own({ attendees: guest('tentative', INBOX) }))).toBe('answered')
+    expect((await events()).map(({ answer: state }) => state)).toEqual(['tentative', 'tentative'])
+    expect(await instances()).toEqual([time(9).local, time(12, 3).local])
+    expect(await send(own({ attendees: [] }))).toBe('answered')
+    expect((await events())[0].answer).toBe('needs-action')
+    expect(await send(own({ uid: 'other' }))).toBe('outdated')
+  })
+})
+
+describe('a cancellation', () => {
+  test('ends the event and its changed instances, and leaves the calendar empty', async () => {
+    const { take, answer, events, instances } = await newCalendar()
+    await take(invite())
+    await take(later({ recurrenceId: time(9, 3).at, start: time(12, 3), end: time(13, 3) }))
+    await answer('accepted')
+    await take(later({ summary: 'x' }))
+    expect(await take(cancelled({ sequence: 2 }))).toBe('cancelled')
+    expect((await events()).map(({ status }) => status)).toEqual(['cancelled', 'cancelled'])
+    expect(await instances()).toEqual([])
+    expect(await take(later({ recurrenceId: time(9, 4).at }))).toBe('outdated')
+  })
+
+  test('that comes first takes effect, unless a stranger sent it', async () => {
+    const { take, events } = await newCalendar()
+    expect(await take(cancelled(), STRANGER)).toBe('proposal')
+    expect(await events()).toEqual([])
+    expect(await take(cancelled())).toBe('cancelled')
+    expect(await take(invite())).toBe('outdated')
+  })
+})
+
+describe('a changed series', () => {
+  test('forgets the instances that a stranger announced, and keeps the proven instances', async () => {
+    const { take, events } = await newCalendar()
+    await take(invite({ recurrenceId: time(9, 3).at, sequence: 5 }), STRANGER)
+    await take(invite({ recurrenceId: time(9, 4).at, sequence: 5 }))
+    await take(invite())
+    expect((await events()).map(({ instance }) => instance.slice(0, 10))).toEqual([
+      '-infinity',
+      '2031-03-04',
+    ])
+    expect(await take(invite({ recurrenceId: time(9, 5).at }), STRANGER)).toBe('proposal')
+  })
+
+  test('that moves forgets older instances and answers, and a renamed series keeps them', async () => {
+    const { send, take, events, answers } = await newCalendar()
+    const own = { organizer: { address: INBOX, name: null }, attendees: guest() }
+    await send(invite(own))
+    await send(invite({ ...own, recurrenceId: time(9, 3).at, sequence: 0 }))
+    await send(invite({ ...own, recurrenceId: time(9, 4).at, sequence: 2 }))
+    expect(await take(reply(), { from: [GUEST] })).toBe('answered')
+    await send(later({ ...own, summary: 'Renamed' }))
+    expect([(await events()).length, (await answers()).length]).toEqual([3, 1])
+    await send(invite({ ...own, sequence: 2, start: time(8) }))
+    expect((await events()).map(({ instance }) => instance.slice(0, 10))).toEqual([
+      '-infinity',
+      '2031-03-04',
+    ])
+    expect(await answers()).toEqual([])
+  })
+})
+
+describe('the answer of an attendee', () => {
+  const OWN = { organizer: { address: INBOX, name: null }, attendees: guest() }
+  const FROM = { from: [GUEST] }
+
+  test('counts for an event of the project, and a later answer replaces it', async () => {
+    const { send, take, answers, events } = await newCalendar()
+    expect(await send(invite(OWN))).toBe('new')
+    expect(await events()).toMatchObject([{ is_own: true, answer: 'accepted' }])
+    expect(await take(reply({ comment: 'Yes' }), FROM)).toBe('answered')
+    expect(await take(reply({ attendees: guest('declined') }), FROM)).toBe('outdated')
+    const stamp = '2031-01-02T00:00:00.000Z'
+    expect(await take(reply({ attendees: guest('declined'), comment: 'No', stamp }), FROM)).toBe(
+      'answered',
+    )
+    expect(await answers()).toEqual([
+      { address: GUEST, state: 'declined', comment: 'No', instance: '-infinity' },
+    ])
+  })
+
+  test('is a proposal unless its sender is a proven, invited attendee of an own event', async () => {
+    const { send, take, answers } = await newCalendar()
+    expect(await take(reply(), FROM)).toBe('proposal')
+    await send(invite(OWN))
+    expect(await take(reply(), STRANGER)).toBe('proposal')
+    expect(await take(reply(), { ...FROM, ...UNPROVEN })).toBe('proposal')
+    expect(await take(reply({ attendees: [] }), FROM)).toBe('proposal')
+    expect(await take(reply({ attendees: guest('accepted', 'eve@evil.example') }), STRANGER)).toBe(
+      'proposal',
+    )
+    await take(invite({ uid: 'theirs', ...OWN }), { from: [INBOX] })
+    expect(await take(reply({ uid: 'theirs' }), FROM)).toBe('proposal')
+    expect(await answers()).toEqual([])
+  })
+
+  test('to an earlier version counts only if the event still starts at that time', async () => {
+    const { send, take } = await newCalendar()
+    await send(later({ ...OWN, start: time(9) }))
+    expect(await take(reply({ start: time(8) }), FROM)).toBe('outdated')
+    expect(await take(reply({ start: time(9) }), FROM)).toBe('answered')
+    const stamp = '2031-01-03T00:00:00.000Z'
+    expect(await take(reply({ sequence: 1, start: time(8), stamp }), FROM)).toBe('answered')
+    expect(await take(reply({ recurrenceId: time(8).at, start: time(9) }), FROM)).toBe('outdated')
+    expect(await take(reply({ recurrenceId: time(9).at, start: time(1) }), FROM)).toBe('answered')
+  })
+})
+
+test('a message records each invite once, and at most INVITES_MAX invites', async () => {
+  const { row, events } = await newCalendar()
+  const record = (...given: ReadInvite[]) =>
+    transaction(pool, (db) => recordInvites(db, row, given))
+  const stored = async () =>
+    (await pool.query('select invites from messages where row = $1', [row])).rows[0].invites
+  expect(await record()).toEqual([])
+  expect(await record(invite(), invite({ summary: 'copy' }))).toHaveLength(1)
+  expect(await record(invite())).toEqual([])
+  const many = Array.from({ length: INVITES_MAX + 5 }, (_, n) => invite({ uid: `many-${n}` }))
+  expect(await record(...many)).toHaveLength(INVITES_MAX - 1)
+  expect(await record(invite({ uid: 'one more' }))).toEqual([])
+  expect([(await stored()).length, (await events()).length]).toEqual([INVITES_MAX, INVITES_MAX])
+  expect(await transaction(pool, (db) => recordInvites(db, '999999999', [invite()]))).toEqual([])
+})
