@@ -232,7 +232,7 @@ export async function deleteStaleOAuth(db: Queryable): Promise<void> {
     `delete from oauth_codes where expires_at < clock_timestamp() - interval '1 day'`,
     `delete from oauth_tokens where expires_at < clock_timestamp() - interval '1 day'`,
     `delete from oauth_grants where coalesce(revoked_at, expires_at) < clock_timestamp() - interval '30 days'`,
-    `delete from oauth_client_documents where wanted_at <= clock_timestamp() - interval '7 days'`,
+    `delete from oauth_client_documents where wanted_at < clock_timestamp() - interval '7 days'`,
     `delete from oauth_clients c where used_at is null and created_at < clock_timestamp() - interval '1 day'`,
   ]) {
     await db.query(text)
