@@ -1,109 +1,26 @@
 /** Tests a group of payments from one purse. Each payment counts against the limits for the next payment. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createHash, randomBytes } from 'node:crypto'
-import { parseConfig } from '../../../../shared/config/config.ts'
-import { chooseOffer, type Offer, readChallenge } from '../../../../shared/purse/offers.ts'
-import { termsHash } from '../../../../shared/purse/termsHash.ts'
-import { USDC_NETWORKS } from '../../../../shared/till/usdc.ts'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
-import { createKeyringSource, masterKeys } from '../../../../sql/keyring/keyring.ts'
-import { giveMandate, listMandates, type MandateTerms } from '../../../../sql/purse/mandates.ts'
-import { acceptPurchase } from '../../../../sql/purse/purchases/acceptPurchase.ts'
-import { findDuePurchase, startAsking } from '../../../../sql/purse/purchases/purchaseSteps.ts'
-import { reserve, type Wanted } from '../../../../sql/purse/purchases/reserve.ts'
-import { findPurse, openPurse } from '../../../../sql/purse/purses.ts'
+import type { MandateTerms } from '../../../../sql/purse/mandates.ts'
+import { findDuePurchase } from '../../../../sql/purse/purchases/purchaseSteps.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
-import { newProject } from '../../../support/till/tillRows.ts'
-
-const network = USDC_NETWORKS['base-sepolia']
-const HOST = 'seller.test'
-const URL_PAID = `https://${HOST}/weather`
-const [PAYEE, OTHER_PAYEE] = [`0x${'11'.repeat(20)}`, `0x${'22'.repeat(20)}`]
-const BALANCE = 1_000_000n
-const TERMS: MandateTerms = {
-  name: 'Test',
-  task: null,
-  network: network.network,
-  hosts: [HOST],
-  resources: [],
-  payees: null,
-  perPaymentAtomic: 100_000n,
-  limits: { hour: null, day: null, month: null, total: 10n * BALANCE },
-  paymentsPerMinute: 100,
-  askAboveAtomic: null,
-  risePercent: 20,
-  validFrom: null,
-  validUntil: null,
-}
+import {
+  BALANCE,
+  newKeyring,
+  newPurse as newPurseOf,
+  OTHER_PAYEE,
+  TERMS,
+} from '../../../support/purse/purseRows.ts'
 
 let database: TestDatabase
 let keyring: Keyring
 beforeAll(async () => {
   database = await createTestDatabase()
-  const master = parseConfig({ MASTER_KEYS: `test:${randomBytes(32).toString('base64')}` })
-  keyring = await createKeyringSource(masterKeys(master))(database.pool)
+  keyring = await newKeyring(database.pool)
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Makes a project with a purse and one mandate with the given terms. */
-async function newPurse(terms: Partial<MandateTerms> = {}) {
-  const { pool } = database
-  const projectId = await newProject(pool)
-  const actor = { projectId, keyPrefix: 'test', requestId: 'test' }
-  await openPurse(pool, keyring, actor)
-  await pool.query(
-    'update purses set balance_atomic = $2, balance_block = 1 where project_id = $1',
-    [projectId, String(BALANCE)],
-  )
-  await giveMandate(pool, actor, { ...TERMS, ...terms })
-  return {
-    projectId,
-    wanted: async (price: bigint, payTo = PAYEE!): Promise<Wanted> => {
-      const request = { method: 'GET' as const, url: URL_PAID, headers: {}, body: null }
-      const accepted = await acceptPurchase<never>(pool, {
-        ...{ actor, keyring, request, kind: 'payment', credential: null, tool: null, why: null },
-        target: { method: 'GET', host: HOST, path: '/weather' },
-        requestHash: createHash('sha256').update('x').digest(),
-        key: randomBytes(8).toString('hex'),
-        maxAtomic: 100_000n,
-      })
-      if (accepted.kind !== 'ok') throw new Error(accepted.kind)
-      await startAsking(pool, accepted.id, keyring)
-      const offer = offerOf(price, payTo)
-      return { id: accepted.id, url: URL_PAID, offer, termsHash: termsHash(offer) }
-    },
-    reserve: async (wanted: readonly Wanted[]) =>
-      (await reserve(pool, keyring, { projectId, wanted })).map((one) =>
-        'reason' in one ? `${one.kind} ${one.reason}` : one.kind,
-      ),
-    async reserved() {
-      const [mandate] = await listMandates(pool, { projectId, cursor: null, limit: 1 })
-      const purse = await findPurse(pool, projectId)
-      return [mandate!.reservedAtomic, purse!.openAtomic]
-    },
-  }
-}
-
-function offerOf(price: bigint, payTo: string): Offer {
-  const accepts = [
-    {
-      scheme: 'exact',
-      network: network.network,
-      maxAmountRequired: String(price),
-      asset: network.usdcAddress,
-      payTo,
-      maxTimeoutSeconds: 60,
-      resource: URL_PAID,
-      description: '',
-      mimeType: '',
-      extra: { name: 'USDC', version: network.eip712Version },
-    },
-  ]
-  const challenge = readChallenge(null, JSON.stringify({ x402Version: 1, error: '', accepts }))!
-  const chosen = chooseOffer(challenge, { url: URL_PAID, network, payer: `0x${'33'.repeat(20)}` })
-  if (!chosen.ok) throw new Error(chosen.reason)
-  return chosen.offer
-}
+const newPurse = (terms: Partial<MandateTerms> = {}) => newPurseOf(database.pool, keyring, terms)
 
 test('a group of payments never exceeds the limits of the mandate', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, day: 25_000n } })
