@@ -41,6 +41,7 @@ describe('the length of JSON', () => {
   test('is that of all parts together', () => {
     const long = Array.from({ length: 100 }, () => 'x'.repeat(8))
     expect([isShort(long, 1_102), isShort(long, 1_101)]).toEqual([true, false])
+    expect([isShort(['a', 'b'], 5), isShort(['a', 'b'], 6)]).toEqual([false, false])
   })
 
   test('is not measured further after the limit', () => {
