@@ -1,0 +1,150 @@
+/** Tests the rules of settings that depend on each other, on production, or on the process. */
+import { describe, expect, test } from 'bun:test'
+import { brokenDemands, holdsDevnetKey } from '../../../shared/config/demands.ts'
+import { ALL_SECRETS, type ReadSecret } from '../../../shared/config/secrets.ts'
+import { variables } from '../../../shared/config/variables.ts'
+import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
+
+const DEVNET_KEY = DEVNET_ACCOUNTS.gasWallet.privateKey
+const OWN_KEY = `0x${'5e'.repeat(32)}`
+const SEED = `k1:${Buffer.alloc(32, 7).toString('base64')}`
+const PRODUCTION = {
+  NODE_ENV: 'production',
+  SMTP_RELAY_URL: 'direct',
+  RPC_URL: 'https://rpc.example',
+  SETTLEMENT_KEYS: OWN_KEY,
+  RECEIPT_SIGNING_KEYS: SEED,
+  MASTER_KEYS: SEED,
+}
+const COUNTERPART = 'it is missing, and must be set with its counterpart'
+
+type Settings = Record<string, string | undefined>
+
+/** Returns the rules that settings break, each after the name of its variable. */
+const faults = (settings: Settings, secrets: readonly ReadSecret[] = ALL_SECRETS) =>
+  brokenDemands(variables.parse(settings), secrets).map(({ variable, rule }) => [variable, rule])
+/** Returns the names of the variables that break a rule in production. */
+const inProduction = (changes: Settings, secrets: readonly ReadSecret[] = ALL_SECRETS) =>
+  faults({ ...PRODUCTION, ...changes }, secrets).map(([variable]) => variable)
+
+describe('the settings of a process', () => {
+  test('break no rule by default, or with every secret in production', () => {
+    expect(faults({})).toEqual([])
+    expect(faults(PRODUCTION)).toEqual([])
+  })
+
+  test('without secrets break a rule for each secret in production', () => {
+    expect(faults({ NODE_ENV: 'production' })).toEqual([
+      [
+        'SMTP_RELAY_URL',
+        'must name a smarthost or be direct when NODE_ENV is production; capture sends nothing',
+      ],
+      ['RPC_URL', 'must be set when NODE_ENV is production; the embedded devnet moves no money'],
+      [
+        'SETTLEMENT_KEYS',
+        'must be keys of your own when NODE_ENV is production; those of the devnet are public',
+      ],
+      [
+        'RECEIPT_SIGNING_KEYS',
+        'must be set when NODE_ENV is production; one is generated in development only',
+      ],
+      [
+        'MASTER_KEYS',
+        'must be set when NODE_ENV is production; one is generated in development only',
+      ],
+    ])
+    for (const NODE_ENV of ['development', 'test']) expect(faults({ NODE_ENV })).toEqual([])
+  })
+
+  test('break a rule of production only for the secrets that the process reads', () => {
+    for (const secret of [
+      ...(['SMTP_RELAY_URL', 'RPC_URL', 'SETTLEMENT_KEYS'] as const),
+      ...(['RECEIPT_SIGNING_KEYS', 'MASTER_KEYS'] as const),
+    ])
+      expect(faults({ NODE_ENV: 'production' }, [secret]).map(([name]) => name)).toEqual([secret])
+    expect(faults({ NODE_ENV: 'production' }, [])).toEqual([])
+  })
+
+  test('in production send mail by a smarthost or direct', () => {
+    expect(inProduction({ SMTP_RELAY_URL: 'capture' })).toEqual(['SMTP_RELAY_URL'])
+    expect(inProduction({ SMTP_RELAY_URL: 'smtp://relay.example:25' })).toEqual([])
+  })
+
+  test('in production hold at least one key of each kind', () => {
+    for (const name of ['SETTLEMENT_KEYS', 'RECEIPT_SIGNING_KEYS', 'MASTER_KEYS'])
+      for (const none of [undefined, '', ','])
+        expect([name, inProduction({ [name]: none })]).toEqual([name, [name]])
+  })
+
+  test('in production settle with no key of the devnet', () => {
+    for (const keys of [DEVNET_KEY, `${OWN_KEY},${DEVNET_KEY}`])
+      expect(inProduction({ SETTLEMENT_KEYS: keys })).toEqual(['SETTLEMENT_KEYS'])
+    expect(faults({ SETTLEMENT_KEYS: DEVNET_KEY })).toEqual([])
+  })
+})
+
+test('a published key of the devnet is known in any case', () => {
+  const upper = `0x${DEVNET_KEY.slice(2).toUpperCase()}`
+  for (const key of [DEVNET_KEY, upper, DEVNET_ACCOUNTS.payer.privateKey])
+    expect(holdsDevnetKey([OWN_KEY, key])).toBe(true)
+  expect(holdsDevnetKey([OWN_KEY, DEVNET_ACCOUNTS.payTo.address])).toBe(false)
+  expect(holdsDevnetKey([])).toBe(false)
+})
+
+test('the quorum of chain nodes is at most their number', () => {
+  const rule = [['RPC_QUORUM', 'must be at most the number of URLs in RPC_URL']]
+  const RPC_URL = 'https://a.example,https://b.example'
+  expect(faults({ RPC_URL, RPC_QUORUM: '2' })).toEqual([])
+  expect(faults({ RPC_URL, RPC_QUORUM: '3' })).toEqual(rule)
+  expect(faults({ RPC_QUORUM: '1' })).toEqual([])
+  expect(faults({ RPC_QUORUM: '2' })).toEqual(rule)
+})
+
+describe('a setting needs its counterpart', () => {
+  test.each([
+    ['SMTP_TLS_CERT_FILE', 'SMTP_TLS_KEY_FILE', 'a.pem', 'b.pem'],
+    ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'https://id.example', 'purser'],
+  ])('for example %s and %s', (one, other, first, second) => {
+    expect(faults({ [one]: first, [other]: second })).toEqual([])
+    expect(faults({ [one]: first })).toEqual([[other, COUNTERPART]])
+    expect(faults({ [other]: second })).toEqual([[one, COUNTERPART]])
+  })
+})
+
+test('the credentials of a relay are sent over TLS only', () => {
+  const SMTP_RELAY_URL = 'smtp://ada:secret@relay.example:587'
+  const rule =
+    'must be required when SMTP_RELAY_URL holds credentials; off is for a relay on this machine'
+  for (const SMTP_RELAY_TLS of ['opportunistic', 'off'])
+    expect(faults({ SMTP_RELAY_URL, SMTP_RELAY_TLS })).toEqual([['SMTP_RELAY_TLS', rule]])
+  expect(faults({ SMTP_RELAY_URL, SMTP_RELAY_TLS: 'required' })).toEqual([])
+})
+
+test('the identity provider of a company is called over TLS in production', () => {
+  const plain = { OIDC_ISSUER: 'http://id.example', OIDC_CLIENT_ID: 'purser' }
+  expect(faults({ ...PRODUCTION, ...plain })).toEqual([
+    ['OIDC_ISSUER', 'must start with https:// when NODE_ENV is production'],
+  ])
+  expect(faults(plain)).toEqual([])
+  expect(inProduction({ ...plain, OIDC_ISSUER: 'https://id.example' })).toEqual([])
+})
+
+describe('the keys of a bucket', () => {
+  const rule = 'it is missing, and must be set with BLOB_STORE and INBOUND_SES_BUCKET'
+  const id = ['S3_ACCESS_KEY_ID', rule]
+  const secret = ['S3_SECRET_ACCESS_KEY', rule]
+
+  test.each(['BLOB_STORE', 'INBOUND_SES_BUCKET'])('are demanded by %s', (name) => {
+    const bucket = { [name]: 's3://mails' }
+    expect(faults(bucket)).toEqual([id, secret])
+    expect(faults({ ...bucket, S3_ACCESS_KEY_ID: 'a' })).toEqual([secret])
+    expect(faults({ ...bucket, S3_SECRET_ACCESS_KEY: 'a' })).toEqual([id])
+    expect(faults({ ...bucket, S3_ACCESS_KEY_ID: 'a', S3_SECRET_ACCESS_KEY: 'b' })).toEqual([])
+  })
+
+  test('are demanded only of a process that reads the bucket', () => {
+    const bucket = { BLOB_STORE: 's3://mails' }
+    expect(faults(bucket, ['S3_SECRET_ACCESS_KEY'])).toEqual([id, secret])
+    expect(faults(bucket, ['MASTER_KEYS'])).toEqual([])
+  })
+})

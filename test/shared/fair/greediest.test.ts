@@ -1,0 +1,29 @@
+/** Tests which piece of work must end when a resource is full. */
+import { expect, test } from 'bun:test'
+import { workOfGreediest } from '../../../shared/fair/greediest.ts'
+
+type Work = { name: string; held: number; rank: number }
+
+const choose = (...works: [name: string, held: number, rank: number][]) =>
+  workOfGreediest<Work>(
+    works.map(([name, held, rank]) => ({ name, held, rank })),
+    { held: (work) => work.held, rank: (work) => work.rank },
+  )?.name
+
+test('the sharer that holds the most ends a piece of its work', () => {
+  expect(choose(['a', 1, 9], ['b', 3, 1], ['c', 2, 9])).toBe('b')
+  expect(choose(['a', 3, 1], ['b', 2, 9])).toBe('a')
+})
+
+test('of the works of equal sharers the one with the highest rank ends', () => {
+  expect(choose(['a', 2, 1], ['b', 2, 3], ['c', 2, 2], ['d', 1, 9])).toBe('b')
+})
+
+test('of works of equal rank the first ends', () => {
+  expect(choose(['a', 2, 1], ['b', 2, 1])).toBe('a')
+})
+
+test('no work ends if there is none', () => {
+  expect(workOfGreediest([], { held: () => 0, rank: () => 0 })).toBeNull()
+  expect(choose(['a', 0, 0])).toBe('a')
+})

@@ -1,0 +1,50 @@
+/** Tests the limits of a mandate that each single payment must keep. */
+import { describe, expect, test } from 'bun:test'
+import { brokenBound, covers, type MandateBounds } from '../../../shared/purse/mandate.ts'
+
+const PAYEE = `0x${'ab'.repeat(20)}`
+const RESOURCE = 'https://seller.example/weather'
+const PLACE = { host: 'seller.example', url: RESOURCE, network: 'base' }
+const mandate = (changes: Partial<MandateBounds> = {}): MandateBounds => ({
+  network: 'base',
+  hosts: [],
+  resources: [],
+  payees: null,
+  perPaymentAtomic: 100n,
+  askAboveAtomic: null,
+  ...changes,
+})
+
+describe('a mandate covers a place', () => {
+  test('whose host or resource it names', () => {
+    expect(covers(mandate({ hosts: ['other.example', 'seller.example'] }), PLACE)).toBe(true)
+    expect(covers(mandate({ resources: [RESOURCE] }), PLACE)).toBe(true)
+    expect(covers(mandate({ hosts: ['seller.example'], resources: [RESOURCE] }), PLACE)).toBe(true)
+    expect(covers(mandate({ hosts: ['other.example'] }), PLACE)).toBe(false)
+    expect(covers(mandate({ resources: [`${RESOURCE}/x`] }), PLACE)).toBe(false)
+    expect(covers(mandate(), PLACE)).toBe(false)
+  })
+
+  test('on its own chain only', () => {
+    const bounds = mandate({ hosts: ['seller.example'], resources: [RESOURCE] })
+    expect(covers(bounds, { ...PLACE, network: 'base-sepolia' })).toBe(false)
+  })
+})
+
+describe('a payment', () => {
+  test('has at most the amount that the mandate allows for one payment', () => {
+    const bound = (amountAtomic: bigint) => brokenBound(mandate(), { payTo: PAYEE, amountAtomic })
+    expect([100n, 101n].map(bound)).toEqual([null, 'mandate_exceeded'])
+  })
+
+  test('goes to a payee of the mandate, in any case of the address', () => {
+    const payment = { payTo: PAYEE, amountAtomic: 1n }
+    const bounds = mandate({ payees: [PAYEE] })
+    expect(brokenBound(bounds, payment)).toBeNull()
+    expect(brokenBound(bounds, { ...payment, payTo: PAYEE.toUpperCase() })).toBeNull()
+    expect(brokenBound(mandate({ payees: [] }), payment)).toBe('payee_not_in_mandate')
+    expect(brokenBound(bounds, { payTo: `0x${'cd'.repeat(20)}`, amountAtomic: 101n })).toBe(
+      'payee_not_in_mandate',
+    )
+  })
+})

@@ -1,0 +1,261 @@
+/** Tests how a buyer reads the offers of a seller's 402, and which offer a purse takes. */
+import { describe, expect, test } from 'bun:test'
+import { chooseOffer, readChallenge, type SellerChallenge } from '../../../shared/purse/offers.ts'
+import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
+
+const SEPOLIA = USDC_NETWORKS['base-sepolia']
+const URL_PAID = 'https://seller.example/weather'
+const PAYEE = `0x${'aB'.repeat(20)}`
+const PAYER = `0x${'cD'.repeat(20)}`
+const V2 = {
+  scheme: 'exact',
+  network: 'eip155:84532',
+  amount: '10000',
+  asset: SEPOLIA.usdcAddress as string,
+  payTo: PAYEE,
+  maxTimeoutSeconds: 60,
+}
+const { amount, ...SHARED } = V2
+const V1 = { ...SHARED, network: 'base-sepolia', maxAmountRequired: amount }
+const CHARS_MAX = 32 * 1024
+
+const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
+const readBody = (value: unknown) => readChallenge(null, JSON.stringify(value))
+const v2 = (changes: object = {}) => ({ x402Version: 2, accepts: [V2], ...changes })
+const v1 = (changes: object = {}) => ({ x402Version: 1, accepts: [V1], ...changes })
+
+/** Makes a challenge of version 2 with an entry for each change. */
+const challengeOf = (entries: object[], more: object = {}): SellerChallenge =>
+  readBody(v2({ accepts: entries.map((changes) => ({ ...V2, ...changes })), ...more }))!
+const choose = (entries: object[], more: object = {}) =>
+  chooseOffer(challengeOf(entries, more), { url: URL_PAID, network: SEPOLIA, payer: PAYER })
+
+/** Returns the reason to refuse an offer with the changes, or null if it is taken. */
+function reasonOf(changes: object, more: object = {}) {
+  const chosen = choose([changes], more)
+  return chosen.ok ? null : chosen.reason
+}
+
+/** Returns the offer that is taken of offers with the changes. */
+function offerOf(entries: object[], more: object = {}) {
+  const chosen = choose(entries, more)
+  if (!chosen.ok) throw new Error(`refused: ${chosen.reason}`)
+  return chosen.offer
+}
+
+describe('the challenge of a 402', () => {
+  test('is in the header of version 2, and in the body only if that header is absent', () => {
+    const body = JSON.stringify(v1())
+    expect(readChallenge(base64(v2()), body)?.x402Version).toBe(2)
+    expect(readChallenge(null, body)?.x402Version).toBe(1)
+    for (const header of ['', 'no base64', base64(v1()), base64({})])
+      expect([header, readChallenge(header, body)]).toEqual([header, null])
+  })
+
+  test('in a body is of version 1 or 2', () => {
+    expect(readBody(v1())?.x402Version).toBe(1)
+    expect(readBody(v2())?.x402Version).toBe(2)
+    for (const value of [null, [], 'text', v1({ x402Version: 3 }), v1({ x402Version: '1' })])
+      expect(readBody(value)).toBeNull()
+    expect(readChallenge(null, '{')).toBeNull()
+    expect(readChallenge(null, '')).toBeNull()
+  })
+
+  test('has at most 32,768 characters in the body', () => {
+    const body = JSON.stringify(v1())
+    expect(readChallenge(null, body.padEnd(CHARS_MAX))).not.toBeNull()
+    expect(readChallenge(null, body.padEnd(CHARS_MAX + 1))).toBeNull()
+  })
+
+  test('has at most 32,768 characters in the header', () => {
+    const header = base64(v2())
+    expect(readChallenge(header.padEnd(CHARS_MAX, '='), '')).not.toBeNull()
+    expect(readChallenge(header.padEnd(CHARS_MAX + 1, '='), '')).toBeNull()
+  })
+
+  test('lists at most 32 offers', () => {
+    for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
+      const many = Array.from({ length: 32 }, () => entry)
+      expect(readBody(make({ accepts: many }))?.entries).toHaveLength(32)
+      expect(readBody(make({ accepts: [...many, entry] }))).toBeNull()
+      expect(readBody(make({ accepts: [] }))?.entries).toEqual([])
+    }
+  })
+
+  test('has no offer without a needed member, or with a text of 2,049 characters', () => {
+    for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
+      for (const member of Object.keys(entry)) {
+        const lacking = { ...entry, [member]: undefined }
+        expect([member, readBody(make({ accepts: [lacking] }))]).toEqual([member, null])
+      }
+      expect(readBody(make({ accepts: [{ ...entry, scheme: 'x'.repeat(2_048) }] }))).not.toBeNull()
+      expect(readBody(make({ accepts: [{ ...entry, scheme: 'x'.repeat(2_049) }] }))).toBeNull()
+    }
+  })
+
+  test('tells the error of the seller', () => {
+    for (const make of [v1, v2]) {
+      expect(readBody(make({ error: 'no funds' }))?.error).toBe('no funds')
+      for (const error of [undefined, null, 7, 'x'.repeat(2_049)])
+        expect(readBody(make({ error }))?.error).toBeNull()
+    }
+  })
+
+  test('of version 1 has resource and description in each offer', () => {
+    const words = { resource: URL_PAID, description: 'Weather', extra: { name: 'USDC' } }
+    const raw = { ...V1, ...words, outputSchema: null }
+    const { entries, ...rest } = readBody(v1({ accepts: [V1, raw], resource: {}, extensions: {} }))!
+    expect(rest).toEqual({ x402Version: 1, resource: null, extensions: null, error: null })
+    const bare = { ...V2, network: 'base-sepolia' }
+    expect(entries).toEqual([
+      { ...bare, extra: {}, resource: null, description: null, raw: V1 },
+      { ...bare, ...words, raw },
+    ])
+    const [wrong] = readBody(
+      v1({ accepts: [{ ...V1, resource: 7, description: {}, extra: [] }] }),
+    )!.entries
+    expect(wrong).toMatchObject({ resource: null, description: null, extra: {} })
+  })
+
+  test('of version 2 has one resource, and is repeated unchanged', () => {
+    const resource = { url: URL_PAID, description: 'Weather', mimeType: 'text/plain' }
+    const extensions = { bazaar: { info: 1 } }
+    const raw = { ...V2, extra: { name: 'USDC' }, unknown: 1 }
+    const { entries, ...rest } = readBody(v2({ accepts: [V2, raw], resource, extensions }))!
+    expect(rest).toEqual({ x402Version: 2, resource, extensions, error: null })
+    const words = { resource: URL_PAID, description: 'Weather' }
+    expect(entries).toEqual([
+      { ...V2, extra: {}, ...words, raw: V2 },
+      { ...V2, extra: { name: 'USDC' }, ...words, raw },
+    ])
+  })
+
+  test('of version 2 may have no resource', () => {
+    for (const resource of [undefined, null, {}, { url: 7, description: [] }]) {
+      const read = readBody(v2({ resource }))!
+      expect(read.entries[0]).toMatchObject({ resource: null, description: null })
+      expect([read.resource, read.extensions]).toEqual([resource ?? null, null])
+    }
+    expect(readBody(v2({ resource: 'text' }))?.resource).toBe('text' as never)
+  })
+})
+
+describe('the offer that a purse takes', () => {
+  test('has the terms of the seller, with the payee in lower case', () => {
+    const extra = { name: 'USDC', version: '2' }
+    const resource = { url: URL_PAID, description: 'Weather' }
+    const challenge = challengeOf([{ extra }], { resource })
+    expect(chooseOffer(challenge, { url: URL_PAID, network: SEPOLIA, payer: PAYER })).toEqual({
+      ok: true,
+      offer: {
+        challenge,
+        raw: { ...V2, extra },
+        network: SEPOLIA,
+        amountAtomic: 10_000n,
+        payTo: PAYEE.toLowerCase(),
+        windowS: 60,
+        resource: URL_PAID,
+        description: 'Weather',
+      },
+    })
+  })
+
+  test('is the cheapest, and the first of several cheapest', () => {
+    const extra = { n: 1 }
+    const offer = offerOf([{ amount: '300' }, { amount: '20', extra }, { amount: '20' }])
+    expect(offer.amountAtomic).toBe(20n)
+    expect(offer.raw).toMatchObject({ extra })
+  })
+
+  test('is no cheaper offer on another chain, in another token or with a fault', () => {
+    const offer = offerOf([
+      ...[
+        { amount: '1', network: 'eip155:8453' },
+        { amount: '1', asset: PAYEE },
+      ],
+      ...[{ amount: '1', payTo: PAYER }, { amount: '30' }],
+    ])
+    expect(offer.amountAtomic).toBe(30n)
+  })
+
+  test.each([
+    { scheme: 'upto' },
+    { network: 'base' },
+    { network: 'eip155:1' },
+    { asset: PAYEE },
+    { extra: { assetTransferMethod: 'permit2' } },
+    { extra: { paymentFlow: 'escrow' } },
+  ])('has the scheme, chain, token and flow of the purse, unlike %p', (changes) => {
+    expect(reasonOf(changes)).toBe('no_offer')
+  })
+
+  test.each([
+    { network: 'base-sepolia' },
+    { asset: V2.asset.toLowerCase() },
+    { extra: { assetTransferMethod: 'eip3009' } },
+    { extra: { assetTransferMethod: null, paymentFlow: null } },
+    { extra: { paymentFlow: 'authorization' } },
+    { extra: { paymentFlow: 'upfront' } },
+    { extra: { name: null, version: null } },
+  ])('may have %p', (changes) => {
+    expect(reasonOf(changes)).toBeNull()
+  })
+
+  test('does not exist in a challenge without offers', () => {
+    expect(choose([])).toEqual({ ok: false, reason: 'no_offer' })
+  })
+})
+
+describe('an offer is refused with a reason', () => {
+  test('if it names another token by `extra.name` or `extra.version`', () => {
+    for (const extra of [{ name: 'USD Coin' }, { version: '1' }, { version: 2 }])
+      expect(reasonOf({ extra })).toBe('token_mismatch')
+  })
+
+  test('if its amount is no whole number of 1 to 18 digits above 0', () => {
+    for (const right of ['1', '9'.repeat(18)]) expect(reasonOf({ amount: right })).toBeNull()
+    for (const wrong of ['', '0', '01', '-1', '1.5', '0x10', '1e3', '1'.repeat(19), '1\n'])
+      expect([wrong, reasonOf({ amount: wrong })]).toEqual([wrong, 'malformed_challenge'])
+  })
+
+  test('if its payee is no address', () => {
+    for (const payTo of ['', PAYEE.slice(0, -1), `${PAYEE}0`, PAYEE.replace('aB', 'xy')])
+      expect([payTo, reasonOf({ payTo })]).toEqual([payTo, 'malformed_challenge'])
+  })
+
+  test('if its payee is the zero address, the token or the purse', () => {
+    for (const payTo of [`0x${'0'.repeat(40)}`, SEPOLIA.usdcAddress, PAYER, PAYER.toLowerCase()])
+      expect([payTo, reasonOf({ payTo })]).toEqual([payTo, 'bad_payee'])
+    expect(reasonOf({ payTo: `0x${'0'.repeat(39)}1` })).toBeNull()
+  })
+
+  test('if it allows less than 15 seconds, or part of a second', () => {
+    for (const maxTimeoutSeconds of [14, 0, -60, 15.5, 2 ** 53])
+      expect(reasonOf({ maxTimeoutSeconds })).toBe('bad_window')
+    const windows = [15, 119, 120, 121, 2 ** 53 - 1].map(
+      (maxTimeoutSeconds) => offerOf([{ maxTimeoutSeconds }]).windowS,
+    )
+    expect(windows).toEqual([15, 119, 120, 120, 120])
+  })
+
+  test('if its resource is a URL of another host', () => {
+    const withUrl = (url: unknown) => reasonOf({}, { resource: { url } })
+    for (const url of [
+      ...['http://other.example/weather', 'https://seller.example:8443/', 'HTTPS://other.example/'],
+      'https://seller.example@other.example/',
+    ])
+      expect([url, withUrl(url)]).toEqual([url, 'resource_of_another_host'])
+    for (const url of [
+      ...[URL_PAID, 'http://SELLER.example/other', '/weather', 'mcp://tool/weather', 'https://'],
+      ...['weather', null],
+    ])
+      expect([url, withUrl(url)]).toEqual([url, null])
+  })
+
+  test('of its first offer, if every offer has a fault', () => {
+    expect(choose([{ amount: '0' }, { maxTimeoutSeconds: 1 }, { scheme: 'upto' }])).toEqual({
+      ok: false,
+      reason: 'malformed_challenge',
+    })
+  })
+})

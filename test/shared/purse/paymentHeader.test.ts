@@ -1,0 +1,119 @@
+/** Tests the payment that a purse signs, in the header of either version of x402. */
+import { describe, expect, test } from 'bun:test'
+import { recoverTypedDataAddress } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { chooseOffer, type Offer, readChallenge } from '../../../shared/purse/offers.ts'
+import { type DigestSigner, signPayment } from '../../../shared/purse/paymentHeader.ts'
+import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
+
+const NETWORK = USDC_NETWORKS['base-sepolia']
+const PAYEE = '0x036CbD53842c5426634e7929541eC2318f3dCF7f'
+const account = privateKeyToAccount(`0x${'5e'.repeat(32)}`)
+const signer: DigestSigner = { address: account.address, sign: (hash) => account.sign({ hash }) }
+const URL_PAID = 'https://seller.example/weather'
+const ENTRY = {
+  scheme: 'exact',
+  network: NETWORK.caip2,
+  asset: NETWORK.usdcAddress,
+  payTo: PAYEE,
+  maxTimeoutSeconds: 60,
+}
+const TYPES = {
+  TransferWithAuthorization: [
+    { name: 'from', type: 'address' },
+    { name: 'to', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validBefore', type: 'uint256' },
+    { name: 'nonce', type: 'bytes32' },
+  ],
+}
+
+/** Returns the offer that a purse takes from a challenge. */
+function offerOf(challenge: object): Offer {
+  const read = readChallenge(null, JSON.stringify(challenge))!
+  const url = URL_PAID
+  const chosen = chooseOffer(read, { url, network: NETWORK, payer: account.address })
+  if (!chosen.ok) throw new Error(chosen.reason)
+  return chosen.offer
+}
+const ofV1 = () => offerOf({ x402Version: 1, accepts: [{ ...ENTRY, maxAmountRequired: '10000' }] })
+const ofV2 = (more: object = {}) =>
+  offerOf({ x402Version: 2, accepts: [{ ...ENTRY, amount: '10000', other: 1 }], ...more })
+
+async function signed(offer: Offer) {
+  const { header, nonce, validBefore } = await signPayment(offer, signer)
+  const content = JSON.parse(Buffer.from(header.value, 'base64').toString('utf8'))
+  return { name: header.name, content, nonce, validBefore }
+}
+
+describe('the authorization of a payment', () => {
+  test('is signed by the purse for the price, the payee and the token', async () => {
+    const { content, nonce, validBefore } = await signed(ofV1())
+    const { signature, authorization } = content.payload
+    expect(authorization).toEqual({
+      from: account.address,
+      to: expect.any(String),
+      value: '10000',
+      validAfter: '0',
+      validBefore: String(validBefore),
+      nonce,
+    })
+    expect(authorization.to.toLowerCase()).toBe(PAYEE.toLowerCase())
+    const recovered = await recoverTypedDataAddress({
+      domain: {
+        name: NETWORK.eip712Name,
+        version: NETWORK.eip712Version,
+        chainId: NETWORK.chainId,
+        verifyingContract: NETWORK.usdcAddress,
+      },
+      types: TYPES,
+      primaryType: 'TransferWithAuthorization',
+      message: authorization,
+      signature,
+    })
+    expect(recovered).toBe(account.address)
+  })
+
+  test('expires after the seconds that the seller allows', async () => {
+    const earliest = BigInt(Math.floor(Date.now() / 1000) + 60)
+    const { validBefore } = await signed(ofV1())
+    const latest = BigInt(Math.floor(Date.now() / 1000) + 60)
+    expect(validBefore).toBeGreaterThanOrEqual(earliest)
+    expect(validBefore).toBeLessThanOrEqual(latest)
+  })
+
+  test('has a nonce of 32 random bytes', async () => {
+    const [one, other] = [await signed(ofV1()), await signed(ofV1())]
+    expect(one.nonce).toMatch(/^0x[0-9a-f]{64}$/)
+    expect(one.nonce).not.toBe(other.nonce)
+  })
+})
+
+describe('the header of a payment', () => {
+  test('of version 1 names the scheme and the chain', async () => {
+    const { name, content } = await signed(ofV1())
+    const { payload, ...rest } = content
+    expect(name).toBe('X-PAYMENT')
+    expect(rest).toEqual({ x402Version: 1, scheme: 'exact', network: 'base-sepolia' })
+    expect(Object.keys(payload)).toEqual(['signature', 'authorization'])
+  })
+
+  test('of version 2 repeats the offer, the resource and the extensions', async () => {
+    const given = { resource: { url: URL_PAID, more: 1 }, extensions: { bazaar: {} } }
+    const { name, content } = await signed(ofV2(given))
+    const { payload, ...rest } = content
+    expect(name).toBe('PAYMENT-SIGNATURE')
+    expect(rest).toEqual({
+      x402Version: 2,
+      accepted: { ...ENTRY, amount: '10000', other: 1 },
+      ...given,
+    })
+    expect(Object.keys(payload)).toEqual(['signature', 'authorization'])
+  })
+
+  test('of version 2 has no resource or extensions that the challenge lacks', async () => {
+    const { content } = await signed(ofV2())
+    expect(Object.keys(content)).toEqual(['x402Version', 'accepted', 'payload'])
+  })
+})

@@ -1,0 +1,370 @@
+/** Tests what is read from a seller's OpenAPI document about one URL. */
+import { describe, expect, test } from 'bun:test'
+import type { HttpInput, Metadata } from '../../../../shared/till/bazaar/metadata.ts'
+import { readOpenApi, smallerForms } from '../../../../shared/till/bazaar/openApi.ts'
+
+type Json = Record<string, unknown>
+
+const URL_PAID = 'https://seller.example/weather'
+const TEXT = { type: 'string' }
+/** Is a text whose JSON has 2,048 characters. */
+const LONGEST = 'x'.repeat(2_046)
+
+const documentOf = (paths: unknown, more: Json = {}) =>
+  JSON.stringify({ openapi: '3.1.0', paths, ...more })
+
+/** Reads the metadata of a URL whose path is found. */
+function metadataOf(paths: unknown, more: Json = {}, url = URL_PAID): Metadata {
+  const read = readOpenApi(documentOf(paths, more), url)
+  if ('fault' in read) throw new Error(read.fault)
+  return read.metadata
+}
+const inputOf = (...given: Parameters<typeof metadataOf>) => metadataOf(...given).input as HttpInput
+const faultOf = (text: string, url = URL_PAID) => {
+  const read = readOpenApi(text, url)
+  return 'fault' in read ? read.fault : null
+}
+
+/** Reads the input of an operation with the parameters. */
+const withParameters = (parameters: unknown, more: Json = {}) =>
+  inputOf({ '/weather': { get: { parameters } } }, more)
+/** Reads the input of an operation with a query parameter. */
+const withQuery = (parameter: Json, more: Json = {}) =>
+  withParameters([{ in: 'query', name: 'city', ...parameter }], more)
+/** Reads the input of an operation with the content of a body. */
+const withContent = (content: unknown, more: Json = {}) =>
+  inputOf({ '/weather': { post: { requestBody: { content } } } }, more)
+/** Reads the output of an operation with the responses. */
+const withResponses = (responses: unknown, more: Json = {}) =>
+  metadataOf({ '/weather': { get: { responses } } }, more).output
+const ofType = (type: string, media: unknown) => ({ content: { [type]: media } })
+const ofJson = (media: unknown) => ofType('application/json', media)
+
+describe('an OpenAPI document', () => {
+  test('is JSON of version 3', () => {
+    expect(faultOf('openapi: 3.1.0')).toBe('the document is not JSON')
+    for (const openapi of ['2.0', '30.1', 3, undefined])
+      expect(faultOf(JSON.stringify({ openapi, paths: { '/weather': { get: {} } } }))).toBe(
+        'the document is not OpenAPI 3',
+      )
+    for (const text of ['null', '[]', '"3."']) expect(faultOf(text)).not.toBeNull()
+    expect(faultOf(documentOf({ '/weather': { get: {} } }, { openapi: '3.0.3' }))).toBeNull()
+  })
+
+  test('has a path for the URL', () => {
+    const fault = 'the document has no path for this URL'
+    for (const paths of [undefined, null, [], {}, { '/rain': { get: {} } }, { weather: {} }])
+      expect(faultOf(documentOf(paths))).toBe(fault)
+    expect(faultOf(documentOf({ '/weather': { get: {} } }), `${URL_PAID}/`)).toBe(fault)
+    expect(faultOf(documentOf({ '/weather': { get: {} } }), `${URL_PAID}?a=/b`)).toBeNull()
+  })
+
+  test('has a method that can be called, and GET goes first', () => {
+    const fault = 'the path has no method that can be called'
+    for (const item of [null, {}, { options: {} }, { parameters: [] }])
+      expect(faultOf(documentOf({ '/weather': item }))).toBe(fault)
+    expect(inputOf({ '/weather': { post: {}, get: {} } })).toEqual({ method: 'GET' })
+    for (const method of ['HEAD', 'DELETE'] as const)
+      expect(inputOf({ '/weather': { [method.toLowerCase()]: {} } })).toEqual({ method })
+    for (const method of ['POST', 'PUT', 'PATCH'] as const)
+      expect(inputOf({ '/weather': { [method.toLowerCase()]: {} } })).toEqual({
+        ...{ method, bodyType: 'json' },
+      })
+  })
+
+  test('names the service by its title, and the tags of the operation', () => {
+    const tags = ['rain', 'x'.repeat(33), 'RAIN', 'sun']
+    const paths = { '/weather': { get: { tags } } }
+    expect(metadataOf(paths, { info: { title: 'Weather' } })).toMatchObject({
+      ...{ serviceName: 'Weather', tags: ['rain', 'sun'] },
+    })
+    const bare = metadataOf({ '/weather': { get: { tags: 'rain' } } }, { info: { title: '' } })
+    expect(Object.keys(bare)).toEqual(['input'])
+  })
+})
+
+describe('the path of a URL', () => {
+  const at = (path: string, paths: Json, more: Json = {}) =>
+    inputOf(paths, more, `https://seller.example${path}`)
+
+  test('may begin with the path of one of the first five servers', () => {
+    const paths = { '/weather': { get: {} } }
+    const servers = ['https://api.example/v1/', '/v2', 'v3'].map((url) => ({ url }))
+    for (const path of ['/v1/weather', '/v2/weather', '/v3/weather', '/weather'])
+      expect(at(path, paths, { servers })).toEqual({ method: 'GET' })
+    const many = ['/1', '/2', '/3', '/4', '/5', '/6'].map((url) => ({ url }))
+    expect(at('/5/weather', paths, { servers: many })).toEqual({ method: 'GET' })
+    expect(() => at('/6/weather', paths, { servers: many })).toThrow('has no path')
+  })
+
+  test('does not begin with a malformed URL of a server', () => {
+    const servers = [null, {}, { url: 7 }, { url: 'https://' }, 'text']
+    expect(at('/weather', { '/weather': { get: {} } }, { servers })).toEqual({ method: 'GET' })
+  })
+
+  test('may fit a template, whose variable parts then have the values of the URL', () => {
+    const parameters = ['city', 'day'].map((name) => ({ in: 'path', name, schema: TEXT }))
+    const paths = { '/weather/{city}/{day}': { get: { parameters } } }
+    expect(at('/v1/weather/Lima/7', paths, { servers: [{ url: '/v1' }] })).toEqual({
+      method: 'GET',
+      pathParams: { city: 'Lima', day: '7' },
+      routeTemplate: '/v1/weather/:city/:day',
+    })
+  })
+
+  test('fits a template in each part', () => {
+    const paths = { '/weather/{city}': { get: {} } }
+    expect(at('/weather/Lima', paths).routeTemplate).toBe('/weather/:city')
+    for (const path of ['/weather', '/weather/', '/weather/Lima/7', '/rain/Lima'])
+      expect(() => at(path, paths)).toThrow('has no path')
+    for (const template of ['/weather/x{city}', '/weather/{city}.json', '/weather/{ci ty}'])
+      expect(() => at('/weather/Lima', { [template]: { get: {} } })).toThrow('has no path')
+  })
+
+  test('goes to an entry without a template first, and then to the first template', () => {
+    const templates = { '/{a}/today': { get: {} }, '/weather/{b}': { head: {} } }
+    expect(at('/weather/today', { ...templates, '/weather/today': { delete: {} } })).toEqual({
+      method: 'DELETE',
+    })
+    expect(at('/weather/today', templates)).toEqual({ method: 'GET', routeTemplate: '/:a/today' })
+  })
+
+  test('is looked for in the first 5,000 entries', () => {
+    const others = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`/p${n}`, {}]))
+    const weather = { '/weather': { get: {} } }
+    expect(at('/weather', { ...others(4_999), ...weather })).toEqual({ method: 'GET' })
+    expect(() => at('/weather', { ...others(5_000), ...weather })).toThrow('has no path')
+  })
+})
+
+describe('a parameter', () => {
+  test('is of the query, a header or the path', () => {
+    const one = { name: 'city', schema: TEXT, example: 'Lima' }
+    const form = { type: 'object', properties: { city: TEXT } }
+    expect(withParameters([{ in: 'query', ...one }])).toEqual({
+      method: 'GET',
+      queryParams: { city: 'Lima' },
+      schema: { queryParams: form },
+    })
+    expect(withParameters([{ in: 'header', ...one }])).toEqual({
+      method: 'GET',
+      headers: { city: 'Lima' },
+      schema: { headers: form },
+    })
+    for (const place of ['cookie', 'Query', undefined, 7])
+      expect(Object.keys(withParameters([{ in: place, ...one }]))).toEqual(['method'])
+  })
+
+  test('of the path has its value from the URL only', () => {
+    const parameters = [
+      { in: 'path', name: 'city', schema: { type: 'integer' }, example: 'Rome' },
+      { in: 'path', name: 'day', schema: TEXT, example: '7' },
+    ]
+    const url = 'https://seller.example/weather/Lima'
+    expect(inputOf({ '/weather/{city}': { get: { parameters } } }, {}, url)).toEqual({
+      method: 'GET',
+      pathParams: { city: 'Lima' },
+      routeTemplate: '/weather/:city',
+    })
+  })
+
+  test('has a text as its name', () => {
+    for (const name of [undefined, 7, null, '__proto__'])
+      expect(Object.keys(withQuery({ name }))).toEqual(['method'])
+  })
+
+  test('may be demanded', () => {
+    const required = { type: 'object', properties: { city: TEXT }, required: ['city'] }
+    expect(withQuery({ schema: TEXT, required: true }).schema?.queryParams).toEqual(required)
+    for (const no of [false, 'true', undefined])
+      expect(withQuery({ schema: TEXT, required: no }).schema?.queryParams).not.toHaveProperty(
+        'required',
+      )
+  })
+
+  test('without an example hides the examples of its part if it is demanded', () => {
+    const city = { in: 'query', name: 'city', schema: TEXT, example: 'Lima' }
+    const day = { in: 'query', name: 'day', schema: TEXT }
+    expect(withParameters([city, day]).queryParams).toEqual({ city: 'Lima' })
+    const demanded = withParameters([city, { ...day, required: true }])
+    expect(demanded).not.toHaveProperty('queryParams')
+    expect(demanded.schema?.queryParams).toMatchObject({ required: ['day'] })
+    const other = { ...day, example: '7' }
+    expect(withParameters([city, other]).queryParams).toEqual({ city: 'Lima', day: '7' })
+  })
+
+  test('may stand in the path entry or the operation, of which the first 30 count', () => {
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ in: 'query', name: `p${n}`, schema: TEXT }))
+    const last = { in: 'header', name: 'last', schema: TEXT }
+    const partsOf = (count: number) =>
+      Object.keys(
+        inputOf({ '/weather': { parameters: many(count), get: { parameters: [last] } } }).schema!,
+      )
+    expect(partsOf(29)).toEqual(['queryParams', 'headers'])
+    expect(partsOf(30)).toEqual(['queryParams'])
+    expect(withParameters('city')).toEqual({ method: 'GET' })
+  })
+
+  test('may be a reference', () => {
+    const components = { parameters: { City: { in: 'query', name: 'city', schema: TEXT } } }
+    const read = withParameters([{ $ref: '#/components/parameters/City' }], { components })
+    expect(read.schema?.queryParams).toEqual({ type: 'object', properties: { city: TEXT } })
+  })
+})
+
+describe('the example of a parameter', () => {
+  const exampleOf = (parameter: Json, more: Json = {}) =>
+    withQuery(parameter, more).queryParams?.city
+
+  test('is its `example`, then the first of `examples`, then that of its schema', () => {
+    const schema = { type: 'string', example: 'c', examples: ['d', 'x'], default: 'e' }
+    const examples = { first: { value: 'b' }, second: { value: 'x' } }
+    expect(exampleOf({ example: 'a', examples, schema })).toBe('a')
+    expect(exampleOf({ examples, schema })).toBe('b')
+    expect(exampleOf({ schema })).toBe('c')
+    expect(exampleOf({ schema: { ...schema, example: undefined } })).toBe('d')
+    expect(exampleOf({ schema: { type: 'string', examples: 'x', default: 'e' } })).toBe('e')
+    expect(exampleOf({ schema: TEXT })).toBeUndefined()
+  })
+
+  test('may be behind a reference', () => {
+    const components = {
+      examples: { City: { value: 'Lima' } },
+      schemas: { 'a/b~c': { type: 'string', example: 'Rome' } },
+    }
+    const example = (pointer: string) => ({ examples: { first: { $ref: pointer } } })
+    expect(exampleOf(example('#/components/examples/City'), { components })).toBe('Lima')
+    const schema = { $ref: '#/components/schemas/a~1b~0c' }
+    expect(exampleOf({ schema }, { components })).toBe('Rome')
+    for (const pointer of [
+      ...['#/components/examples/Town', '//components/examples/City'],
+      ...['#/components/examples/toString', '#/components/examples/City/value/length', ''],
+    ])
+      expect([pointer, exampleOf(example(pointer), { components })]).toEqual([pointer, undefined])
+  })
+
+  test('follows its schema, and has at most 2,048 characters of JSON', () => {
+    expect(exampleOf({ example: 7, schema: TEXT })).toBeUndefined()
+    expect(exampleOf({ example: 7, schema: { type: 'integer' } })).toBe(7)
+    expect(exampleOf({ example: LONGEST })).toBe(LONGEST)
+    expect(exampleOf({ example: `${LONGEST}x` })).toBeUndefined()
+  })
+})
+
+describe('the body of a call', () => {
+  test.each([
+    ['application/json', 'json', { a: 1 }],
+    ['multipart/form-data', 'form-data', { a: 1 }],
+    ['application/x-www-form-urlencoded', 'form-data', { a: 1 }],
+    ['text/plain', 'text', 'Lima'],
+  ])('of %s has the body type %s', (type, bodyType, example) => {
+    expect(withContent({ [type]: { schema: {}, example } })).toEqual({
+      ...{ method: 'POST', bodyType, body: example, schema: { body: {} } },
+    } as never)
+  })
+
+  test('is JSON if several types are known, or none', () => {
+    const content = { 'text/plain': {}, 'application/json': { schema: TEXT } }
+    expect(withContent(content)).toMatchObject({ bodyType: 'json', schema: { body: TEXT } })
+    for (const none of [{ 'image/png': {} }, {}, undefined])
+      expect(withContent(none)).toEqual({ method: 'POST', bodyType: 'json' })
+  })
+
+  test('has an example that is a text for text, and else an object', () => {
+    for (const example of [7, null, ['a'], 'text', true])
+      expect(withContent({ 'application/json': { example } })).not.toHaveProperty('body')
+    for (const example of [7, null, ['a'], { a: 1 }])
+      expect(withContent({ 'text/plain': { example } })).not.toHaveProperty('body')
+  })
+
+  test('has an example that follows its schema and is short', () => {
+    const schema = { type: 'object', properties: { a: TEXT } }
+    const bodyFor = (a: unknown) => withContent({ 'application/json': { schema, example: { a } } })
+    expect(bodyFor('b').body).toEqual({ a: 'b' })
+    expect(bodyFor(7)).not.toHaveProperty('body')
+    expect(bodyFor('x'.repeat(2_100))).not.toHaveProperty('body')
+  })
+
+  test('may be a reference', () => {
+    const components = { requestBodies: { City: ofType('text/plain', { example: 'Lima' }) } }
+    const post = { requestBody: { $ref: '#/components/requestBodies/City' } }
+    expect(inputOf({ '/weather': { post } }, { components }).body).toBe('Lima')
+  })
+})
+
+describe('the output of a call', () => {
+  test('is the JSON of the first successful response', () => {
+    const responses = {
+      '200': ofJson({ schema: TEXT, example: 'rain' }),
+      '201': ofJson({ schema: { type: 'integer' } }),
+      '400': ofJson({ schema: { type: 'boolean' } }),
+    }
+    expect(withResponses(responses)).toEqual({ type: 'json', example: 'rain', schema: TEXT })
+    expect(withResponses({ '2XX': ofJson({ schema: TEXT }) })).toEqual({
+      ...{ type: 'json', schema: TEXT },
+    })
+  })
+
+  test('is absent without a successful response in JSON', () => {
+    for (const responses of [
+      ...[undefined, {}, { default: ofJson({}) }, { '402': ofJson({}) }, { '200': {} }],
+      { '200': ofType('text/plain', {}) },
+    ])
+      expect(withResponses(responses)).toBeUndefined()
+  })
+
+  test('has an example only if the example follows the schema', () => {
+    const wrong = withResponses({ '200': ofJson({ schema: TEXT, example: 7 }) })
+    expect(wrong).toEqual({ type: 'json', schema: TEXT })
+    expect(wrong).not.toHaveProperty('example')
+  })
+
+  test('may be a reference', () => {
+    const components = { responses: { Weather: ofJson({ schema: TEXT }) } }
+    const responses = { '200': { $ref: '#/components/responses/Weather' } }
+    expect(withResponses(responses, { components })?.schema).toEqual(TEXT)
+  })
+})
+
+describe('a reference into the document', () => {
+  test('has at most ten parts', () => {
+    const nest = (value: unknown, depth: number): unknown =>
+      depth === 0 ? value : { a: nest(value, depth - 1) }
+    const parameter = { in: 'query', name: 'city', schema: TEXT }
+    const read = (depth: number) =>
+      withParameters([{ $ref: `#${'/a'.repeat(depth)}` }], nest(parameter, depth) as Json).schema
+    expect(read(10)?.queryParams).toEqual({ type: 'object', properties: { city: TEXT } })
+  })
+})
+
+describe('the smaller forms of metadata', () => {
+  const words = { serviceName: 'Weather' }
+  const bare: HttpInput = { method: 'POST', body: { a: 1 } }
+  const input: HttpInput = { ...bare, schema: { body: TEXT } }
+
+  test('lose the schema of the output, the output, the schema of the call, and its examples', () => {
+    const output = { type: 'json', example: 'rain', schema: TEXT }
+    const metadata = { ...words, input, output }
+    expect(smallerForms(metadata)).toEqual([
+      metadata,
+      { ...words, input, output: { example: 'rain' } },
+      { ...words, input },
+      { ...words, input: bare },
+      { ...words, input: { method: 'POST' } },
+    ])
+  })
+
+  test('have no output without an example', () => {
+    for (const output of [{ schema: TEXT }, { example: undefined }])
+      expect(smallerForms({ input, output })[1]).not.toHaveProperty('output')
+    expect(smallerForms({ input })[1]).not.toHaveProperty('output')
+    expect(smallerForms({ input, output: { example: null } })[1]?.output).toEqual({ example: null })
+  })
+
+  test('do not exist for an MCP tool, or without an input', () => {
+    for (const metadata of [words, { ...words, input: { inputSchema: {} }, output: {} }])
+      expect(smallerForms(metadata)).toEqual([metadata])
+  })
+})

@@ -1,0 +1,164 @@
+/** Tests how a schema of an OpenAPI document becomes a small schema without references. */
+import { describe, expect, test } from 'bun:test'
+import { readSchema } from '../../../../shared/till/bazaar/openApiSchema.ts'
+
+type Json = Record<string, unknown>
+
+const rootOf = (schemas: unknown) => ({ components: { schemas } })
+const read = (schema: unknown, schemas: unknown = {}) => readSchema(rootOf(schemas), schema)
+const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+
+/** Nests a schema in the given number of arrays. */
+function nested(schema: Json, levels: number): Json {
+  let outer: Json = schema
+  for (let n = 0; n < levels; n++) outer = { items: outer }
+  return outer
+}
+
+describe('a kept keyword', () => {
+  test.each([
+    { type: 'string' },
+    { required: ['city'] },
+    { enum: ['a', 1, null] },
+    { const: 'a' },
+    { minimum: 1 },
+    { maximum: 1 },
+    { exclusiveMinimum: 1 },
+    { exclusiveMaximum: 1 },
+    { minLength: 1 },
+    { maxLength: 1 },
+    { minItems: 1 },
+    { maxItems: 1 },
+  ])('is %p', (schema) => {
+    expect(read({ ...schema, pattern: '.*', title: 'City', anyOf: [] })).toEqual(schema)
+  })
+
+  test('has a well-formed value, else it is left out alone', () => {
+    expect(read({ type: 'text', minLength: -1, maxLength: 5, exclusiveMinimum: true })).toEqual({
+      maxLength: 5,
+    })
+    expect(read({ const: null, minimum: undefined })).toEqual({ const: null })
+    expect(Object.keys(read({ minimum: undefined }))).toEqual([])
+  })
+
+  test('lists at most 100 values', () => {
+    const names = Array.from({ length: 100 }, (_, n) => `n${n}`)
+    expect(read({ enum: names, required: names })).toEqual({ enum: names, required: names })
+    expect(read({ enum: [...names, 'n'], required: [...names, 'n'], minimum: 1 })).toEqual({
+      minimum: 1,
+    })
+  })
+
+  test('is null as a type too, if the schema is nullable', () => {
+    expect(read({ type: 'string', nullable: true })).toEqual({ type: ['string', 'null'] })
+    for (const nullable of [false, 'true', 1, undefined])
+      expect(read({ type: 'string', nullable })).toEqual({ type: 'string' })
+    expect(read({ type: ['string', 'integer'], nullable: true })).toEqual({
+      type: ['string', 'integer'],
+    })
+    expect(read({ nullable: true })).toEqual({})
+  })
+})
+
+describe('a nested schema', () => {
+  test('is that of each property and of the items', () => {
+    expect(
+      read({
+        properties: {
+          city: { type: 'string', title: 'City' },
+          days: { items: { type: 'integer' } },
+        },
+        items: true,
+      }),
+    ).toEqual({
+      properties: { city: { type: 'string' }, days: { items: { type: 'integer' } } },
+      items: {},
+    })
+  })
+
+  test('is absent without properties and items', () => {
+    for (const properties of [{}, [], null, 'city', undefined])
+      expect(Object.keys(read({ type: 'object', properties }))).toEqual(['type'])
+  })
+
+  test('is kept down to six levels', () => {
+    expect(read(nested({ type: 'string' }, 6))).toEqual(nested({ type: 'string' }, 6))
+    expect(read(nested({ type: 'string' }, 7))).toEqual(nested({}, 7))
+    const wrap = (inner: Json): Json => ({ properties: { a: inner } })
+    const five = (inner: Json) => wrap(wrap(wrap(wrap(wrap(inner)))))
+    expect(read(five(wrap({ type: 'string' })))).toEqual(five(wrap({ type: 'string' })))
+    expect(read(five(wrap(wrap({ type: 'string' }))))).toEqual(five(wrap(wrap({}))))
+  })
+
+  test('is kept up to 200 schemas in all', () => {
+    const properties = Object.fromEntries(
+      Array.from({ length: 300 }, (_, n) => [`p${n}`, { type: 'string' }]),
+    )
+    const whole = read({ properties }).properties as object
+    expect(Object.keys(whole)).toHaveLength(199)
+    expect(Object.values(whole).filter((one) => one.type === 'string')).toHaveLength(199)
+    const { properties: outer, items } = read({
+      properties: { a: { properties }, b: { type: 'string' } },
+      items: { type: 'string' },
+    }) as { properties: Record<string, { properties?: object }>; items: object }
+    expect(Object.keys(outer.a!.properties!)).toHaveLength(198)
+    expect([outer.b, items]).toEqual([{}, {}])
+  })
+
+  test('has no properties when 200 schemas are read before', () => {
+    const properties = Object.fromEntries(
+      Array.from({ length: 198 }, (_, n) => [`p${n}`, { type: 'string' }]),
+    )
+    const last = { type: 'object', properties: { a: { type: 'string' } } }
+    const { items } = read({ properties, items: last })
+    expect(items).toEqual({ type: 'object', properties: {} })
+  })
+})
+
+describe('a reference', () => {
+  test('is replaced by the named schema', () => {
+    const schemas = { City: { type: 'string' }, Place: { properties: { city: reference('City') } } }
+    expect(read(reference('City'), schemas)).toEqual({ type: 'string' })
+    expect(read({ items: reference('Place') }, schemas)).toEqual({
+      items: { properties: { city: { type: 'string' } } },
+    })
+  })
+
+  test('allows anything if it names no schema of the document', () => {
+    const schemas = { City: { type: 'string' }, List: ['type'] }
+    for (const $ref of [
+      ...['#/components/schemas/Town', '#/components/schemas/', '#/components/schemas/City/type'],
+      ...['https://other.example/#/components/schemas/City', '#/components/parameters/City'],
+      ...['#/components/schemas/toString', '#/components/schemas/List', ''],
+    ])
+      expect([$ref, read({ $ref, type: 'integer' }, schemas)]).toEqual([$ref, {}])
+    expect(readSchema({}, reference('City'))).toEqual({})
+  })
+
+  test('leads to a schema within eight references', () => {
+    const chain = (length: number) =>
+      Object.fromEntries(
+        Array.from({ length }, (_, n) => [
+          `s${n}`,
+          n === length - 1 ? { type: 'string' } : reference(`s${n + 1}`),
+        ]),
+      )
+    expect(read(reference('s0'), chain(8))).toEqual({ type: 'string' })
+    expect(read(reference('s0'), chain(9))).toEqual({})
+  })
+
+  test('to its own schema ends', () => {
+    const schemas = { A: reference('B'), B: reference('A'), Tree: { items: reference('Tree') } }
+    expect(read(reference('A'), schemas)).toEqual({})
+    expect(read(reference('Tree'), schemas)).toEqual(nested({}, 7))
+  })
+
+  test('is a text, else the schema itself counts', () => {
+    expect(read({ $ref: 7, type: 'string' })).toEqual({ type: 'string' })
+  })
+})
+
+test('a schema that is no object allows anything', () => {
+  for (const schema of [undefined, null, true, 'string', [{ type: 'string' }]])
+    expect(read(schema)).toEqual({})
+})

@@ -1,0 +1,117 @@
+/** Tests which metadata are read from the 402 of a seller's own server. */
+import { describe, expect, test } from 'bun:test'
+import { readBazaar, readSeen } from '../../../../shared/till/bazaar/seen.ts'
+
+const INFO = { input: { type: 'http', method: 'GET' } }
+const SCHEMA = { type: 'object', properties: { input: { type: 'object' } } }
+const BAZAAR = { info: INFO, schema: SCHEMA }
+
+const withInput = (input: unknown) => readBazaar({ ...BAZAAR, info: { input } })
+const withSchema = (schema: unknown) => readBazaar({ ...BAZAAR, schema })
+const header = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
+const seen = (challenge: unknown) => readSeen(header(challenge))
+const seenOf = (resource: unknown) => seen({ resource })
+
+describe('the extension `bazaar` of a seller', () => {
+  test('is read with its info and its schema', () => {
+    expect(readBazaar({ ...BAZAAR, unknown: 1 })).toEqual(BAZAAR)
+  })
+
+  test('describes an HTTP call, or an MCP tool with a name', () => {
+    expect(withInput({ type: 'http' })).not.toBeNull()
+    expect(withInput({ type: 'http', toolName: 7 })).not.toBeNull()
+    expect(withInput({ type: 'mcp', toolName: 'weather' })).not.toBeNull()
+    for (const input of [
+      ...[undefined, null, 'http', [], {}, { type: 'HTTP' }, { type: 'mcp' }],
+      ...[
+        { type: 'mcp', toolName: 7 },
+        { type: 'soap', toolName: 'weather' },
+      ],
+    ])
+      expect([input, withInput(input)]).toEqual([input, null])
+    for (const value of [undefined, null, 'text', [], [BAZAAR], { schema: SCHEMA }])
+      expect(readBazaar(value)).toBeNull()
+  })
+
+  test('has a schema with at least one keyword', () => {
+    expect(withSchema({ type: 'object' })).not.toBeNull()
+    for (const schema of [undefined, null, {}, true, 'object', [SCHEMA]])
+      expect([schema, withSchema(schema)]).toEqual([schema, null])
+  })
+
+  test('has an info that follows the schema', () => {
+    expect(withSchema({ required: ['input'] })).not.toBeNull()
+    expect(withSchema({ required: ['output'] })).toBeNull()
+    expect(withSchema({ properties: { input: { type: 'string' } } })).toBeNull()
+  })
+
+  test('has only references into the schema itself, at any depth', () => {
+    for (const keyword of ['$ref', '$id', '$dynamicRef']) {
+      for (const inside of ['#', '#/$defs/city'])
+        expect(withSchema({ [keyword]: inside })).not.toBeNull()
+      for (const outside of ['https://other.example/schema', '', 'city', 7, null, {}, ['#']]) {
+        expect([outside, withSchema({ [keyword]: outside })]).toEqual([outside, null])
+        const deep = { anyOf: [true, null, { items: { [keyword]: outside } }] }
+        expect([outside, withSchema(deep)]).toEqual([outside, null])
+      }
+    }
+    expect(withSchema({ $schema: 'https://json-schema.org/draft/2020-12/schema' })).not.toBeNull()
+  })
+
+  test('is refused if it is nested too deeply to be checked', () => {
+    let deep: unknown = {}
+    for (let n = 0; n < 200_000; n++) deep = { a: deep }
+    expect(withSchema({ items: deep })).toBeNull()
+  })
+
+  test('keeps a template of the path only if it is well-formed', () => {
+    const templateOf = (routeTemplate: unknown) => readBazaar({ ...BAZAAR, routeTemplate })
+    expect(templateOf('/weather/:city')).toEqual({ ...BAZAAR, routeTemplate: '/weather/:city' })
+    for (const wrong of ['weather', '/a/../b', 7, null, ['/weather/:city']]) {
+      expect(templateOf(wrong)).toEqual(BAZAAR)
+      expect(templateOf(wrong)).not.toHaveProperty('routeTemplate')
+    }
+  })
+})
+
+describe('the metadata of a header `PAYMENT-REQUIRED`', () => {
+  test('are empty without a header, or if the header is no JSON object in base64', () => {
+    expect(readSeen(undefined)).toEqual({})
+    for (const value of ['', 'no base64', Buffer.from('{').toString('base64')])
+      expect(readSeen(value)).toEqual({})
+    for (const value of [null, 7, [], [{ resource: { serviceName: 'Weather' } }]])
+      expect(Object.keys(seen(value))).toEqual([])
+  })
+
+  test('hold the words about the service and the extension', () => {
+    const resource = {
+      serviceName: 'Weather',
+      tags: ['rain', 'sun'],
+      iconUrl: 'https://seller.example/icon.png',
+    }
+    expect(seen({ resource, extensions: { bazaar: BAZAAR } })).toEqual({
+      ...{ ...resource, bazaar: BAZAAR },
+    })
+    expect(Object.keys(seen({ extensions: { bazaar: BAZAAR } }))).toEqual(['bazaar'])
+    expect(Object.keys(seen({ extensions: { bazaar: { info: INFO } } }))).toEqual([])
+  })
+
+  test('leave out a service name that is no word', () => {
+    expect(seenOf({ serviceName: 'Weather' })).toEqual({ serviceName: 'Weather' })
+    for (const serviceName of ['', 'x'.repeat(33), 'Wétter', 7])
+      expect(Object.keys(seenOf({ serviceName }))).toEqual([])
+  })
+
+  test('leave out tags that are no words, and repeated tags', () => {
+    expect(seenOf({ tags: ['rain', 7, '', 'RAIN', 'sun'] })).toEqual({ tags: ['rain', 'sun'] })
+    for (const tags of ['rain', [], [''], { 0: 'rain' }, null])
+      expect(Object.keys(seenOf({ tags }))).toEqual([])
+  })
+
+  test('leave out the URL of an icon that has a fault', () => {
+    const iconUrl = 'https://seller.example/icon.png'
+    expect(seenOf({ iconUrl })).toEqual({ iconUrl })
+    for (const wrong of ['https://127.0.0.1/', '/icon.png', 7, [iconUrl]])
+      expect(Object.keys(seenOf({ iconUrl: wrong }))).toEqual([])
+  })
+})
