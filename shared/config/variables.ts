@@ -51,8 +51,10 @@ const proxyRange = z.string().refine((text) => {
 }, 'must be a comma-separated list of IP addresses or CIDR ranges')
 
 const dnsServer = z.string().refine((text) => {
+  // The last group of a bare IPv6 address looks like a port, so only an address in brackets or of IPv4 has a port.
+  if (isIP(text) === 6) return true
   const [, bracketed, plain, port] =
-    /^(?:\[([^\]]+)\]|([^\s[\]]+?))(?::(\d{1,5}))?$/.exec(text) ?? []
+    /^(?:\[([^\]]+)\]|([^\s[\]:]+))(?::(\d{1,5}))?$/.exec(text) ?? []
   return isIP(bracketed ?? plain ?? '') > 0 && Number(port ?? 53) <= 65_535
 }, 'must be a comma-separated list of IP addresses, each with an optional port')
 

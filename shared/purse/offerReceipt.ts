@@ -146,14 +146,23 @@ const TYPES = {
 }
 
 /** Judges an EIP-712 signature. The signed text names its signer, who must be the payee. */
+/** Reads a stored proof of EIP-712. @returns null if the seller sent a text that only begins as such a proof. */
+function readTyped(kept: string): { payload: unknown; signature: Hex } | null {
+  try {
+    return JSON.parse(kept)
+  } catch {
+    return null
+  }
+}
+
 async function judgeTyped(
   kind: 'offer' | 'receipt',
   kept: string,
   subject: ProofSubject,
 ): Promise<ProofVerdict> {
-  const { payload, signature } = JSON.parse(kept) as { payload: unknown; signature: Hex }
-  const read = eip712[kind].safeParse(payload)
-  if (!read.success) return 'invalid'
+  const signed = readTyped(kept)
+  const read = eip712[kind].safeParse(signed?.payload)
+  if (signed === null || !read.success) return 'invalid'
   const primaryType = kind === 'offer' ? 'Offer' : 'Receipt'
   let signer: string
   try {
@@ -162,7 +171,7 @@ async function judgeTyped(
       types: { [primaryType]: TYPES[kind] },
       primaryType,
       message: read.data,
-      signature,
+      signature: signed.signature,
     })
   } catch {
     return 'invalid'

@@ -48,12 +48,15 @@ export function readOpenApi(text: string, url: string): OpenApiRead {
   if (method === undefined) return { fault: 'the path has no method that can be called' }
   const operation = asObject(found.item[method.toLowerCase()])
   const parameters = [...asList(found.item.parameters), ...asList(operation.parameters)]
+  const call = callOf(root, parameters.slice(0, PARAMETERS_MAX), found.pathParams)
+  const hasBody = method !== 'GET' && method !== 'HEAD' && method !== 'DELETE'
+  const body = hasBody ? bodyOf(root, operation) : {}
+  const schema = { ...call.schema, ...body.schema }
   const input: HttpInput = {
     method,
-    ...callOf(root, parameters.slice(0, PARAMETERS_MAX), found.pathParams),
-    ...(method === 'GET' || method === 'HEAD' || method === 'DELETE'
-      ? {}
-      : bodyOf(root, operation)),
+    ...call,
+    ...body,
+    ...(Object.keys(schema).length > 0 && { schema }),
     ...(found.template === null ? {} : { routeTemplate: found.template }),
   }
   const { title } = asObject(root.info)
@@ -111,11 +114,11 @@ function matchPath(template: string, wanted: readonly string[]): Record<string, 
   return values
 }
 
-const PLACES: Record<string, HttpPart> = {
-  query: 'queryParams',
-  path: 'pathParams',
-  header: 'headers',
-}
+const PLACES = new Map<unknown, HttpPart>([
+  ['query', 'queryParams'],
+  ['path', 'pathParams'],
+  ['header', 'headers'],
+])
 
 /**
  * Returns the examples and schemas of an operation's parameters, grouped by the part of the HTTP request in which they
@@ -126,13 +129,15 @@ function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<s
   const forms: Partial<Record<HttpPart, { properties: Json; required: string[] }>> = {}
   for (const given of parameters) {
     const parameter = readReference(root, given)
-    const part = PLACES[String(parameter.in)]
+    const part = PLACES.get(parameter.in)
     const { name } = parameter
     if (part === undefined || typeof name !== 'string' || name === '__proto__') continue
     const schema = readSchema(root, parameter.schema)
     forms[part] ??= { properties: {}, required: [] }
     forms[part].properties[name] = schema
-    if (parameter.required === true) forms[part].required.push(name)
+    // A parameter of the operation replaces the parameter of its path with the same name (OpenAPI 3.1 §4.8.10).
+    const { required } = forms[part]
+    if (parameter.required === true && !required.includes(name)) required.push(name)
     const example = part === 'pathParams' ? pathParams[name] : exampleOf(root, parameter)
     // The example of a path parameter is always a text, because its value is taken from the path.
     if (part === 'pathParams' ? example !== undefined : isExample(schema, example)) {

@@ -18,8 +18,8 @@ export const isWord = (value: unknown): value is string =>
 
 /** Keeps the first of several tags that differ only in case, and returns at most {@link TAGS_MAX} tags. */
 export function distinctTags(tags: readonly string[]): string[] {
-  const byLower = new Map(tags.toReversed().map((tag) => [tag.toLowerCase(), tag]))
-  return [...byLower.values()].reverse().slice(0, TAGS_MAX)
+  const byLower = Map.groupBy(tags, (tag) => tag.toLowerCase())
+  return [...byLower.values()].map(([first]) => first!).slice(0, TAGS_MAX)
 }
 
 /**

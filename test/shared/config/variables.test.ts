@@ -168,7 +168,7 @@ describe('a list of IP addresses', () => {
     expectRule(
       'DNS_SERVERS',
       'must be a comma-separated list of IP addresses, each with an optional port',
-      ['', '10.0.0.1', '10.0.0.1:65535, 10.0.0.2:0', '[::1]', '[::1]:53'],
+      ['', '10.0.0.1', '10.0.0.1:65535, 10.0.0.2:0', '[::1]', '[::1]:53', '::1, 2001:db8::8888'],
       ['10.0.0.1:65536', '[::1]:65536', '10.0.0.1:', '10.0.0.1:x', 'a.example', '[a.example]:53'],
     )
     expect(rule('DNS_SERVERS', '10.0.0.1:000053')).not.toBeNull()

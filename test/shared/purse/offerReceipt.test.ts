@@ -172,6 +172,14 @@ describe('a signed offer', () => {
 })
 
 describe('the signer of an EIP-712 proof', () => {
+  test('is not looked for in a text that only begins as a proof, because the payment is made already', async () => {
+    for (const signature of ['{', '{}', '{"payload":7}', '{"signature":"0x"}'])
+      expect([signature, await judge('receipt', keptProof({ signature })!)]).toEqual([
+        signature,
+        'invalid',
+      ])
+  })
+
   test('must be the payee', async () => {
     expect(await judge('receipt', await typedOf('receipt', RECEIPT, stranger))).toBe('other_signer')
     const subject = { ...SUBJECT, payTo: payee.address.toLowerCase() }

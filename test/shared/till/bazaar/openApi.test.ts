@@ -169,6 +169,27 @@ describe('a parameter', () => {
     })
   })
 
+  test('stands in a place of HTTP, and not in the prototype of an object', () => {
+    for (const place of ['toString', 'constructor', 'cookie'])
+      expect(Object.keys(withQuery({ in: place }))).toEqual(['method'])
+  })
+
+  test('is demanded once if the path and the operation demand it', () => {
+    const city = { in: 'query', name: 'city', required: true, schema: TEXT }
+    const input = inputOf({ '/weather': { parameters: [city], get: { parameters: [city] } } })
+    expect(input.schema?.queryParams).toMatchObject({ required: ['city'] })
+  })
+
+  test('keeps its schema beside a body', () => {
+    const parameters = [{ in: 'query', name: 'city', schema: TEXT }]
+    const requestBody = ofJson({ schema: TEXT })
+    const { schema } = inputOf({ '/weather': { post: { parameters, requestBody } } })
+    expect(schema).toEqual({
+      queryParams: { type: 'object', properties: { city: TEXT } },
+      body: TEXT,
+    })
+  })
+
   test('has a text as its name', () => {
     for (const name of [undefined, 7, null, '__proto__'])
       expect(Object.keys(withQuery({ name }))).toEqual(['method'])

@@ -24,6 +24,7 @@ describe('a word', () => {
 describe('the tags', () => {
   test('keep the first of neighbours that differ only in case, in their order', () => {
     expect(distinctTags(['Rain', 'RAIN', 'rain', 'sun'])).toEqual(['Rain', 'sun'])
+    expect(distinctTags(['Rain', 'sun', 'RAIN', 'wind', 'rain'])).toEqual(['Rain', 'sun', 'wind'])
     expect(distinctTags([])).toEqual([])
   })
 
