@@ -1,0 +1,153 @@
+/** Tests which kind of document a file is, by its bytes, its media type and its name. */
+import { describe, expect, test } from 'bun:test'
+import { kindOf, mayHoldText } from '../../../../shared/mail/documents/documentKind.ts'
+
+const kind = (content: string | number[], filename = '', contentType = '') =>
+  kindOf(typeof content === 'string' ? Buffer.from(content, 'latin1') : Buffer.from(content), {
+    filename,
+    contentType,
+  })
+
+describe('a file', () => {
+  const may = (filename: string, contentType = '') => mayHoldText({ filename, contentType })
+
+  test.each([
+    ['a.txt', 'text/plain'],
+    ['', ''],
+    ['png', 'application/octet-stream'],
+    ['a.png.txt', 'application/pdf'],
+    ['a.pdf', 'x-image/png'],
+  ])('named %p with the type %p may hold text', (filename, type) => {
+    expect(may(filename, type)).toBe(true)
+  })
+
+  test.each([
+    'image/png',
+    'IMAGE/SVG+xml',
+    'audio/mpeg',
+    'video/mp4',
+    'font/woff',
+    'application/pgp-signature',
+    'application/pkcs7-signature',
+    'application/x-pkcs7-mime',
+    'multipart/mixed',
+  ])('with the type %s holds no text', (type) => {
+    expect(may('a.txt', type)).toBe(false)
+  })
+
+  test.each(['a.png', 'A.JPEG', 'a.mp3', 'a.tif', 'a.woff2', 'a.exe', 'smime.p7s'])(
+    'named %s holds no text',
+    (filename) => {
+      expect(may(filename, 'application/octet-stream')).toBe(false)
+    },
+  )
+})
+
+describe('the first bytes of a file', () => {
+  test('name a PDF if its header stands in the first 1,024 bytes', () => {
+    expect(kind('%PDF-1.7')).toBe('pdf')
+    expect(kind(`${' '.repeat(1_019)}%PDF-`)).toBe('pdf')
+    expect(kind(`${' '.repeat(1_020)}%PDF-`)).toBe('text')
+    expect(kind('PK\x03\x04%PDF-')).toBe('pdf')
+  })
+
+  test('name a zip archive, which may be empty', () => {
+    expect(kind('PK\x03\x04')).toBe('zip')
+    expect(kind('PK\x05\x06')).toBe('zip')
+    expect(kind('PK\x01\x02')).toBeNull()
+    expect(kind(' PK\x03\x04')).toBeNull()
+  })
+
+  test('name a file in Rich Text Format', () => {
+    expect(kind('{\\rtf1 a}', 'a.csv', 'text/html')).toBe('rtf')
+    expect(kind(' {\\rtf1 a}')).toBe('text')
+  })
+
+  test('name an OLE container, whose kind its name tells', () => {
+    for (const ending of ['docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp'] as const)
+      expect(kind('\xd0\xcf\x11\xe0', `a.${ending.toUpperCase()}`)).toBe(ending)
+    for (const filename of ['a.doc', 'a', '', 'a.docx.bin'])
+      expect([filename, kind('\xd0\xcf\x11\xe0', filename, 'text/html')]).toEqual([filename, null])
+  })
+
+  test('name a calendar, also behind a byte order mark and 99 blanks', () => {
+    expect(kind('BEGIN:VCALENDAR', 'a.csv', 'text/html')).toBe('calendar')
+    expect(kind(`\xef\xbb\xbf${' '.repeat(99)}begin:vcalendar`)).toBe('calendar')
+    expect(kind(`${' '.repeat(100)}BEGIN:VCALENDAR`)).toBe('text')
+    expect(kind('xBEGIN:VCALENDAR')).toBe('text')
+  })
+})
+
+describe('a file of text', () => {
+  test.each([
+    ['message/rfc822', 'mail'],
+    ['Message/Global', 'mail'],
+    ['text/csv', 'csv'],
+    ['text/tab-separated-values', 'csv'],
+    ['text/html', 'html'],
+    ['application/xhtml+xml', 'html'],
+    ['text/plain', 'text'],
+    ['', 'text'],
+  ] as const)('with the type %p is %p', (type, expected) => {
+    expect(kind('a', '', type)).toBe(expected)
+  })
+
+  test.each([
+    ['a.htm', 'html'],
+    ['a.HTML', 'html'],
+    ['a.xhtml', 'html'],
+    ['a.csv', 'csv'],
+    ['a.tsv', 'csv'],
+    ['a.eml', 'mail'],
+    ['a.csv.txt', 'text'],
+    ['a.', 'text'],
+  ] as const)('without a known type and named %p is %p', (filename, expected) => {
+    expect(kind('a', filename, 'application/octet-stream')).toBe(expected)
+    expect(kind('a', filename, 'text/html')).toBe('html')
+  })
+})
+
+describe('a file without text', () => {
+  test('has no byte', () => {
+    expect(kind('')).toBeNull()
+  })
+
+  test('has a control character in less than 100 characters', () => {
+    expect(kind(`\x01${'a'.repeat(99)}`)).toBe('text')
+    expect(kind(`\x01${'a'.repeat(98)}`)).toBeNull()
+    for (const control of [1, 8, 14, 26, 28, 31])
+      expect([control, kind([97, control, 97])]).toEqual([control, null])
+    for (const letter of [9, 10, 13, 27, 32, 127, 255])
+      expect([letter, kind([97, letter, 97])]).toEqual([letter, 'text'])
+  })
+
+  test('has nulls in at most a quarter of its bytes, because UTF-16 has more', () => {
+    expect(kind('aaa\0')).toBeNull()
+    expect(kind('aa\0')).toBe('text')
+    expect(kind('a\0b\0')).toBe('text')
+    expect(kind('\0a\0\x01')).toBeNull()
+  })
+
+  test('has no byte order mark of UTF-16', () => {
+    expect(kind([0xff, 0xfe, 1, 1])).toBe('text')
+    expect(kind([0xfe, 0xff, 1, 1])).toBe('text')
+    for (const [first, second] of [
+      [0xff, 1],
+      [1, 0xfe],
+      [0xfe, 1],
+      [1, 0xff],
+      [0xff, 0xff],
+    ])
+      expect([first, second, kind([first!, second!, 1, 1])]).toEqual([first, second, null] as never)
+  })
+
+  test('is known by its first 4,096 bytes', () => {
+    expect(kind(`${'a'.repeat(4_096)}${'\x01'.repeat(99)}`)).toBe('text')
+    expect(kind(`${'a'.repeat(4_000)}${'\x01'.repeat(96)}`)).toBeNull()
+  })
+
+  test('is known without the bytes before and behind it in its buffer', () => {
+    const buffer = new Uint8Array([1, 1, 97, 98, 1, 1])
+    expect(kindOf(buffer.subarray(2, 4), { filename: '', contentType: '' })).toBe('text')
+  })
+})

@@ -1,0 +1,320 @@
+/** Tests how the shapes and tables of PowerPoint slides become text. */
+import { describe, expect, test } from 'bun:test'
+import { strToU8, zipSync } from 'fflate'
+import { readSlides } from '../../../../../shared/mail/documents/office/slidesText.ts'
+import { ZipArchive } from '../../../../../shared/mail/documents/office/zipArchive.ts'
+
+type Relation = [id: string, type: string, target: string, more?: string]
+const relations = (list: Relation[]) =>
+  `<Relationships>${list
+    .map(
+      ([id, type, target, more = '']) =>
+        `<Relationship Id="${id}" Type="http://o.example/${type}" Target="${target}" ${more}/>`,
+    )
+    .join('')}</Relationships>`
+const MAIN = 'ppt/presentation.xml'
+const SIZE = '<p:sldSz cx="1000" cy="500"/>'
+const WHITE = '<a:srgbClr val="FFFFFF"/>'
+const BLACK = '<a:srgbClr val="000000"/>'
+
+const readFiles = (files: Record<string, string>) =>
+  readSlides(
+    new ZipArchive(
+      zipSync(
+        Object.fromEntries(Object.entries(files).map(([name, xml]) => [name, strToU8(xml)])),
+        { level: 0 },
+      ),
+    ),
+    MAIN,
+  )
+
+/** Reads slides by the XML of their shapes, or by the whole XML of a slide. */
+function read(slides: string[], parts: Record<string, string> = {}, size = SIZE) {
+  const ids = slides.map((_, n) => `<p:sldId r:id="r${n}"/>`).join('')
+  return readFiles({
+    [MAIN]: `<p:presentation>${size}<p:sldIdLst>${ids}</p:sldIdLst></p:presentation>`,
+    'ppt/_rels/presentation.xml.rels': relations(
+      slides.map((_, n) => [`r${n}`, 'slide', `slides/s${n}.xml`]),
+    ),
+    ...Object.fromEntries(
+      slides.map((xml, n) => [
+        `ppt/slides/s${n}.xml`,
+        xml.startsWith('<p:sld') ? xml : `<p:sld><p:spTree>${xml}</p:spTree></p:sld>`,
+      ]),
+    ),
+    ...parts,
+  })
+}
+/** Returns the words of the only slide, and the reasons for which words were left out. */
+function seen(slide: string, parts: Record<string, string> = {}, size = SIZE): string[] {
+  const { text, omitted } = read([slide], parts, size)
+  return [text.replace(/^Slide 1\n?/, ''), ...omitted]
+}
+const run = (text: string, colour = '', attributes = '') =>
+  `<a:r><a:rPr ${attributes}>${colour}</a:rPr><a:t>${text}</a:t></a:r>`
+const p = (content: string) => `<a:p>${content}</a:p>`
+const place = (x: number, y: number, width: number, height: number) =>
+  `<a:xfrm><a:off x="${x}" y="${y}"/><a:ext cx="${width}" cy="${height}"/></a:xfrm>`
+const shape = (content: string, properties = '', own = '') =>
+  `<p:sp><p:nvSpPr><p:cNvPr ${own}/></p:nvSpPr><p:spPr>${properties}</p:spPr><p:txBody>${content}</p:txBody></p:sp>`
+const HERE = place(100, 100, 200, 100)
+
+describe('a presentation', () => {
+  test('has its slides in order, each with its number', () => {
+    expect(read([shape(p(run('a'))), shape(p(run('b')))]).text).toBe('Slide 1\na\n\nSlide 2\nb')
+  })
+
+  test('leaves out a hidden slide, which keeps its number', () => {
+    for (const value of ['0', 'false']) {
+      const hidden = `<p:sld show="${value}"><p:spTree>${shape(p(run('no')))}</p:spTree></p:sld>`
+      const { text, omitted } = read([hidden, shape(p(run('a')))])
+      expect([text, ...omitted]).toEqual(['Slide 2\na', 'hidden-slides'])
+    }
+    expect(seen(`<p:sld show="1"><x show="0"/>${shape(p(run('a')))}</p:sld>`)).toEqual(['a'])
+  })
+
+  test('is read up to a thousand slides', () => {
+    const numbered = (count: number) => {
+      const { text, omitted } = read(Array(count).fill(shape('')))
+      return [text.split('\n').at(-1), ...omitted]
+    }
+    expect(numbered(1_000)).toEqual(['Slide 1000'])
+    expect(numbered(1_001)).toEqual(['Slide 1000', 'truncated'])
+  })
+
+  test('is read up to a million characters', () => {
+    const slides = (chars: number) => {
+      const { text, omitted } = read([shape(p(run('x'.repeat(chars)))), '<p:sld show="0"></p:sld>'])
+      return [text.length, ...omitted]
+    }
+    expect(slides(999_989)).toEqual([999_997, 'hidden-slides'])
+    expect(slides(999_990)).toEqual([999_998])
+    expect(slides(999_991)).toEqual([999_999, 'truncated'])
+    expect(read([shape(p(run('x'.repeat(999_992))) + p(run('y')))]).text).toEndWith('x')
+  })
+
+  test('is malformed without its main part, and may lack a slide', () => {
+    expect(() => readFiles({ a: '' })).toThrow('malformed')
+    expect(readFiles({ [MAIN]: '<p:sldId r:id="r9"/><p:sldId/>' }).text).toBe('Slide 1\n\nSlide 2')
+  })
+
+  test('names speaker notes with a letter, and comments', () => {
+    const own = (type: string) => ({
+      'ppt/slides/_rels/s0.xml.rels': relations([['r1', type, '../n.xml']]),
+    })
+    const notes = (text: string) =>
+      seen(shape(p(run('a'))), { ...own('notesSlide'), 'ppt/n.xml': `<a:t>${text}</a:t>` })
+    expect(notes('x')).toEqual(['a', 'speaker-notes'])
+    expect(notes('1')).toEqual(['a'])
+    expect(seen(shape(p(run('a'))), own('comments'))).toEqual(['a', 'comments'])
+    expect(seen(shape(p(run('a'))), own('image'))).toEqual(['a'])
+  })
+
+  test('keeps the links to other places', () => {
+    const click = (id: string) => run(`to ${id}`, `<a:hlinkClick r:id="${id}"/>`)
+    const { text, links } = read([shape(p(click('r1') + click('r2') + click('r9')))], {
+      'ppt/slides/_rels/s0.xml.rels': relations([
+        ['r1', 'hyperlink', 'https://a.example/', 'TargetMode="External"'],
+        ['r2', 'slide', 'https://b.example/'],
+      ]),
+    })
+    expect(text).toBe('Slide 1\nto r1to r2to r9')
+    expect(links).toEqual([{ href: 'https://a.example/', text: '' }])
+  })
+})
+
+describe('the text of a slide', () => {
+  test('has a line for each paragraph and each line break', () => {
+    expect(seen(shape(p(`${run('a')}<a:br/>${run('b')}`) + p(run('c'))))).toEqual(['a\nb\nc'])
+  })
+
+  test('has the words of text elements alone', () => {
+    expect(seen(shape(p('no<a:r>no<a:t>a</a:t>no</a:r><a:fld><a:t>b</a:t></a:fld>')))).toEqual([
+      'ab',
+    ])
+  })
+
+  test('has one of two versions of a shape', () => {
+    const both = `<mc:Choice>${shape(p(run('a')))}</mc:Choice><mc:Fallback>${shape(p(run('no')))}<mc:Fallback>${shape(p('<a:br/>'))}</mc:Fallback>${shape(p(run('no')))}</mc:Fallback>`
+    expect(seen(both + shape(p(run('b'))))).toEqual(['a\nb'])
+    expect(seen(shape(p(run('a<mc:Fallback>no</mc:Fallback>b'))))).toEqual(['ab'])
+  })
+
+  test('has a line for each row of a table, and a tab between cells', () => {
+    const cell = (text: string, attributes = '') => `<a:tc ${attributes}>${p(run(text))}</a:tc>`
+    const row = (cells: string) => `<a:tr>${cells}</a:tr>`
+    const table = (rows: string) => `<p:graphicFrame><a:tbl>${rows}</a:tbl></p:graphicFrame>`
+    expect(seen(table(row(cell('a') + cell('b')) + row(cell('c'))))).toEqual(['a\tb\nc'])
+    const merged = cell('a', 'gridSpan="2"') + cell('', 'hMerge="1"') + cell('b')
+    expect(seen(table(row(merged)))).toEqual(['a\t\tb'])
+    expect(seen(table(row(`<a:tc>${p(run('a', WHITE))}</a:tc>`)))).toEqual(['a'])
+    expect(seen(table(row(cell('a'))) + shape(p(run('no', WHITE))))).toEqual([
+      'a',
+      'invisible-text',
+    ])
+  })
+})
+
+describe('words that a person does not see', () => {
+  test('stand in a hidden shape', () => {
+    expect(seen(shape(p(run('no')), '', 'hidden="1"') + shape(p(run('a'))))).toEqual([
+      '\na',
+      'hidden-text',
+    ])
+    expect(seen(shape(p(run('a')), '', 'hidden="0"'))).toEqual(['a'])
+    expect(seen(`<p:cNvPr hidden="1"/>${shape(p(run('a')))}`)).toEqual(['a'])
+  })
+
+  test('are smaller than three points', () => {
+    const sized = (sz: number) => seen(shape(p(run('a', '', `sz="${sz}"`))))
+    expect(sized(299)).toEqual(['', 'tiny-text'])
+    expect(sized(300)).toEqual(['a'])
+    expect(seen(shape(p(`${run('no', '', 'sz="100"')}<a:r><a:t>a</a:t></a:r>`)))).toEqual([
+      'a',
+      'tiny-text',
+    ])
+    expect(seen(shape(p(`${run('no', '', 'sz="100"')}<a:fld><a:t>a</a:t></a:fld>`)))[0]).toBe('a')
+  })
+
+  test.each([
+    [place(1_000, 0, 10, 10), place(999, 0, 10, 10)],
+    [place(0, 500, 10, 10), place(0, 499, 10, 10)],
+    [place(-10, 0, 10, 10), place(-9, 0, 10, 10)],
+    [place(0, -10, 10, 10), place(0, -9, 10, 10)],
+  ])('stand beside the page at %s, and not at %s', (off, on) => {
+    expect(seen(shape(p(run('no')), off))).toEqual(['', 'off-page-text'])
+    expect(seen(shape(p(run('a')), on))).toEqual(['a'])
+    expect(seen(`<p:grpSp>${shape(p(run('a')), off)}</p:grpSp>`)).toEqual(['a'])
+    expect(seen(`<p:grpSp/>${shape(p(run('no')), off)}`)).toEqual(['', 'off-page-text'])
+  })
+
+  test('stand nowhere beside a page of unknown size', () => {
+    expect(seen(shape(p(run('a')), place(9_999, 9_999, 9, 9)), {}, '')).toEqual(['a'])
+  })
+
+  test('stand beside the page only if their shape states place and size', () => {
+    const off = '<a:off x="5000" y="0"/>'
+    expect(seen(shape(p(run('a')), off))).toEqual(['a'])
+    expect(seen(shape(p(run('a')), '<a:ext cx="1" cy="1"/>'))).toEqual(['a'])
+    expect(seen(shape(p(run('a')), `${off}<a:ext uri="x"/>`))).toEqual(['a'])
+    expect(seen(`${off}<a:ext cx="1" cy="1"/>${shape(p(run('a')))}`)).toEqual(['a'])
+    const twice = `${HERE}<a:ext cx="-5000" cy="1"/>`
+    expect(seen(shape(p(run('a')), twice))).toEqual(['a'])
+  })
+
+  test('have the colour of the page', () => {
+    expect(seen(shape(p(run('a', BLACK))))).toEqual(['a'])
+    for (const colour of [
+      WHITE,
+      '<a:sysClr val="window" lastClr="FFFFFF"/>',
+      '<a:schemeClr val="bg1"/>',
+      '<a:schemeClr val="lt1"/>',
+    ])
+      expect([colour, seen(shape(p(run('no', colour))))]).toEqual([colour, ['', 'invisible-text']])
+    for (const colour of [
+      '<a:schemeClr val="tx1"/>',
+      '<a:schemeClr val="accent1"/>',
+      '<a:schemeClr/>',
+      '<a:prstClr val="white"/>',
+      '<a:prstClr val="bg1"/>',
+      '<a:sysClr val="window"/>',
+    ])
+      expect([colour, seen(shape(p(run('a', colour))))]).toEqual([colour, ['a']])
+  })
+
+  test('have a colour of their own, and not that of another element', () => {
+    expect(seen(shape(p(`<a:endParaRPr>${WHITE}</a:endParaRPr>${run('a')}`)))).toEqual(['a'])
+    expect(seen(shape(p(`${run('a')}${WHITE}${run('b')}`)))).toEqual(['ab'])
+    expect(seen(shape(p(`<a:r><a:rPr/>${WHITE}<a:t>a</a:t></a:r>`)))).toEqual(['a'])
+    expect(seen(shape(p(`<a:r><a:endParaRPr/>${WHITE}<a:t>a</a:t></a:r>`)))).toEqual(['a'])
+    expect(seen(WHITE + shape(p(run('a'))))).toEqual(['a'])
+  })
+
+  test('have the colour of their shape', () => {
+    expect(seen(shape(p(run('a', WHITE)), BLACK))).toEqual(['a'])
+    expect(seen(shape(p(run('no', BLACK)), BLACK))).toEqual(['', 'invisible-text'])
+    expect(seen(shape(p(run('no', WHITE)), `<a:ln>${BLACK}</a:ln>`))).toEqual([
+      '',
+      'invisible-text',
+    ])
+    expect(seen(shape(`${BLACK}${p(run('no', WHITE))}`))).toEqual(['', 'invisible-text'])
+    for (const fill of ['gradFill', 'blipFill', 'pattFill']) {
+      expect(seen(shape(p(run('a', WHITE)), `<a:${fill}/>`))).toEqual(['a'])
+      expect(seen(shape(`<a:${fill}/>${p(run('no', WHITE))}`))[0]).toBe('')
+    }
+    expect(seen(`<p:spPr><a:gradFill/>${BLACK}</p:spPr>${shape(p(run('no', WHITE)))}`)[0]).toBe('')
+  })
+})
+
+describe('the colour behind a shape without colour', () => {
+  const white = (x: number, y: number) => shape(p(run('a', WHITE)), place(x, y, 20, 20))
+
+  test('is unknown over a painted shape or a picture', () => {
+    for (const below of [shape('', HERE + BLACK), `<p:pic><p:spPr>${HERE}</p:spPr></p:pic>`]) {
+      expect(seen(below + white(150, 150))).toEqual(['a'])
+      for (const [x, y] of [
+        [91, 91],
+        [289, 189],
+      ] as const)
+        expect(seen(below + white(x, y))).toEqual(['a'])
+      for (const [x, y] of [
+        [90, 150],
+        [290, 150],
+        [150, 90],
+        [150, 190],
+      ] as const)
+        expect([x, y, ...seen(below + white(x, y))]).toEqual([x, y, '', 'invisible-text'])
+    }
+  })
+
+  test('is that of the page over a shape without colour, and over a line', () => {
+    expect(seen(shape('', HERE) + white(150, 150))[0]).toBe('')
+    expect(seen(`<p:cxnSp><p:spPr>${HERE}${BLACK}</p:spPr></p:cxnSp>${white(150, 150)}`)[0]).toBe(
+      '',
+    )
+    expect(seen(`<p:graphicFrame>${HERE}</p:graphicFrame>${white(150, 150)}`)[0]).toBe('')
+    expect(seen(shape('', BLACK) + white(150, 150))[0]).toBe('')
+    expect(seen(`<p:pic/>${white(150, 150)}`)[0]).toBe('')
+    expect(seen(white(150, 150) + shape('', HERE + BLACK))[0]).toBe('')
+  })
+
+  test('is unknown if a shape of unknown place comes after a painted shape', () => {
+    expect(seen(shape('', HERE + BLACK) + shape(p(run('a', WHITE))))).toEqual(['a'])
+  })
+})
+
+describe('the colour of the page', () => {
+  const bg = (colour: string) => `<p:bg><p:bgPr>${colour}</p:bgPr></p:bg>`
+  const parts = (layout: string, master: string) => ({
+    'ppt/slides/_rels/s0.xml.rels': relations([['r1', 'slideLayout', '../layout.xml']]),
+    'ppt/_rels/layout.xml.rels': relations([['r1', 'slideMaster', 'master.xml']]),
+    'ppt/layout.xml': `<p:sldLayout>${layout}<p:spTree/></p:sldLayout>`,
+    'ppt/master.xml': `<p:sldMaster>${master}<p:spTree/></p:sldMaster>`,
+  })
+  const onPage = (own: string, layout = '', master = '') =>
+    seen(
+      `<p:sld>${own}<p:spTree>${shape(p(run('a', WHITE)))}</p:spTree></p:sld>`,
+      parts(layout, master),
+    )[0]
+
+  test('is that of the slide, or else of its layout, or else of its master', () => {
+    expect(onPage('')).toBe('')
+    expect(onPage(bg(BLACK), bg(WHITE), bg(WHITE))).toBe('a')
+    expect(onPage(bg(WHITE), bg(BLACK), bg(BLACK))).toBe('')
+    expect(onPage('', bg(BLACK), bg(WHITE))).toBe('a')
+    expect(onPage('', bg(WHITE), bg(BLACK))).toBe('')
+    expect(onPage('', '', bg(BLACK))).toBe('a')
+  })
+
+  test('is unknown if its element names no colour', () => {
+    expect(onPage(bg(''))).toBe('a')
+    expect(onPage(bg(`${WHITE}<a:alpha/>`))).toBe('')
+    expect(onPage(bg(`<a:other></a:other>${WHITE}`))).toBe('')
+  })
+
+  test('is not the colour of another element', () => {
+    expect(onPage(BLACK)).toBe('')
+    expect(onPage(`${bg(WHITE)}${BLACK}`)).toBe('')
+    expect(onPage(`<p:spTree></p:spTree>${bg(BLACK)}`)).toBe('')
+  })
+})

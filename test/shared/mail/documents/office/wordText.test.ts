@@ -1,0 +1,326 @@
+/** Tests how the paragraphs, tables and links of a Word document become text. */
+import { describe, expect, test } from 'bun:test'
+import { strToU8, zipSync } from 'fflate'
+import { readWord } from '../../../../../shared/mail/documents/office/wordText.ts'
+import { ZipArchive } from '../../../../../shared/mail/documents/office/zipArchive.ts'
+
+type Relation = [id: string, type: string, target: string, more?: string]
+const relations = (list: Relation[]) =>
+  `<Relationships>${list
+    .map(
+      ([id, type, target, more = '']) =>
+        `<Relationship Id="${id}" Type="http://o.example/${type}" Target="${target}" ${more}/>`,
+    )
+    .join('')}</Relationships>`
+const EXTERNAL = 'TargetMode="External"'
+const URL = 'https://a.example/'
+
+/** Reads a document by the XML of its body, its styles and its further parts. */
+function read(
+  body: string,
+  {
+    styles = '',
+    parts = {},
+    links = [],
+  }: { styles?: string; parts?: Record<string, string>; links?: Relation[] } = {},
+) {
+  const files = {
+    'word/document.xml': `<w:document><w:body>${body}</w:body></w:document>`,
+    'word/_rels/document.xml.rels': relations([['s', 'styles', 'styles.xml'], ...links]),
+    'word/styles.xml': `<w:styles>${styles}</w:styles>`,
+    ...parts,
+  }
+  const zip = Object.fromEntries(Object.entries(files).map(([name, xml]) => [name, strToU8(xml)]))
+  return readWord(new ZipArchive(zipSync(zip)), 'word/document.xml')
+}
+/** Returns the text, and the reasons for which words were left out. */
+function seen(...given: Parameters<typeof read>): string[] {
+  const { text, omitted } = read(...given)
+  return [text, ...omitted]
+}
+const run = (text: string, properties = '') =>
+  `<w:r><w:rPr>${properties}</w:rPr><w:t>${text}</w:t></w:r>`
+const p = (content: string, properties = '') => `<w:p><w:pPr>${properties}</w:pPr>${content}</w:p>`
+const cell = (content: string, properties = '') =>
+  `<w:tc><w:tcPr>${properties}</w:tcPr>${p(content)}</w:tc>`
+const row = (cells: string, properties = '') =>
+  `<w:tr><w:trPr>${properties}</w:trPr>${cells}</w:tr>`
+const WHITE = '<w:color w:val="FFFFFF"/>'
+
+describe('a document', () => {
+  test('has a line for each paragraph', () => {
+    expect(read(p(run('a') + run(' b')) + p(run('c'))).text).toBe('a b\nc')
+  })
+
+  test('has the words of text elements alone', () => {
+    expect(read(`no<w:p>no<w:r><w:instrText>no</w:instrText><w:t>a</w:t>no</w:r></w:p>`).text).toBe(
+      'a',
+    )
+  })
+
+  test('has tabs, line breaks and hyphens that are elements', () => {
+    expect(
+      read(
+        p(
+          '<w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t><w:cr/><w:t>d</w:t><w:noBreakHyphen/><w:t>e</w:t></w:r>',
+        ),
+      ).text,
+    ).toBe('a\tb\nc\nd-e')
+  })
+
+  test('has no tab for a tab stop of a paragraph', () => {
+    expect(read(`${p(run('a'), '<w:tabs><w:tab w:val="left"/></w:tabs>')}<w:tab/>b`).text).toBe('a')
+    expect(read(`<w:p><w:pPr/><w:r><w:tab/><w:t>a</w:t></w:r></w:p>`).text).toBe('\ta')
+  })
+
+  test('shows one of two versions of a drawing', () => {
+    const choice = `<mc:Choice>${run('a')}</mc:Choice>`
+    const fallback = `<mc:Fallback>${run('no')}<mc:Fallback>${run('no')}</mc:Fallback><w:br/></mc:Fallback>`
+    expect(read(p(`${choice}${fallback}${run('b')}`)).text).toBe('ab')
+    expect(read(p(run('a<mc:Fallback>no</mc:Fallback>'))).text).toBe('a')
+  })
+
+  test('has its headers before the text, and its footers and notes after the text', () => {
+    const links: Relation[] = [
+      ['e', 'endnotes', 'e.xml'],
+      ['n', 'footnotes', 'n.xml'],
+      ['f', 'footer', 'f.xml'],
+      ['h', 'header', 'h.xml'],
+    ]
+    const parts = Object.fromEntries(
+      ['e', 'n', 'f', 'h'].map((name) => [`word/${name}.xml`, p(run(name))]),
+    )
+    expect(read(p(run('a')), { links, parts }).text).toBe('h\n\na\n\nf\n\nn\n\ne')
+  })
+
+  test('is malformed without its main part', () => {
+    const archive = new ZipArchive(zipSync({ a: strToU8('a') }))
+    expect(() => readWord(archive, 'word/document.xml')).toThrow('malformed')
+  })
+
+  test('may have no styles', () => {
+    const archive = new ZipArchive(zipSync({ 'a.xml': strToU8(p(run('a'))) }))
+    expect(readWord(archive, 'a.xml').text).toBe('a')
+  })
+
+  test('names comments if they have a letter', () => {
+    const comment = (text: string) =>
+      seen(p(run('a')), {
+        links: [['c', 'comments', 'c.xml']],
+        parts: { 'word/c.xml': `<w:comments><w:t>${text}</w:t></w:comments>` },
+      })
+    expect(comment('x')).toEqual(['a', 'comments'])
+    expect(comment('1')).toEqual(['a'])
+  })
+})
+
+describe('a link', () => {
+  const link = (id: string, text: string) => `<w:hyperlink r:id="${id}">${run(text)}</w:hyperlink>`
+
+  test('is kept with its words if it leads to another place', () => {
+    const links: Relation[] = [
+      ['r1', 'hyperlink', URL, EXTERNAL],
+      ['r2', 'hyperlink', 'https://b.example/'],
+    ]
+    const body = p(`${run('a')}${link('r1', 'b')}${run('c')}${link('r2', 'd')}${link('r9', 'e')}`)
+    const { text, links: found } = read(body, { links })
+    expect(text).toBe('abcde')
+    expect(found).toEqual([{ href: URL, text: 'b' }])
+  })
+
+  test('has no words that a person does not see', () => {
+    const body = p(`<w:hyperlink r:id="r1">${run('no', WHITE)}${run('a')}</w:hyperlink>`)
+    expect(read(body, { links: [['r1', 'hyperlink', URL, EXTERNAL]] }).links[0]?.text).toBe('a')
+  })
+
+  test('of a footer is named by the footer', () => {
+    const { links } = read(p(link('r1', 'no')), {
+      links: [['f', 'footer', 'f.xml']],
+      parts: {
+        'word/f.xml': p(link('r1', 'a')),
+        'word/_rels/f.xml.rels': relations([['r1', 'hyperlink', URL, EXTERNAL]]),
+      },
+    })
+    expect(links).toEqual([{ href: URL, text: 'a' }])
+  })
+})
+
+describe('a table', () => {
+  const table = (rows: string, properties = '') =>
+    `<w:tbl><w:tblPr>${properties}</w:tblPr>${rows}</w:tbl>`
+
+  test('has a line for each row, and a tab between cells', () => {
+    const rows = row(cell(run('a')) + cell(`${run('b')}<w:tab/>${run('c')}`)) + row(cell(run('d')))
+    expect(read(p(run('x')) + table(rows) + p(run('y'))).text).toBe('x\na\tb c\nd\n\ny')
+  })
+
+  test('has an empty cell for each further column of a wide cell', () => {
+    const wide = (span: string) => read(table(row(cell(run('a'), span) + cell(run('b'))))).text
+    expect(wide('<w:gridSpan w:val="3"/>')).toBe('a\t\t\tb')
+    expect(wide('<w:gridSpan/>')).toBe('a\tb')
+    const inner = table(row(cell(run('a'), '<w:gridSpan w:val="3"/>')))
+    const outer = `<w:tc><w:tcPr><w:gridSpan w:val="2"/></w:tcPr>${inner}</w:tc>`
+    expect(read(table(row(outer + cell(run('b'))))).text).toBe('a\t\tb')
+    expect(
+      read(table(row(cell(run('a')) + cell(run('b')))) + p('<w:gridSpan w:val="3"/>')).text,
+    ).toBe('a\tb')
+    expect(
+      read(table(row(`<w:tc>${p(`<w:gridSpan w:val="3"/>${run('a')}`)}</w:tc>${cell(run('b'))}`)))
+        .text,
+    ).toBe('a\tb')
+  })
+
+  test('may have a hidden row, which is named', () => {
+    const rows = (hidden: string) => seen(table(row(cell(run('no')), hidden) + row(cell(run('a')))))
+    expect(rows('<w:hidden/>')).toEqual(['a', 'hidden-cells'])
+    expect(rows('<w:hidden w:val="0"/>')).toEqual(['no\na'])
+    expect(rows('<w:other/>')).toEqual(['no\na'])
+    expect(seen(table(row(cell(`<w:hidden/>${run('a')}`))))).toEqual(['a'])
+  })
+
+  test('has cells with a background of their own', () => {
+    const dark = '<w:shd w:fill="000000"/>'
+    expect(seen(table(row(cell(run('a', WHITE), dark))))).toEqual(['a'])
+    expect(seen(table(row(cell(run('a'), dark) + cell(run('no', WHITE)))))).toEqual([
+      'a',
+      'invisible-text',
+    ])
+    expect(seen(table(row(cell(run('a'), dark))) + p(run('no', WHITE)))).toEqual([
+      'a',
+      'invisible-text',
+    ])
+    expect(seen(table(row(cell(run('no', '<w:color w:val="000000"/>'), dark))))).toEqual([
+      '',
+      'invisible-text',
+    ])
+  })
+
+  test('with a shaded style has cells whose background is unknown', () => {
+    const styles =
+      '<w:style w:styleId="Dark"><w:shd w:fill="000000"/></w:style><w:style w:styleId="Plain"><w:shd w:fill="auto"/></w:style>'
+    const styled = (name: string) =>
+      seen(table(row(cell(run('a', WHITE))), `<w:tblStyle w:val="${name}"/>`), { styles })
+    expect(styled('Dark')).toEqual(['a'])
+    expect(styled('Plain')).toEqual(['', 'invisible-text'])
+    expect(styled('Other')).toEqual(['', 'invisible-text'])
+    const after = table(row(cell(run('a'))), '<w:tblStyle w:val="Dark"/>') + p(run('no', WHITE))
+    expect(seen(after, { styles })).toEqual(['a', 'invisible-text'])
+    const inner = table(row(cell(run('b'))))
+    const nested = row(`<w:tc>${inner}${p(run('a', WHITE))}</w:tc>`)
+    expect(seen(table(nested, '<w:tblStyle w:val="Dark"/>'), { styles })).toEqual(['b a'])
+  })
+})
+
+describe('words that a person does not see', () => {
+  const styled = (properties: string) => seen(p(run('a', properties)))
+
+  test.each(['vanish', 'webHidden', 'specVanish'])('have the property %s', (name) => {
+    expect(styled(`<w:${name}/>`)).toEqual(['', 'hidden-text'])
+    expect(styled(`<w:${name} w:val="false"/>`)).toEqual(['a'])
+  })
+
+  test('are smaller than three points', () => {
+    expect(styled('<w:sz w:val="5"/>')).toEqual(['', 'tiny-text'])
+    expect(styled('<w:sz w:val="6"/>')).toEqual(['a'])
+  })
+
+  test('have the colour of the page, of a highlighter or of a shade', () => {
+    expect(styled(WHITE)).toEqual(['', 'invisible-text'])
+    expect(styled('<w:color w:val="auto"/>')).toEqual(['a'])
+    expect(styled(`${WHITE}<w:highlight w:val="yellow"/>`)).toEqual(['a'])
+    expect(styled(`${WHITE}<w:highlight w:val="white"/>`)).toEqual(['', 'invisible-text'])
+    expect(styled(`${WHITE}<w:highlight w:val="none"/>`)).toEqual(['', 'invisible-text'])
+    expect(styled(`${WHITE}<w:shd w:fill="000000"/>`)).toEqual(['a'])
+    expect(styled(`${WHITE}<w:shd w:fill="FFFFFF"/>`)).toEqual(['', 'invisible-text'])
+    expect(styled(`${WHITE}<w:shd w:fill="auto"/>`)).toEqual(['', 'invisible-text'])
+    expect(styled(`${WHITE}<w:shd/>`)).toEqual(['', 'invisible-text'])
+  })
+
+  test('have properties for one run or one paragraph', () => {
+    expect(seen(p(run('no', '<w:vanish/>') + run('a')))).toEqual(['a', 'hidden-text'])
+    expect(seen(p(run('a', WHITE), '<w:shd w:fill="000000"/>'))).toEqual(['a'])
+    expect(seen(p(run('a'), '<w:shd w:fill="000000"/>') + p(run('no', WHITE)))).toEqual([
+      'a',
+      'invisible-text',
+    ])
+    expect(seen(p(run('a'), '<w:rPr><w:vanish/></w:rPr>'))).toEqual(['a'])
+    expect(seen(`<w:p><w:shd w:fill="000000"/>${run('a')}</w:p>`)).toEqual(['a'])
+  })
+
+  test('are deleted, or moved to another place', () => {
+    expect(seen(p(`<w:del><w:r><w:delText>no</w:delText></w:r></w:del>${run('a')}`))).toEqual([
+      'a',
+      'deleted-text',
+    ])
+    expect(seen(p(`<w:moveFrom>${run('no')}</w:moveFrom>${run('a')}`))).toEqual([
+      'a',
+      'deleted-text',
+    ])
+    expect(seen(p(`<w:r><w:delText> </w:delText></w:r>`))).toEqual([''])
+  })
+})
+
+describe('a style', () => {
+  const style = (id: string, content: string, base = '') =>
+    `<w:style w:styleId="${id}">${base === '' ? '' : `<w:basedOn w:val="${base}"/>`}${content}</w:style>`
+  const hidden = '<w:rPr><w:vanish/></w:rPr>'
+
+  test('holds for a paragraph or for a run', () => {
+    const styles = style('H', hidden) + style('N', '<w:rPr><w:b/></w:rPr>')
+    expect(seen(p(run('a'), '<w:pStyle w:val="H"/>'), { styles })).toEqual(['', 'hidden-text'])
+    expect(seen(p(run('a', '<w:rStyle w:val="H"/>')), { styles })).toEqual(['', 'hidden-text'])
+    expect(seen(p(run('a', '<w:pStyle w:val="H"/>'), '<w:rStyle w:val="H"/>'), { styles })).toEqual(
+      ['a'],
+    )
+    expect(seen(p(run('a', '<w:rStyle w:val="N"/>'), '<w:pStyle w:val="X"/>'), { styles })).toEqual(
+      ['a'],
+    )
+  })
+
+  test('named Normal holds for each paragraph', () => {
+    expect(seen(p(run('a')), { styles: style('Normal', hidden) })).toEqual(['', 'hidden-text'])
+  })
+
+  test('inherits from its base, and states more than its base', () => {
+    const styles =
+      style('A', hidden) +
+      style('B', '', 'A') +
+      style('C', '<w:rPr><w:vanish w:val="0"/></w:rPr>', 'B')
+    const styled = (name: string) => seen(p(run('a'), `<w:pStyle w:val="${name}"/>`), { styles })
+    expect(styled('B')).toEqual(['', 'hidden-text'])
+    expect(styled('C')).toEqual(['a'])
+  })
+
+  test('is followed through 20 styles, also in a circle', () => {
+    const chain = (length: number) =>
+      Array.from({ length }, (_, n) =>
+        style(`s${n}`, n === length - 1 ? hidden : '', `s${n + 1}`),
+      ).join('')
+    const styled = (length: number) =>
+      seen(p(run('a'), '<w:pStyle w:val="s0"/>'), { styles: chain(length) })
+    expect(styled(20)).toEqual(['', 'hidden-text'])
+    expect(styled(21)).toEqual(['a'])
+    expect(seen(p(run('a'), '<w:pStyle w:val="o"/>'), { styles: style('o', '', 'o') })).toEqual([
+      'a',
+    ])
+  })
+
+  test('states its shade outside of its run, and other properties inside', () => {
+    const styles = style('W', `<w:pPr><w:shd w:fill="000000"/></w:pPr>`) + style('V', '<w:vanish/>')
+    expect(seen(p(run('a', WHITE), '<w:pStyle w:val="W"/>'), { styles })).toEqual(['a'])
+    expect(seen(p(run('a'), '<w:pStyle w:val="V"/>'), { styles })).toEqual(['a'])
+    const after = style('R', '<w:rPr/><w:vanish/>')
+    expect(seen(p(run('a'), '<w:pStyle w:val="R"/>'), { styles: after })).toEqual(['a'])
+  })
+
+  test('ends with its element', () => {
+    const styles = `${style('A', '')}<w:rPr><w:vanish/></w:rPr>`
+    expect(seen(p(run('a'), '<w:pStyle w:val="A"/>'), { styles })).toEqual(['a'])
+  })
+})
+
+test('a document is read up to a million characters', () => {
+  const { text, omitted } = read(p(run('x'.repeat(1_000_000))) + p(run('y')))
+  expect(text).toBe('x'.repeat(1_000_000))
+  expect([...omitted]).toEqual(['truncated'])
+})

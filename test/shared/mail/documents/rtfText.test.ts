@@ -1,0 +1,214 @@
+/** Tests how the control words of a file in Rich Text Format become text. */
+import { describe, expect, test } from 'bun:test'
+import { readRtf } from '../../../../shared/mail/documents/rtfText.ts'
+
+const read = (rtf: string) => readRtf(Buffer.from(`{\\rtf1 ${rtf}}`, 'latin1'))
+const textOf = (rtf: string): string => read(rtf).text
+/** Returns the text, and the reasons for which words were left out. */
+const seen = (rtf: string): string[] => {
+  const { text, omitted } = read(rtf)
+  return [text, ...omitted]
+}
+
+describe('the text of a file', () => {
+  test('has no line ends of the source, and a line for each paragraph', () => {
+    expect(textOf('a\r\nb\\par c\\line d\\sect e\\page f')).toBe('ab\nc\nd\ne\nf')
+  })
+
+  test('has the letters of symbols', () => {
+    expect(textOf('a\\tab b\\emdash c\\endash d\\bullet e\\emspace f')).toBe('a\tb—c–d•e f')
+    expect(textOf('\\lquote a\\rquote\\ldblquote b\\rdblquote')).toBe('‘a’“b”')
+    expect(textOf('a\\~b\\_c\\-d\\:e')).toBe('a b-cde')
+    expect(textOf('\\{a\\}\\\\b')).toBe('{a}\\b')
+  })
+
+  test('leaves out the blank that ends a control word, and unknown words', () => {
+    expect(textOf('a\\b  b\\b0 c\\unknown-7 d')).toBe('a bcd')
+  })
+
+  test('is cut at a million characters', () => {
+    const { text, omitted } = read(`${'x'.repeat(999_999)}\\par y${'\\par y'.repeat(9)}`)
+    expect(text).toBe('x'.repeat(999_999))
+    expect([...omitted]).toEqual([])
+    expect([...read('x'.repeat(1_000_001)).omitted]).toEqual(['truncated'])
+  })
+
+  test('stands without the bytes before and behind it in its buffer', () => {
+    const bytes = Buffer.from('no{\\rtf1 a}no', 'latin1')
+    expect(readRtf(new Uint8Array(bytes).subarray(2, -2)).text).toBe('a')
+  })
+})
+
+describe('a letter that is not ASCII', () => {
+  test('is a byte of the code page', () => {
+    expect(textOf("\\'fc")).toBe('ü')
+    for (const [page, bytes, letter] of [
+      [1251, "\\'e6", 'ж'],
+      [65001, "\\'c3\\'bc", 'ü'],
+      [932, "\\'82\\'a0", 'あ'],
+      [936, "\\'c4\\'e3", '你'],
+      [949, "\\'b0\\'a1", '가'],
+      [950, "\\'a4\\'a4", '中'],
+      [10000, "\\'9f", 'ü'],
+      [99999, "\\'fc", 'ü'],
+    ])
+      expect([page, textOf(`\\ansicpg${page} ${bytes}`)]).toEqual([page, letter] as never)
+    expect(textOf("\\ansicpg1251\\ansicpg \\'fc")).toBe('ü')
+  })
+
+  test('may stand as it is', () => {
+    expect(textOf('gr\u00fcn')).toBe('grün')
+  })
+
+  test('has a number, whose fallback is left out', () => {
+    expect(textOf('\\u8364?a')).toBe('€a')
+    expect(textOf("\\u8364\\'80a")).toBe('€a')
+    expect(textOf("\\u8364\\'80\\'80")).toBe('€€')
+    expect(textOf('\\u-10178?\\u-8930?')).toBe('\u{1f91e}')
+    expect(textOf('a\\u ?b')).toBe('ab')
+  })
+
+  test('has as many characters of fallback as its group says', () => {
+    expect(textOf('\\uc2\\u8364??a')).toBe('€a')
+    expect(textOf('\\uc0\\u8364?a')).toBe('€?a')
+    expect(textOf('\\uc3\\u8364?{??}a')).toBe('€a')
+    expect(textOf('{\\uc0 }\\u8364?a')).toBe('€a')
+    expect(textOf('\\uc0\\uc\\u8364?a')).toBe('€a')
+  })
+})
+
+describe('a group', () => {
+  test('of fonts, styles or facts about the file is not read', () => {
+    expect(seen('{\\fonttbl Arial;}{\\stylesheet Normal;}{\\info{\\title x}}{\\pict 00}a')).toEqual(
+      ['a'],
+    )
+  })
+
+  test('that older programs skip is read if it holds words of the page', () => {
+    expect(textOf('{\\*\\unheard no}a')).toBe('a')
+    expect(textOf('{\\unheard b}')).toBe('b')
+    expect(textOf('{\\*\\shptxt a}{\\*\\footnote b}{\\*\\fldrslt c}')).toBe('abc')
+    expect(textOf('{\\*\\unheard no}{\\unheard a}')).toBe('a')
+  })
+
+  test('of a comment is named as left out', () => {
+    for (const word of ['annotation', 'atnid', 'atnauthor', 'atndate', 'atnref'])
+      expect(seen(`a{\\*\\${word} no}`)).toEqual(['a', 'comments'])
+    expect(seen('a{\\*\\annotation }')).toEqual(['a'])
+  })
+
+  test('ends the properties that it states', () => {
+    expect(seen('{\\v no}a')).toEqual(['a', 'hidden-text'])
+    expect(seen('}}}a')).toEqual(['a'])
+  })
+
+  test('keeps properties of its own up to 1,000 levels', () => {
+    // The group of the file is the first level.
+    const nested = (levels: number) =>
+      seen(`${'{'.repeat(levels - 2)}{\\v no}a${'}'.repeat(levels - 2)}b`)
+    expect(nested(1_000)).toEqual(['ab', 'hidden-text'])
+    expect(nested(1_001)).toEqual(['b', 'hidden-text'])
+    expect(nested(1_200)).toEqual(['b', 'hidden-text'])
+    expect(seen(`${'{'.repeat(997)}{\\deleted{}no}a`)).toEqual(['a', 'deleted-text'])
+    const deep = `${'{'.repeat(1_000)}${'}'.repeat(1_000)}`
+    expect(seen(`{\\deleted${deep}no}a`)).toEqual(['a', 'deleted-text'])
+  })
+})
+
+describe('words that a person does not see', () => {
+  const TABLE = '{\\colortbl;\\red255\\green255\\blue255;\\red1\\green2\\blue3;}'
+
+  test('are hidden or deleted until the property ends', () => {
+    expect(seen('\\v no\\v0 a')).toEqual(['a', 'hidden-text'])
+    expect(seen('\\v1 no\\v0 a')).toEqual(['a', 'hidden-text'])
+    expect(seen('\\deleted no\\deleted0 a')).toEqual(['a', 'deleted-text'])
+    expect(seen('\\v no\\plain a')).toEqual(['a', 'hidden-text'])
+    expect(seen('\\deleted\\v no')).toEqual(['', 'deleted-text'])
+  })
+
+  test('are named only if they have a letter, and blanks between words stay', () => {
+    expect(seen('a{\\v  }b')).toEqual(['a b'])
+    expect(seen('a{\\v\\tab}b')).toEqual(['a\tb'])
+    expect(seen('a{\\deleted  }b')).toEqual(['ab'])
+  })
+
+  test('are smaller than three points', () => {
+    expect(seen('\\fs5 no\\fs6 a')).toEqual(['a', 'tiny-text'])
+    expect(seen('\\fs5 no\\fs a')).toEqual(['a', 'tiny-text'])
+  })
+
+  test('have the colour of their background', () => {
+    expect(seen(`${TABLE}\\cf1 no\\cf2 a`)).toEqual(['a', 'invisible-text'])
+    expect(seen(`${TABLE}\\cf1\\cf0 a`)).toEqual(['a'])
+    expect(seen(`${TABLE}\\cf1\\cf a`)).toEqual(['a'])
+    for (const word of ['cb', 'highlight', 'chcbpat']) {
+      expect(seen(`${TABLE}\\cf2\\${word}2 no`)).toEqual(['', 'invisible-text'])
+      expect(seen(`${TABLE}\\cf1\\${word}2 a`)).toEqual(['a'])
+      expect(seen(`${TABLE}\\cf1\\${word}9 no`)).toEqual(['', 'invisible-text'])
+      expect(seen(`${TABLE}\\cf1\\${word}0 no`)).toEqual(['', 'invisible-text'])
+    }
+    expect(seen(`${TABLE}\\cf9 a`)).toEqual(['a'])
+  })
+
+  test('have a colour of three parts, of which each may be absent', () => {
+    const white = (colour: string) => seen(`{\\colortbl;${colour};}\\cf1 a`)
+    expect(white('\\red255\\green255')).toEqual(['a'])
+    expect(white('\\green255\\blue255')).toEqual(['a'])
+    expect(white('\\red255\\blue255')).toEqual(['a'])
+    expect(white('\\red511\\green255\\blue255')).toEqual(['', 'invisible-text'])
+    expect(seen('{\\colortbl;\\red255\\green255\\blue255;\\red;}\\cf2 a')).toEqual(['a'])
+    expect(white(' \\red255\\green255 \\blue255')).toEqual(['', 'invisible-text'])
+    const black = '{\\colortbl;\\red;}'
+    expect(seen(`${black}\\cf1\\cb1 no`)).toEqual(['', 'invisible-text'])
+  })
+
+  test('are not the words of the table of colours', () => {
+    expect(seen('a{\\colortbl;\\par no;}b')).toEqual(['ab'])
+  })
+})
+
+describe('a table', () => {
+  test('has a line for each row, and a tab between cells', () => {
+    expect(textOf('a\\par\\trowd b\\cell c\\cell\\row\\trowd d\\cell e\\cell\\row f')).toBe(
+      'a\nb\tc\nd\te\nf',
+    )
+  })
+
+  test('has cells of one line', () => {
+    expect(textOf('\\trowd a\\b b\\cell\\row')).toBe('ab')
+    expect(textOf('\\trowd a\\par b\\line c\\cell d\\cell\\row')).toBe('a b c\td')
+  })
+
+  test('may lack the word that begins a row', () => {
+    expect(textOf('a\\par\\cell b\\cell\\row c')).toBe('a\n\tb\nc')
+    expect(textOf('a\\row\\par b')).toBe('a\nb')
+  })
+
+  test('may end with the file', () => {
+    expect(textOf('\\trowd a\\cell b\\cell')).toBe('a\tb')
+  })
+})
+
+describe('a field', () => {
+  const URL = 'https://a.example/'
+  const linksOf = (rtf: string) => read(rtf).links
+
+  test('shows its result, and keeps the link of its instruction', () => {
+    const rtf = `{\\field{\\*\\fldinst{HYPERLINK "${URL}"}}{\\fldrslt here}}`
+    expect(textOf(rtf)).toBe('here')
+    expect(linksOf(rtf)).toEqual([{ href: URL, text: '' }])
+  })
+
+  test('has no link without the word HYPERLINK', () => {
+    expect(linksOf(`{\\field{\\*\\fldinst PAGE "${URL}"}{\\fldrslt 1}}`)).toEqual([])
+    expect(linksOf(`HYPERLINK "${URL}"{\\fldrslt a}`)).toEqual([])
+    expect(linksOf(`{\\*\\unheard HYPERLINK "${URL}"}{\\fldrslt a}`)).toEqual([])
+  })
+
+  test('has a link of its own', () => {
+    const inst = `{\\*\\fldinst HYPERLINK "${URL}"}`
+    expect(linksOf(`{\\field${inst}{\\fldrslt a}}{\\field{\\fldrslt b}}`)).toHaveLength(1)
+    expect(linksOf(`{\\field{\\fldinst no}${inst}{\\fldrslt a}}`)).toHaveLength(1)
+    expect(linksOf(inst)).toEqual([])
+  })
+})

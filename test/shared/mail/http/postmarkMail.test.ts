@@ -1,0 +1,282 @@
+/** Tests the webhooks of Postmark: their address, their proof, and what each of them says. */
+import { describe, expect, test } from 'bun:test'
+import {
+  postmarkAddress,
+  postmarkKeyId,
+  provePostmark,
+  readPostmark,
+} from '../../../../shared/mail/http/postmarkMail.ts'
+import { SignedMailError } from '../../../../shared/mail/http/signedMail.ts'
+
+const SECRET = Buffer.from('a secret of thirty-two characters')
+const OTHER = Buffer.from('another secret')
+const KEY = 'inbound.example/ü'
+
+/** Returns the status and the message of the error that a call throws. */
+function faultOf(call: () => unknown): [number, string] | null {
+  try {
+    call()
+    return null
+  } catch (error) {
+    if (error instanceof SignedMailError) return [error.status, error.message]
+    throw error
+  }
+}
+
+/** Returns the request that Postmark sends to an address. */
+function requestTo(address: string): { pathname: string; authorization: string } {
+  const { pathname, username, password } = new URL(address)
+  const login = Buffer.from(`${username}:${password}`).toString('base64')
+  return { pathname, authorization: `Basic ${login}` }
+}
+
+const read = (body: unknown) => readPostmark(JSON.stringify(body))
+const words = (length: number) => 'x'.repeat(length)
+
+describe('the address of a webhook', () => {
+  const address = postmarkAddress('https://purser.example/base?x=1', KEY, SECRET)
+
+  test('holds the user purser, a password, the key id and a secret part of the path', () => {
+    const { host, username, password, pathname } = new URL(address)
+    expect([host, username]).toEqual(['purser.example', 'purser'])
+    expect(password).toMatch(/^[\da-f]{32}$/)
+    const id = Buffer.from(KEY).toString('base64url')
+    expect(pathname).toMatch(new RegExp(`^/v0/inbound/postmark/${id}/[\\da-f]{32}$`))
+    expect(pathname).not.toContain(password)
+  })
+
+  test('differs for each key and each secret', () => {
+    const all = [
+      requestTo(address),
+      requestTo(postmarkAddress('https://purser.example', 'key-2', SECRET)),
+      requestTo(postmarkAddress('https://purser.example', KEY, OTHER)),
+    ]
+    expect(new Set(all.map(({ authorization }) => authorization)).size).toBe(3)
+    expect(new Set(all.map(({ pathname }) => pathname.slice(-32))).size).toBe(3)
+  })
+
+  test('tells the key id by its path', () => {
+    expect(postmarkKeyId(new URL(address).pathname)).toBe(KEY)
+  })
+
+  test('has a key id of 1 to 400 characters in base64url and 32 hexadecimal digits', () => {
+    const pathOf = (id: string, part = 'a'.repeat(32)) => `/v0/inbound/postmark/${id}/${part}`
+    expect(postmarkKeyId(pathOf('eA'))).toBe('x')
+    expect(postmarkKeyId(pathOf('e'.repeat(400)))).not.toBeNull()
+    for (const path of [
+      pathOf(''),
+      pathOf('e'.repeat(401)),
+      pathOf('e+'),
+      pathOf('eA', 'a'.repeat(31)),
+      pathOf('eA', 'a'.repeat(33)),
+      pathOf('eA', 'A'.repeat(32)),
+      `${pathOf('eA')}/`,
+      `/x${pathOf('eA')}`,
+      '/v0/inbound/raw',
+    ])
+      expect([path, postmarkKeyId(path)]).toEqual([path, null])
+  })
+})
+
+describe('the proof of a webhook', () => {
+  const right = requestTo(postmarkAddress('https://purser.example', KEY, SECRET))
+  const other = requestTo(postmarkAddress('https://purser.example', KEY, OTHER))
+  const prove = (changes: Partial<typeof right> = {}, secrets = [SECRET]) =>
+    faultOf(() => provePostmark({ ...right, ...changes }, KEY, secrets))
+  const refusal: [number, string] = [401, 'Authorization: does not fit the key']
+
+  test('is the password and the path that any secret of the key makes', () => {
+    expect(prove()).toBeNull()
+    expect(prove({}, [OTHER, SECRET])).toBeNull()
+    expect(prove({}, [OTHER])).toEqual(refusal)
+    expect(prove({}, [])).toEqual(refusal)
+  })
+
+  test('needs both the password and the path of the same secret', () => {
+    for (const changes of [
+      { authorization: other.authorization },
+      { authorization: '' },
+      { authorization: right.authorization.slice(0, -1) },
+      { authorization: `${right.authorization}x` },
+      { authorization: words(right.authorization.length) },
+      { pathname: other.pathname },
+      { pathname: '/v0/inbound/postmark/' },
+      { pathname: right.pathname.slice(0, -1) },
+    ]) {
+      expect([changes, prove(changes)]).toEqual([changes, refusal])
+      expect([changes, prove(changes, [OTHER, SECRET])]).toEqual([changes, refusal])
+    }
+  })
+
+  test('fits one key alone', () => {
+    expect(faultOf(() => provePostmark(right, 'key-2', [SECRET]))).toEqual(refusal)
+  })
+})
+
+describe('a received mail', () => {
+  const MAIL = { RawEmail: 'Subject: ü\r\n\r\nHello', OriginalRecipient: 'box@purser.example' }
+  const mail = (changes: Record<string, unknown> = {}) => {
+    const news = read({ ...MAIL, ...changes })
+    if (news.kind !== 'mail') throw new Error(news.kind)
+    return news
+  }
+  const withHeader = (name: unknown, value: unknown) =>
+    mail({ Headers: [{ Name: name, Value: value }] })
+
+  test('is read with its bytes in UTF-8 and its recipient', () => {
+    const news = mail()
+    expect(news.bytes.toString('utf8')).toBe(MAIL.RawEmail)
+    expect(news.envelope).toEqual({ from: '', to: ['box@purser.example'] })
+    expect(news.spf).toBeNull()
+  })
+
+  test('must have its raw text, and the error names the setting of Postmark', () => {
+    for (const RawEmail of [undefined, '', 7, null])
+      expect(faultOf(() => mail({ RawEmail }))).toEqual([
+        400,
+        'RawEmail: must be set; turn on "Include raw email content in JSON payload"',
+      ])
+  })
+
+  test('must name the address of its recipient', () => {
+    for (const OriginalRecipient of [undefined, '', 7, 'no address', 'a@a.example, b@b.example'])
+      expect(faultOf(() => mail({ OriginalRecipient }))).toEqual([
+        400,
+        'OriginalRecipient: must be an address',
+      ])
+  })
+
+  test('has the sender of Return-Path, with or without angle brackets', () => {
+    const from = (value: unknown) => withHeader('Return-Path', value).envelope.from
+    expect(from('<ada@a.example>')).toBe('ada@a.example')
+    expect(from('ada@a.example')).toBe('ada@a.example')
+    expect(from('< ada@a.example >')).toBe('ada@a.example')
+    for (const none of ['<>', '', 'no address', '<<ada@a.example>>', 7, null])
+      expect([none, from(none)]).toEqual([none, ''])
+  })
+
+  test('reads the first header of a name, whatever its case', () => {
+    const Headers = [
+      { Name: 'X-Other', Value: '<x@a.example>' },
+      { Name: 7, Value: 'x' },
+      null,
+      { Name: 'RETURN-PATH', Value: '<one@a.example>' },
+      { Name: 'Return-Path', Value: '<two@a.example>' },
+    ]
+    expect(mail({ Headers }).envelope.from).toBe('one@a.example')
+    expect(mail({ Headers: 'Return-Path' }).envelope.from).toBe('')
+    expect(mail({ Headers: { Name: 'Return-Path', Value: 'a@a.example' } }).envelope.from).toBe('')
+  })
+
+  test('has the result of SPF by the first word of Received-SPF', () => {
+    const spf = (value: unknown) => withHeader('Received-SPF', value).spf
+    expect(spf('Pass (sender SPF authorized) identity=mailfrom')).toBe('pass')
+    expect(spf('  softfail')).toBe('softfail')
+    expect(spf('unheard of')).toBe('none')
+    for (const none of ['', '(pass)', 7]) expect([none, spf(none)]).toEqual([none, null])
+  })
+})
+
+describe('a report', () => {
+  const BOUNCE = {
+    RecordType: 'Bounce',
+    Type: 'HardBounce',
+    Email: 'gone@b.example',
+    From: 'box@purser.example',
+    MessageID: 'id-1',
+    Description: 'The server refused',
+  }
+  const report = (changes: Record<string, unknown> = {}) => {
+    const news = read({ ...BOUNCE, ...changes })
+    if (news.kind !== 'report') throw new Error(news.kind)
+    return news.report
+  }
+
+  test('of a hard bounce names the address, the sender, the status and the id of the copy', () => {
+    expect(report()).toEqual({
+      kind: 'bounce',
+      address: 'gone@b.example',
+      from: 'box@purser.example',
+      status: '5.1.1',
+      detail: 'The server refused',
+      relayIds: ['id-1'],
+      messageIds: [],
+      returnPaths: [],
+    })
+    expect(report({ Type: 'BadEmailAddress' }).kind).toBe('bounce')
+  })
+
+  test('of a complaint comes as a bounce or as a record of its own, without a status', () => {
+    for (const changes of [{ Type: 'SpamComplaint' }, { RecordType: 'SpamComplaint' }]) {
+      const { kind, status } = report(changes)
+      expect([changes, kind, status]).toEqual([changes, 'complaint', null])
+    }
+  })
+
+  test('is not made of other bounces and other records', () => {
+    for (const changes of [
+      { Type: 'SoftBounce' },
+      { Type: 'Transient' },
+      { Type: undefined },
+      { RecordType: 'Delivery' },
+      { RecordType: null },
+      { RecordType: 'Open', Type: 'SpamComplaint' },
+    ])
+      expect([changes, read({ ...BOUNCE, ...changes })]).toEqual([changes, { kind: 'other' }])
+  })
+
+  test('must name an address', () => {
+    for (const Email of [undefined, 7, '', 'no address'])
+      expect(faultOf(() => report({ Email }))).toEqual([400, 'Email: must be an address'])
+  })
+
+  test('must have an id of at most 320 characters, which loses its brackets and its domain', () => {
+    expect(report({ MessageID: '<id-1@pm.example>' }).relayIds).toEqual(['id-1'])
+    expect(report({ MessageID: words(320) }).relayIds).toEqual([words(320)])
+    for (const MessageID of [words(321), undefined, 7])
+      expect(faultOf(() => report({ MessageID }))).toEqual([
+        400,
+        'MessageID: must be a text of at most 320 characters',
+      ])
+  })
+
+  test('has the details in one line of at most 400 characters, or else the description', () => {
+    const detail = (changes: Record<string, unknown>) => report(changes).detail
+    expect(detail({ Details: ' 550\r\n no  such user ' })).toBe('550 no such user')
+    expect(detail({ Details: '' })).toBe('The server refused')
+    expect(detail({ Details: 7 })).toBe('The server refused')
+    expect(detail({ Details: 7, Description: 7 })).toBe('')
+    expect(detail({ Details: words(401) })).toBe(words(400))
+    expect(detail({ Details: `${words(399)}🦉` })).toBe(`${words(399)}\ufffd`)
+  })
+
+  test('has a sender of at most 320 characters, which may be missing', () => {
+    expect(report({ From: words(321) }).from).toBe(words(320))
+    expect(report({ From: undefined }).from).toBe('')
+  })
+
+  test('finds the Message-IDs and envelope senders of the returned copy', () => {
+    const { messageIds, returnPaths } = report({
+      Content:
+        'Return-Path: <box+x@purser.example>\r\nmessage-id:\t<m-1@purser.example>\r\n' +
+        'X-Message-ID: <m-2@purser.example>\r\nReturn-Path: plain@purser.example\r\n' +
+        'Return-Path: nobody\r\nMessage-ID: no brackets\r\n',
+    })
+    expect(messageIds).toEqual(['<m-1@purser.example>'])
+    expect(returnPaths).toEqual(['box+x@purser.example', 'plain@purser.example'])
+  })
+
+  test('reads at most ten Message-IDs, and 65,536 characters of the returned copy', () => {
+    const line = 'Message-ID: <m@purser.example>\n'
+    expect(report({ Content: line.repeat(11) }).messageIds).toHaveLength(10)
+    const before = (chars: number) => `${words(chars - line.length)}\n${line.trim()}`
+    expect(report({ Content: before(65_536) }).messageIds).toHaveLength(1)
+    expect(report({ Content: before(65_537) }).messageIds).toHaveLength(0)
+  })
+})
+
+test('a webhook must be JSON, and a value that is no object counts as a mail without text', () => {
+  expect(faultOf(() => readPostmark('{'))).toEqual([400, 'The body must be valid JSON'])
+  for (const json of ['null', '7', '[]'])
+    expect(faultOf(() => readPostmark(json))?.[1]).toStartWith('RawEmail: must be set')
+})

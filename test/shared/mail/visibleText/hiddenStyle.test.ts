@@ -1,0 +1,308 @@
+/** Tests by which styles and attributes an HTML element is hidden from a person. */
+import { describe, expect, test } from 'bun:test'
+import { readDeclarations } from '../../../../shared/mail/visibleText/cssRules.ts'
+import {
+  isSeen,
+  isUnseen,
+  PAGE,
+  type Sight,
+  sightOf,
+} from '../../../../shared/mail/visibleText/hiddenStyle.ts'
+
+const sight = (
+  style: string,
+  {
+    name = 'p',
+    attributes = {},
+    parent = PAGE,
+  }: { name?: string; attributes?: Record<string, string>; parent?: Sight } = {},
+): Sight => sightOf(name, new Map(Object.entries(attributes)), readDeclarations(style), parent)
+
+/** Tells whether an element with a style is seen on a plain page, or inside of other elements. */
+const seen = (...given: Parameters<typeof sight>): boolean => isSeen(sight(...given))
+const expectSeen = (styles: readonly string[], expected: boolean) => {
+  for (const style of styles) expect([style, seen(style)]).toEqual([style, expected])
+}
+
+test('an element without style is seen', () => {
+  expect(sight('')).toEqual(PAGE)
+  expect(isSeen(PAGE)).toBe(true)
+})
+
+describe('an element of a hidden kind', () => {
+  test('is not seen', () => {
+    for (const name of ['template', 'noscript', 'iframe', 'noembed', 'noframes', 'datalist'])
+      expect([name, isUnseen(name), seen('', { name, attributes: { open: '' } })]).toEqual([
+        name,
+        true,
+        false,
+      ])
+    expect([isUnseen('p'), isUnseen('dialog')]).toEqual([false, true])
+  })
+
+  test('is seen if it is an open dialog', () => {
+    expect(seen('', { name: 'dialog' })).toBe(false)
+    expect(seen('', { name: 'dialog', attributes: { open: '' } })).toBe(true)
+  })
+
+  test('has the attribute hidden and no display of its own', () => {
+    const attributes = { hidden: '' }
+    expect(seen('', { attributes })).toBe(false)
+    expect(seen('display: block', { attributes })).toBe(true)
+    expect(seen('display: none', { attributes })).toBe(false)
+  })
+})
+
+describe('an element is hidden', () => {
+  test('by its display', () => {
+    expectSeen(['display: none'], false)
+    expectSeen(['display: block', 'display: inherit'], true)
+  })
+
+  test('by its opacity of at most a twentieth', () => {
+    expectSeen(['opacity: 0', 'opacity: 0.05', 'opacity: .01', 'opacity: 5%', 'opacity: 0%'], false)
+    expectSeen(['opacity: 0.06', 'opacity: 1', 'opacity: 6%', 'opacity: inherit'], true)
+  })
+
+  test('by a filter or a transformation', () => {
+    expectSeen(
+      [
+        'filter: opacity(0)',
+        'transform: scale(0)',
+        'transform: scaley(0)',
+        'transform: scalex(0, 1)',
+      ],
+      false,
+    )
+    expectSeen(
+      ['filter: opacity(1)', 'transform: scale(0.5)', 'transform: scale(1)', 'filter: blur(0)'],
+      true,
+    )
+  })
+
+  test('by a cut to a width or a height of at most one pixel', () => {
+    for (const side of ['max-height', 'height', 'max-width', 'width'])
+      for (const cut of ['overflow: hidden', 'overflow-x: hidden', 'overflow-y: clip'])
+        expect([side, cut, seen(`${cut}; ${side}: 0`)]).toEqual([side, cut, false])
+    expectSeen(
+      ['0px', '1px', '0.0em', '1', '0%', '1.0pt'].map(
+        (size) => `overflow: hidden; height: ${size}`,
+      ),
+      false,
+    )
+    expectSeen(
+      ['2px', '10px', '1em', '1rem', '1%', 'auto', '0.5px'].map(
+        (size) => `overflow: hidden; height: ${size}`,
+      ),
+      true,
+    )
+    expectSeen(['height: 0', 'overflow: hidden', 'overflow: visible; height: 0'], true)
+  })
+
+  test('by a clip without an area', () => {
+    expectSeen(
+      ['clip: rect(0,0,0,0)', 'clip: rect(1px, 1px, 1px, 1px)', 'clip: rect( 0 0 0 0)'],
+      false,
+    )
+    expectSeen(['clip: auto', 'clip: rect(0, 9px, 9px, 0)'], true)
+    expectSeen(['clip-path: inset(50%)', 'clip-path: inset(100%)', 'clip-path: circle(0)'], false)
+    expectSeen(['clip-path: inset(5%)', 'clip-path: circle(50%)'], true)
+  })
+
+  test('by a shift of 400 pixels beside the page', () => {
+    for (const side of ['text-indent', 'margin-left', 'margin-top', 'margin']) {
+      expectSeen([`${side}: -400px`, `${side}: -400`, `${side}: -400pt`, `${side}: -40em`], false)
+      expectSeen([`${side}: -399px`, `${side}: -39em`, `${side}: 400px`, `${side}: auto`], true)
+    }
+    for (const position of ['absolute', 'fixed', 'relative'])
+      expectSeen(
+        [`position: ${position}; left: -400px`, `position: ${position}; top: -400px`],
+        false,
+      )
+    expectSeen(
+      ['left: -400px', 'position: static; top: -400px', 'position: absolute; left: -399px'],
+      true,
+    )
+    expectSeen(['position: absolute; right: -400px'], true)
+  })
+
+  test('by a place 5,000 pixels away', () => {
+    for (const side of ['right', 'bottom', 'left', 'top']) {
+      expectSeen([`position: absolute; ${side}: 5000px`, `position: fixed; ${side}: 500em`], false)
+      expectSeen(
+        [`position: absolute; ${side}: 4999px`, `position: relative; ${side}: 5000px`],
+        true,
+      )
+      expectSeen([`${side}: 5000px`], true)
+    }
+  })
+
+  test('in a hidden element, whatever its own style', () => {
+    const parent = sight('display: none')
+    expect(parent.gone).toBe(true)
+    expect(seen('display: block', { parent })).toBe(false)
+  })
+})
+
+test('an element is invisible until an element inside is visible', () => {
+  const parent = sight('visibility: hidden')
+  expectSeen(['visibility: hidden', 'visibility: collapse'], false)
+  expectSeen(['visibility: visible', 'visibility: inherit'], true)
+  expect(seen('', { parent })).toBe(false)
+  expect(seen('visibility: inherit', { parent })).toBe(false)
+  expect(seen('visibility: visible', { parent })).toBe(true)
+})
+
+describe('the size of letters', () => {
+  const parent = sight('font-size: 1px')
+
+  test('is too small below two pixels, a tenth of a relative size, or ten per cent', () => {
+    expectSeen(
+      [
+        'font-size: 0',
+        'font-size: 1.9px',
+        'font-size: 1pt',
+        'font-size: 0.09em',
+        'font-size: 9%',
+        'font-size: 0.09rem',
+        'font-size: .05vw',
+      ],
+      false,
+    )
+    expectSeen(
+      [
+        'font-size: 2px',
+        'font-size: 2',
+        'font-size: 0.1em',
+        'font-size: 10%',
+        'font-size: 0.1rem',
+        'font-size: 0.1vw',
+        'font-size: small',
+      ],
+      true,
+    )
+  })
+
+  test('may stand in the property font', () => {
+    expectSeen(['font: 0/0 a', 'font: bold 1px/1 serif', 'font: 1px serif'], false)
+    expectSeen(['font: 12px/1 serif', 'font: inherit', 'font: 1px serif; font-size: 12px'], true)
+  })
+
+  test('is inherited, and a relative size of tiny letters is tiny', () => {
+    for (const size of [
+      '',
+      'font-size: 2em',
+      'font-size: 200%',
+      'font-size: inherit',
+      'font-size: larger',
+      'font-size: initial',
+    ])
+      expect([size, seen(size, { parent })]).toEqual([size, false])
+    for (const size of ['font-size: 12px', 'font-size: 1rem', 'font-size: medium'])
+      expect([size, seen(size, { parent })]).toEqual([size, true])
+    expect(seen('font-size: inherit')).toBe(true)
+  })
+})
+
+describe('the colour of letters', () => {
+  test.each([
+    'white',
+    '#fff',
+    '#ffffff',
+    'fff',
+    '#ffff',
+    '#FFFFFFFF',
+    'snow',
+    'whitesmoke',
+    'rgb(255 255 255)',
+    'rgb(255, 255, 255)',
+    'rgb(100% 100% 100%)',
+    'rgba(255,255,255,1)',
+    'rgb(245,245,245)',
+    'transparent',
+    'rgba(0,0,0,0)',
+    'rgba(0,0,0,0.05)',
+    'rgb(0 0 0 / 0)',
+    '#0000',
+    '#0000000c',
+  ])('%s is not seen on white', (colour) => {
+    expect(seen(`color: ${colour}`)).toBe(false)
+  })
+
+  test.each([
+    'black',
+    '#000',
+    '#eee',
+    'red',
+    'gray',
+    '#ffff00',
+    'currentcolor',
+    'unheard',
+    'rgb(255)',
+    'rgb(255, 255)',
+    'rgb()',
+    'rgb(244,255,255)',
+    'rgb(255,244,255)',
+    'rgb(255,255,244)',
+    'rgba(0,0,0,0.06)',
+    '#0000000d',
+    '#0001',
+    'rgb(90% 90% 90%)',
+  ])('%s is seen on white', (colour) => {
+    expect(seen(`color: ${colour}`)).toBe(true)
+  })
+
+  test('is inherited with its transparency', () => {
+    const transparent = sight('color: transparent')
+    const white = sight('color: white; background: black')
+    for (const style of ['', 'color: inherit']) {
+      expect(seen(style, { parent: transparent })).toBe(false)
+      expect(seen(`${style}; background: white`, { parent: white })).toBe(false)
+      expect(seen(style, { parent: white })).toBe(true)
+    }
+    expect(seen('color: black', { parent: transparent })).toBe(true)
+  })
+
+  test('may be an attribute of font and body', () => {
+    expect(seen('', { name: 'font', attributes: { color: 'white' } })).toBe(false)
+    expect(seen('', { name: 'body', attributes: { text: 'white' } })).toBe(false)
+    expect(seen('', { name: 'body' })).toBe(true)
+    expect(seen('', { name: 'p', attributes: { color: 'white' } })).toBe(true)
+    expect(seen('color: black', { name: 'font', attributes: { color: 'white' } })).toBe(true)
+    expect(seen('', { name: 'font', attributes: { color: 'red', text: 'white' } })).toBe(true)
+  })
+})
+
+describe('the background of letters', () => {
+  const black = sight('background: black')
+
+  test('is a colour of the style, or else of the attribute', () => {
+    expectSeen(['background-color: black', 'background: black', 'background: #000 none'], false)
+    expectSeen(['background-color: white; background: black', 'background: red'], true)
+    expect(seen('', { attributes: { bgcolor: 'black' } })).toBe(false)
+    expect(seen('background: white', { attributes: { bgcolor: 'black' } })).toBe(true)
+  })
+
+  test('is that of the parent if it is transparent or not stated', () => {
+    for (const style of [
+      '',
+      'background: none',
+      'background: inherit',
+      'background: initial',
+      'background: transparent',
+    ])
+      expect([style, seen(style, { parent: black })]).toEqual([style, false])
+    expect(seen('color: white; background: transparent', { parent: black })).toBe(true)
+  })
+
+  test('is unknown behind a picture or a gradient, so that the letters are seen', () => {
+    for (const style of [
+      'background: url(x) black',
+      'background-image: url(x); background-color: black',
+      'background: linear-gradient(black, black)',
+    ])
+      expect([style, seen(style)]).toEqual([style, true])
+    expect(seen('background: black', { attributes: { background: 'x' } })).toBe(true)
+    expect(seen('color: unheard; background: unheard')).toBe(true)
+  })
+})
