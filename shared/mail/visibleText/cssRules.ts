@@ -86,11 +86,11 @@ export class StyleSheet {
   #steps = 0
   readonly #known = new Map<string, Declarations>()
   /** Tells whether the reader dropped CSS rules, because the style sheet exceeds a limit. */
-  isCut: boolean
+  isCut = false
 
   constructor(css: string) {
-    this.isCut = css.length > MAX_CSS_LENGTH
     this.#read(plainCss(css.slice(0, MAX_CSS_LENGTH)))
+    this.isCut ||= css.length > MAX_CSS_LENGTH
   }
 
   #read(css: string): void {

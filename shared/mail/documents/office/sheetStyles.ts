@@ -105,6 +105,8 @@ export function shownValue(value: number, format: string, is1904: boolean): stri
   }
   const epochMs = is1904 ? EPOCH_1904_MS : EPOCH_1900_MS
   const iso = new Date(Math.round((epochMs + value * DAY_MS) / 1000) * 1000).toISOString()
+  // The calendar of spreadsheets ends with the year 9999. A later day is shown as its number.
+  if (iso.startsWith('+')) return String(Number(value.toPrecision(15)))
   const time = iso.slice(11, 19).replace(/:00$/, '')
   if (!hasTime) return iso.slice(0, 10)
   return hasDay ? `${iso.slice(0, 10)} ${time}` : time

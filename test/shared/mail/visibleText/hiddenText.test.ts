@@ -11,6 +11,12 @@ const htmlMail = (html: string) =>
     ),
     'mail.test',
   )
+test('a long style sheet hides the text of its first rules', async () => {
+  const style = `.x{display:none}${' '.repeat(262_144)}`
+  const { text } = await htmlMail(`<style>${style}</style><p>seen</p><p class="x">hidden</p>`)
+  expect(text.trim()).toBe('seen')
+})
+
 const bothParts = (plain: string, html: string) =>
   parseMail(
     Buffer.from(

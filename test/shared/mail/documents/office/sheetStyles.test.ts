@@ -166,7 +166,10 @@ describe('a number in a cell', () => {
 
   test('is no date before the first day and after the last day of the calendar', () => {
     expect(shown(-1, 'yyyy')).toBe('-1')
-    expect(shown(2_958_467, 'yyyy')).toBe('2958467')
+    for (const day of [2_958_466, 2_958_467, 2_958_465.999_999_9])
+      expect(shown(day, 'yyyy')).toBe(String(day))
+    expect(shown(2_957_003, 'yyyy', true)).toBe('9999-12-31')
+    expect(shown(2_957_004, 'yyyy', true)).toBe('2957004')
   })
 
   test('is shown by the first section of its format, without quoted words, escapes and colours', () => {
