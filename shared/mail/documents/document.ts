@@ -73,16 +73,20 @@ export class TextWriter {
   readonly links: { href: string; text: string }[] = []
   #parts: string[] = []
   #chars = 0
+  #isFull = false
 
-  /** Tells whether the collected text has reached its maximum length. A reader may then stop. */
+  /** Tells whether text was cut, because it did not fit into the maximum length. A reader may then stop. */
   get isFull(): boolean {
-    return this.#chars >= TEXT_MAX_CHARS
+    return this.#isFull
   }
 
   write(text: string): void {
     if (text === '') return
     const room = TEXT_MAX_CHARS - this.#chars
-    if (text.length > room) this.omitted.add('truncated')
+    if (text.length > room) {
+      this.#isFull = true
+      this.omitted.add('truncated')
+    }
     if (room <= 0) return
     const part = text.length > room ? text.slice(0, room) : text
     this.#parts.push(part)

@@ -128,8 +128,6 @@ function slideVisitor(
   let isRunColour = false
   let isShapeColour = false
   let isText = false
-  let span = 1
-  let isMerged = false
 
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
@@ -194,12 +192,8 @@ function slideVisitor(
       else if (name === 'hlinkClick') onLink(prefixedAttributeOf(attributes, 'id') ?? '', '')
       else if (name === 'tbl') flow.openTable()
       else if (name === 'tr') flow.openRow()
-      else if (name === 'tc') {
-        flow.openCell()
-        span = 1
-        isMerged = attributes.hMerge === '1'
-        if (attributes.gridSpan !== undefined) span = 1
-      } else if (name.endsWith('Clr')) colour(name, attributes)
+      else if (name === 'tc') flow.openCell()
+      else if (name.endsWith('Clr')) colour(name, attributes)
     },
     close(name) {
       if (name === 'Fallback') skipped--
@@ -211,7 +205,7 @@ function slideVisitor(
       else if (name === 'p') flow.endLine()
       else if (name === 'tbl') flow.closeTable()
       else if (name === 'tr') flow.closeRow()
-      else if (name === 'tc') flow.closeCell(isMerged ? 1 : span)
+      else if (name === 'tc') flow.closeCell()
       else if (name === 'sp' || name === 'pic' || name === 'graphicFrame') {
         if (shape?.area != null && (name === 'pic' || shape.ground !== undefined))
           painted.push(shape.area)

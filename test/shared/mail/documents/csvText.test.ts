@@ -53,6 +53,7 @@ describe('a CSV file', () => {
     expect(text.slice(-2)).toBe('xy')
     expect(text).toHaveLength(1_000_000)
     expect([...omitted]).toEqual(['truncated'])
+    expect([...readCsv(Buffer.from(`${'x'.repeat(999_999)}\nz`)).omitted]).toEqual(['truncated'])
     expect([...readCsv(Buffer.from('x'.repeat(999_999))).omitted]).toEqual([])
   })
 })
