@@ -16,7 +16,7 @@ export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
   /**
    * Records the position in the database log up to which a project has written. The caller awaits this function before
-   * it responds to a request that may have written.
+   * it responds to a request that may have written to the database.
    */
   wrote(projectId: string): Promise<void>
   /** Tells that the gate must read the position in the database log up to which the project has written. */

@@ -1,4 +1,6 @@
-/** Limits how many sharers have a recorded debt of bytes. Above the limit, sharers without a debt are forgotten. */
+/**
+ * Limits the sharers whose debt of bytes is recorded. Above the limit, the records of sharers without a debt are deleted.
+ */
 const SHARERS_MAX = 10_000
 
 /**

@@ -86,7 +86,7 @@ test('@x402/express starts with this service as its facilitator, and answers an 
   })
 })
 
-test('the SDK repeats a pending settlement with a hash, and the payer pays once', async () => {
+test('the SDK asks again about a pending settlement that has a transaction hash, and the payer pays once', async () => {
   const { url, client, served } = await open()
   const account = await newPayer(till.client)
   await till.client.setAutomine(false)

@@ -156,7 +156,7 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
   return answers
 }
 
-/** Waits until the clients have completed ENOUGH actions of each kind since a moment. */
+/** Waits until the clients have completed ENOUGH actions of each kind after the given time. */
 async function enough({ done }: Load, sinceMs: number): Promise<void> {
   const begin = { ...counts(done) }
   await waitFor(

@@ -74,8 +74,8 @@ const RETRY_AFTER_S = 5
 const ANSWERS = new PaidAnswers<unknown>()
 
 /**
- * Limits the milliseconds after a grant in which the payment is granted again to the same request, if the process lacks
- * the response. The payer chooses the window of an authorization. Without this limit one payment could buy the news of
+ * For this many milliseconds after a paid request, the payer may repeat the request without a new payment, if the
+ * process has lost the response. The payer chooses the window of an authorization. Without this limit one payment could buy the news of
  * a whole day.
  */
 const AGAIN_MS = 10 * 60_000

@@ -7,7 +7,8 @@ import type { Database } from 'bun:sqlite'
 const KNOWN_MAX = 10_000
 
 /**
- * Holds the local copy of the inbox addresses in the file of the spool. The copy works while PostgreSQL is unreachable.
+ * Keeps a copy of the inbox addresses in the database file of the spool. The listener reads the copy while PostgreSQL is
+ * unreachable.
  */
 export class SpoolAddresses {
   readonly #db: Database

@@ -142,7 +142,7 @@ export const toEarningView = (endpoint: Endpoint, totals: EndpointTotals | undef
   revenueUsdcRaw: (totals?.revenueAtomic ?? 0n).toString(),
 })
 
-/** Returns a changed endpoint. The response holds the webhook secret only if the secret is new. */
+/** Returns the endpoint as it is after a change. The response holds the webhook secret only if the secret is new. */
 export const toChangedView = ({ endpoint, newSecret }: ChangedEndpoint) => ({
   ...toEndpointView(endpoint),
   ...(newSecret === null ? {} : { webhookSecret: newSecret }),

@@ -78,7 +78,7 @@ const HAND_ERRORS = {
   409: 'The purse makes this refund, or the chain has proved it',
 } as const
 
-/** Serves refunds to owners only. An API key that may accept payments may not refund payments. */
+/** Lets only owners make refunds and read them. An API key that may accept payments may not refund payments. */
 export const refundRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/payments/:paymentId' })
     .post(

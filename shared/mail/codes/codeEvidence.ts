@@ -153,7 +153,7 @@ function wordEvidence(before: string, after: string): string[] {
 const COPULA =
   /^ ?(?:(?:is|ist|est|es|é|è|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
-/** Limits the characters between a verb like "enter" and its number. */
+/** Limits the characters between a verb like "enter" and the number to enter. */
 const USE_CHARS = 40
 
 /** Matches what may stand between a label and its number: `your code is 482913`. */

@@ -56,7 +56,7 @@ const SHAPE =
   /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
 
 /**
- * Matches a character directly before a number that makes the number part of a longer expression: a letter of a script
+ * Matches a character directly before a number. The number is then part of a longer expression: a letter of a script
  * with word spaces, a digit, or a sign.
  */
 const BEFORE =

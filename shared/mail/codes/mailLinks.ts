@@ -50,7 +50,7 @@ export function findLinks({
   html: string | null
 }): MailLink[] {
   const links = new Map<string, MailLink>()
-  /** Holds the addresses of links whose own words name their page. */
+  /** Holds the addresses of links whose visible text says where the link leads. */
   const named = new Set<string>()
   const found = [...(html === null ? [] : linksOfHtml(html)), ...linksOfText(text)]
   for (const one of found) {

@@ -5,7 +5,7 @@
 import { EMAIL, fold, isRule, MAX_MARKER_LENGTH, TIME } from './markers.ts'
 import { HEADER_LABELS, type HeaderKind } from './words.ts'
 
-/** Limits the lines of a header block above a quoted message: five headers with wrapped recipients. */
+/** Limits the lines of a header block above a quoted message. Five headers with wrapped recipients fit. */
 export const MAX_HEADER_LINES = 14
 /** Limits the characters of a header label such as `From`. The longest label in the lists has this length. */
 const MAX_LABEL_LENGTH = 20

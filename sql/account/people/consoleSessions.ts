@@ -16,8 +16,8 @@ const AGENT_MAX_CHARS = 300
 const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /**
- * Returns the stored form of a sign-in link's token or a session's secret. For the first operator the form is the same
- * as in release 0.2, so that an upgrade signs nobody out. For other people the form differs. A process of release 0.2
+ * Returns the stored form of a sign-in link's token or a session's secret. For the first operator the stored form
+ * is the same as in release 0.2, so that an upgrade signs nobody out. For other people the stored form differs. A process of release 0.2
  * knows no roles, and would take everyone for an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>

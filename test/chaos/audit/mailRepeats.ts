@@ -1,8 +1,8 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
 /**
- * Is the number of mails that the sending pool sends at the same time. A killed process can repeat at most as many
- * mails.
+ * Is the number of mails that the sending pool sends at the same time. A killed process can send at most this many
+ * mails twice.
  */
 const IN_HAND_MAX = 32
 

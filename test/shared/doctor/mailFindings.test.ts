@@ -93,7 +93,7 @@ describe('listener', () => {
       reached,
       local: { at: '127.0.0.1:2525', reached: local ? 'answered' : 'refused' },
     })
-  test('a listener that only the machine itself can reach is broken, and the finding says how to open it', () => {
+  test('the doctor calls a listener broken that only its own machine can reach, and says how to open the listener', () => {
     expect(at('answered', true).verdict).toBe('ok')
     expect(at('refused', true)).toMatchObject({
       verdict: 'broken',

@@ -31,7 +31,7 @@ test('items of a batcher that arrive while a statement runs share the next state
   await batcher.drain()
 })
 
-test('a late statement of a batcher delays no other items', async () => {
+test('a slow statement of one batch delays no items of other batches', async () => {
   const { batcher, batches } = startBatcher(20)
   const stuck = batcher.submit(1)
   const others = [2, 3].map((item) => batcher.submit(item))

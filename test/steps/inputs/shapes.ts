@@ -1,6 +1,6 @@
 /** Makes hostile texts of any length from the tokens of a grammar. */
 
-/** Is a kind of hostile text. `make` returns such a text with `length` UTF-16 units. */
+/** Is a kind of hostile text. `make` returns a text of this kind that has `length` UTF-16 units. */
 export type Shape = { name: string; make: (length: number) => string }
 
 /** Holds the tokens of a grammar, and in `nests` the pairs of an opening and a closing text. */

@@ -81,7 +81,7 @@ export async function newBuyer(
   return { ...agent, address, ...ofAgent(till, agent) }
 }
 
-/** Returns the calls of an agent with the purse of its project, and the calls of its owner with mandates. */
+/** Returns two clients: the agent pays from the purse of its project, and the owner gives the mandates. */
 export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof Agent | 'address'> {
   const base = `/v0/platform/projects/${agent.project.id}`
   const purchase = async (id: string) =>

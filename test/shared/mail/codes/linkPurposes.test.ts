@@ -156,7 +156,7 @@ test('a link that allows an attempt to sign in has the purpose `sign-in`', () =>
     ])
 })
 
-test('the page to type a code in has no purpose, unlike the link that confirms', () => {
+test('a page in which the reader types a code has the purpose `other`, and the link with the code has `verify`', () => {
   const page = 'https://a.example/edit.php?ID=1842'
   const text = `Click to confirm:\n${page}&CONFIRM_CODE=Kp3vRt8Z\nOr type your confirmation code here:\n${page}`
   expect(purposeOf('', { text })).toEqual(['verify', 'other'])

@@ -120,7 +120,7 @@ describe('of two overlapping attempts of a mail', () => {
   })
 })
 
-describe('the record of a part of an attempt', () => {
+describe('the record of one part of a delivery attempt', () => {
   test('changes only its own recipients and leaves the attempt open', async () => {
     const to = ['a@one.example', 'b@two.example', 'c@three.example']
     const sent = await newSent(pool, { to })
@@ -157,7 +157,7 @@ describe('the record of a part of an attempt', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('that is the last part ends the outbound mail while other mails wait', async () => {
+  test('ends the outbound mail if it is the last part, and other mails still wait', async () => {
     const sent = await newSent(pool)
     await newSent(pool, { projectId: sent.projectId })
     await pool.query(
