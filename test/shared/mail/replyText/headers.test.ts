@@ -1,0 +1,129 @@
+/** Tests which lines count as the headers above a quoted message. */
+import { describe, expect, test } from 'bun:test'
+import {
+  headerKind,
+  headersWithin,
+  isHeaderBlock,
+} from '../../../../shared/mail/replyText/headers.ts'
+
+const block = (...lines: string[]) => isHeaderBlock(lines, 0)
+/** Tells whether a block begins below a text and a blank line. */
+const below = (...lines: string[]) => isHeaderBlock(['Yes.', '', ...lines], 2)
+
+describe('the kind of a header line', () => {
+  test('is told by its label, in any case, with stars, and in many languages', () => {
+    expect(headerKind('From: Ada')).toBe('from')
+    expect(headerKind('*Von:* Ada')).toBe('from')
+    expect(headerKind('SUBJECT : x')).toBe('subject')
+    expect(headerKind('件名：x')).toBe('subject')
+    expect(headerKind('_Gesendet_: x')).toBe('sent')
+    expect(headerKind('Cc:')).toBe('cc')
+  })
+
+  test('is unknown without a label of a header, and beyond the first 32 characters', () => {
+    for (const line of ['', ': x', 'Hello: x', 'From Ada', 'x From: Ada'])
+      expect([line, headerKind(line)]).toEqual([line, undefined])
+    expect(headerKind(`${' '.repeat(26)}From: x`)).toBe('from')
+    expect(headerKind(`${' '.repeat(28)}From: x`)).toBeUndefined()
+  })
+})
+
+describe('a block of headers', () => {
+  test('has a sender, a date, and a recipient or a subject', () => {
+    expect(block('From: Ada', 'Sent: Monday 9:14', 'To: Tom', 'Subject: x')).toBe(true)
+    expect(block('From: Ada', 'Date: Monday', 'Subject: x')).toBe(true)
+    expect(block('From: Ada', 'Sent: Monday', 'To: Tom')).toBe(true)
+    expect(block('From: Ada', 'Date: Monday', 'To: Tom')).toBe(false)
+    expect(block('From: Ada <ada@x.example>', 'Date: Monday')).toBe(true)
+    expect(block('From: Ada', 'Date: Monday')).toBe(false)
+    expect(block('To: Tom', 'Sent: Monday', 'Subject: x')).toBe(false)
+    expect(block('Hello', 'From: Ada', 'Sent: Monday', 'Subject: x')).toBe(false)
+    expect(isHeaderBlock([], 0)).toBe(false)
+  })
+
+  test('without a date stands below a drawn rule', () => {
+    const lines = ['From: Ada <ada@x.example>', 'To: Tom', 'Subject: x']
+    expect(isHeaderBlock(['-----', ...lines], 1)).toBe(true)
+    expect(isHeaderBlock(['-----', '', ...lines], 2)).toBe(true)
+    expect(below(...lines)).toBe(false)
+  })
+
+  test('may hold lines without a label, of which at most two stand together', () => {
+    const wrapped = (count: number) => [
+      'From: Ada',
+      ...Array(count).fill('more'),
+      'Sent: Mo',
+      'Subject: x',
+    ]
+    expect(block(...wrapped(2))).toBe(true)
+    expect(block(...wrapped(3))).toBe(false)
+  })
+
+  test('ends at the next sender', () => {
+    expect(block('From: Ada', 'From: Tom', 'Sent: Monday', 'Subject: x')).toBe(false)
+  })
+
+  test('may be one line with all headers', () => {
+    expect(block('From: Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x')).toBe(true)
+    expect(block('From: AdaSent: 9:14To: TomSubject: x')).toBe(true)
+    expect(block('From: Ada To: Tom Date: 2 March')).toBe(false)
+    expect(block('From: Ada <a@x.example> To: Tom Date: 2 March')).toBe(true)
+    expect(block('From: Ada Sent: 9:14 To: Tom')).toBe(true)
+    expect(block('发件人 李 <li@x.example> 发送日期 2026 收件人 王')).toBe(true)
+    expect(block('发件人 李 发送日期 2026 收件人 王')).toBe(false)
+  })
+
+  test('in an unlisted language has a sender with an address, three labels and a date with a time', () => {
+    const lines = ['Ii: Ada <ada@x.example>', 'Ya: 2026-03-02 09:14', 'Uu: Tom']
+    expect(below(...lines)).toBe(true)
+    expect(below(lines[0]!, lines[1]!)).toBe(false)
+    expect(below(lines[0]!, 'Ya: 2026', lines[2]!)).toBe(false)
+    expect(below('Ii: Ada', lines[1]!, lines[2]!)).toBe(false)
+    expect(isHeaderBlock(lines, 0)).toBe(false)
+    expect(isHeaderBlock(['Yes.', 'text', ...lines], 2)).toBe(false)
+    const labels = (count: number) => Array(count).fill('Xx: y')
+    expect(below(...lines.slice(0, 2), ...labels(6))).toBe(true)
+    expect(below(...lines.slice(0, 2), ...labels(7))).toBe(false)
+  })
+
+  test('with only a sender and an address is no request to send a mail', () => {
+    expect(below('From: Ada <ada@x.example>', '', 'Hello')).toBe(true)
+    expect(below('From: Ada <ada@x.example>', 'To: Tom', 'Hello')).toBe(false)
+    expect(below('From: Ada', '', 'Hello')).toBe(false)
+    expect(isHeaderBlock(['Yes.', 'From: Ada <ada@x.example>'], 1)).toBe(false)
+  })
+
+  test('of HCL Notes has a name with its organization, a date, and labels alone on lines', () => {
+    const notes = ['Ann Doe/HQ/ACME', '06/18/2024 10:11 AM', '', 'To', 'Bob', 'Subject', 'Re: x']
+    expect(block(...notes)).toBe(true)
+    expect(block('Ann Doe', ...notes.slice(1))).toBe(false)
+    expect(block(notes[0]!, 'soon', ...notes.slice(2))).toBe(false)
+    expect(block(notes[0]!, '10:11 AM', ...notes.slice(2))).toBe(false)
+    expect(block(...notes.slice(0, 5))).toBe(false)
+    expect(block(...notes.slice(0, 3), ...notes.slice(5))).toBe(false)
+  })
+})
+
+describe('headers on the line of the reply', () => {
+  test('begin at the first header of a sender or a date', () => {
+    const own = 'Yes. '
+    const head = 'From: Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x'
+    expect(headersWithin(own + head, [])).toBe(own.length)
+    expect(headersWithin(head, [])).toBeUndefined()
+    expect(headersWithin(`${own}Subject: x To: Tom`, [])).toBeUndefined()
+    expect(headersWithin(`${own}From: Ada Sent: 2 Mar 2026 9:14 Subject: x`, [])).toBeUndefined()
+  })
+
+  test('may go on below the line', () => {
+    const rest = ['Sent: Monday 9:14', 'To: Tom', 'Subject: x']
+    expect(headersWithin('Yes. From: Ada', rest)).toBe(5)
+    expect(headersWithin('Yes. From: Ada', [])).toBeUndefined()
+    expect(headersWithin('Yes. From: Ada', ['Hello', ...rest])).toBeUndefined()
+  })
+
+  test('begin with a whole word', () => {
+    const tail = ': Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x'
+    expect(headersWithin(`Yes xfrom${tail}`, [])).toBe(undefined)
+    expect(headersWithin(`YesFrom${tail}`, [])).toBe(3)
+  })
+})
