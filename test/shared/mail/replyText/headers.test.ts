@@ -59,6 +59,13 @@ describe('a block of headers', () => {
     expect(block(...wrapped(3))).toBe(false)
   })
 
+  test('ends at a blank line above a new block', () => {
+    expect(block('From: Ada', '', 'From: Tom', 'Sent: Monday', 'Subject: x')).toBe(false)
+    expect(block('Sent: Monday', 'From: Tom', 'Subject: x')).toBe(true)
+    expect(block('Sent: Monday', 'Subject: x', '', 'From: Tom', 'To: Ann')).toBe(false)
+    expect(block('Sent: Monday', 'Subject: x', '', 'From: Tom', 'Hello')).toBe(true)
+  })
+
   test('ends at the next sender', () => {
     expect(block('From: Ada', 'From: Tom', 'Sent: Monday', 'Subject: x')).toBe(false)
   })
@@ -112,6 +119,25 @@ describe('headers on the line of the reply', () => {
     expect(headersWithin(head, [])).toBeUndefined()
     expect(headersWithin(`${own}Subject: x To: Tom`, [])).toBeUndefined()
     expect(headersWithin(`${own}From: Ada Sent: 2 Mar 2026 9:14 Subject: x`, [])).toBeUndefined()
+  })
+
+  test('have a date with a digit, in any order of the headers', () => {
+    const at = (head: string) => headersWithin(`Yes. ${head}`, [])
+    const ada = 'From: Ada <ada@x.example>'
+    expect(at(`Sent: 2 Mar 2026 9:14 ${ada} Subject: x`)).toBe(5)
+    expect(at(`Date: 2 Mar 2026 9:14 ${ada} Subject: x`)).toBe(5)
+    expect(at(`${ada} Sent: soon To: Tom Subject: x`)).toBeUndefined()
+    expect(at(`${ada} To: Tom Subject: x`)).toBeUndefined()
+    expect(at(`${ada} Sent: 9:14 To: Tom`)).toBeUndefined()
+    expect(at(`Date: 2 Mar 2026 To: Tom <tom@x.example> Subject: x`)).toBeUndefined()
+    expect(at(`To: Tom ${ada} Sent: 9:14 Subject: x`)).toBe(13)
+    expect(at(`${ada} Sent:${' '.repeat(60)}9:14 Subject: x`)).toBeUndefined()
+  })
+
+  test('are found among the first twelve labels', () => {
+    const head = 'From: Ada <ada@x.example> Sent: 9:14 Subject: x'
+    expect(headersWithin(`Yes. ${'Cc: Tom '.repeat(9)}${head}`, [])).toBe(5 + 72)
+    expect(headersWithin(`Yes. ${'Cc: Tom '.repeat(12)}${head}`, [])).toBeUndefined()
   })
 
   test('may go on below the line', () => {
