@@ -1,0 +1,224 @@
+/** Tests which parts of a line have the shape of a one-time code. */
+import { describe, expect, test } from 'bun:test'
+import {
+  type Candidate,
+  candidatesOf,
+  plainForm,
+  standsAlone,
+} from '../../../../shared/mail/codes/codeShapes.ts'
+
+const valuesOf = (line: string) => candidatesOf(plainForm(line)).map(({ value }) => value)
+/** Returns the only candidate of a line without its value and its place. */
+function shapeOf(line: string) {
+  const found = candidatesOf(plainForm(line))
+  expect([line, found.length]).toEqual([line, 1])
+  const { value: _, start: __, end: ___, ...shape } = found[0]!
+  return shape
+}
+const traits = (line: string): string[] =>
+  Object.entries(shapeOf(line)).flatMap(([name, value]) => (value === true ? [name] : []))
+
+describe('a number', () => {
+  test('has 4 to 8 digits, or 9 and 10 alone on a line or after a label', () => {
+    expect(valuesOf('123')).toEqual([])
+    for (const value of ['1234', '12345678', '123456789', '1234567890'])
+      expect(valuesOf(value)).toEqual([value])
+    expect(valuesOf('12345678901')).toEqual([])
+    expect(valuesOf('Code: 1234567890')).toEqual(['1234567890'])
+    expect(valuesOf('The code is "1234567890".')).toEqual(['1234567890'])
+    expect(valuesOf('Call 1234567890 now')).toEqual([])
+    expect(valuesOf('Type 12345678 now')).toEqual(['12345678'])
+  })
+
+  test('is written in groups of equal length, or in two groups of at least three digits', () => {
+    expect(valuesOf('482 913')).toEqual(['482913'])
+    expect(valuesOf('4829-1305')).toEqual(['48291305'])
+    expect(valuesOf('4829 - 1305')).toEqual(['48291305'])
+    expect(valuesOf('48 29 13')).toEqual(['482913'])
+    expect(valuesOf('482 9130')).toEqual(['4829130'])
+    expect(valuesOf('12 34 56 78 90')).toEqual([])
+    expect(traits('482 913')).toEqual([])
+    expect(traits('0916 3')).toEqual(['isWeak'])
+  })
+
+  test('in other groups is a weak candidate', () => {
+    expect([valuesOf('40-66-1'), traits('40-66-1')]).toEqual([['40661'], ['isWeak']])
+    expect(valuesOf('1-2-3')).toEqual([])
+    expect(valuesOf('12 34-56')).toEqual([])
+  })
+
+  test('may have a space after each digit', () => {
+    expect(valuesOf('4 8 2 9 1 3')).toEqual(['482913'])
+    expect(valuesOf('4 8 2 - 9 1 3')).toEqual(['482913'])
+    expect(valuesOf('K 7 Q 2')).toEqual(['K7Q2'])
+  })
+
+  test('in digits of other scripts is read as ASCII', () => {
+    expect(valuesOf('٤٨٢٩١٣')).toEqual(['482913'])
+    expect(valuesOf('۴۸۲۹۱۳')).toEqual(['482913'])
+    expect(valuesOf('४८२९१३')).toEqual(['482913'])
+    expect(valuesOf('৪৮২৯১৩')).toEqual(['482913'])
+    expect(valuesOf('๔๘๒๙๑๓')).toEqual(['482913'])
+    expect(valuesOf('４８２９１３')).toEqual(['482913'])
+    expect(valuesOf('48\u200b29\u00ad13')).toEqual(['482913'])
+    expect(valuesOf('482\u00a0913')).toEqual(['482913'])
+    expect(valuesOf('482–913')).toEqual(['482913'])
+  })
+
+  test('of four digits may be a year', () => {
+    expect(traits('1999')).toEqual(['isYear'])
+    expect(traits('2026')).toEqual(['isYear'])
+    expect(traits('1899')).toEqual([])
+    expect(traits('2100')).toEqual([])
+    expect(valuesOf('© 2026')).toEqual([])
+    expect(valuesOf('(c) 2026')).toEqual([])
+    expect(valuesOf('© 7426')).toEqual(['7426'])
+  })
+
+  test.each([
+    '#4829',
+    '@4829',
+    '4829@',
+    '=4829',
+    '/4829',
+    '4829/',
+    '+4829',
+    '$4829',
+    '€ 4829',
+    '4829 €',
+    '4829%',
+    '48.29',
+    '4829.50',
+    '1,4829',
+    '4829,5',
+    '4829:30',
+    'a.4829',
+    'x[4829]',
+    '+49 4829',
+    '(030) 4829',
+    '4829 kr',
+    '4829 min',
+    '4829 km',
+    'EUR 4829',
+    'Rs. 4829',
+    '4829円',
+    '4829年',
+    '〒4829',
+    '-4829',
+    '_4829',
+    '4829_',
+    '4829°',
+    '~4829',
+    '^4829',
+  ])('inside the longer expression `%s` is no candidate', (line) => {
+    expect(valuesOf(line)).toEqual([])
+  })
+
+  test('before a full stop, a comma or a bracket is a candidate', () => {
+    for (const line of [
+      '4829.',
+      '4829, ok',
+      '(4829)',
+      '[4829]',
+      '«4829»',
+      '4829!',
+      'a: 4829',
+      'Код4829'.replace('Код', 'コード'),
+    ])
+      expect([line, valuesOf(line)]).toEqual([line, ['4829']])
+  })
+})
+
+describe('letters and digits', () => {
+  test('in capitals have 4 to 10 characters, or up to 20 in groups', () => {
+    expect(valuesOf('A1B')).toEqual([])
+    expect(valuesOf('A1B2')).toEqual(['A1B2'])
+    expect(valuesOf('A1B2C3D4E5')).toEqual(['A1B2C3D4E5'])
+    expect(valuesOf('A1B2C3D4E5F')).toEqual([])
+    expect(valuesOf('A1B2C-3D4E5-F6G7H-8J9K2')).toEqual(['A1B2C-3D4E5-F6G7H-8J9K2'])
+    expect(traits('A1B2')).toEqual([])
+  })
+
+  test('with small letters are weak, and mixed ones have at least six characters and a digit', () => {
+    expect(traits('a1b2')).toEqual(['isWeak'])
+    expect(valuesOf('kT4wZq')).toEqual(['kT4wZq'])
+    expect(valuesOf('kT4wZ')).toEqual([])
+    expect(valuesOf('Nb63-Ty08')).toEqual(['Nb63-Ty08'])
+    expect(valuesOf('Nb-Ty08')).toEqual([])
+    expect(valuesOf('iPhone15')).toEqual([])
+    expect(valuesOf('Tb4XgQ9zLwY2')).toEqual(['Tb4XgQ9zLwY2'])
+    expect(valuesOf('Tb4XgQ9zLwY2a')).toEqual([])
+    expect(valuesOf('Use Tb4XgQ9zLwY2 now')).toEqual([])
+  })
+
+  test('like a voucher or an issue are marked', () => {
+    expect(traits('WELCOME15')).toEqual(['isWeak'])
+    expect(traits('OPS-4821')).toEqual(['isKey'])
+    expect(valuesOf('ABC-4821')).toEqual(['ABC-4821'])
+    expect(valuesOf('2-step')).toEqual([])
+    expect(valuesOf('24-HOUR')).toEqual([])
+  })
+
+  test('after the letters of a sender are the digits alone, unlike the number of a document', () => {
+    expect([valuesOf('G-482913'), traits('G-482913')]).toEqual([['482913'], []])
+    expect([valuesOf('GC-482913'), traits('GC-482913')]).toEqual([['482913'], ['isKey']])
+    expect(valuesOf('INV-93174')).toEqual(['INV-93174'])
+    expect(valuesOf('PIN1: 41907385')).toEqual(['41907385'])
+  })
+})
+
+describe('letters alone', () => {
+  test('in capitals have at least six characters, and few vowels', () => {
+    expect(traits('XKQPTZ')).toEqual(['isWeak'])
+    expect(valuesOf('XKQPT')).toEqual([])
+    expect(traits('MSIAMJTL')).toEqual(['isWeak', 'isWord'])
+    expect(valuesOf('AEIOUX')).toEqual([])
+  })
+
+  test('of both sizes without order are a code alone on a line or after a label', () => {
+    expect(traits('zlQEWh')).toEqual(['isWeak', 'isJumble'])
+    expect(valuesOf('Code: zlQEWh')).toEqual(['zlQEWh'])
+    expect(valuesOf('Take zlQEWh now')).toEqual([])
+    for (const name of ['GitHub', 'PayPal', 'LinkedIn', 'zlQEW', 'zlQEWhzlQEW', 'Zlqewh'])
+      expect([name, valuesOf(name)]).toEqual([name, []])
+  })
+})
+
+describe('words with dashes', () => {
+  test('are three or more words of 3 to 10 letters, of which the last may be a number', () => {
+    expect(valuesOf('correct-horse-battery')).toEqual(['correct-horse-battery'])
+    expect(valuesOf('apple-tree-42')).toEqual(['apple-tree-42'])
+    expect(shapeOf('correct-horse-battery').kind).toBe('words')
+    expect(valuesOf('well-known')).toEqual([])
+    expect(valuesOf('one-to-one')).toEqual([])
+  })
+})
+
+test('a line has at most 20 candidates, with their places', () => {
+  const line = Array.from({ length: 30 }, (_, n) => `a ${7000 + n}`).join('; ')
+  const found = candidatesOf(line)
+  expect(found).toHaveLength(20)
+  const [first] = found as [Candidate]
+  expect(line.slice(first.start, first.end)).toBe('7000')
+})
+
+test.each([
+  '12 Harbour Street',
+  'Suite 4829',
+  'San Francisco, CA 94103',
+  'Wien, 1010 Wien',
+  'Hauptstraße 4829',
+  'rue de la Paix, 4829',
+  'ul. Długa 4829',
+  '4829 Main Ave',
+  'Postfach 4829',
+])('the number in the postal address `%s` is marked as a place', (line) => {
+  expect(candidatesOf(line).every(({ isPlace }) => isPlace)).toBe(true)
+})
+
+test('a candidate stands alone if the line has no other letter and digit', () => {
+  const alone = (line: string) => standsAlone(line, candidatesOf(line)[0]!)
+  expect([alone('4829'), alone('** 4829 **'), alone('Code 4829'), alone('4829 x')]).toEqual([
+    ...[true, true, false, false],
+  ])
+})
