@@ -37,7 +37,10 @@ describe('a number', () => {
     expect(valuesOf('48 29 13')).toEqual(['482913'])
     expect(valuesOf('482 9130')).toEqual(['4829130'])
     expect(valuesOf('12 34 56 78 90')).toEqual([])
-    expect(traits('482 913')).toEqual([])
+    expect(valuesOf('123 456 789')).toEqual(['123456789'])
+    expect(valuesOf('12 34')).toEqual(['1234'])
+    expect([traits('482 913'), traits('482 9130')]).toEqual([[], []])
+    expect(traits('4829 13')).toEqual(['isWeak'])
     expect(traits('0916 3')).toEqual(['isWeak'])
   })
 
@@ -60,6 +63,8 @@ describe('a number', () => {
     expect(valuesOf('৪৮২৯১৩')).toEqual(['482913'])
     expect(valuesOf('๔๘๒๙๑๓')).toEqual(['482913'])
     expect(valuesOf('４８２９１３')).toEqual(['482913'])
+    expect(valuesOf('٠٩١٢')).toEqual(['0912'])
+    expect(valuesOf('４８２９９０')).toEqual(['482990'])
     expect(valuesOf('48\u200b29\u00ad13')).toEqual(['482913'])
     expect(valuesOf('482\u00a0913')).toEqual(['482913'])
     expect(valuesOf('482–913')).toEqual(['482913'])
@@ -164,6 +169,8 @@ describe('letters and digits', () => {
     expect([valuesOf('GC-482913'), traits('GC-482913')]).toEqual([['482913'], ['isKey']])
     expect(valuesOf('INV-93174')).toEqual(['INV-93174'])
     expect(valuesOf('PIN1: 41907385')).toEqual(['41907385'])
+    expect(valuesOf('PIN1')).toEqual(['PIN1'])
+    expect(valuesOf('A1B2C3: ok')).toEqual(['A1B2C3'])
   })
 })
 
@@ -173,6 +180,9 @@ describe('letters alone', () => {
     expect(valuesOf('XKQPT')).toEqual([])
     expect(traits('MSIAMJTL')).toEqual(['isWeak', 'isWord'])
     expect(valuesOf('AEIOUX')).toEqual([])
+    expect(valuesOf('AEIXKQ')).toEqual(['AEIXKQ'])
+    expect(traits('AXKQZTPLMR')).toEqual(['isWeak'])
+    expect(traits('AEKQZTPLMR')).toEqual(['isWeak'])
   })
 
   test('of both sizes without order are a code alone on a line or after a label', () => {
@@ -214,6 +224,18 @@ test.each([
   'Postfach 4829',
 ])('the number in the postal address `%s` is marked as a place', (line) => {
   expect(candidatesOf(line).every(({ isPlace }) => isPlace)).toBe(true)
+})
+
+test('a number beside a postal address is no place', () => {
+  const places = candidatesOf('1234 at Suite 4829, 7391').map(({ value, isPlace }) => [
+    value,
+    isPlace,
+  ])
+  expect(places).toEqual([
+    ['1234', false],
+    ['4829', true],
+    ['7391', false],
+  ])
 })
 
 test('a candidate stands alone if the line has no other letter and digit', () => {
