@@ -151,14 +151,14 @@ function wordEvidence(before: string, after: string): string[] {
 
 /** Matches the words and signs that may stand between a number and its label: `482913 is your code`. */
 const COPULA =
-  /^ ?(?:(?:is|ist|est|es|é|è|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
+  /^ ?(?:(?:is|ist|est|es|é|è|е|је|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
 /** Limits the characters between a verb like "enter" and the number to enter. */
 const USE_CHARS = 40
 
 /** Matches what may stand between a label and its number: `your code is 482913`. */
 const BETWEEN =
-  /^ ?(?:(?:is|ist|lautet|est|es|é|è|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|yang|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
+  /^ ?(?:(?:is|ist|lautet|est|es|é|è|е|је|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|yang|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
 
 /** Matches the space or the dots between two columns of a table row, as in `Code ........ 482913`. */
 const LEADER = /[ .·_…|]{2,}/g

@@ -72,7 +72,7 @@ const AFTER_NUMBER =
  * line or directly after a label.
  */
 const LONG = /^(?:\d{9,10}|[A-Za-z\d]{11,12})$/
-const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é)) ?["“„«「]?$/u
+const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)) ?["“„«「]?$/u
 
 /** Matches a numbered name before a code: `PIN1: 41907385`. */
 const NUMBERED_LABEL = /^[A-Z]{2,6}\d$/

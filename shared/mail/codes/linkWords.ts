@@ -13,7 +13,7 @@ const MAIL_SETTINGS =
 
 /** Matches requests to end mail: `No more mails from us?`, `Leave the list`. */
 const MAIL = `(?:e-?mails?|mails?|(?:such|these|this|those) (?:messages|notices|alerts|reminders|updates)|invitations|reminders|(?:this|the) (?:topic|thread|conversation)|ce sujet|cette discussion|einladungen|erinnerungen|dieses thema|recordatorios|avisos|lembretes|avvis[oi]|promemoria|meldinger|varsler|påmindelser|påminnelser|muistutuks\\p{L}*|przypomnie\\p{L}*|(?:ticari )?ileti\\p{L}*|hatırlatma\\p{L}*|напоминан\\p{L}*|תזכורות|הודעות|رسائل|تذكير\\p{L}*|e-?post(?:er)?|newsletters?|mailing lists?|the list|liste|lista|correos?|courriels?|berichten|nieuwsbrief|nyhedsbrev|nyhetsbrev|uutiskirje|posti|wiadomości|hírlevél|e-?posta|письм|почт|рассылк|розсилк|メール|邮件|郵件|메일)`
-const STOP = `(?:stop|leave|mute|unfollow|(?:do not|don['’]t) want|vil (?:du |jeg )?ikke|ne plus suivre|ne souhaite[zs]? plus|nicht länger|הפסק\\p{L}*|إيقاف|remove|no more|no longer|fewer|which|quit|keine|nicht mehr|welche|ne plus|plus de|no (?:quiero|recibir|más)|remov[ae]|sair|não quero|não receber|non (?:voglio|ricevere)|basta|geen|niet meer|styr|sluta|inga|ingen|slutt|en halua|lopeta|nie chc|nechci|nem kér|nu mai|çık|istem|не хоч|отказ|停|不再|그만|거부)`
+const STOP = `(?:stop|leave|mute|unfollow|(?:do not|don['’]t) want|vil (?:du |jeg )?ikke|ne plus suivre|ne souhaite[zs]? plus|nicht länger|הפסק\\p{L}*|إيقاف|remove|no more|no longer|fewer|which|quit|keine|nicht mehr|welche|ne plus|plus de|no (?:quier[eo]s?|recibir|más)|remov[ae]|sair|não quero|não receber|non (?:voglio|ricevere)|basta|geen|niet meer|styr|sluta|inga|ingen|slutt|en halua|lopeta|nie chc|nechci|nem kér|nu mai|çık|istem|не хоч|отказ|停|不再|그만|거부)`
 const UNWANTED = new RegExp(
   String.raw`(?<!\p{L})${STOP}(?:.{0,25}[^\p{L}])?${MAIL}|${MAIL}.{0,25}[^\p{L}]${STOP}`,
   'u',
@@ -59,7 +59,7 @@ const PATH_RESET =
 const PATH_VERIFY =
   /verif|confirm|activat|validat|(?:change|update|new)[-_/]?e-?mail(?![-_]?(?:pref|set))|(?<!\/(?:settings|preferences)\/)e-?mail[-_/]?(?:change|update)|\/subscribe(?:\/.{0,200})?[?&]email=|opt[-_]?in(?![a-z])|double-?opt|bestaetig|aktivier|conferma|attiva|bevestig|bekraft|bekraeft|bekreft|vahvist|potwierdz|potvrd|overit|overen|megerosit|dogrula|onayla|podtver|pidtverd|pidtverzh|xac-?(?:nhan|minh)|konfirmasi/
 const PATH_SIGN_IN =
-  /magic|passwordless|log[-_]?in(?![a-z])|login(?:with|via|by|token|link)|sign[-_]?in(?![a-z])|one[-_]?time|(?<![a-z])(?:otl|sso)(?![a-z])|auth[-_/](?:link|email|callback)|connexion|iniciar-?sesion|anmeld|accedi(?![a-z])|inloggen|logga-?in|zaloguj|prihlas|bejelentkez|giris(?![a-z])/
+  /magic|passwordless|log[-_]?in(?![a-z])|login(?:with|via|by|token|link)|(?<!report[-_]?)sign[-_]?in(?![a-z])|one[-_]?time|(?<![a-z])(?:otl|sso)(?![a-z])|auth[-_/](?:link|email|callback)|connexion|iniciar-?sesion|anmeld|accedi(?![a-z])|inloggen|logga-?in|zaloguj|prihlas|bejelentkez|giris(?![a-z])/
 
 /** Tells whether a link's text announces a page that explains. */
 export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toLowerCase())
@@ -93,7 +93,7 @@ const ACT = /[?&#](?:type|action|mode|flow|kind|purpose)=(?<act>[\w-]{3,40})/
 /** Matches the confirmation of an address below a page of settings: `/settings/notifications/412/verify/…`. */
 const CONFIRMED_SETTING = /\/(?:settings|preferences|account|profile)\/.{0,200}(?:verif|confirm)/
 const SIGN_IN_FIRST = /^\/(?:#\/)?(?:sign|log)[-_]?in[/?]/
-const SECOND_FACTOR = /\/(?:mfa|2fa|two-?factor)\//
+const SECOND_FACTOR = /\/(?:mfa|2fa|two-?factor)\/|\/complete[-_]?sign[-_]?in(?=[/?])/
 
 /**
  * Describes the purpose that the path of a link's URL names. A sure purpose counts before the words of the link.

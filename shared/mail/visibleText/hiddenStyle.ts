@@ -156,7 +156,7 @@ function colourOf(text: string, parent: Sight): { colour: Colour; transparent: b
   if (text === '' || text === 'inherit') {
     return { colour: parent.colour, transparent: parent.transparent }
   }
-  const colour = readColour(text)
+  const colour = readColour(text.trim().toLowerCase())
   return {
     colour: colour === 'transparent' ? 'unknown' : colour,
     transparent: colour === 'transparent',
@@ -177,33 +177,55 @@ function backgroundOf(
   const text =
     styled('background-color') || styled('background') || (attributes.get('bgcolor') ?? '')
   if (text === '' || /^(?:none|inherit|initial)/.test(text)) return parent
-  const colour = readColour(text)
-  return colour === 'transparent' ? parent : colour
+  const value = text.trim().toLowerCase()
+  const colour = readColour(value)
+  return colour === 'transparent' ? parent : mixed(colour, alphaOf(value), parent)
 }
 
-function readColour(text: string): Colour | 'transparent' {
-  const value = text.trim().toLowerCase()
-  const [, hex] = /^#?([\da-f]{3,8})(?=\s|$)/.exec(value) ?? []
-  if (hex !== undefined) return readHex(hex)
-  if (value.startsWith('transparent')) return 'transparent'
-  const numbers = /^rgba?\(([^)]{1,60})\)/
+/** Returns the colour that a person sees if a background of the given opacity lies on another background. */
+function mixed(colour: Colour, alpha: number, below: Colour): Colour {
+  if (alpha >= 1) return colour
+  if (colour === 'unknown' || below === 'unknown') return 'unknown'
+  const [red, green, blue] = colour.map((part, n) => part * alpha + below[n]! * (1 - alpha))
+  return [red!, green!, blue!]
+}
+
+const HEX = /^#?([\da-f]{3,8})(?=\s|$)/
+
+/** Returns the numbers of a colour such as `rgb(0 0 0 / 50%)`. The fourth number is the opacity. */
+const numbersOf = (value: string): string[] | undefined =>
+  /^rgba?\(([^)]{1,60})\)/
     .exec(value)?.[1]
     ?.split(/[\s,/]+/)
     .filter((part) => part !== '')
-  if (numbers !== undefined && numbers.length >= 3) {
-    if (numbers.length > 3 && Number.parseFloat(numbers[3]!) <= 0.05) return 'transparent'
-    const [red, green, blue] = numbers.map(
-      (part) => Number.parseFloat(part) * (part.endsWith('%') ? 2.55 : 1),
-    )
-    return [red!, green!, blue!]
-  }
-  return NAMED[value.split(/\s/, 1)[0]!] ?? 'unknown'
+
+/** Returns the opacity of a colour from 0 to 1. A colour without an opacity has 1. */
+function alphaOf(value: string): number {
+  const fourth = numbersOf(value)?.[3]
+  if (fourth !== undefined) return Number.parseFloat(fourth) / (fourth.endsWith('%') ? 100 : 1)
+  const [, hex = ''] = HEX.exec(value) ?? []
+  const digits = hex.length === 8 ? hex.slice(6) : hex.length === 4 ? hex[3]!.repeat(2) : 'ff'
+  return Number.parseInt(digits, 16) / 255
 }
 
-function readHex(hex: string): Colour | 'transparent' {
-  const wide = hex.length < 6 ? [...hex].map((digit) => digit + digit).join('') : hex
-  if (wide.length === 8 && Number.parseInt(wide.slice(6), 16) <= 12) return 'transparent'
-  return [0, 2, 4].map((at) => Number.parseInt(wide.slice(at, at + 2), 16)) as unknown as Colour
+/** Is the opacity up to which a colour counts as transparent. */
+const ALPHA_MIN = 0.05
+
+/** Reads a colour of CSS in lower case. */
+function readColour(value: string): Colour | 'transparent' {
+  if (value.startsWith('transparent') || alphaOf(value) <= ALPHA_MIN) return 'transparent'
+  const [, hex] = HEX.exec(value) ?? []
+  if (hex !== undefined) {
+    const wide = hex.length < 6 ? [...hex].map((digit) => digit + digit).join('') : hex
+    return [0, 2, 4].map((at) => Number.parseInt(wide.slice(at, at + 2), 16)) as unknown as Colour
+  }
+  const numbers = numbersOf(value)
+  if (numbers === undefined || numbers.length < 3)
+    return NAMED[value.split(/\s/, 1)[0]!] ?? 'unknown'
+  const [red, green, blue] = numbers.map(
+    (part) => Number.parseFloat(part) * (part.endsWith('%') ? 2.55 : 1),
+  )
+  return [red!, green!, blue!]
 }
 
 const isSame = (one: Colour, other: Colour): boolean =>

@@ -68,6 +68,10 @@ describe('codes', () => {
     expect(valuesOf('Enter the code below.\n\nPIN: CA-D5-26-FF')).toEqual(['CA-D5-26-FF'])
   })
 
+  test('a Bulgarian code for an activation is found behind its verb', () => {
+    expect(valuesOf('Вашият код за активиране е 7H4K-Q2MD.')).toEqual(['7H4K-Q2MD'])
+  })
+
   test('a code for a booking is a code, and the number of the booking is none', () => {
     expect(valuesOf('Vaš verifikacijski kod za rezervaciju je:\n\n250964')).toEqual(['250964'])
     expect(valuesOf('Your booking number is 250964.')).toEqual([])

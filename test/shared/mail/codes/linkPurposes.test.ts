@@ -161,3 +161,9 @@ test('a page in which the reader types a code has the purpose `other`, and the l
   const text = `Click to confirm:\n${page}&CONFIRM_CODE=Kp3vRt8Z\nOr type your confirmation code here:\n${page}`
   expect(purposeOf('', { text })).toEqual(['verify', 'other'])
 })
+
+test('a page that completes a sign-in signs in, and a page that reports a sign-in has no purpose', () => {
+  const page = (name: string) => `Sjá: https://a.example/${name}?uid=${TOKEN}&code=${TOKEN}`
+  expect(purposeOf('', { text: page('complete_signin') })).toEqual(['sign-in'])
+  expect(purposeOf('', { text: page('report_signin') })).toEqual(['other'])
+})

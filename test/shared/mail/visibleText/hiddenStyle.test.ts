@@ -223,6 +223,7 @@ describe('the colour of letters', () => {
     'rgba(0,0,0,0)',
     'rgba(0,0,0,0.05)',
     'rgb(0 0 0 / 0)',
+    'rgb(0 0 0 / 4%)',
     '#0000',
     '#0000000c',
   ])('%s is not seen on white', (colour) => {
@@ -250,6 +251,19 @@ describe('the colour of letters', () => {
     'rgb(90% 90% 90%)',
   ])('%s is seen on white', (colour) => {
     expect(seen(`color: ${colour}`)).toBe(true)
+  })
+
+  test('is compared with a translucent background as it lies on the background below', () => {
+    const red = 'color: #E94560'
+    const black = sight('background: black')
+    for (const style of ['rgba(233,69,96,0.2)', 'rgb(233 69 96 / 20%)', '#E9456033'])
+      expect([style, seen(`${red}; background: ${style}`)]).toEqual([style, true])
+    for (const style of ['rgba(233,69,96,1)', 'rgba(233,69,96,0.97)', '#E94560ff'])
+      expect([style, seen(`${red}; background: ${style}`)]).toEqual([style, false])
+    expect(seen('color: #333; background: rgba(255,255,255,0.2)', { parent: black })).toBe(false)
+    expect(seen('color: #333; background: rgba(255,255,255,0.2)')).toBe(true)
+    const unknown = sight('background: linear-gradient(red, blue)')
+    expect(seen(`${red}; background: rgba(233,69,96,0.9)`, { parent: unknown })).toBe(true)
   })
 
   test('is inherited with its transparency', () => {
