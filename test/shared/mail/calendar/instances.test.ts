@@ -278,16 +278,16 @@ describe('the stored source of an event', () => {
   })
 
   test('has at most 100,000 characters', () => {
-    const shortest = source('DTSTART:20260302T100000Z', 'RDATE:20260302T100000Z')!
-    // Each property of 24 characters adds a line with CR and LF.
-    const bare = ['DTSTART:20260302T100000Z', ...Array(3_800).fill('RDATE:20260302T100000Z')]
-    const size = source(...bare)!.length
-    expect(size).toBe(shortest.length + 3_799 * 24)
-    const room = 100_000 - size
-    const more = Math.floor(room / 24)
-    const lines = [...bare, ...Array(more).fill('RDATE:20260302T100000Z')]
-    expect(source(...lines)!.length).toBeLessThanOrEqual(100_000)
-    expect(source(...lines, 'RDATE:20260302T100000Z')).toBeNull()
+    const added = 'RDATE:20260302T100000Z'
+    const start = ['DTSTART:20260302T100000Z', ...Array(4_000).fill(added)]
+    const room = 100_000 - source(...start)!.length
+    // A parameter fills the room that whole lines with CR and LF leave.
+    const filled = (length: number) => added.replace(':', `;X-A=${'x'.repeat(length - 5)}:`)
+    const lineLength = added.length + 2
+    const lines = [...start, ...Array(Math.floor(room / lineLength) - 2).fill(added)]
+    const left = 100_000 - source(...lines)!.length - lineLength
+    expect(source(...lines, filled(left))).toHaveLength(100_000)
+    expect(source(...lines, filled(left + 1))).toBeNull()
   })
 
   test('without an event has no instance', () => {
