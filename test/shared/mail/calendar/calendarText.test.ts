@@ -1,0 +1,76 @@
+/** Tests how the events of a calendar file read as text. */
+import { expect, test } from 'bun:test'
+import { calendarText } from '../../../../shared/mail/calendar/calendarText.ts'
+import type { Invite } from '../../../../shared/mail/calendar/invite.ts'
+
+const time = (hour: string, zone: string | null = null) => ({
+  at: `2026-03-02T${hour}:00:00.000Z`,
+  local: `2026-03-02T${hour}:00:00`,
+  zone,
+})
+
+const BARE: Invite = {
+  method: 'REQUEST',
+  uid: 'u1',
+  sequence: 0,
+  stamp: '2026-03-01T00:00:00.000Z',
+  recurrenceId: null,
+  status: 'confirmed',
+  summary: '',
+  description: '',
+  location: null,
+  meetingLink: null,
+  allDay: false,
+  start: time('10'),
+  end: time('11'),
+  recurrence: null,
+  organizer: null,
+  attendees: [],
+  comment: null,
+}
+const BARE_TEXT = `Event: (without a title)
+Method: REQUEST
+From: 2026-03-02T10:00:00
+Until: 2026-03-02T11:00:00`
+
+test('an event without details has a line for title, method, start and end', () => {
+  expect(calendarText([BARE])).toBe(BARE_TEXT)
+})
+
+test('each detail of an event has a line, and the description follows an empty line', () => {
+  const full: Invite = {
+    ...BARE,
+    status: 'tentative',
+    summary: 'Tide tables',
+    description: 'Bring charts.',
+    location: 'Pier 4',
+    meetingLink: 'https://meet.example/1',
+    start: time('10', 'Europe/Berlin'),
+    end: time('11', 'Europe/London'),
+    recurrence: { rule: 'FREQ=DAILY', next: [] },
+    organizer: { address: 'mira@a.example', name: 'Mira' },
+    attendees: [
+      { address: 'b@a.example', name: null, state: 'accepted', role: 'required' },
+      { address: 'c@a.example', name: 'Cy', state: 'declined', role: 'chair' },
+    ],
+    comment: 'Late.',
+  }
+  expect(calendarText([full])).toBe(`Event: Tide tables
+Method: REQUEST, tentative
+From: 2026-03-02T10:00:00 Europe/Berlin
+Until: 2026-03-02T11:00:00 Europe/London
+Recurs: FREQ=DAILY
+Place: Pier 4
+Link: https://meet.example/1
+Organizer: Mira <mira@a.example>
+Attendee: b@a.example, accepted
+Attendee: Cy <c@a.example>, declined
+Comment: Late.
+
+Bring charts.`)
+})
+
+test('an empty line stands between two events', () => {
+  expect(calendarText([BARE, BARE])).toBe(`${BARE_TEXT}\n\n${BARE_TEXT}`)
+  expect(calendarText([])).toBe('')
+})

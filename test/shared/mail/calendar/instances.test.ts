@@ -1,0 +1,296 @@
+/** Tests which instances a calendar event has. */
+import { describe, expect, test } from 'bun:test'
+import ICAL from 'ical.js'
+import {
+  definitionsOf,
+  expand,
+  instancesOf,
+  isTooOften,
+  localAt,
+  recurs,
+  sourceOf,
+  spanOf,
+  timesOf,
+} from '../../../../shared/mail/calendar/instances.ts'
+
+const DAY_MS = 86_400_000
+const ZONE = [
+  'BEGIN:VTIMEZONE',
+  'TZID:Our office',
+  'BEGIN:STANDARD',
+  'DTSTART:19701025T030000',
+  'RRULE:FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU',
+  'TZOFFSETFROM:+0200',
+  'TZOFFSETTO:+0100',
+  'END:STANDARD',
+  'BEGIN:DAYLIGHT',
+  'DTSTART:19700329T020000',
+  'RRULE:FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU',
+  'TZOFFSETFROM:+0100',
+  'TZOFFSETTO:+0200',
+  'END:DAYLIGHT',
+  'END:VTIMEZONE',
+]
+
+/** Reads an event of the given lines with its calendar. */
+function read(...lines: string[]) {
+  const text = ['BEGIN:VCALENDAR', ...ZONE, 'BEGIN:VEVENT', ...lines, 'END:VEVENT', 'END:VCALENDAR']
+  const calendar = new ICAL.Component(ICAL.parse(text.join('\r\n')))
+  return { calendar, event: calendar.getFirstSubcomponent('vevent')! }
+}
+
+const ms = (iso: string) => Date.parse(`${iso}${iso.includes('T') ? '' : 'T00:00:00'}Z`)
+const WINDOW = { fromMs: ms('2026-01-01'), untilMs: ms('2027-01-01'), max: 100 }
+
+/** Returns the instances of an event as local times. */
+function locals(lines: string[], window: Partial<typeof WINDOW> = {}): string[] {
+  const { calendar, event } = read(...lines)
+  const found = instancesOf(event, definitionsOf(calendar), { ...WINDOW, ...window })
+  return found.map(({ local }) => local.replace(/^2026-/, '').replace(/:00:00$/, ''))
+}
+const span = (...lines: string[]) => {
+  const { calendar, event } = read(...lines)
+  return spanOf(event, definitionsOf(calendar))
+}
+
+describe('an event without a rule', () => {
+  const once = ['DTSTART:20260302T100000Z', 'DTEND:20260302T110000Z']
+
+  test('has its start as the only instance', () => {
+    const { calendar, event } = read(...once)
+    expect(instancesOf(event, definitionsOf(calendar), WINDOW)).toEqual([
+      {
+        startMs: ms('2026-03-02T10:00:00'),
+        endMs: ms('2026-03-02T11:00:00'),
+        local: '2026-03-02T10:00:00',
+      },
+    ])
+  })
+
+  test('is found from its start to before its end', () => {
+    expect(locals(once, { fromMs: ms('2026-03-02T10:59:59') })).toEqual(['03-02T10'])
+    expect(locals(once, { fromMs: ms('2026-03-02T11:00:00') })).toEqual([])
+  })
+
+  test('is found if it starts before the end of the window', () => {
+    expect(locals(once, { untilMs: ms('2026-03-02T10:00:01') })).toEqual(['03-02T10'])
+    expect(locals(once, { untilMs: ms('2026-03-02T10:00:00') })).toEqual([])
+  })
+
+  test('without a length is found at the start of the window', () => {
+    const moment = ['DTSTART:20260302T100000Z']
+    expect(locals(moment, { fromMs: ms('2026-03-02T10:00:00') })).toEqual(['03-02T10'])
+    expect(locals(moment, { fromMs: ms('2026-03-02T10:00:01') })).toEqual([])
+  })
+
+  test('without a start has no instance', () => {
+    expect(locals(['SUMMARY:x'])).toEqual([])
+  })
+})
+
+describe('an event with a rule', () => {
+  const daily = ['DTSTART:20260302T100000Z', 'RRULE:FREQ=DAILY;COUNT=4']
+
+  test('has the instances of the rule, at most as many as wanted', () => {
+    expect(locals(daily)).toEqual(['03-02T10', '03-03T10', '03-04T10', '03-05T10'])
+    expect(locals(daily, { max: 3 })).toEqual(['03-02T10', '03-03T10', '03-04T10'])
+  })
+
+  test('lacks the excluded instances', () => {
+    expect(locals([...daily, 'EXDATE:20260303T100000Z,20260304T100000Z'])).toEqual([
+      '03-02T10',
+      '03-05T10',
+    ])
+  })
+
+  test('has added instances in the order of time, each instance once', () => {
+    const added = 'RDATE:20260306T100000Z,20260303T120000Z,20260304T100000Z,20260302T100000Z'
+    expect(locals([...daily, added])).toEqual([
+      '03-02T10',
+      '03-03T10',
+      '03-03T12',
+      '03-04T10',
+      '03-05T10',
+      '03-06T10',
+    ])
+  })
+
+  test('has the start of an added period', () => {
+    expect(
+      locals(['DTSTART:20260302T100000Z', 'RDATE;VALUE=PERIOD:20260305T100000Z/PT1H']),
+    ).toEqual(['03-02T10', '03-05T10'])
+  })
+
+  test('has its start even if the rule does not give it', () => {
+    expect(locals(['DTSTART:20260302T100000Z', 'RRULE:FREQ=WEEKLY;BYDAY=TU;COUNT=1'])).toEqual([
+      '03-02T10',
+      '03-03T10',
+    ])
+  })
+
+  test('keeps its local time when clocks change', () => {
+    const weekly = ['DTSTART;TZID=Europe/Berlin:20260323T100000', 'RRULE:FREQ=WEEKLY;COUNT=2']
+    const { calendar, event } = read(...weekly)
+    expect(
+      instancesOf(event, definitionsOf(calendar), WINDOW).map(({ startMs }) => startMs),
+    ).toEqual([ms('2026-03-23T09:00:00'), ms('2026-03-30T08:00:00')])
+    expect(locals(weekly)).toEqual(['03-23T10', '03-30T10'])
+  })
+
+  test('keeps its local time in a zone that only the file defines', () => {
+    const weekly = ['DTSTART;TZID=Our office:20260323T100000', 'RRULE:FREQ=WEEKLY;COUNT=2']
+    expect(locals(weekly)).toEqual(['03-23T10', '03-30T10'])
+  })
+
+  test('of whole days has dates', () => {
+    expect(locals(['DTSTART;VALUE=DATE:20260302', 'RRULE:FREQ=DAILY;COUNT=2'])).toEqual([
+      '03-02',
+      '03-03',
+    ])
+  })
+})
+
+describe('the UNTIL of a rule', () => {
+  const until = (text: string, start = 'DTSTART;TZID=Europe/Berlin:20260302T100000') =>
+    locals([start, `RRULE:FREQ=DAILY;UNTIL=${text}`]).length
+
+  test('in UTC is an instant, and the instance at this instant counts', () => {
+    expect(until('20260304T090000Z')).toBe(3)
+    expect(until('20260304T085959Z')).toBe(2)
+  })
+
+  test('without a zone is in the zone of the start', () => {
+    expect(until('20260304T100000')).toBe(3)
+    expect(until('20260304T095959')).toBe(2)
+  })
+
+  test('as a date lasts to the end of this day', () => {
+    expect(until('20260304')).toBe(3)
+    expect(until('20260304', 'DTSTART;TZID=Europe/Berlin:20260302T235959')).toBe(3)
+    expect(until('20260304', 'DTSTART;VALUE=DATE:20260302')).toBe(3)
+  })
+})
+
+describe('the length of an event', () => {
+  test('ends at DTEND, which counts before DURATION', () => {
+    const lines = ['DTSTART:20260302T100000Z', 'DTEND:20260302T113000Z']
+    expect(span(...lines)!.lengthMs).toBe(5_400_000)
+    expect(span(...lines, 'DURATION:PT3H')!.lengthMs).toBe(5_400_000)
+  })
+
+  test('is the DURATION, for dates too', () => {
+    expect(span('DTSTART:20260302T100000Z', 'DURATION:PT3H')!.lengthMs).toBe(10_800_000)
+    expect(span('DTSTART;VALUE=DATE:20260302', 'DURATION:P2D')!.lengthMs).toBe(2 * DAY_MS)
+  })
+
+  test('is one day for a date, and nothing for a time, if nothing else is said', () => {
+    expect(span('DTSTART;VALUE=DATE:20260302')!.lengthMs).toBe(DAY_MS)
+    expect(span('DTSTART:20260302T100000Z')!.lengthMs).toBe(0)
+  })
+
+  test('is never negative', () => {
+    expect(span('DTSTART:20260302T100000Z', 'DTEND:20260302T090000Z')!.lengthMs).toBe(0)
+  })
+
+  test('is unknown without a start', () => {
+    expect(span('DTEND:20260302T100000Z')).toBeNull()
+  })
+})
+
+describe('the times of a property', () => {
+  const zones = (line: string) => {
+    const { calendar, event } = read(line)
+    return timesOf(event.getFirstProperty('rdate'), definitionsOf(calendar)).map(
+      ({ zone }) => zone.name,
+    )
+  }
+
+  test('are in UTC, in the zone of the TZID, or without a zone', () => {
+    expect(zones('RDATE:20260302T100000Z,20260303T100000')).toEqual(['UTC', null])
+    expect(zones('RDATE;TZID=Europe/Berlin:20260302T100000')).toEqual(['Europe/Berlin'])
+    expect(zones('RDATE;TZID=Europe/Berlin;VALUE=DATE:20260302')).toEqual([null])
+  })
+
+  test('leave out values that are no times', () => {
+    const { event } = read('SUMMARY:x')
+    expect(timesOf(event.getFirstProperty('summary'), new Map())).toEqual([])
+    expect(timesOf(null, new Map())).toEqual([])
+  })
+})
+
+test('the local time of an instant follows the zone of the event', () => {
+  const at = ms('2026-07-01T10:00:00')
+  const local = (line: string) => localAt(at, span(line)!.start)
+  expect(local('DTSTART;TZID=Europe/Berlin:20260302T100000')).toBe('2026-07-01T12:00:00')
+  expect(local('DTSTART;TZID=Our office:20260302T100000')).toBe('2026-07-01T12:00:00')
+  expect(local('DTSTART:20260302T100000')).toBe('2026-07-01T10:00:00')
+  expect(local('DTSTART;VALUE=DATE:20260302')).toBe('2026-07-01')
+})
+
+test('an event recurs by a rule or by added times', () => {
+  expect(recurs(read('RRULE:FREQ=DAILY').event)).toBe(true)
+  expect(recurs(read('RDATE:20260302T100000Z').event)).toBe(true)
+  expect(recurs(read('DTSTART:20260302T100000Z').event)).toBe(false)
+})
+
+test('an event recurs too often each hour, minute and second', () => {
+  const often = (line: string) => isTooOften(read(line).event)
+  for (const freq of ['HOURLY', 'MINUTELY', 'SECONDLY'])
+    expect(often(`RRULE:FREQ=${freq}`)).toBe(true)
+  for (const freq of ['DAILY', 'YEARLY']) expect(often(`RRULE:FREQ=${freq}`)).toBe(false)
+  expect(often('SUMMARY:x')).toBe(false)
+})
+
+describe('the stored source of an event', () => {
+  const series = ['DTSTART;TZID=Our office:20260323T100000', 'RRULE:FREQ=WEEKLY;COUNT=3']
+  const source = (...lines: string[]) => {
+    const { calendar, event } = read(...lines)
+    return sourceOf(event, calendar)
+  }
+
+  test('gives the same instances, with exceptions, additions and the zones of the file', () => {
+    const lines = [
+      ...series,
+      'DTEND;TZID=Our office:20260323T113000',
+      'EXDATE;TZID=Our office:20260330T100000',
+      'RDATE;TZID=Our office:20260401T100000',
+    ]
+    const { calendar, event } = read(...lines)
+    const expanded = expand(source(...lines)!, WINDOW)
+    expect(expanded).toEqual(instancesOf(event, definitionsOf(calendar), WINDOW))
+    expect(expanded.map(({ local }) => local.slice(0, 10))).toEqual([
+      '2026-03-23',
+      '2026-04-01',
+      '2026-04-06',
+    ])
+    expect(expanded[0]!.endMs - expanded[0]!.startMs).toBe(5_400_000)
+    const timed = expand(source(...series, 'DURATION:PT2H')!, WINDOW)
+    expect(timed[0]!.endMs - timed[0]!.startMs).toBe(7_200_000)
+  })
+
+  test('holds no words of the event', () => {
+    expect(source(...series, 'SUMMARY:Tide tables')).not.toContain('Tide')
+  })
+
+  test('is absent if the event does not recur or recurs too often', () => {
+    expect(source('DTSTART:20260302T100000Z')).toBeNull()
+    expect(source('DTSTART:20260302T100000Z', 'RRULE:FREQ=HOURLY')).toBeNull()
+  })
+
+  test('has at most 100,000 characters', () => {
+    const added = 'RDATE:20260302T100000Z'
+    const start = ['DTSTART:20260302T100000Z', ...Array(4_000).fill(added)]
+    const room = 100_000 - source(...start)!.length
+    // A parameter fills the room that whole lines with CR and LF leave.
+    const filled = (length: number) => added.replace(':', `;X-A=${'x'.repeat(length - 5)}:`)
+    const lineLength = added.length + 2
+    const lines = [...start, ...Array(Math.floor(room / lineLength) - 2).fill(added)]
+    const left = 100_000 - source(...lines)!.length - lineLength
+    expect(source(...lines, filled(left))).toHaveLength(100_000)
+    expect(source(...lines, filled(left + 1))).toBeNull()
+  })
+
+  test('without an event has no instance', () => {
+    expect(expand('BEGIN:VCALENDAR\r\nEND:VCALENDAR', WINDOW)).toEqual([])
+  })
+})

@@ -1,0 +1,72 @@
+/** Tests which of two messages about a calendar event takes effect. */
+import { describe, expect, test } from 'bun:test'
+import {
+  compareRevisions,
+  effectOf,
+  type KnownRevision,
+  type KnownSeries,
+} from '../../../../shared/mail/calendar/precedence.ts'
+
+const KNOWN: KnownRevision = { sequence: 2, stampMs: 1_000, isProven: true }
+const SAME = { sequence: 2, stampMs: 1_000 }
+const LATER = { sequence: 2, stampMs: 1_001 }
+const EARLIER = { sequence: 2, stampMs: 999 }
+const CANCELLED: KnownSeries = { ...KNOWN, isCancelled: true }
+
+const effect = (
+  known: KnownRevision | null,
+  given = SAME,
+  about: { isProven?: boolean; isCancellation?: boolean; series?: KnownSeries | null } = {},
+) => effectOf(known, given, { isProven: true, isCancellation: false, series: null, ...about })
+
+test('a later SEQUENCE counts before a later DTSTAMP', () => {
+  expect(compareRevisions({ sequence: 3, stampMs: 0 }, LATER)).toBeGreaterThan(0)
+  expect(compareRevisions({ sequence: 1, stampMs: 9_999 }, LATER)).toBeLessThan(0)
+  expect(compareRevisions(LATER, SAME)).toBeGreaterThan(0)
+  expect(compareRevisions(EARLIER, SAME)).toBeLessThan(0)
+  expect(compareRevisions({ ...SAME }, SAME)).toBe(0)
+})
+
+describe('a message of the proven organizer', () => {
+  test('announces an event that the calendar lacks', () => {
+    expect(effect(null)).toBe('new')
+    expect(effect(null, SAME, { isCancellation: true })).toBe('new')
+  })
+
+  test('updates an older revision, repeats an equal one, and yields to a newer one', () => {
+    expect(effect(KNOWN, LATER)).toBe('updated')
+    expect(effect(KNOWN)).toBe('same')
+    expect(effect(KNOWN, EARLIER)).toBe('outdated')
+  })
+
+  test('replaces the event of a stranger, whatever the SEQUENCE', () => {
+    expect(effect({ ...KNOWN, isProven: false }, { sequence: 0, stampMs: 0 })).toBe('updated')
+  })
+
+  test('about an instance is outdated if it is older than the cancellation of the series', () => {
+    expect(effect(null, EARLIER, { series: CANCELLED })).toBe('outdated')
+    expect(effect({ ...KNOWN, sequence: 0 }, EARLIER, { series: CANCELLED })).toBe('outdated')
+    expect(effect(null, SAME, { series: CANCELLED })).toBe('new')
+    expect(effect(null, LATER, { series: CANCELLED })).toBe('new')
+  })
+
+  test('about an instance ignores a series that still takes place, or that a stranger cancelled', () => {
+    expect(effect(null, EARLIER, { series: { ...CANCELLED, isCancelled: false } })).toBe('new')
+    expect(effect(null, EARLIER, { series: { ...CANCELLED, isProven: false } })).toBe('new')
+  })
+})
+
+describe('a message of a stranger', () => {
+  const stranger = { isProven: false }
+
+  test('announces an event that the calendar lacks', () => {
+    expect(effect(null, SAME, stranger)).toBe('new')
+  })
+
+  test('changes no known event, cancels nothing, and adds no instance to a series', () => {
+    expect(effect(KNOWN, LATER, stranger)).toBe('proposal')
+    expect(effect({ ...KNOWN, isProven: false }, LATER, stranger)).toBe('proposal')
+    expect(effect(null, SAME, { ...stranger, isCancellation: true })).toBe('proposal')
+    expect(effect(null, EARLIER, { ...stranger, series: CANCELLED })).toBe('proposal')
+  })
+})

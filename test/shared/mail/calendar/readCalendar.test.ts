@@ -1,0 +1,315 @@
+/** Tests each field that is read of a calendar file. */
+import { describe, expect, test } from 'bun:test'
+import { CALENDAR_MAX_CHARS, INVITES_MAX } from '../../../../shared/mail/calendar/invite.ts'
+import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
+import { DocumentError } from '../../../../shared/mail/documents/document.ts'
+
+const NOW = '2026-03-01T00:00:00.000Z'
+
+const readText = (text: string) => readCalendar(new TextEncoder().encode(text), Date.parse(NOW))
+const START = 'DTSTART:20260302T100000Z'
+const event = (...lines: string[]) => ['BEGIN:VEVENT', ...lines, 'END:VEVENT'].join('\r\n')
+const calendar = (...parts: string[]) => ['BEGIN:VCALENDAR', ...parts, 'END:VCALENDAR'].join('\r\n')
+/** Reads a calendar with one event of the given lines. */
+const readAll = (...lines: string[]) => readText(calendar(event(...lines)))
+const read = (...lines: string[]) => readAll('UID:u1', START, ...lines)[0]!
+const codeOf = (text: string) => {
+  try {
+    readText(text)
+  } catch (error) {
+    return error instanceof DocumentError ? error.reason : error
+  }
+  return 'read'
+}
+
+describe('a calendar file', () => {
+  test('that is no calendar is malformed', () => {
+    for (const text of ['', 'Hello', 'BEGIN:VCALENDAR', 'BEGIN:VCARD\r\nEND:VCARD']) {
+      expect(codeOf(text)).toBe('malformed')
+    }
+    expect(codeOf(calendar())).toBe('read')
+  })
+
+  test('may begin with a byte order mark and blank lines', () => {
+    const text = calendar(event('UID:u1', START))
+    expect(readText(`\ufeff${text}`)).toHaveLength(1)
+    expect(readText(`\r\n\r\n${text}\r\n\r\n`)).toHaveLength(1)
+  })
+
+  test('is too large from a million characters on', () => {
+    const text = calendar(event('UID:u1', START))
+    expect(codeOf(text.padEnd(CALENDAR_MAX_CHARS - 1))).toBe('read')
+    expect(codeOf(text.padEnd(CALENDAR_MAX_CHARS))).toBe('too_large')
+  })
+
+  test('has the events of all its calendars, and at most twenty', () => {
+    const one = (uid: string) => event(`UID:${uid}`, START)
+    const uids = (text: string) => readText(text).map(({ uid }) => uid)
+    expect(uids(`${calendar(one('a'), one('b'))}\r\n${calendar(one('c'))}`)).toEqual([
+      'a',
+      'b',
+      'c',
+    ])
+    expect(uids(`BEGIN:X-OTHER\r\nEND:X-OTHER\r\n${calendar(one('a'))}`)).toEqual(['a'])
+    const many = Array.from({ length: INVITES_MAX + 1 }, (_one, n) => one(`u${n}`))
+    expect(uids(calendar(...many))).toHaveLength(INVITES_MAX)
+  })
+
+  test('leaves out an event without a UID or a start, and an event that cannot be read', () => {
+    const good = event('UID:u1', START)
+    for (const bad of [
+      event(START),
+      event('UID:', START),
+      event('UID:u2'),
+      event('UID:u2', 'DTSTART:soon'),
+      event(`UID:${'u'.repeat(1_001)}`, START),
+    ]) {
+      expect(readText(calendar(bad, good)).map(({ uid }) => uid)).toEqual(['u1'])
+    }
+    expect(readAll(`UID:${'u'.repeat(1_000)}`, START)).toHaveLength(1)
+  })
+})
+
+describe('the method', () => {
+  const method = (...lines: string[]) => readText(calendar(...lines, event('UID:u1', START)))[0]!
+
+  test('is the METHOD of the file in any case, and PUBLISH without a known METHOD', () => {
+    expect(method('METHOD:REQUEST').method).toBe('REQUEST')
+    expect(method('METHOD:reply').method).toBe('REPLY')
+    expect(method('METHOD:DANCE').method).toBe('PUBLISH')
+    expect(method().method).toBe('PUBLISH')
+  })
+
+  test('CANCEL cancels the event, whatever its STATUS', () => {
+    expect(method('METHOD:CANCEL').status).toBe('cancelled')
+    expect(method('METHOD:REQUEST').status).toBe('confirmed')
+  })
+})
+
+test('the status is the STATUS of the event, and confirmed without a known STATUS', () => {
+  expect(read('STATUS:TENTATIVE').status).toBe('tentative')
+  expect(read('STATUS:CANCELLED').status).toBe('cancelled')
+  expect(read('STATUS:MAYBE').status).toBe('confirmed')
+  expect(read().status).toBe('confirmed')
+})
+
+test('the sequence is a whole number from 0 to 2147483647, and otherwise 0', () => {
+  expect(read('SEQUENCE:7').sequence).toBe(7)
+  expect(read('SEQUENCE:0').sequence).toBe(0)
+  expect(read('SEQUENCE:-1').sequence).toBe(0)
+  expect(read('SEQUENCE:many').sequence).toBe(0)
+  expect(read().sequence).toBe(0)
+  expect(read('SEQUENCE:2147483647').sequence).toBe(2_147_483_647)
+  expect(read('SEQUENCE:2147483648').sequence).toBe(2_147_483_647)
+})
+
+test('the stamp is DTSTAMP, or the time of the reading', () => {
+  expect(read('DTSTAMP:20260228T120000Z').stamp).toBe('2026-02-28T12:00:00.000Z')
+  expect(read().stamp).toBe(NOW)
+})
+
+test('an instance of a series is named by its first start', () => {
+  expect(read('RECURRENCE-ID;TZID=Europe/Berlin:20260302T100000').recurrenceId).toBe(
+    '2026-03-02T09:00:00.000Z',
+  )
+  expect(read().recurrenceId).toBeNull()
+})
+
+describe('a text', () => {
+  test('is absent if it is empty', () => {
+    expect(read()).toMatchObject({ summary: '', description: '', location: null, comment: null })
+    expect(read('LOCATION: ', 'COMMENT: ')).toMatchObject({ location: null, comment: null })
+  })
+
+  test('is trimmed, and has LF line ends', () => {
+    expect(read('DESCRIPTION: a\\nb ', 'LOCATION: Pier 4 ', 'COMMENT: Late ')).toMatchObject({
+      description: 'a\nb',
+      location: 'Pier 4',
+      comment: 'Late',
+    })
+    expect(read('DESCRIPTION:a\rb\\nc').description).toBe('a\nb\nc')
+  })
+
+  test('of the title stands on one line', () => {
+    expect(read('SUMMARY:Tide\\n\\n  tables').summary).toBe('Tide tables')
+  })
+
+  test('loses NUL characters', () => {
+    expect(read('SUMMARY:a\u0000b').summary).toBe('ab')
+  })
+
+  test.each([
+    ['SUMMARY', 'summary', 1_000],
+    ['LOCATION', 'location', 1_000],
+    ['DESCRIPTION', 'description', 10_000],
+    ['COMMENT', 'comment', 10_000],
+  ] as const)('of %s is cut', (name, field, max) => {
+    expect(read(`${name}:${'x'.repeat(max + 1)}`)[field]).toHaveLength(max)
+  })
+})
+
+describe('the meeting link', () => {
+  test.each([
+    'X-GOOGLE-CONFERENCE',
+    'X-MICROSOFT-SKYPETEAMSMEETINGURL',
+    'X-MICROSOFT-ONLINEMEETINGEXTERNALLINK',
+    'CONFERENCE',
+  ])('is the link in %s', (name) => {
+    expect(read(`${name}:https://rooms.example/7`).meetingLink).toBe('https://rooms.example/7')
+  })
+
+  test('is found in URL, then in LOCATION, then in DESCRIPTION', () => {
+    const texts = ['URL', 'LOCATION', 'DESCRIPTION'].map(
+      (name, n) => `${name}:https://zoom.us/j/${n}`,
+    )
+    expect([0, 1, 2].map((n) => read(...texts.slice(n)).meetingLink)).toEqual([
+      'https://zoom.us/j/0',
+      'https://zoom.us/j/1',
+      'https://zoom.us/j/2',
+    ])
+    expect(read().meetingLink).toBeNull()
+  })
+})
+
+describe('the times', () => {
+  const times = (...lines: string[]) => readAll('UID:u1', ...lines)[0]!
+
+  test('of a zone have the instant, the local time and the zone', () => {
+    expect(
+      times('DTSTART;TZID=Europe/Berlin:20260302T100000', 'DTEND:20260302T100000Z'),
+    ).toMatchObject({
+      allDay: false,
+      start: {
+        at: '2026-03-02T09:00:00.000Z',
+        local: '2026-03-02T10:00:00',
+        zone: 'Europe/Berlin',
+      },
+      end: { at: '2026-03-02T10:00:00.000Z', local: '2026-03-02T10:00:00', zone: 'UTC' },
+    })
+  })
+
+  test('of whole days are dates without a zone', () => {
+    expect(times('DTSTART;VALUE=DATE;TZID=Europe/Berlin:20260302')).toMatchObject({
+      allDay: true,
+      start: { at: '2026-03-02T00:00:00.000Z', local: '2026-03-02', zone: null },
+      end: { local: '2026-03-03', zone: null },
+    })
+  })
+
+  test('without a zone have no zone', () => {
+    expect(times('DTSTART:20260302T100000').start.zone).toBeNull()
+  })
+})
+
+describe('the recurrence', () => {
+  test('has the rule and the next starts, from now on', () => {
+    const { recurrence, source } = readAll(
+      'UID:u1',
+      'DTSTART:20260228T000000Z',
+      'DTEND:20260301T120000Z',
+      'RRULE:FREQ=DAILY;COUNT=3',
+    )[0]!
+    expect(recurrence).toEqual({
+      rule: 'FREQ=DAILY;COUNT=3',
+      next: ['2026-03-01T00:00:00.000Z', '2026-03-02T00:00:00.000Z'],
+    })
+    expect(source).toContain('RRULE:FREQ=DAILY;COUNT=3')
+  })
+
+  test('lists at most ten starts, even while an instance takes place', () => {
+    expect(read('RRULE:FREQ=DAILY').recurrence!.next).toHaveLength(10)
+    const running = readAll(
+      'UID:u1',
+      'DTSTART:20260228T230000Z',
+      'DTEND:20260301T010000Z',
+      'RRULE:FREQ=DAILY',
+    )[0]!.recurrence!.next
+    expect([running.length, running[0]]).toEqual([10, '2026-03-01T23:00:00.000Z'])
+  })
+
+  test('has the starts of some five years', () => {
+    const { next } = read('RRULE:FREQ=YEARLY').recurrence!
+    expect(next.at(-1)).toBe('2031-03-02T10:00:00.000Z')
+    const late = readAll('UID:u1', 'DTSTART:20260306T100000Z', 'RRULE:FREQ=YEARLY')[0]!
+    expect(late.recurrence!.next.at(-1)).toBe('2030-03-06T10:00:00.000Z')
+  })
+
+  test('by added times has an empty rule', () => {
+    expect(read('RDATE:20260303T100000Z').recurrence).toEqual({
+      rule: '',
+      next: ['2026-03-02T10:00:00.000Z', '2026-03-03T10:00:00.000Z'],
+    })
+  })
+
+  test('lists nothing if the event recurs too often', () => {
+    const { recurrence, source } = read('RRULE:FREQ=HOURLY')
+    expect([recurrence, source]).toEqual([{ rule: 'FREQ=HOURLY', next: [] }, null])
+  })
+
+  test('is absent without a rule and added times', () => {
+    expect([read().recurrence, read().source]).toEqual([null, null])
+  })
+})
+
+describe('a person', () => {
+  const organizer = (text: string) => read(`ORGANIZER${text}`).organizer
+
+  test('has the address of a mailto URI in any case, and the name CN', () => {
+    expect(organizer(';CN=Mira:mailto:mira@a.example')).toEqual({
+      address: 'mira@a.example',
+      name: 'Mira',
+    })
+    expect(organizer(':MAILTO:mira@a.example')).toEqual({ address: 'mira@a.example', name: null })
+    expect(organizer(';CN=" ":mailto:mira@a.example')!.name).toBeNull()
+    expect(organizer(`;CN=${'n'.repeat(201)}:mailto:mira@a.example`)!.name).toHaveLength(200)
+  })
+
+  test('has the address of EMAIL if the value is no mailto URI', () => {
+    expect(organizer(';EMAIL=mira@a.example:urn:uuid:1')!.address).toBe('mira@a.example')
+    expect(organizer(';EMAIL=mira@a.example:mailto:cy@a.example')!.address).toBe('cy@a.example')
+  })
+
+  test('without a mail address, or with one above 320 characters, is left out', () => {
+    expect(organizer(':urn:uuid:1')).toBeNull()
+    expect(organizer(':mailto:mira')).toBeNull()
+    const address = (length: number) => 'mira@'.padEnd(length, 'a')
+    expect(organizer(`:mailto:${address(320)}`)!.address).toHaveLength(320)
+    expect(organizer(`:mailto:${address(321)}`)).toBeNull()
+    expect(read().organizer).toBeNull()
+  })
+})
+
+describe('the attendees', () => {
+  const attendee = (parameters: string) =>
+    read(`ATTENDEE${parameters}:mailto:cy@a.example`).attendees[0]!
+
+  test.each([
+    ['', 'needs-action'],
+    [';PARTSTAT=ACCEPTED', 'accepted'],
+    [';PARTSTAT=declined', 'declined'],
+    [';PARTSTAT=TENTATIVE', 'tentative'],
+    [';PARTSTAT=DELEGATED', 'delegated'],
+    [';PARTSTAT=ASLEEP', 'needs-action'],
+  ])('with "%s" have the state %s', (parameters, state) => {
+    expect(attendee(parameters).state).toBe(state as never)
+  })
+
+  test.each([
+    ['', 'required'],
+    [';ROLE=REQ-PARTICIPANT', 'required'],
+    [';ROLE=opt-participant', 'optional'],
+    [';ROLE=NON-PARTICIPANT', 'information'],
+    [';ROLE=CHAIR', 'chair'],
+    [';ROLE=constructor', 'required'],
+  ])('with "%s" have the role %s', (parameters, role) => {
+    expect(attendee(parameters).role).toBe(role as never)
+  })
+
+  test('are at most two hundred, without those that have no mail address', () => {
+    const lines = Array.from({ length: 201 }, (_one, n) => `ATTENDEE:mailto:a${n}@a.example`)
+    expect(read(...lines).attendees).toHaveLength(200)
+    expect(read('ATTENDEE:urn:x', lines[0]!).attendees.map(({ address }) => address)).toEqual([
+      'a0@a.example',
+    ])
+  })
+})

@@ -1,0 +1,217 @@
+/** Tests each field of the calendar files that the service sends. */
+import { describe, expect, test } from 'bun:test'
+import {
+  isRule,
+  isWritableZone,
+  type WrittenEvent,
+  writeAnswer,
+  writeCancellation,
+  writeRequest,
+} from '../../../../shared/mail/calendar/writeCalendar.ts'
+
+const ORGANIZER = { address: 'mira@a.example', name: 'Mira' }
+const utc = (hour: string) => ({ local: `2026-03-02T${hour}:00:00`, zone: null })
+const berlin = (hour: string) => ({ local: `2026-03-02T${hour}:00:00`, zone: 'Europe/Berlin' })
+
+const event = (given: Partial<WrittenEvent> = {}): WrittenEvent => ({
+  uid: 'u1@a.example',
+  sequence: 3,
+  stamp: new Date('2026-03-01T12:00:00.999Z'),
+  summary: 'Tide tables',
+  start: utc('10'),
+  end: utc('11'),
+  recurrenceId: null,
+  organizer: ORGANIZER,
+  description: '',
+  location: null,
+  url: null,
+  rule: null,
+  attendees: [],
+  ...given,
+})
+
+/** Returns the unfolded lines of a calendar file without its time zones. */
+const linesOf = (file: string): string[] =>
+  file
+    .replaceAll('\r\n ', '')
+    .replace(/BEGIN:VTIMEZONE[\s\S]*END:VTIMEZONE\r\n/, '')
+    .split('\r\n')
+const request = (given: Partial<WrittenEvent> = {}) => linesOf(writeRequest(event(given)))
+const zonesOf = (given: Partial<WrittenEvent>) =>
+  [...writeRequest(event(given)).matchAll(/^TZID:(.*)\r$/gm)].map(([, name]) => name)
+/** Returns the lines of a request that begin with the given name of a property. */
+const lines = (name: string, given: Partial<WrittenEvent>) =>
+  request(given).filter((line) => line.startsWith(name))
+
+describe('a request', () => {
+  test('has the method, the fields of the event and the status', () => {
+    expect(request()).toEqual([
+      'BEGIN:VCALENDAR',
+      'PRODID:-//Purser//Purser//EN',
+      'VERSION:2.0',
+      'METHOD:REQUEST',
+      'BEGIN:VEVENT',
+      'UID:u1@a.example',
+      'DTSTAMP:20260301T120000Z',
+      'SEQUENCE:3',
+      'DTSTART:20260302T100000Z',
+      'DTEND:20260302T110000Z',
+      'SUMMARY:Tide tables',
+      'ORGANIZER;CN=Mira:mailto:mira@a.example',
+      'STATUS:CONFIRMED',
+      'TRANSP:OPAQUE',
+      'END:VEVENT',
+      'END:VCALENDAR',
+      '',
+    ])
+  })
+
+  test('has description, place, link and rule only if they are given', () => {
+    const given = {
+      description: 'Bring; charts',
+      location: 'Pier 4',
+      url: 'https://a.example/1',
+      rule: 'FREQ=WEEKLY;COUNT=3',
+    }
+    expect(request(given)).toEqual(
+      expect.arrayContaining([
+        'DESCRIPTION:Bring\\; charts',
+        'LOCATION:Pier 4',
+        'URL:https://a.example/1',
+        'RRULE:FREQ=WEEKLY;COUNT=3',
+      ]),
+    )
+  })
+
+  test('names each attendee with the role and asks for a reply', () => {
+    const attendees = (['required', 'optional', 'chair', 'information'] as const).map((role) => ({
+      address: `${role}@a.example`,
+      name: null,
+      role,
+    }))
+    const rest = 'PARTSTAT=NEEDS-ACTION;RSVP=TRUE:mailto:'
+    expect(lines('ATTENDEE', { attendees })).toEqual([
+      `ATTENDEE;ROLE=REQ-PARTICIPANT;${rest}required@a.example`,
+      `ATTENDEE;ROLE=OPT-PARTICIPANT;${rest}optional@a.example`,
+      `ATTENDEE;ROLE=CHAIR;${rest}chair@a.example`,
+      `ATTENDEE;ROLE=NON-PARTICIPANT;${rest}information@a.example`,
+    ])
+  })
+
+  test('names the instance of a series', () => {
+    expect(lines('RECURRENCE-ID', { recurrenceId: utc('09') })).toEqual([
+      'RECURRENCE-ID:20260302T090000Z',
+    ])
+  })
+})
+
+describe('a text of the caller', () => {
+  test('adds no line to the file', () => {
+    const given = { summary: 'a\r\nX-ONE:1', description: 'b\nX-TWO:2', location: 'c\nX-THREE:3' }
+    expect(lines('X-', given)).toEqual([])
+    const organizer = { address: 'mira@a.example', name: 'Mira\r\nATTENDEE:mailto:x@a.example' }
+    expect(lines('ATTENDEE', { organizer })).toEqual([])
+  })
+
+  test('adds no parameter to the name of a person', () => {
+    const organizer = { address: 'mira@a.example', name: 'M";X=1:"y' }
+    expect(lines('ORGANIZER', { organizer })).toEqual([
+      `ORGANIZER;CN="M';X=1:'y":mailto:mira@a.example`,
+    ])
+  })
+})
+
+describe('a time', () => {
+  test('with a zone names the zone, and the file defines each zone once', () => {
+    const given = { start: berlin('10'), end: berlin('11') }
+    expect(lines('DTSTART', given)).toEqual(['DTSTART;TZID=Europe/Berlin:20260302T100000'])
+    expect(zonesOf(given)).toEqual(['Europe/Berlin'])
+    const end = { local: '2026-03-02T11:00:00', zone: 'Europe/London' }
+    expect(zonesOf({ start: berlin('10'), end })).toEqual(['Europe/Berlin', 'Europe/London'])
+  })
+
+  test('without a zone is in UTC, and the file defines no zone', () => {
+    expect(zonesOf({})).toEqual([])
+  })
+
+  test('in a zone without a known definition keeps the name of the zone', () => {
+    const given = { start: { local: '2026-03-02T10:00:00', zone: 'Nowhere/Else' } }
+    expect(lines('DTSTART', given)).toEqual(['DTSTART;TZID=Nowhere/Else:20260302T100000'])
+    expect(zonesOf(given)).toEqual([])
+  })
+
+  test('of a whole day is a date without a zone', () => {
+    const start = { local: '2026-03-02', zone: 'Europe/Berlin' }
+    expect(lines('DTSTART', { start })).toEqual(['DTSTART;VALUE=DATE:20260302'])
+    expect(lines('DTSTART', { start: { ...start, zone: null } })).toEqual([
+      'DTSTART;VALUE=DATE:20260302',
+    ])
+  })
+})
+
+test('a cancellation has its method and the cancelled status', () => {
+  const file = linesOf(writeCancellation(event({ start: berlin('10'), end: berlin('11') })))
+  expect(file).toContain('METHOD:CANCEL')
+  expect(file.filter((line) => line.startsWith('STATUS'))).toEqual(['STATUS:CANCELLED'])
+  expect(writeCancellation(event({ start: berlin('10') }))).toContain('TZID:Europe/Berlin')
+})
+
+describe('a reply', () => {
+  const { description, location, url, rule, attendees, ...described } = event({
+    start: berlin('10'),
+    end: berlin('11'),
+  })
+  const answer = (comment: string | null) =>
+    writeAnswer({
+      ...described,
+      attendee: { address: 'cy@a.example', name: 'Cy' },
+      answer: 'tentative',
+      comment,
+    })
+
+  test('names the only attendee with the answer, and neither a status nor a description', () => {
+    const file = linesOf(answer(null))
+    expect(file).toContain('METHOD:REPLY')
+    expect(file).toContain('ATTENDEE;CN=Cy;PARTSTAT=TENTATIVE:mailto:cy@a.example')
+    expect(file.join()).not.toMatch(/STATUS:|DESCRIPTION|COMMENT/)
+    expect(answer(null)).toContain('TZID:Europe/Berlin')
+  })
+
+  test('has the comment of the attendee', () => {
+    expect(linesOf(answer('Late, sorry'))).toContain('COMMENT:Late\\, sorry')
+  })
+})
+
+test('a zone is writable if the time zone library defines it', () => {
+  expect(isWritableZone('Europe/Berlin')).toBe(true)
+  expect(isWritableZone('Europe/Atlantis')).toBe(false)
+})
+
+describe('a recurrence rule', () => {
+  test.each([
+    'FREQ=DAILY',
+    'FREQ=WEEKLY;COUNT=10',
+    'FREQ=MONTHLY;BYDAY=1MO,-1FR;BYSETPOS=-1',
+    'FREQ=YEARLY;UNTIL=20301231T235959Z',
+  ])('%s can be sent', (rule) => {
+    expect(isRule(rule)).toBe(true)
+  })
+
+  test.each([
+    '',
+    'FREQ=HOURLY',
+    'FREQ=SECONDLY',
+    'freq=daily',
+    'COUNT=10',
+    'COUNT=1;FREQ=DAILY',
+    ' FREQ=DAILY',
+    'FREQ=DAILY;',
+    'FREQ=DAILY;COUNT=',
+    'FREQ=DAILY;=1',
+    'FREQ=DAILY;COUNT=1\r\nATTENDEE:x',
+    'FREQ=DAILY;UNTIL=2',
+    'FREQ=DAILY;BYMONTH=13',
+  ])('%j cannot be sent', (rule) => {
+    expect(isRule(rule)).toBe(false)
+  })
+})

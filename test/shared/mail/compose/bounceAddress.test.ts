@@ -1,0 +1,77 @@
+/** Tests the envelope senders that prove bounces of sent mail. */
+import { describe, expect, test } from 'bun:test'
+import { createSecretKey } from 'node:crypto'
+import {
+  bounceAddress,
+  bounceKeys,
+  isTagOf,
+  readBounceTag,
+} from '../../../../shared/mail/compose/bounceAddress.ts'
+import { messageIdHash } from '../../../../shared/mail/threading.ts'
+
+const key = (byte: number) =>
+  bounceKeys([{ id: `k${byte}`, key: createSecretKey(Buffer.alloc(32, byte)) }])
+const KEYS = key(1)
+const COPY = { projectId: 'p1', messageId: '<m1@a.example>', recipient: 'Ada@b.example' }
+const FROM = 'desk@a.example'
+const ADDRESS = bounceAddress(KEYS, FROM, COPY)
+const TAG = readBounceTag(ADDRESS)!
+
+describe('a bounce address', () => {
+  test('has a tag of 25 signs behind the name of the inbox', () => {
+    expect(ADDRESS).toMatch(/^desk\+b[a-z2-7]{24}@a\.example$/)
+  })
+
+  test('names the message by the first 40 bits of its hash', () => {
+    for (let n = 0; n < 50; n++) {
+      const messageId = `<m${n}@a.example>`
+      const { hash } = readBounceTag(bounceAddress(KEYS, FROM, { ...COPY, messageId }))!
+      expect(hash).toEqual(messageIdHash(messageId).subarray(0, 5))
+    }
+  })
+
+  test('has no tag if the local part would exceed 64 characters', () => {
+    const from = (length: number) => `${'n'.repeat(length)}@a.example`
+    expect(bounceAddress(KEYS, from(38), COPY).indexOf('@')).toBe(64)
+    expect(bounceAddress(KEYS, from(39), COPY)).toBe(from(39))
+  })
+
+  test('has no tag if the address would exceed 254 characters', () => {
+    const from = (length: number) => 'desk@a.'.padEnd(length, 'd')
+    expect(bounceAddress(KEYS, from(228), COPY)).toHaveLength(254)
+    expect(bounceAddress(KEYS, from(229), COPY)).toBe(from(229))
+  })
+})
+
+describe('the tag of a bounce address', () => {
+  test('proves the copy that the address was made for, whatever the case of the recipient', () => {
+    expect(isTagOf(TAG, KEYS, COPY)).toBe(true)
+    expect(isTagOf(TAG, KEYS, { ...COPY, recipient: 'ada@B.EXAMPLE' })).toBe(true)
+    for (const other of [{ projectId: 'p2' }, { messageId: '<m2@a>' }, { recipient: 'c@d' }]) {
+      expect(isTagOf(TAG, KEYS, { ...COPY, ...other })).toBe(false)
+    }
+  })
+
+  test('is recognised by each key, and made by the first key', () => {
+    expect(isTagOf(TAG, key(2), COPY)).toBe(false)
+    expect(isTagOf(TAG, [...key(2), ...KEYS], COPY)).toBe(true)
+    expect(isTagOf(TAG, [], COPY)).toBe(false)
+    expect(bounceAddress([...key(2), ...KEYS], FROM, COPY)).toBe(bounceAddress(key(2), FROM, COPY))
+  })
+
+  test('is read in any case', () => {
+    expect(readBounceTag(ADDRESS.toUpperCase())).toEqual(TAG)
+  })
+
+  test.each([
+    FROM,
+    ADDRESS.replace('+b', '+c'),
+    ADDRESS.replace('@', 'a@'),
+    ADDRESS.replace(/.@/, '@'),
+    ADDRESS.replace(/.@/, '1@'),
+    ADDRESS.replace('+', '+x+'),
+    '',
+  ])('is not in "%s"', (address) => {
+    expect(readBounceTag(address)).toBeNull()
+  })
+})

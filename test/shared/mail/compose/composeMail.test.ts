@@ -1,0 +1,156 @@
+/** Tests the bytes of a composed mail. */
+import { describe, expect, test } from 'bun:test'
+import { composeMail, type MailContent } from '../../../../shared/mail/compose/composeMail.ts'
+import {
+  calendarType,
+  type SentAttachment,
+} from '../../../../shared/mail/compose/sentAttachment.ts'
+
+const content = (given: Partial<MailContent> = {}): MailContent => ({
+  messageId: '<m1@mail.example>',
+  date: new Date('2026-03-01T00:00:00Z'),
+  fromName: 'Desk',
+  fromAddress: 'desk@mail.example',
+  to: ['ada@a.example'],
+  cc: [],
+  names: {},
+  subject: 'Tide tables',
+  text: 'Hello',
+  html: null,
+  inReplyTo: [],
+  references: [],
+  attachments: [],
+  unsubscribe: null,
+  headers: null,
+  ...given,
+})
+const composed = async (given: Partial<MailContent> = {}) =>
+  (await composeMail(content(given))).toString('latin1')
+/** Returns the values of a header field in the header of the composed mail. */
+async function field(name: string, given: Partial<MailContent> = {}): Promise<string[]> {
+  const [header = ''] = (await composed(given)).split('\r\n\r\n', 1)
+  return header
+    .replace(/\r\n[ \t]+/g, ' ')
+    .split('\r\n')
+    .filter((line) => line.startsWith(`${name}: `))
+    .map((line) => line.slice(name.length + 2))
+}
+const file = (given: Partial<SentAttachment> = {}): SentAttachment =>
+  ({
+    filename: 'tide.txt',
+    contentType: 'text/plain',
+    contentId: null,
+    content: Buffer.from('high'),
+    ...given,
+  }) as SentAttachment
+
+test('a mail has its identifier, its author, its recipients and its subject', async () => {
+  const given = { cc: ['b@b.example'], names: { 'ada@a.example': 'Ada', 'b@b.example': 'Bö' } }
+  expect(await field('Message-ID', given)).toEqual(['<m1@mail.example>'])
+  expect(await field('From', given)).toEqual(['Desk <desk@mail.example>'])
+  expect(await field('To', given)).toEqual(['Ada <ada@a.example>'])
+  expect(await field('Cc', given)).toEqual(['=?UTF-8?B?QsO2?= <b@b.example>'])
+  expect(await field('To')).toEqual(['ada@a.example'])
+  expect(await field('Subject', given)).toEqual(['Tide tables'])
+})
+
+test('each line of the text ends with CRLF', async () => {
+  const mail = await composed({ text: 'a\nb\rc\r\nd' })
+  expect(mail).toContain('\r\n\r\na\r\nb\r\nc\r\nd')
+  expect(mail).not.toMatch(/(?<!\r)\n|\r(?!\n)/)
+})
+
+test('a mail with HTML has both parts', async () => {
+  const mail = await composed({ html: '<p>a\nb</p>' })
+  expect(mail).toContain('multipart/alternative')
+  expect(mail).toContain('<p>a\r\nb</p>')
+  expect(await composed()).not.toContain('multipart')
+})
+
+describe('the header of a mail', () => {
+  test('names the answered and the earlier messages', async () => {
+    const ids = ['<a@a.example>', '<"b c"@a.example>']
+    expect(await field('In-Reply-To', { inReplyTo: ids.slice(0, 1) })).toEqual(['<a@a.example>'])
+    expect(await field('References', { references: ids })).toEqual([ids.join(' ')])
+    expect(await field('In-Reply-To')).toEqual([])
+    expect(await field('References')).toEqual([])
+  })
+
+  test('has the fields of the caller', async () => {
+    expect(await field('X-Tide', { headers: { 'X-Tide': 'high' } })).toEqual(['high'])
+  })
+
+  test('gets no field from a subject or a name', async () => {
+    const mail = await composed({
+      subject: 'a\r\nX-One: 1',
+      names: { 'ada@a.example': 'Ada\r\nX-Two: 2' },
+      fromName: 'Desk\nX-Three: 3',
+      attachments: [file({ filename: 'a\r\nX-Four: 4' })],
+    })
+    expect(mail).not.toMatch(/^X-/m)
+  })
+})
+
+describe('an attachment', () => {
+  test('stands in base64 with its name and its type', async () => {
+    const mail = await composed({ attachments: [file()] })
+    expect(mail).toContain('Content-Type: text/plain; name=tide.txt')
+    expect(mail).toContain('Content-Transfer-Encoding: base64')
+    expect(mail).toContain('Content-Disposition: attachment; filename=tide.txt')
+    expect(mail).toContain(Buffer.from('high').toString('base64'))
+  })
+
+  test('with a Content-ID is shown in the HTML part', async () => {
+    const mail = await composed({ html: '<img>', attachments: [file({ contentId: 'c1' })] })
+    expect(mail).toContain('Content-Disposition: inline; filename=tide.txt')
+    expect(mail).toContain('Content-ID: <c1>')
+  })
+
+  test('that is an invitation also stands beside the text', async () => {
+    const invitation = file({
+      filename: 'invite.ics',
+      contentType: calendarType('REQUEST'),
+      content: Buffer.from('BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\nEND:VCALENDAR\r\n'),
+    })
+    const mail = await composed({ attachments: [invitation, file()] })
+    expect(mail).toContain('Content-Type: text/calendar; charset=utf-8; method=REQUEST')
+    expect(mail).toContain('filename=invite.ics')
+    expect(mail).toContain('filename=tide.txt')
+  })
+
+  test('that is a calendar of another origin is only attached', async () => {
+    const mail = await composed({ attachments: [file({ contentType: 'text/calendar' })] })
+    expect(mail.match(/text\/calendar/g)).toHaveLength(1)
+    expect(mail).not.toContain('multipart/alternative')
+  })
+
+  test('does not make the service read a file', async () => {
+    expect(await composed({ attachments: [file({ filename: '/etc/hostname' })] })).toContain(
+      Buffer.from('high').toString('base64'),
+    )
+  })
+})
+
+describe('a forwarded message', () => {
+  const forwarded = (text: string | Buffer, contentType = 'message/rfc822') =>
+    composed({ attachments: [file({ contentType, content: Buffer.from(text) })] })
+
+  test('of plain lines stands as it is', async () => {
+    for (const text of ['A: 1\r\n\r\nHi\r\n', `A: ${'x'.repeat(995)}\r\n`, '']) {
+      const mail = await forwarded(text)
+      expect(mail).toContain('Content-Type: message/rfc822')
+      expect(mail).toContain('Content-Transfer-Encoding: 7bit')
+      expect(mail).toContain(text)
+    }
+    expect(await forwarded('A: 1\r\n', 'MESSAGE/global')).toContain('7bit')
+  })
+
+  test('of other lines is attached as bytes', async () => {
+    for (const text of ['A: ä\r\n', 'A: \0\r\n', 'A\nB', 'A\rB', `A: ${'x'.repeat(996)}\r\n`]) {
+      const mail = await forwarded(text)
+      expect(mail).toContain('Content-Type: application/octet-stream')
+      expect(mail).not.toContain('Content-Type: message/rfc822')
+      expect(mail.match(/Content-Transfer-Encoding: base64/g)).toHaveLength(1)
+    }
+  })
+})

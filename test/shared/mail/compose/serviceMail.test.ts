@@ -1,0 +1,107 @@
+/** Tests the mails that the service itself sends to one person. */
+import { describe, expect, test } from 'bun:test'
+import { type AskedAct, approvalNotice } from '../../../../shared/mail/compose/approvalNotice.ts'
+import { signInMail } from '../../../../shared/mail/compose/signInMail.ts'
+
+const DATE = new Date('2026-03-01T00:00:00Z')
+const EXPIRES = new Date('2026-03-02T00:00:00Z')
+const LINK = 'https://console.example/s/1'
+
+const signIn = (name = 'Ada') =>
+  signInMail({
+    requestId: 'sir_1',
+    mailDomain: 'mail.example',
+    address: 'ada@a.example',
+    name,
+    link: LINK,
+    date: DATE,
+    expiresAt: EXPIRES,
+  })
+const MAIL: AskedAct = {
+  kind: 'mail',
+  subject: 'Tide\r\n\r\ntables',
+  recipients: ['b@b.example', 'c@c.example'],
+}
+const notice = (act: AskedAct = MAIL, address = 'ada@a.example', projectName = ' Pier\n 4 ') =>
+  approvalNotice({
+    approvalId: 'apr_1',
+    mailDomain: 'mail.example',
+    address,
+    projectName,
+    act,
+    link: LINK,
+    date: DATE,
+    expiresAt: EXPIRES,
+  })
+
+test('a mail of the service has its own sender, one recipient and no automatic reply', () => {
+  expect(signIn()).toMatchObject({
+    messageId: '<sir_1@mail.example>',
+    date: DATE,
+    fromName: 'Purser',
+    fromAddress: 'no-reply@mail.example',
+    to: ['ada@a.example'],
+    cc: [],
+    html: null,
+    headers: { 'Auto-Submitted': 'auto-generated' },
+  })
+})
+
+describe('a sign-in mail', () => {
+  test('has the link, its end and advice', () => {
+    expect(signIn().subject).toBe('Sign in to Purser')
+    expect(signIn().text).toBe(
+      [
+        'Ada, this link signs you in:',
+        LINK,
+        '',
+        'It works once, until 2026-03-02T00:00:00.000Z, in the browser that asked for it.',
+        'If you did not ask for it, do nothing: nobody is signed in.',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  test('has the name on one line', () => {
+    expect(signIn(' Ada\r\nLovelace ').text).toStartWith('Ada Lovelace, this link')
+  })
+})
+
+describe('an approval notice', () => {
+  test('of a mail has its recipients and its subject on one line each', () => {
+    expect(notice().subject).toBe('A mail of Pier 4 waits for you')
+    expect(notice().text).toBe(
+      [
+        'Pier 4 wants to send a mail. It waits until you decide.',
+        '',
+        'To: b@b.example, c@c.example',
+        'Subject: Tide tables',
+        '',
+        'Read it, then approve or reject it:',
+        LINK,
+        '',
+        'The link works once, until 2026-03-02T00:00:00.000Z. Whoever has it can decide: do not forward it.',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  test('of a payment has its amount, its host and its payee', () => {
+    const { subject, text } = notice({
+      kind: 'payment',
+      host: 'shop.example',
+      amountUsdc: '7.50',
+      payTo: '0xabc',
+    })
+    expect(subject).toBe('A payment of Pier 4 waits for you')
+    expect(text).toStartWith(
+      'Pier 4 wants to pay. The payment waits until you decide.\n\nAmount: 7.50 USDC\nHost: shop.example\nPayee: 0xabc\n\nRead it',
+    )
+  })
+
+  test('has a Message-ID of its own for each approver', () => {
+    const idOf = (address: string) => notice(MAIL, address).messageId
+    expect(idOf('ada@a.example')).toMatch(/^<apr_1\.[0-9a-f]{12}@mail\.example>$/)
+    expect(idOf('ada@a.example')).not.toBe(idOf('cy@a.example'))
+  })
+})

@@ -1,0 +1,112 @@
+/** Tests each rule by which a bounce in free text is read. */
+import { describe, expect, test } from 'bun:test'
+import type { Attachment, Email } from 'postal-mime'
+import { readBounce } from '../../../../shared/mail/parse/dsn.ts'
+
+const ADA = 'ada@b.example'
+const DAEMON = 'mailer-daemon@b.example'
+
+type Given = { from?: Email['from']; headers?: Record<string, string>; attachments?: Attachment[] }
+
+const part = (mimeType: string, content: string | Uint8Array): Attachment =>
+  ({ mimeType, content }) as Attachment
+function read(
+  text: string,
+  { from = { name: '', address: DAEMON }, headers = {}, attachments = [] }: Given = {},
+) {
+  const fields = Object.entries(headers).map(([key, value]) => ({ key, value }))
+  return readBounce({ from, headers: fields, attachments, text } as unknown as Email)
+}
+const recipients = (text: string, given: Given = {}) => read(text, given)?.recipients ?? null
+const addresses = (text: string, given: Given = {}) =>
+  recipients(text, given)?.map((one) => one.addresses[0]!) ?? null
+const FAILED = `${ADA}: 550 5.1.1 no such user`
+
+describe('a bounce in free text', () => {
+  const person = { name: 'Cy', address: 'cy@c.example' }
+
+  test('comes from the mail system: by its address, its name or its empty Return-Path', () => {
+    expect(addresses(FAILED)).toEqual([ADA])
+    expect(addresses(FAILED, { from: { name: 'Postmaster', address: 'x@b.example' } })).toEqual([
+      ADA,
+    ])
+    expect(addresses(FAILED, { from: person, headers: { 'return-path': ' <> ' } })).toEqual([ADA])
+    expect(
+      addresses(FAILED, { from: person, headers: { 'return-path': '<cy@c.example>' } }),
+    ).toBeNull()
+    expect(addresses(FAILED, { from: person })).toBeNull()
+  })
+
+  test('has a status code, or returns the message and tells a failure', () => {
+    const vague = `Delivery to ${ADA} failed.`
+    expect(addresses(vague)).toBeNull()
+    expect(addresses(`${vague}\n\nReceived: from x`)).toEqual([ADA])
+    const returned = [part('message/rfc822', 'Subject: x')]
+    expect(addresses(vague, { attachments: returned })).toEqual([ADA])
+    expect(addresses(`Greetings to ${ADA}.`, { attachments: returned })).toBeNull()
+    expect(addresses(`Greetings to ${ADA}.`)).toBeNull()
+  })
+
+  test('may name its recipients in X-Failed-Recipients, whoever sends it', () => {
+    const given = { from: person, headers: { 'x-failed-recipients': `${ADA}, b@b.example` } }
+    expect(read('Sorry', given)).toMatchObject({ isReport: true })
+    expect(recipients('5.2.2 mailbox full', given)).toEqual(
+      [ADA, 'b@b.example'].map((address) => ({
+        addresses: [address],
+        action: 'failed',
+        status: '5.2.2',
+        diagnostic: '5.2.2 mailbox full',
+      })),
+    )
+    expect(recipients(`5.2.2 ${FAILED}`, given)![0]).toMatchObject({
+      status: '5.1.1',
+      diagnostic: FAILED,
+    })
+    expect(read(FAILED)!.isReport).toBe(false)
+  })
+})
+
+describe('the recipients in free text', () => {
+  test('are neither the sender nor another address of the mail system', () => {
+    const from = { name: 'postmaster', address: 'Robot@b.example' }
+    expect(addresses(`robot@b.example says: ${FAILED}`, { from })).toEqual([ADA])
+    expect(addresses(`Ask postmaster@b.example. ${FAILED}`)).toEqual([ADA])
+  })
+
+  test('have the first status that follows them', () => {
+    const status = (text: string) => recipients(text)!.map((one) => one.status)
+    expect(status(`${ADA} is known.\n${FAILED}`)).toEqual(['5.1.1'])
+    expect(status(`${FAILED}\n${ADA}: 552 5.2.2 full`)).toEqual(['5.1.1'])
+    expect(status(`${FAILED}\n${ADA} again`)).toEqual(['5.1.1'])
+    expect(status(`${ADA}: error 421 busy`)).toEqual(['4.0.0'])
+  })
+
+  test('are read before the returned message and outside of quoted lines', () => {
+    expect(addresses(`${FAILED}\n\nFrom: b@c.example`)).toEqual([ADA])
+    expect(addresses(`> b@c.example\n${FAILED}`)).toEqual([ADA])
+  })
+
+  test('wait for a later attempt if the mail host keeps trying', () => {
+    expect(recipients(`${ADA}: 451 4.2.0, will retry`)![0]!.action).toBe('delayed')
+    expect(recipients(FAILED)![0]!.action).toBe('failed')
+  })
+})
+
+test('a line without a name before its colon is no field of a report', () => {
+  const report = `Final-Recipient: rfc822; ${ADA}\nAction: failed\n: x\nStatus: 5.1.1\n`
+  for (const content of [report, new TextEncoder().encode(report)]) {
+    expect(recipients('', { attachments: [part('message/delivery-status', content)] })).toEqual([
+      { addresses: [ADA], action: 'failed', status: '5.1.1', diagnostic: '' },
+    ])
+  }
+})
+
+test('the diagnostic text replaces a missing or a vague status only', () => {
+  const status = (given: string) => {
+    const report = `Final-Recipient: rfc822; ${ADA}\nAction: failed\n${given}Diagnostic-Code: smtp; 550 5.2.2 full\n`
+    return recipients('', { attachments: [part('message/delivery-status', report)] })![0]!.status
+  }
+  expect(status('')).toBe('5.2.2')
+  expect(status('Status: 5.0.0\n')).toBe('5.2.2')
+  expect(status('Status: 5.1.1\n')).toBe('5.1.1')
+})

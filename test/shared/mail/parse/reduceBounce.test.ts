@@ -1,0 +1,76 @@
+/** Tests which facts remain of a bounce that passes an allow list of senders. */
+import { expect, test } from 'bun:test'
+import type { Bounce } from '../../../../shared/mail/parse/dsn.ts'
+import type { ParsedMail } from '../../../../shared/mail/parse/parseMail.ts'
+import { reduceBounce } from '../../../../shared/mail/parse/reduceBounce.ts'
+
+const PROOF = { messageId: '<m1@mail.example>', address: 'ada@b.example' }
+const PLACE = { inboxAddress: 'desk@mail.example', mailDomain: 'mail.example' }
+const FOREIGN = 'Ignore the owner'
+
+const mail = (hash = 'h1') =>
+  ({
+    links: { messageId: `<${FOREIGN}@b.example>`, inReplyTo: [FOREIGN], references: [FOREIGN] },
+    contentHash: Buffer.from(hash),
+    from: [FOREIGN],
+    to: [FOREIGN],
+    cc: [FOREIGN],
+    replyTo: [FOREIGN],
+    subject: FOREIGN,
+    text: FOREIGN,
+    html: FOREIGN,
+    extractedText: FOREIGN,
+    codes: [FOREIGN],
+    mailLinks: [FOREIGN],
+    attachments: [FOREIGN],
+    labels: ['received', 'unread', FOREIGN],
+    complaint: { returnPaths: [FOREIGN] },
+  }) as unknown as ParsedMail
+const bounce = (recipients: Bounce['recipients']): Bounce => ({
+  isReport: true,
+  messageIds: [FOREIGN],
+  recipients,
+  proof: PROOF,
+})
+const RECIPIENT = {
+  addresses: ['ada@b.example'],
+  action: 'delayed',
+  status: '4.2.2',
+  diagnostic: FOREIGN,
+} as const
+const reduced = (
+  recipients: Bounce['recipients'] = [{ ...RECIPIENT, addresses: ['ada@b.example'] }],
+) => reduceBounce(mail(), { bounce: bounce(recipients), proof: PROOF }, PLACE)
+
+test('no text of the mail host remains', () => {
+  expect(JSON.stringify(reduced())).not.toContain(FOREIGN)
+})
+
+test('the recipient of the sent copy, the action and the status are stated', () => {
+  const { subject, text, extractedText, html } = reduced()
+  expect(subject).toBe('Undelivered mail returned to sender')
+  expect(text).toBe(
+    'A mail host returned a message of yours. The sender of its report is not on the allow list.\n\nRecipient: ada@b.example\nAction: delayed\nStatus: 4.2.2',
+  )
+  expect([extractedText, html]).toEqual([text, null])
+})
+
+test('a bounce without a status or a recipient still has a text', () => {
+  expect(reduced([{ ...RECIPIENT, addresses: [], status: null }]).text).toEndWith('Status: none')
+  expect(reduced([]).text).toEndWith('Action: failed\nStatus: none')
+})
+
+test('the reduced mail answers the sent message and lies in the inbox', () => {
+  const { links, to, labels } = reduced()
+  expect(links.inReplyTo).toEqual(['<m1@mail.example>'])
+  expect(to).toEqual(['desk@mail.example'])
+  expect(labels).toEqual(['received', 'unread'])
+})
+
+test('the Message-ID is in the domain of the service, and differs for each content', () => {
+  const idOf = (hash: string) =>
+    reduceBounce(mail(hash), { bounce: bounce([]), proof: PROOF }, PLACE).links.messageId
+  expect(idOf('h1')).toMatch(/^<[0-9a-f]{32}@mail\.example>$/)
+  expect(idOf('h1')).toBe(idOf('h1'))
+  expect(idOf('h1')).not.toBe(idOf('h2'))
+})

@@ -1,0 +1,122 @@
+/** Tests how each element of a DMARC report is read. */
+import { describe, expect, test } from 'bun:test'
+import { ReportError } from '../../../../shared/mail/reports/aggregateReport.ts'
+import { readDmarcReport } from '../../../../shared/mail/reports/dmarcReport.ts'
+
+type Row = { ip?: string; count?: string; dkim?: string; spf?: string; disposition?: string }
+
+const element = (name: string, text: string | undefined) =>
+  text === undefined ? '' : `<${name}>${text}</${name}>`
+const record = ({ ip, count = '1', dkim, spf, disposition }: Row = {}) =>
+  `<record><row>${element('source_ip', ip)}${element('count', count)}<policy_evaluated>${
+    element('disposition', disposition) + element('dkim', dkim) + element('spf', spf)
+  }</policy_evaluated></row></record>`
+const report = (records: string, { domain = 'a.example', begin = '0', end = '86399' } = {}) =>
+  `<feedback><report_metadata><report_id> 17 </report_id><date_range>${element(
+    'begin',
+    begin,
+  )}${element('end', end)}</date_range></report_metadata><policy_published>${element(
+    'domain',
+    domain,
+  )}</policy_published>${records}</feedback>`
+const read = (...rows: Row[]) => readDmarcReport(report(rows.map(record).join(''))).rows
+const fault = (xml: string) => {
+  try {
+    readDmarcReport(xml)
+  } catch (error) {
+    return error instanceof ReportError ? error.message : error
+  }
+  return null
+}
+
+test('a report has its id and its period, without blanks around them', () => {
+  expect(readDmarcReport(report(record(), { begin: ' 0 ' }))).toMatchObject({
+    kind: 'dmarc',
+    reportId: '17',
+    beginsAt: new Date(0),
+    endsAt: new Date(86_399_000),
+  })
+})
+
+test('the domain is in lower case, without a dot at its end', () => {
+  const domain = (given: string) => readDmarcReport(report(record(), { domain: given })).domain
+  expect(domain(' Mail.A.Example. ')).toBe('mail.a.example')
+  expect(domain('a&amp;b')).toBe('a&b')
+  expect(domain('d'.repeat(256))).toHaveLength(255)
+})
+
+describe('a row', () => {
+  test('passes if DKIM or SPF passes', () => {
+    const passed = (dkim: string, spf: string) => read({ dkim, spf })[0]!.isPassed
+    expect(passed('pass', 'fail')).toBe(true)
+    expect(passed('fail', 'pass')).toBe(true)
+    expect(passed('fail', 'fail')).toBe(false)
+  })
+
+  test('shows disposition, DKIM and SPF, each cut to 20 characters', () => {
+    expect(read({ dkim: 'pass', spf: 'fail', disposition: 'reject' })[0]!.result).toBe(
+      'reject, dkim=pass, spf=fail',
+    )
+    expect(read({})[0]!.result).toBe('none, dkim=none, spf=none')
+    expect(read({ dkim: 'd'.repeat(21) })[0]!.result).toBe(`none, dkim=${'d'.repeat(20)}, spf=none`)
+  })
+
+  test('has the address of its source, or none', () => {
+    expect(read({ ip: ' 192.0.2.1 ' })[0]!.source).toBe('192.0.2.1')
+    expect(read({ ip: '' })[0]!.source).toBeNull()
+    expect(read({})[0]!.source).toBeNull()
+  })
+
+  test('takes nothing from the record before it', () => {
+    expect(read({ ip: '192.0.2.1', count: '2', dkim: 'pass' }, {})).toEqual([
+      { source: '192.0.2.1', count: 2, isPassed: true, result: 'none, dkim=pass, spf=none' },
+      { source: null, count: 1, isPassed: false, result: 'none, dkim=none, spf=none' },
+    ])
+  })
+
+  test('comes after the rows with larger counts', () => {
+    expect(read({ count: '1' }, { count: '3' }).map(({ count }) => count)).toEqual([3, 1])
+  })
+})
+
+describe('an element', () => {
+  test('may have a prefix of a namespace', () => {
+    const xml = report(record({ count: '5' })).replace(/<(\/?)/g, '<$1d:')
+    expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
+  })
+
+  test('counts only at its place', () => {
+    const xml = report(record({ count: '5' })).replace('<row>', '<row><x><count>9</count></x>')
+    expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
+  })
+
+  test('may stand 12 deep', () => {
+    const deep = (levels: number) =>
+      report(record() + '<x>'.repeat(levels - 1) + '</x>'.repeat(levels - 1))
+    expect(fault(deep(12))).toBeNull()
+    expect(fault(deep(13))).toBe('its elements are too deep')
+  })
+})
+
+test('a text without a domain or without records is no report', () => {
+  expect(fault(report(''))).toBe('it is no report of DMARC')
+  expect(fault(report(record(), { domain: '' }))).toBe('it is no report of DMARC')
+  expect(fault(report(record(), { domain: ' . ' }))).toBe('it is no report of DMARC')
+  expect(fault('')).toBe('it is no report of DMARC')
+})
+
+test('a report needs times', () => {
+  expect(fault(report(record(), { begin: 'x' }))).toBe('its dates are no times')
+  expect(fault(report(record(), { end: 'x' }))).toBe('its dates are no times')
+})
+
+test('a report has at most 100,000 records', () => {
+  const records = '<record/>'.repeat(100_000)
+  expect(fault(report(records))).toBeNull()
+  expect(fault(report(`${records}<record/>`))).toBe('it has too many records')
+})
+
+test('the definition of an entity is not expanded', () => {
+  const xml = `<!DOCTYPE feedback [<!ENTITY x "evil.example">]>${report(record(), { domain: '&x;' })}`
+  expect(readDmarcReport(xml).domain).toBe('&x;')
+})

@@ -1,0 +1,112 @@
+/** Tests how each member of a TLS report is read. */
+import { describe, expect, test } from 'bun:test'
+import { ReportError } from '../../../../shared/mail/reports/aggregateReport.ts'
+import { readTlsReport } from '../../../../shared/mail/reports/tlsReport.ts'
+
+type Json = Record<string, unknown>
+
+const policy = (domain: string, successes: unknown, ...failures: Json[]): Json => ({
+  policy: { 'policy-domain': domain },
+  summary: { 'total-successful-session-count': successes },
+  'failure-details': failures,
+})
+const failure = (count: unknown, given: Json = {}): Json => ({
+  'result-type': 'certificate-expired',
+  'failed-session-count': count,
+  ...given,
+})
+const report = (policies: unknown, given: Json = {}): Json => ({
+  'report-id': 'r1',
+  'date-range': {
+    'start-datetime': '2026-11-22T00:00:00Z',
+    'end-datetime': '2026-11-22T23:59:59Z',
+  },
+  policies,
+  ...given,
+})
+const read = (value: unknown) => readTlsReport(JSON.stringify(value))
+const fault = (value: unknown) => {
+  try {
+    read(value)
+  } catch (error) {
+    return error instanceof ReportError ? error.message : error
+  }
+  return null
+}
+const NO_REPORT = 'it is no report of RFC 8460'
+
+describe('the rows of a report', () => {
+  test('are the successes and each kind of failure, the largest count first', () => {
+    const one = policy('a.example', 3, failure(5, { 'sending-mta-ip': '192.0.2.1' }), failure(1))
+    expect(read(report([one])).rows).toEqual([
+      { source: '192.0.2.1', count: 5, isPassed: false, result: 'certificate-expired' },
+      { source: null, count: 3, isPassed: true, result: 'success' },
+      { source: null, count: 1, isPassed: false, result: 'certificate-expired' },
+    ])
+  })
+
+  test('with the count 0 are left out', () => {
+    expect(read(report([policy('a.example', 0, failure(0), failure('x'))])).rows).toEqual([])
+    expect(read(report([policy('a.example', 1)])).rows).toHaveLength(1)
+  })
+
+  test('belong to the domain of the first policy', () => {
+    const { domain, rows } = read(
+      report([policy('A.Example.', 1), policy('b.example', 2), policy('a.example', 3)]),
+    )
+    expect([domain, rows.map(({ count }) => count)]).toEqual(['a.example', [3, 1]])
+  })
+
+  test('may lack failures', () => {
+    const { 'failure-details': _none, ...bare } = policy('a.example', 4)
+    expect(read(report([bare])).rows.map(({ count }) => count)).toEqual([4])
+  })
+})
+
+test('a report has its id and its period', () => {
+  expect(read(report([policy('a.example', 1)]))).toMatchObject({
+    kind: 'tls',
+    reportId: 'r1',
+    beginsAt: new Date('2026-11-22T00:00:00Z'),
+    endsAt: new Date('2026-11-22T23:59:59Z'),
+  })
+})
+
+describe('no report', () => {
+  const one = policy('a.example', 1)
+
+  test('is a text that is no JSON, or JSON of another kind', () => {
+    expect(() => readTlsReport('{')).toThrow(new ReportError(NO_REPORT))
+    expect([null, [], 7, {}].map(fault)).toEqual(Array(4).fill(NO_REPORT))
+  })
+
+  test('lacks a member, or has a member that is no text', () => {
+    expect(fault(report([one], { 'report-id': undefined }))).toBe(NO_REPORT)
+    expect(fault(report([one], { 'date-range': { 'start-datetime': '0' } }))).toBe(NO_REPORT)
+    expect(fault(report([{ ...one, policy: {} }]))).toBe(NO_REPORT)
+    expect(fault(report([{ ...one, summary: undefined }]))).toBe(NO_REPORT)
+    expect(fault(report([policy('a.example', 1, failure(1, { 'result-type': 7 }))]))).toBe(
+      NO_REPORT,
+    )
+  })
+
+  test('has a time that is no time', () => {
+    const range = { 'start-datetime': '0', 'end-datetime': 'x' }
+    expect(fault(report([one], { 'date-range': range }))).toBe('its dates are no times')
+  })
+
+  test('has no policy, more than 100 policies, or more than 10,000 failures of a policy', () => {
+    expect(fault(report([]))).toBe(NO_REPORT)
+    expect(fault(report(Array(100).fill(one)))).toBeNull()
+    expect(fault(report(Array(101).fill(one)))).toBe(NO_REPORT)
+    const failing = (count: number) =>
+      report([policy('a.example', 1, ...Array(count).fill(failure(1)))])
+    expect(fault(failing(10_000))).toBeNull()
+    expect(fault(failing(10_001))).toBe(NO_REPORT)
+  })
+
+  test('has a text above 255 characters', () => {
+    expect(fault(report([one], { 'report-id': 'r'.repeat(255) }))).toBeNull()
+    expect(fault(report([one], { 'report-id': 'r'.repeat(256) }))).toBe(NO_REPORT)
+  })
+})

@@ -1,0 +1,91 @@
+/** Tests how a text is shown so that nothing in it can hide the rest. */
+import { describe, expect, test } from 'bun:test'
+import { shownText } from '../../../../shared/mail/review/shownText.ts'
+
+describe('an invisible character', () => {
+  test.each([
+    [0x00, 0x08],
+    [0x0b, 0x1f],
+    [0x7f, 0x9f],
+    [0xad, 0xad],
+    [0x34f, 0x34f],
+    [0x61c, 0x61c],
+    [0x115f, 0x1160],
+    [0x17b4, 0x17b5],
+    [0x180b, 0x180f],
+    [0x200b, 0x200f],
+    [0x2028, 0x202e],
+    [0x2060, 0x206f],
+    [0x2800, 0x2800],
+    [0x3164, 0x3164],
+    [0xfe00, 0xfe0e],
+    [0xfeff, 0xfeff],
+    [0xffa0, 0xffa0],
+    [0xfff0, 0xfffb],
+    [0x1d173, 0x1d17a],
+    [0xe0000, 0xe0fff],
+  ])('from %i to %i is shown by its number', (from, to) => {
+    for (const code of [from, to]) {
+      const name = code.toString(16).toUpperCase().padStart(4, '0')
+      expect(shownText(`a${String.fromCodePoint(code)}b`)).toBe(`a⟨U+${name}⟩b`)
+    }
+  })
+
+  test('is no sign just beside these ranges', () => {
+    const beside = [
+      ...[0x09, 0x0a, 0x20, 0x7e, 0xa0, 0xac, 0xae, 0x34e, 0x350, 0x61b, 0x61d, 0x115e, 0x1161],
+      ...[0x17b3, 0x17b6, 0x180a, 0x1810, 0x200a, 0x2010, 0x2027, 0x202f, 0x205f, 0x2070, 0x27ff],
+      ...[0x2801, 0x3163, 0x3165, 0xfdff, 0xfe0f, 0xfefe, 0xff00, 0xff9f, 0xffa1, 0xffef, 0xfffc],
+      ...[0x1d172, 0x1d17b, 0xe1000],
+    ]
+    for (const code of beside) {
+      const text = `a${String.fromCodePoint(code)}b`
+      expect(shownText(text)).toBe(text)
+    }
+  })
+
+  test('is each sign of a run', () => {
+    expect(shownText('\u200b\u202e')).toBe('⟨U+200B⟩⟨U+202E⟩')
+  })
+})
+
+test('letters, signs and emoji stay as they are', () => {
+  const text = 'Zoë 鍵 ~ \u00a0 \u00ae ❤\ufe0f 👩\u{1f3fd} \t\n⟨x⟩'
+  expect(shownText(text)).toBe(text)
+})
+
+test('CRLF is one line end, and a lone CR is shown', () => {
+  expect(shownText('a\r\nb\rc')).toBe('a\nb⟨U+000D⟩c')
+})
+
+describe('a run of blanks', () => {
+  test('is shown as a count from 200 blanks on', () => {
+    const run = (length: number) => `a${' '.repeat(length)}b`
+    expect(shownText(run(199))).toBe(run(199))
+    expect(shownText(run(200))).toBe('a⟨200 blanks⟩b')
+    expect(shownText(`a${' \t\u00a0\u3000'.repeat(60)}b`)).toBe('a⟨240 blanks⟩b')
+  })
+
+  test('ends at the end of its line', () => {
+    const half = ' '.repeat(150)
+    expect(shownText(`a${half}\n${half}b`)).toBe(`a${half}\n${half}b`)
+  })
+})
+
+describe('a run of empty lines', () => {
+  test('is shown as a count from 20 lines on', () => {
+    const run = (lines: number) => `a${'\n'.repeat(lines + 1)}b`
+    expect(shownText(run(19))).toBe(run(19))
+    expect(shownText(run(20))).toBe('a\n⟨20 empty lines⟩\nb')
+  })
+
+  test('may hold blanks', () => {
+    expect(shownText(`a\n${' \t\n'.repeat(25)}b`)).toBe('a\n⟨25 empty lines⟩\nb')
+    expect(shownText(`a\r\n${'\r\n'.repeat(25)}b`)).toBe('a\n⟨25 empty lines⟩\nb')
+  })
+
+  test('ends at a line with words', () => {
+    const text = `a\n${'\n'.repeat(15)}b\n${'\n'.repeat(15)}c`
+    expect(shownText(text)).toBe(text)
+  })
+})

@@ -1,0 +1,225 @@
+/** Tests which contents a credential may have, and how its one-time and backup codes are kept. */
+import { describe, expect, test } from 'bun:test'
+import {
+  CREDENTIAL_TYPES,
+  CredentialInputError,
+  checkContent,
+  checkName,
+  describeShape,
+  hasTotp,
+  popBackupCode,
+  shownData,
+  TOTP_MARKER,
+  totpKeyOf,
+  unusedBackupCodes,
+  withoutUsedCodes,
+} from '../../../shared/vault/credential.ts'
+
+const TOTP_SECRET = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
+const OTHER_SECRET = 'MFRGGZDFMZTWQ2LKMFRGGZDFMZTWQ2LK'
+
+/** Returns the error text of a refused value, and null for an accepted value. */
+function faultOf(act: () => void): string | null {
+  try {
+    act()
+  } catch (error) {
+    if (error instanceof CredentialInputError) return error.message
+    throw error
+  }
+  return null
+}
+const contentFault = (type: string, data: unknown, metadata: unknown = {}) =>
+  faultOf(() => checkContent({ type, data, metadata }))
+/** Makes an object of this many levels. */
+const nested = (levels: number): unknown => (levels === 0 ? 'end' : { next: nested(levels - 1) })
+
+describe('the name of a credential', () => {
+  const nameFault = (name: string) => faultOf(() => checkName(name))
+  const text = 'name must be 1 to 128 characters without control characters'
+
+  test('has 1 to 128 code points of any script', () => {
+    for (const name of ['a', 'Schlüssel 鍵', '🔑'.repeat(128)]) expect(nameFault(name)).toBeNull()
+    for (const name of ['', 'a'.repeat(129)]) expect(nameFault(name)).toBe(text)
+  })
+
+  test('has neither control characters nor half a surrogate pair', () => {
+    for (const name of ['a\n', '\0', 'a\u0085', 'a\ud83d']) expect(nameFault(name)).toBe(text)
+  })
+})
+
+describe('the content of a credential', () => {
+  test('has a known type', () => {
+    for (const type of ['CUSTOM', 'LOGIN']) expect(contentFault(type, { a: 1 })).toBeNull()
+    const text = `type must be one of ${CREDENTIAL_TYPES.join(', ')}`
+    for (const type of ['', 'login', 'constructor']) expect(contentFault(type, { a: 1 })).toBe(text)
+  })
+
+  test('has objects as data and metadata', () => {
+    for (const value of [null, undefined, 'x', 7, ['x']]) {
+      expect(contentFault('CUSTOM', value)).toBe('data must be a JSON object')
+      // An absent argument gets the default value, so undefined is left out here.
+      if (value !== undefined) {
+        expect(contentFault('CUSTOM', { a: 1 }, value)).toBe('metadata must be a JSON object')
+      }
+    }
+  })
+
+  test('has at least one field of data', () => {
+    expect(contentFault('CUSTOM', {})).toBe('data must hold at least one field')
+    expect(contentFault('CUSTOM', { a: null })).toBeNull()
+  })
+
+  test('nests at most 32 levels', () => {
+    expect(contentFault('CUSTOM', nested(32))).toBeNull()
+    expect(contentFault('CUSTOM', nested(33))).toBe('data must not nest deeper than 32 levels')
+    expect(contentFault('CUSTOM', { a: 1 }, nested(33))).toBe(
+      'metadata must not nest deeper than 32 levels',
+    )
+  })
+
+  test('has at most 65,536 bytes of data and 16,384 bytes of metadata', () => {
+    // The JSON of such an object has eight more bytes than its text.
+    const sized = (bytes: number) => ({ a: `ä${'x'.repeat(bytes - 10)}` })
+    expect(contentFault('CUSTOM', sized(65_536))).toBeNull()
+    expect(contentFault('CUSTOM', sized(65_537))).toBe('data must be at most 65536 bytes of JSON')
+    expect(contentFault('CUSTOM', { a: 1 }, sized(16_384))).toBeNull()
+    expect(contentFault('CUSTOM', { a: 1 }, sized(16_385))).toBe(
+      'metadata must be at most 16384 bytes of JSON',
+    )
+  })
+})
+
+describe('a known field', () => {
+  test('of text is a string', () => {
+    expect(contentFault('LOGIN', { password: 'soup' })).toBeNull()
+    for (const value of [7, null, ['soup'], { a: 1 }]) {
+      expect(contentFault('LOGIN', { password: value })).toBe('data.password must be a string')
+      expect(contentFault('LOGIN', { a: 1 }, { uri: value })).toBe('metadata.uri must be a string')
+    }
+  })
+
+  test('of a number is a number or a string', () => {
+    for (const port of [5432, '5432']) {
+      expect(contentFault('DATABASE', { password: 'soup' }, { port })).toBeNull()
+    }
+    for (const port of [true, null, [5432]]) {
+      expect(contentFault('DATABASE', { password: 'soup' }, { port })).toBe(
+        'metadata.port must be a number or a string',
+      )
+    }
+    expect(contentFault('CARD', { expMonth: 7 })).toBeNull()
+  })
+
+  test('of backup codes is an array of strings, in every type', () => {
+    for (const field of ['backupCodes', 'usedBackupCodes']) {
+      for (const codes of [[], ['a', 'b']]) {
+        expect(contentFault('CUSTOM', { [field]: codes })).toBeNull()
+      }
+      for (const codes of ['a', ['a', 7], { 0: 'a' }, null]) {
+        expect(contentFault('CUSTOM', { [field]: codes })).toBe(
+          `data.${field} must be an array of strings`,
+        )
+      }
+    }
+  })
+
+  test('of another type or an unknown field holds anything', () => {
+    expect(contentFault('CUSTOM', { password: 7, toString: 1 }, { port: true })).toBeNull()
+    expect(contentFault('LOGIN', { port: true }, { totp: 7 })).toBeNull()
+  })
+
+  test('of a type is described in words', () => {
+    expect(describeShape('LOGIN')).toBe(
+      'data.username, data.password, metadata.uri, metadata.username',
+    )
+    expect(describeShape('CUSTOM')).toBe('')
+  })
+})
+
+describe('a TOTP secret', () => {
+  test('is required of the type TOTP only, in secret or totp', () => {
+    expect(contentFault('TOTP', { note: 'x' })).toBe('data.secret must hold the TOTP secret')
+    expect(contentFault('TOTP', { secret: TOTP_SECRET })).toBeNull()
+    expect(contentFault('TOTP', { totp: TOTP_SECRET })).toBeNull()
+    expect(contentFault('LOGIN', { note: 'x' })).toBeNull()
+  })
+
+  test('is checked in secret of the type TOTP, and in totp of every type', () => {
+    expect(contentFault('TOTP', { secret: '1' })).toStartWith('data.secret must ')
+    expect(contentFault('TOTP', { secret: TOTP_SECRET, totp: '1' })).toStartWith('data.totp must ')
+    expect(contentFault('LOGIN', { totp: '1' })).toStartWith('data.totp must ')
+    expect(contentFault('CUSTOM', { secret: '1' })).toBeNull()
+    expect(contentFault('CUSTOM', { totp: 7 })).toBe('data.totp must be a string')
+  })
+
+  test('is held in secret of the type TOTP, and in totp of every type', () => {
+    expect(hasTotp('TOTP', { secret: TOTP_SECRET })).toBe(true)
+    expect(hasTotp('LOGIN', { totp: TOTP_SECRET })).toBe(true)
+    expect(hasTotp('CUSTOM', { secret: TOTP_SECRET })).toBe(false)
+    expect(hasTotp('TOTP', { secret: 7, totp: null })).toBe(false)
+  })
+
+  test('gives the key of its first field', () => {
+    const key = totpKeyOf('LOGIN', { totp: TOTP_SECRET })
+    expect(key).not.toBeNull()
+    expect(totpKeyOf('TOTP', { secret: TOTP_SECRET, totp: OTHER_SECRET })).toEqual(key)
+    expect(totpKeyOf('LOGIN', { secret: TOTP_SECRET, totp: OTHER_SECRET })).not.toEqual(key)
+    expect(totpKeyOf('LOGIN', { password: 'soup' })).toBeNull()
+    expect(() => totpKeyOf('LOGIN', { totp: '1' })).toThrow(CredentialInputError)
+  })
+
+  test('is replaced by a marker in shown data', () => {
+    const data = { secret: TOTP_SECRET, totp: TOTP_SECRET, note: 'x' }
+    expect(shownData('TOTP', data)).toEqual({ secret: TOTP_MARKER, totp: TOTP_MARKER, note: 'x' })
+    expect(shownData('CUSTOM', data)).toEqual({ ...data, totp: TOTP_MARKER })
+    expect(data.totp).toBe(TOTP_SECRET)
+  })
+})
+
+describe('the backup codes', () => {
+  test('are counted while they are unused', () => {
+    expect(unusedBackupCodes({ backupCodes: ['a', 'b'], usedBackupCodes: ['c'] })).toBe(2)
+    expect(unusedBackupCodes({})).toBe(0)
+  })
+
+  test('are taken in their order and become used codes', () => {
+    const data = { backupCodes: ['a', 'b'], usedBackupCodes: ['c'], note: 'x' }
+    expect(popBackupCode(data)).toEqual({
+      code: 'a',
+      remaining: 1,
+      data: { backupCodes: ['b'], usedBackupCodes: ['c', 'a'], note: 'x' },
+    })
+    expect(popBackupCode({ backupCodes: ['a'] })).toEqual({
+      code: 'a',
+      remaining: 0,
+      data: { backupCodes: [], usedBackupCodes: ['a'] },
+    })
+    expect(data.backupCodes).toEqual(['a', 'b'])
+  })
+
+  test('run out', () => {
+    expect(popBackupCode({ backupCodes: [] })).toBeNull()
+    expect(popBackupCode({})).toBeNull()
+  })
+
+  test('that were used since an old version stay used in the restored version', () => {
+    const old = { backupCodes: ['a', 'b', 'c'], usedBackupCodes: ['z', 'a'], note: 'x' }
+    expect(withoutUsedCodes(old, { usedBackupCodes: ['a', 'c', 'y'] })).toEqual({
+      backupCodes: ['b'],
+      usedBackupCodes: ['z', 'a', 'c'],
+      note: 'x',
+    })
+    expect(withoutUsedCodes({ backupCodes: ['a'] }, { usedBackupCodes: ['a'] })).toEqual({
+      backupCodes: [],
+      usedBackupCodes: ['a'],
+    })
+  })
+
+  test('that nobody used leave the old version as it was', () => {
+    const old = { backupCodes: ['a'] }
+    expect(withoutUsedCodes(old, { usedBackupCodes: ['b'] })).toBe(old)
+    expect(withoutUsedCodes(old, {})).toBe(old)
+    const bare = { note: 'x' }
+    expect(withoutUsedCodes(bare, { usedBackupCodes: ['a'] })).toBe(bare)
+  })
+})
