@@ -11,14 +11,17 @@ function textOf(invite: Invite): string {
     `From: ${timeText(start)}`,
     `Until: ${timeText(end)}`,
     ...(recurrence === null ? [] : [`Recurs: ${recurrence.rule}`]),
-    ...(location === null ? [] : [`Place: ${location}`]),
+    ...(location === null ? [] : [`Place: ${oneLine(location)}`]),
     ...(meetingLink === null ? [] : [`Link: ${meetingLink}`]),
     ...(invite.organizer === null ? [] : [`Organizer: ${personText(invite.organizer)}`]),
     ...invite.attendees.map((one) => `Attendee: ${personText(one)}, ${one.state}`),
-    ...(invite.comment === null ? [] : [`Comment: ${invite.comment}`]),
+    ...(invite.comment === null ? [] : [`Comment: ${oneLine(invite.comment)}`]),
   ]
   return `${lines.join('\n')}${invite.description === '' ? '' : `\n\n${invite.description}`}`
 }
+
+/** Joins the lines of a text, so that a place or a comment cannot forge another line. */
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 const timeText = ({ local, zone }: Invite['start']): string =>
   zone === null ? local : `${local} ${zone}`

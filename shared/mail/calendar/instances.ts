@@ -176,8 +176,12 @@ export const recurs = (event: ICAL.Component): boolean =>
  */
 export function isTooOften(event: ICAL.Component): boolean {
   const rule = event.getFirstPropertyValue('rrule')
-  return rule instanceof ICAL.Recur && /^(?:SECONDLY|MINUTELY|HOURLY)$/.test(rule.freq)
+  if (!(rule instanceof ICAL.Recur)) return false
+  const aDay = TIME_PARTS.reduce((product, name) => product * (rule.parts[name]?.length ?? 1), 1)
+  return /^(?:SECONDLY|MINUTELY|HOURLY)$/.test(rule.freq) || aDay >= 24
 }
+
+const TIME_PARTS = ['BYHOUR', 'BYMINUTE', 'BYSECOND'] as const
 
 const SOURCE_PROPERTIES = ['dtstart', 'dtend', 'duration', 'rrule', 'rdate', 'exdate']
 

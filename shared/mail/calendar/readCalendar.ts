@@ -99,7 +99,7 @@ function readEvent(
       stamp: stampOf(event, definitions) ?? new Date(nowMs).toISOString(),
       recurrenceId: recurrenceIdOf(event, definitions),
       status: method === 'CANCEL' ? 'cancelled' : statusOf(event),
-      summary: textOf(event, 'summary', SUMMARY_MAX_LENGTH).replace(/\s+/g, ' '),
+      summary: oneLine(textOf(event, 'summary', SUMMARY_MAX_LENGTH)),
       description,
       location: location === '' ? null : location,
       meetingLink: meetingLink(linkFields(event), [
@@ -143,6 +143,9 @@ const clean = (text: string, maxLength: number): string =>
   readableText(text.slice(0, maxLength).replaceAll('\u0000', '').toWellFormed())
     .replace(/\r\n?/g, '\n')
     .trim()
+
+/** Joins the lines of a text. A line break in a name would forge a line of the event's text. */
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 const SEQUENCE_MAX = 2_147_483_647
 
@@ -205,9 +208,10 @@ const ADDRESS_MAX_LENGTH = 320
 function personOf(property: ICAL.Property | null): Person | null {
   if (property === null) return null
   const value = String(property.getFirstValue() ?? '')
-  const address = /^mailto:(.+)$/i.exec(value.trim())?.[1] ?? parameter(property, 'email')
-  if (!address.includes('@') || address.length > ADDRESS_MAX_LENGTH) return null
-  const name = clean(parameter(property, 'cn'), NAME_MAX_LENGTH)
+  const given = /^mailto:([^?]+)/i.exec(value.trim())?.[1] ?? parameter(property, 'email')
+  const address = given.trim()
+  if (!/^\S+@\S+$/.test(address) || address.length > ADDRESS_MAX_LENGTH) return null
+  const name = oneLine(clean(parameter(property, 'cn'), NAME_MAX_LENGTH))
   return { address: clean(address, ADDRESS_MAX_LENGTH), name: name === '' ? null : name }
 }
 

@@ -152,11 +152,30 @@ function time(name: string, { local, zone }: WrittenTime): ICAL.Property {
   return property
 }
 
-const RULE = /^FREQ=(?:DAILY|WEEKLY|MONTHLY|YEARLY)(?:;[A-Z]+=[A-Z0-9,+-]+)*$/
+const PAIR = /^([A-Z]{4,10})=([A-Z0-9,+-]{1,200})$/
+const FREQUENCIES = ['DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY']
+/** Lists the parts of a recurrence rule that can be sent. Parts with a time of day are refused. */
+const RULE_PARTS = new Set(
+  'FREQ UNTIL COUNT INTERVAL BYDAY BYMONTHDAY BYYEARDAY BYWEEKNO BYMONTH BYSETPOS WKST'.split(' '),
+)
 
-/** Tells whether a text is a recurrence rule that can be sent. Events each second, minute or hour are refused. */
+/**
+ * Tells whether a text is a recurrence rule that can be sent (RFC 5545 §3.3.10). Each part stands once. Events each
+ * second, minute or hour are refused.
+ */
 export function isRule(text: string): boolean {
-  if (!RULE.test(text)) return false
+  const pairs = text.split(';').map((pair) => PAIR.exec(pair))
+  const parts = new Map(pairs.map((pair) => [pair?.[1] ?? '', pair?.[2] ?? '']))
+  const isCount = (name: string) => /^[1-9]\d{0,5}$/.test(parts.get(name) ?? '1')
+  if (
+    !text.startsWith('FREQ=') ||
+    parts.size < pairs.length ||
+    ![...parts.keys()].every((name) => RULE_PARTS.has(name)) ||
+    !FREQUENCIES.includes(parts.get('FREQ')!) ||
+    !(isCount('COUNT') && isCount('INTERVAL')) ||
+    (parts.has('COUNT') && parts.has('UNTIL'))
+  )
+    return false
   try {
     ICAL.Recur.fromString(text)
     return true

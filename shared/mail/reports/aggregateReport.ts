@@ -43,15 +43,20 @@ export const NAME_MAX = 255
 export const largest = (rows: ReportRow[]): ReportRow[] =>
   rows.toSorted((one, other) => other.count - one.count).slice(0, ROWS_MAX)
 
+const RFC_3339 = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)?$/i
+
 /** Reads a time of an aggregate report, in seconds since 1970 or in the form of RFC 3339. @throws {ReportError} */
 export function reportTime(text: string): Date {
-  const time = new Date(/^\d{1,11}$/.test(text) ? Number(text) * 1000 : text)
+  const isSeconds = /^\d{1,11}$/.test(text)
+  const time = new Date(isSeconds ? Number(text) * 1000 : RFC_3339.test(text) ? text : Number.NaN)
   if (Number.isNaN(time.getTime())) throw new ReportError('its dates are no times')
   return time
 }
 
 /** Reads a count of an aggregate report, up to a billion. Any other value counts as 0. */
-export const reportCount = (text: unknown): number => {
-  const count = Number(text)
-  return Number.isSafeInteger(count) && count > 0 ? Math.min(count, 1_000_000_000) : 0
+export const reportCount = (given: unknown): number => {
+  const count = typeof given === 'string' && /^\s*\d{1,15}\s*$/.test(given) ? Number(given) : given
+  return typeof count === 'number' && Number.isSafeInteger(count) && count > 0
+    ? Math.min(count, 1_000_000_000)
+    : 0
 }

@@ -65,7 +65,7 @@ export function readDmarcReport(xml: string): AggregateReport {
   )
   parser.write(xml)
   parser.end()
-  const read = (place: string) => (texts.get(`feedback/${place}`) ?? '').trim()
+  const read = (place: string) => oneLine(texts.get(`feedback/${place}`))
   const domain = read('policy_published/domain').toLowerCase().replace(/\.$/, '')
   if (domain === '' || rows.length === 0) throw new ReportError('it is no report of DMARC')
   return {
@@ -78,8 +78,11 @@ export function readDmarcReport(xml: string): AggregateReport {
   }
 }
 
+/** Returns a text without control characters. PostgreSQL refuses U+0000. */
+const oneLine = (text = ''): string => text.replace(/\p{Cc}+/gu, ' ').trim()
+
 function rowOf(texts: ReadonlyMap<string, string>): ReportRow {
-  const read = (name: string) => (texts.get(`${ROW}/${name}`) ?? '').trim()
+  const read = (name: string) => oneLine(texts.get(`${ROW}/${name}`))
   const word = (name: string) => read(`policy_evaluated/${name}`).slice(0, 20) || 'none'
   const [dkim, spf] = [word('dkim'), word('spf')]
   return {

@@ -12,7 +12,11 @@ import {
 const POLICIES_MAX = 100
 const FAILURES_MAX = 10_000
 
-const text = z.string().max(NAME_MAX)
+// PostgreSQL refuses U+0000, and a line break in a name could forge a line of a log.
+const text = z
+  .string()
+  .max(NAME_MAX)
+  .regex(/^\P{Cc}*$/u)
 /** Describes the fields of a TLS report (RFC 8460 §4.4) that are read. */
 const schema = z.object({
   'report-id': text,

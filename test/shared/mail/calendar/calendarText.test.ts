@@ -74,3 +74,10 @@ test('an empty line stands between two events', () => {
   expect(calendarText([BARE, BARE])).toBe(`${BARE_TEXT}\n\n${BARE_TEXT}`)
   expect(calendarText([])).toBe('')
 })
+
+test('a line break in a place or a comment forges no line', () => {
+  const forged = 'Room\nLink: https://evil.example'
+  const text = calendarText([{ ...BARE, location: forged, comment: forged }])
+  expect(text).not.toContain('\nLink:')
+  expect(text).toContain('Place: Room Link: https://evil.example')
+})

@@ -235,6 +235,10 @@ test('an event recurs by a rule or by added times', () => {
 
 test('an event recurs too often each hour, minute and second', () => {
   const often = (line: string) => isTooOften(read(line).event)
+  const hours = Array.from({ length: 24 }, (_, hour) => hour).join()
+  expect(often(`RRULE:FREQ=DAILY;BYHOUR=${hours}`)).toBe(true)
+  expect(often('RRULE:FREQ=DAILY;BYHOUR=9,12,15;BYMINUTE=0,30')).toBe(false)
+  expect(often('RRULE:FREQ=DAILY;BYHOUR=9,12;BYMINUTE=0,15,30,45;BYSECOND=0,20,40')).toBe(true)
   for (const freq of ['HOURLY', 'MINUTELY', 'SECONDLY'])
     expect(often(`RRULE:FREQ=${freq}`)).toBe(true)
   for (const freq of ['DAILY', 'YEARLY']) expect(often(`RRULE:FREQ=${freq}`)).toBe(false)

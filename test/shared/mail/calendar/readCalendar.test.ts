@@ -269,6 +269,14 @@ describe('a person', () => {
     expect(organizer(';EMAIL=mira@a.example:mailto:cy@a.example')!.address).toBe('cy@a.example')
   })
 
+  test('has a name in one line, and an address without a query', () => {
+    expect(organizer(';CN="Ada^nLink: https://evil.example":mailto:a@a.example')!.name).toBe(
+      'Ada Link: https://evil.example',
+    )
+    expect(organizer(':mailto:mira@a.example?subject=x')!.address).toBe('mira@a.example')
+    expect(organizer(';EMAIL="a@b.example^nx":urn:x')).toBeNull()
+  })
+
   test('without a mail address, or with one above 320 characters, is left out', () => {
     expect(organizer(':urn:uuid:1')).toBeNull()
     expect(organizer(':mailto:mira')).toBeNull()

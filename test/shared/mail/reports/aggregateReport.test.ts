@@ -23,7 +23,10 @@ test('a time is seconds since 1970, with at most 11 digits, or a text of RFC 333
   expect(reportTime('2026-11-22T01:00:00+01:00')).toEqual(new Date('2026-11-22T00:00:00Z'))
 })
 
-test.each(['', 'soon', '100000000000', '2026-13-01T00:00:00Z'])('"%s" is no time', (text) => {
+test.each([
+  ...['', 'soon', '100000000000', '2026-13-01T00:00:00Z'],
+  ...['-010000-01-01T00:00:00Z', 'January 1', '-1'],
+])('"%s" is no time', (text) => {
   expect(() => reportTime(text)).toThrow(new ReportError('its dates are no times'))
 })
 
@@ -33,4 +36,6 @@ test('a count is a whole number from 1 to a billion, and otherwise 0', () => {
   expect(['', '0', '-1', '1.5', 'many', null, undefined, 1e300].map(reportCount)).toEqual([
     0, 0, 0, 0, 0, 0, 0, 0,
   ])
+  const odd = [true, [5], '0x10', '1e3', { toString: 1, valueOf: 1 }]
+  expect(odd.map(reportCount)).toEqual([0, 0, 0, 0, 0])
 })

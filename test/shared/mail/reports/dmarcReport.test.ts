@@ -120,3 +120,8 @@ test('the definition of an entity is not expanded', () => {
   const xml = `<!DOCTYPE feedback [<!ENTITY x "evil.example">]>${report(record(), { domain: '&x;' })}`
   expect(readDmarcReport(xml).domain).toBe('&x;')
 })
+
+test('control characters of a report become blanks, because PostgreSQL refuses U+0000', () => {
+  const { domain } = readDmarcReport(report(record(), { domain: 'a\u0000b.example' }))
+  expect(domain).toBe('a b.example')
+})

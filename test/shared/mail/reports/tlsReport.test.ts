@@ -110,3 +110,8 @@ describe('no report', () => {
     expect(fault(report([one], { 'report-id': 'r'.repeat(256) }))).toBe(NO_REPORT)
   })
 })
+
+test('a report with a control character is no report', () => {
+  for (const bad of ['\u0000', '\n'])
+    expect(fault(report([policy('a.example', 1)], { 'report-id': `r${bad}1` }))).toBe(NO_REPORT)
+})

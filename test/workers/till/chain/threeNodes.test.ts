@@ -129,8 +129,8 @@ test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (
   const answer = await redeemToEnd(seller, header)
   expect(answer.body).toMatchObject({ ok: true })
   expect(performance.now() - startedMs).toBeLessThan(GRANT_MAX_MS)
-  // The faulty node has changed at least one answer.
-  if (bad.fault === null) expect(told.hits).toBeGreaterThan(0)
+  // The faulty node changes at least one answer. Two other nodes can agree before this answer arrives.
+  if (bad.fault === null) await waitFor('the faulty node to change an answer', () => told.hits > 0)
   // The chain holds the transfer that paid for the granted request.
   const receipt = await till.client.getTransactionReceipt({ hash: answer.body.txHash })
   expect(receipt.status).toBe('success')
