@@ -1,5 +1,6 @@
 /**
- * Limits the sharers whose debt of bytes is recorded. Above the limit, the records of sharers without a debt are deleted.
+ * Limits the sharers whose debt of bytes is recorded. Above the limit, the records of sharers without a debt are
+ * deleted.
  */
 const SHARERS_MAX = 10_000
 

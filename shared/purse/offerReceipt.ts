@@ -145,7 +145,6 @@ const TYPES = {
   ],
 }
 
-/** Judges an EIP-712 signature. The signed text names its signer, who must be the payee. */
 /** Reads a stored proof of EIP-712. @returns null if the seller sent a text that only begins as such a proof. */
 function readTyped(kept: string): { payload: unknown; signature: Hex } | null {
   try {
@@ -155,6 +154,7 @@ function readTyped(kept: string): { payload: unknown; signature: Hex } | null {
   }
 }
 
+/** Judges an EIP-712 signature. The signed text names its signer, who must be the payee. */
 async function judgeTyped(
   kind: 'offer' | 'receipt',
   kept: string,

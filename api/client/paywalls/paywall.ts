@@ -75,8 +75,8 @@ const ANSWERS = new PaidAnswers<unknown>()
 
 /**
  * For this many milliseconds after a paid request, the payer may repeat the request without a new payment, if the
- * process has lost the response. The payer chooses the window of an authorization. Without this limit one payment could buy the news of
- * a whole day.
+ * process has lost the response. The payer chooses the window of an authorization. Without this limit one payment could
+ * buy the news of a whole day.
  */
 const AGAIN_MS = 10 * 60_000
 

@@ -7,8 +7,8 @@ import type { Database } from 'bun:sqlite'
 const KNOWN_MAX = 10_000
 
 /**
- * Keeps a copy of the inbox addresses in the database file of the spool. The listener reads the copy while PostgreSQL is
- * unreachable.
+ * Keeps a copy of the inbox addresses in the database file of the spool. The listener reads the copy while PostgreSQL
+ * is unreachable.
  */
 export class SpoolAddresses {
   readonly #db: Database

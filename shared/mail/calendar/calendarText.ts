@@ -11,16 +11,16 @@ function textOf(invite: Invite): string {
     `From: ${timeText(start)}`,
     `Until: ${timeText(end)}`,
     ...(recurrence === null ? [] : [`Recurs: ${recurrence.rule}`]),
-    ...(location === null ? [] : [`Place: ${oneLine(location)}`]),
+    ...(location === null ? [] : [`Place: ${location}`]),
     ...(meetingLink === null ? [] : [`Link: ${meetingLink}`]),
     ...(invite.organizer === null ? [] : [`Organizer: ${personText(invite.organizer)}`]),
     ...invite.attendees.map((one) => `Attendee: ${personText(one)}, ${one.state}`),
-    ...(invite.comment === null ? [] : [`Comment: ${oneLine(invite.comment)}`]),
+    ...(invite.comment === null ? [] : [`Comment: ${invite.comment}`]),
   ]
-  return `${lines.join('\n')}${invite.description === '' ? '' : `\n\n${invite.description}`}`
+  return `${lines.map(oneLine).join('\n')}${invite.description === '' ? '' : `\n\n${invite.description}`}`
 }
 
-/** Joins the lines of a text, so that a place or a comment cannot forge another line. */
+/** Joins the lines of a text, so that no value of the event can forge another line. */
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 const timeText = ({ local, zone }: Invite['start']): string =>

@@ -1,5 +1,5 @@
 /**
- * Recognises words that tell the purpose of a link, in the link's text and in its URL, in some thirty languages. The
+ * Recognises words that tell the purpose of a link, in the link's text and in its URL. The
  * texts are in lower case.
  */
 
@@ -93,7 +93,7 @@ const ACT = /[?&#](?:type|action|mode|flow|kind|purpose)=(?<act>[\w-]{3,40})/
 /** Matches the confirmation of an address below a page of settings: `/settings/notifications/412/verify/…`. */
 const CONFIRMED_SETTING = /\/(?:settings|preferences|account|profile)\/.{0,200}(?:verif|confirm)/
 const SIGN_IN_FIRST = /^\/(?:#\/)?(?:sign|log)[-_]?in[/?]/
-const SECOND_FACTOR = /\/(?:mfa|2fa|two-?factor)\/|\/complete[-_]?sign[-_]?in(?=[/?])/
+const SURE_SIGN_IN = /\/(?:mfa|2fa|two-?factor)\/|\/complete[-_]?sign[-_]?in(?=[/?])/
 
 /**
  * Describes the purpose that the path of a link's URL names. A sure purpose counts before the words of the link.
@@ -111,7 +111,7 @@ export function purposeOfPath(path: string): PathPurpose {
   const purpose = namedIn(own)
   return {
     purpose,
-    isSure: purpose === 'reset' || (purpose === 'sign-in' && SECOND_FACTOR.test(own)),
+    isSure: purpose === 'reset' || (purpose === 'sign-in' && SURE_SIGN_IN.test(own)),
     mayVerify: purpose === 'sign-in' && SIGN_IN_FIRST.test(own) && PATH_VERIFY.test(own),
   }
 }
@@ -123,8 +123,8 @@ function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_SIGN_IN.test(act)) return 'sign-in'
   if (PATH_VERIFY.test(act)) return 'verify'
   if (PATH_RESET.test(own)) return 'reset'
-  // The link of a second factor signs in: `/mfa/otp/verify`.
-  if (SECOND_FACTOR.test(own)) return 'sign-in'
+  // The link of a second factor signs in, although its path may say `verify`: `/mfa/otp/verify`.
+  if (SURE_SIGN_IN.test(own)) return 'sign-in'
   // `/signin/verify?k=…` signs in: the first word of the path counts.
   if (SIGN_IN_FIRST.test(own)) return 'sign-in'
   if (PATH_VERIFY.test(own)) return 'verify'

@@ -127,7 +127,7 @@ function purposeOf(
   // https://help.bank.example/articles/reset-360012345.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
-  // Nobody signs in by a link that holds only the number of a page: `Open the forum`.
+  // Nobody signs in or confirms by a link that holds only the number of a page: `Open the forum`.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))

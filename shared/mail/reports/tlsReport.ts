@@ -12,7 +12,7 @@ import {
 const POLICIES_MAX = 100
 const FAILURES_MAX = 10_000
 
-// PostgreSQL refuses U+0000, and a line break in a name could forge a line of a log.
+// PostgreSQL refuses U+0000. A name in JSON has no control characters, while XML has line breaks around its names.
 const text = z
   .string()
   .max(NAME_MAX)

@@ -184,8 +184,9 @@ function backgroundOf(
 
 /** Returns the colour that a person sees if a background of the given opacity lies on another background. */
 function mixed(colour: Colour, alpha: number, below: Colour): Colour {
-  if (alpha >= 1) return colour
-  if (colour === 'unknown' || below === 'unknown') return 'unknown'
+  // White on an almost opaque white stays invisible, whatever picture lies below.
+  if (colour === 'unknown' || (1 - alpha) * 255 <= COLOUR_STEP) return colour
+  if (below === 'unknown') return 'unknown'
   const [red, green, blue] = colour.map((part, n) => part * alpha + below[n]! * (1 - alpha))
   return [red!, green!, blue!]
 }
@@ -202,7 +203,10 @@ const numbersOf = (value: string): string[] | undefined =>
 /** Returns the opacity of a colour from 0 to 1. A colour without an opacity has 1. */
 function alphaOf(value: string): number {
   const fourth = numbersOf(value)?.[3]
-  if (fourth !== undefined) return Number.parseFloat(fourth) / (fourth.endsWith('%') ? 100 : 1)
+  if (fourth !== undefined) {
+    const alpha = Number.parseFloat(fourth) / (fourth.endsWith('%') ? 100 : 1)
+    return Number.isNaN(alpha) ? 1 : alpha
+  }
   const [, hex = ''] = HEX.exec(value) ?? []
   const digits = hex.length === 8 ? hex.slice(6) : hex.length === 4 ? hex[3]!.repeat(2) : 'ff'
   return Number.parseInt(digits, 16) / 255

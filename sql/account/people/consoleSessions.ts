@@ -16,9 +16,9 @@ const AGENT_MAX_CHARS = 300
 const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /**
- * Returns the stored form of a sign-in link's token or a session's secret. For the first operator the stored form
- * is the same as in release 0.2, so that an upgrade signs nobody out. For other people the stored form differs. A process of release 0.2
- * knows no roles, and would take everyone for an operator.
+ * Returns the stored form of a sign-in link's token or a session's secret. The first operator's secret is stored as in
+ * release 0.2, so that an upgrade signs nobody out. The secrets of other people are stored in another form, because a
+ * process of release 0.2 knows no roles and would take everyone for an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)

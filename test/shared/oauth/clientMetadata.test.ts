@@ -1,4 +1,4 @@
-/** Tests what an OAuth client may state about itself, and where it may send its users. */
+/** Tests the metadata and the redirect URIs that an OAuth client may register. */
 import { describe, expect, test } from 'bun:test'
 import { ClientMetadataError, readClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
 import { isRegistered, redirectFault, redirectHost } from '../../../shared/oauth/redirectUri.ts'

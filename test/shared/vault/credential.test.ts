@@ -78,7 +78,7 @@ describe('the content of a credential', () => {
   })
 
   test('has at most 65,536 bytes of data and 16,384 bytes of metadata', () => {
-    // The JSON of such an object has eight more bytes than its text.
+    // The braces, the name and the quotes add eight bytes to the text, and `ä` has two bytes.
     const sized = (bytes: number) => ({ a: `ä${'x'.repeat(bytes - 10)}` })
     expect(contentFault('CUSTOM', sized(65_536))).toBeNull()
     expect(contentFault('CUSTOM', sized(65_537))).toBe('data must be at most 65536 bytes of JSON')
@@ -215,7 +215,7 @@ describe('the backup codes', () => {
     })
   })
 
-  test('that nobody used leave the old version as it was', () => {
+  test('without a used code leave the old version unchanged', () => {
     const old = { backupCodes: ['a'] }
     expect(withoutUsedCodes(old, { usedBackupCodes: ['b'] })).toBe(old)
     expect(withoutUsedCodes(old, {})).toBe(old)

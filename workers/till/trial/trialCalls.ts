@@ -29,7 +29,10 @@ export async function simulateNow(
 export const isEarly = (result: Simulated | undefined): boolean =>
   result?.kind === 'refused' && result.refusal.kind === 'early'
 
-/** Describes the gas wallet that would send a transaction, and the fees of the transaction. A `fees` of `null` means that no wallet can pay the fees. */
+/**
+ * Describes the gas wallet that would send a transaction, and the fees of the transaction. A `fees` of `null` means that
+ * no wallet can pay the fees.
+ */
 export type Sender = { from: Address; fees: Fees | null }
 
 /** Holds the fees of a transaction in wei per gas. */

@@ -44,7 +44,7 @@ const file = (given: Partial<SentAttachment> = {}): SentAttachment =>
     ...given,
   }) as SentAttachment
 
-test('a mail has its identifier, its author, its recipients and its subject', async () => {
+test('a composed mail holds the given Message-ID, author, recipients and subject', async () => {
   const given = { cc: ['b@b.example'], names: { 'ada@a.example': 'Ada', 'b@b.example': 'Bö' } }
   expect(await field('Message-ID', given)).toEqual(['<m1@mail.example>'])
   expect(await field('From', given)).toEqual(['Desk <desk@mail.example>'])

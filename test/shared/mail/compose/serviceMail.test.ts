@@ -68,7 +68,7 @@ describe('a sign-in mail', () => {
 })
 
 describe('an approval notice', () => {
-  test('of a mail has its recipients and its subject on one line each', () => {
+  test('for a mail names the recipients on one line and the subject on another line', () => {
     expect(notice().subject).toBe('A mail of Pier 4 waits for you')
     expect(notice().text).toBe(
       [
@@ -86,7 +86,7 @@ describe('an approval notice', () => {
     )
   })
 
-  test('of a payment has its amount, its host and its payee', () => {
+  test('for a payment names the amount, the host and the payee', () => {
     const { subject, text } = notice({
       kind: 'payment',
       host: 'shop.example',

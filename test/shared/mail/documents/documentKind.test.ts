@@ -1,4 +1,4 @@
-/** Tests which kind of document a file is, by its bytes, its media type and its name. */
+/** Tests that the bytes, the media type and the name of a file tell the kind of document. */
 import { describe, expect, test } from 'bun:test'
 import { kindOf, mayHoldText } from '../../../../shared/mail/documents/documentKind.ts'
 

@@ -206,7 +206,7 @@ describe('a report', () => {
     expect(report({ Type: 'BadEmailAddress' }).kind).toBe('bounce')
   })
 
-  test('of a complaint comes as a bounce or as a record of its own, without a status', () => {
+  test('about a complaint is a bounce or a separate record, and has no status', () => {
     for (const changes of [{ Type: 'SpamComplaint' }, { RecordType: 'SpamComplaint' }]) {
       const { kind, status } = report(changes)
       expect([changes, kind, status]).toEqual([changes, 'complaint', null])

@@ -1,4 +1,4 @@
-/** Tests how a text is shown so that nothing in it can hide the rest. */
+/** Tests that a shown text makes hidden characters visible. */
 import { describe, expect, test } from 'bun:test'
 import { shownText } from '../../../../shared/mail/review/shownText.ts'
 

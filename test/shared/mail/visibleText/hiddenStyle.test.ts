@@ -264,6 +264,8 @@ describe('the colour of letters', () => {
     expect(seen('color: #333; background: rgba(255,255,255,0.2)')).toBe(true)
     const unknown = sight('background: linear-gradient(red, blue)')
     expect(seen(`${red}; background: rgba(233,69,96,0.9)`, { parent: unknown })).toBe(true)
+    for (const style of ['rgba(233,69,96,0.97)', 'rgba(233,69,96,x)'])
+      expect(seen(`${red}; background: ${style}`, { parent: unknown })).toBe(false)
   })
 
   test('is inherited with its transparency', () => {

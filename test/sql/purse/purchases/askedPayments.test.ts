@@ -1,4 +1,4 @@
-/** Tests a payment that waits for its owner: who is asked, and which decision counts. */
+/** Tests the owner's approval of a payment: one request is made, and one decision counts. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import {

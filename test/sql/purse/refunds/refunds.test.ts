@@ -1,11 +1,9 @@
 /** Tests that the refunds of a payment never exceed the payment, and that each key makes one refund. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { parseConfig } from '../../../../shared/config/config.ts'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
-import { createKeyringSource, masterKeys } from '../../../../sql/keyring/keyring.ts'
 import { openPurse } from '../../../../sql/purse/purses.ts'
 import {
   claimRefund,
@@ -16,6 +14,7 @@ import {
   withdrawRefund,
 } from '../../../../sql/purse/refunds/refunds.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newKeyring } from '../../../support/purse/purseRows.ts'
 import { newHash, newPayment, newProject, newSettled, row } from '../../../support/till/tillRows.ts'
 
 const PAYMENT = 10_000n
@@ -28,8 +27,7 @@ let keyring: Keyring
 beforeAll(async () => {
   database = await createTestDatabase()
   pool = database.pool
-  const master = parseConfig({ MASTER_KEYS: `test:${randomBytes(32).toString('base64')}` })
-  keyring = await createKeyringSource(masterKeys(master))(pool)
+  keyring = await newKeyring(pool)
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
