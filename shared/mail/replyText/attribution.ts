@@ -40,6 +40,8 @@ const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{L
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
 /** Matches a line that starts with a name and an address in brackets. */
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
+/** Matches a quote mark at the end of a text, before a joined attribution. */
+const QUOTE_MARK = /\s>\s*$/
 /** Matches the level in a line of a log, such as `2026-10-10 10:15:33 ERROR mailer <a@x.test> wrote: 0 bytes`. */
 const LOG_LEVEL = /\p{Nd}\s\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|NOTICE)(?!\p{L})/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
@@ -231,14 +233,14 @@ export function attributionWithin(line: string): string | undefined {
     const near = Math.max(0, index - MAX_MARKER_LENGTH)
     const head = text.slice(near, after + colon + 1)
     const own = attributionStart(head)
-    const isQuote = /\s>\s*$/.test(head.slice(0, own))
-    const before = head.slice(0, own).replace(/\s>\s*$/, '')
-    const isEnded = isQuote || /[.!?。！？…)\]"”»\p{So}]\s*$/u.test(withoutDevice(before))
+    const before = head.slice(0, own)
+    const isEnded =
+      QUOTE_MARK.test(before) || /[.!?。！？…)\]"”»\p{So}]\s*$/u.test(withoutDevice(before))
     const start = isEnded ? own : 0
     const attribution = head.slice(start).trim()
     if (!LEAD_IN.test(attribution) || !DATE.test(attribution) || !TIME.test(attribution)) continue
     if (findVerb(attribution) === 'none' || LOG_LEVEL.test(attribution)) continue
-    return withoutDevice(text.slice(0, near + start).replace(/\s>\s*$/, '')).trim()
+    return withoutDevice(text.slice(0, near + start).replace(QUOTE_MARK, '')).trim()
   }
   return undefined
 }

@@ -83,7 +83,8 @@ function colourIn(attributes: Attributes): Colour {
 const DAY_MS = 86_400_000
 /** Is day 0 of the two calendars of Excel: 1899-12-30 and 1904-01-01. */
 const [EPOCH_1900_MS, EPOCH_1904_MS] = [-2_209_161_600_000, -2_082_844_800_000]
-const DAYS_MAX = 2_958_466
+/** Is the last second of the year 9999, with which the calendar of spreadsheets ends. */
+const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59)
 
 /**
  * Writes the number in a spreadsheet cell roughly as a person sees the number: dates in ISO 8601, percentages with a
@@ -100,13 +101,12 @@ export function shownValue(value: number, format: string, is1904: boolean): stri
   }
   const hasDay = /[yd]/i.test(fields)
   const hasTime = /[hs]/i.test(fields)
-  if ((!hasDay && !hasTime && !/m{3,}/i.test(fields)) || value < 0 || value > DAYS_MAX) {
+  const epochMs = is1904 ? EPOCH_1904_MS : EPOCH_1900_MS
+  const ms = Math.round((epochMs + value * DAY_MS) / 1000) * 1000
+  if ((!hasDay && !hasTime && !/m{3,}/i.test(fields)) || value < 0 || ms > LAST_MS) {
     return String(Number(value.toPrecision(15)))
   }
-  const epochMs = is1904 ? EPOCH_1904_MS : EPOCH_1900_MS
-  const iso = new Date(Math.round((epochMs + value * DAY_MS) / 1000) * 1000).toISOString()
-  // The calendar of spreadsheets ends with the year 9999. A later day is shown as its number.
-  if (iso.startsWith('+')) return String(Number(value.toPrecision(15)))
+  const iso = new Date(ms).toISOString()
   const time = iso.slice(11, 19).replace(/:00$/, '')
   if (!hasTime) return iso.slice(0, 10)
   return hasDay ? `${iso.slice(0, 10)} ${time}` : time
