@@ -45,10 +45,12 @@ export async function requestReport(
     await db.query(`select pg_advisory_xact_lock(hashtextextended('health_reports', 0))`)
     const underWay = await findUnderWay(db)
     if (underWay !== null) return underWay
-    await db.query('insert into health_reports (id, sections) values ($1, $2)', [
-      id,
-      JSON.stringify(given),
-    ])
+    // Two reports of one millisecond would have no order, and the newest could be deleted as the oldest.
+    await db.query(
+      `insert into health_reports (id, sections, requested_at)
+       select $1, $2, greatest(clock_timestamp(), max(requested_at) + interval '1 ms') from health_reports`,
+      [id, JSON.stringify(given)],
+    )
     await deleteOldReports(db)
     for (const section of sections) {
       const task = TASK[section]
