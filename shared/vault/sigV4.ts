@@ -31,11 +31,14 @@ const encode = (text: string) =>
   )
 
 /**
- * For its signature, AWS encodes the path once more than the path of the URL. Only S3 signs the path of the URL
- * unchanged.
+ * For its signature, AWS encodes the path once more than the path of the URL. Only S3 encodes each segment once, so that
+ * `!` and `%21` of a URL have one signature.
  */
 const canonicalPath = ({ pathname }: URL, service: string) =>
-  service === 's3' ? pathname : pathname.split('/').map(encode).join('/')
+  pathname
+    .split('/')
+    .map((segment) => encode(service === 's3' ? decoded(segment) : segment))
+    .join('/')
 
 function canonicalQuery({ search }: URL): string {
   const pairs = search

@@ -59,7 +59,7 @@ export function readBytes(name: string, text: string, encoding: Encoding): Buffe
   const isForm =
     encoding === 'utf8' ||
     (encoding === 'hex' && /^(?:[\da-f]{2})*$/i.test(compact)) ||
-    (encoding === 'base64' && /^[\w+/-]*={0,2}$/.test(compact))
+    (encoding === 'base64' && /^(?:[\w+/-]{4})*(?:[\w+/-]{2,3}={0,2})?$/.test(compact))
   if (!isForm) throw fault(`${name} must be ${encoding}`)
   return Buffer.from(encoding === 'utf8' ? text : compact, encoding)
 }

@@ -50,7 +50,9 @@ export function spanOf(
   const [start] = timesOf(event.getFirstProperty('dtstart'), definitions)
   if (start === undefined) return null
   const end = endOf(event, start, definitions)
-  return { start, end, lengthMs: Math.max(0, instantOf(end) - instantOf(start)) }
+  const lengthMs = instantOf(end) - instantOf(start)
+  // RFC 5545 §3.8.2.2: an event ends after its start. An event that ends before its start has no length.
+  return lengthMs < 0 ? { start, end: start, lengthMs: 0 } : { start, end, lengthMs }
 }
 
 function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definitions): PlacedTime {

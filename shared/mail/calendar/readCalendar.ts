@@ -44,7 +44,7 @@ import { FLOATING } from './zones.ts'
 const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
 
 /**
- * Reads the events of a calendar file, at most 50.
+ * Reads the events of a calendar file, at most {@link INVITES_MAX}.
  * @param nowMs is the current time. The listed instances of a recurring event start after this time.
  * @throws {DocumentError} if the file is malformed
  */
@@ -61,7 +61,14 @@ export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
 
 function calendarsOf(text: string): ICAL.Component[] {
   try {
-    const parsed: unknown[] = ICAL.parse(text.replace(/^\ufeff/, '').trim())
+    // A VCARD before the calendar would make the calendar library read every date as a text.
+    const begin = text.search(/^BEGIN:VCALENDAR/im)
+    const parsed: unknown[] = ICAL.parse(
+      text
+        .slice(Math.max(0, begin))
+        .replace(/^\ufeff/, '')
+        .trim(),
+    )
     const roots = typeof parsed[0] === 'string' ? [parsed] : parsed
     const components = roots
       .map((root) => new ICAL.Component(root as never))

@@ -18,9 +18,11 @@ const HEADER_MAX_BYTES = 1024 * 1024
 
 /**
  * Returns the offset of the first byte behind the header. If the header exceeds its limit, the function returns the
- * limit. If the message has no body, the function returns the length of `raw`.
+ * limit. If the message has no body, the function returns the length of `raw`. A message may have no header field.
  */
 function headerEnd(raw: Uint8Array): number {
+  if (raw[0] === LF) return 1
+  if (raw[0] === CR && raw[1] === LF) return 2
   const max = Math.min(raw.length, HEADER_MAX_BYTES)
   for (let i = 0; i < max; i++) {
     if (raw[i] !== LF) continue

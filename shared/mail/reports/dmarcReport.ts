@@ -46,6 +46,8 @@ export function readDmarcReport(xml: string): AggregateReport {
       onopentag(name) {
         if (path.length >= DEPTH_MAX) throw new ReportError('its elements are too deep')
         path.push(name.slice(name.indexOf(':') + 1))
+        // The digits of two equal elements would join to one number.
+        texts.delete(path.join('/'))
       },
       ontext(data) {
         const place = path.join('/')

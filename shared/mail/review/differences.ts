@@ -7,9 +7,10 @@ const WORD = /[\p{L}\p{N}]+/gu
 function pairsOf(text: string): Set<string> {
   const pairs = new Set<string>()
   let before = ''
-  for (const [word] of text.toLowerCase().matchAll(WORD)) {
-    pairs.add(`${before} ${word}`)
-    before = word
+  for (const [word] of text.matchAll(WORD)) {
+    const lower = word.toLowerCase()
+    pairs.add(`${before} ${lower}`)
+    before = lower
   }
   pairs.add(`${before} `)
   return pairs

@@ -28,8 +28,14 @@ export function parseAllowedPath(text: string): string | null {
   return pathname === ANY_PATH ? ANY_PATH : pathname.replace(/\/$/, '')
 }
 
-const isPrefix = (prefix: string, path: string): boolean =>
-  prefix === ANY_PATH || path === prefix || path.startsWith(`${prefix}/`)
+const isPrefix = (prefix: string, path: string): boolean => {
+  const [short, long] = [upperEscapes(prefix), upperEscapes(path)]
+  return short === ANY_PATH || long === short || long.startsWith(`${short}/`)
+}
+
+/** Writes each percent-encoding with capital letters. RFC 3986 §6.2.2.1: `%c3` and `%C3` are equivalent. */
+const upperEscapes = (path: string): string =>
+  path.replace(/%[\da-f]{2}/gi, (encoded) => encoded.toUpperCase())
 
 /** Returns the narrower of two allowed paths. Two allowed paths have nothing in common, or one is within the other. */
 export const meetPaths: Meet = (one, other) =>

@@ -63,16 +63,23 @@ describe('the path', () => {
     expect(ofUrl("/a%20b/c(d)!'*/")).toBe(expectedGet('/a%2520b/c%28d%29%21%27%2A/', ''))
   })
 
+  const expectedS3 = (path: string) =>
+    expected(
+      's3',
+      ...['GET', path, '', 'host:api.example', `x-amz-content-sha256:${EMPTY_HASH}`],
+      ...[`x-amz-date:${TIME}`, '', 'host;x-amz-content-sha256;x-amz-date', EMPTY_HASH],
+    )
+
   test('of S3 is that of the URL, and the hash of the body is sent', () => {
     const given = { service: 's3', url: 'https://api.example/a%20b' }
     expect(sign(given)['x-amz-content-sha256']).toBe(EMPTY_HASH)
-    expect(signatureOf(given)).toBe(
-      expected(
-        's3',
-        ...['GET', '/a%20b', '', 'host:api.example', `x-amz-content-sha256:${EMPTY_HASH}`],
-        ...[`x-amz-date:${TIME}`, '', 'host;x-amz-content-sha256;x-amz-date', EMPTY_HASH],
-      ),
-    )
+    expect(signatureOf(given)).toBe(expectedS3('/a%20b'))
+  })
+
+  test('of S3 has one signature for a character and its percent-encoding', () => {
+    const url = (path: string) => ({ service: 's3', url: `https://api.example${path}` })
+    expect(signatureOf(url("/a!'()*+@=.txt"))).toBe(expectedS3('/a%21%27%28%29%2A%2B%40%3D.txt'))
+    expect(signatureOf(url('/a%2fb/%7e/%zz/'))).toBe(expectedS3('/a%2Fb/~/%25zz/'))
   })
 })
 

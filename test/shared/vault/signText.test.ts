@@ -78,7 +78,7 @@ describe('the bytes of a text', () => {
   test('in base64 may have the URL alphabet, and need no padding', () => {
     expect(bytes('+/-_ AA==', 'base64')).toBe('fbffbf00')
     expect(bytes('AA', 'base64')).toBe('00')
-    for (const text of ['AA===', 'A=A', 'AA!', 'ä']) {
+    for (const text of ['AA===', 'A=A', 'AA!', 'ä', 'A', 'AAAAA', 'AAAA=']) {
       expect(faultOf(() => bytes(text, 'base64'))).toBe('message must be base64')
     }
   })

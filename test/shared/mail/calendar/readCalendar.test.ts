@@ -22,6 +22,13 @@ const codeOf = (text: string) => {
   return 'read'
 }
 
+test.each(['DURATION:-PT1H', 'DTEND:20260302T090000Z'])(
+  'an event with %s ends at its start, because no event ends before its start',
+  (line) => {
+    expect(read(line).end).toEqual(read(line).start)
+  },
+)
+
 describe('a calendar file', () => {
   test('that is no calendar is malformed', () => {
     for (const text of ['', 'Hello', 'BEGIN:VCALENDAR', 'BEGIN:VCARD\r\nEND:VCARD']) {
@@ -34,6 +41,18 @@ describe('a calendar file', () => {
     const text = calendar(event('UID:u1', START))
     expect(readText(`\ufeff${text}`)).toHaveLength(1)
     expect(readText(`\r\n\r\n${text}\r\n\r\n`)).toHaveLength(1)
+  })
+
+  test('may stand before or behind a business card', () => {
+    const card = 'BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Ada\r\nEND:VCARD'
+    const text = calendar(event('UID:u1', START))
+    for (const parts of [
+      [card, text],
+      [text, card],
+      [card, text, card],
+    ]) {
+      expect(readText(parts.join('\r\n'))[0]!.start.at).toBe('2026-03-02T10:00:00.000Z')
+    }
   })
 
   test('is too large from a million characters on', () => {

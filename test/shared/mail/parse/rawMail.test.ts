@@ -31,6 +31,10 @@ describe('the header fields of a name', () => {
     expect(headers('To: Zoë\r\n\r\n')).toEqual(['Zoë'])
   })
 
+  test('are absent in a mail that begins with an empty line', () => {
+    for (const end of ['\r\n', '\n']) expect(headers(`${end}To: a${end}${end}`)).toEqual([])
+  })
+
   test('stand before the first empty line, with or without CR', () => {
     for (const end of ['\r\n', '\n']) {
       expect(headers(`From: a${end}${end}To: b${end}`)).toEqual([])

@@ -90,6 +90,11 @@ describe('an element', () => {
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })
 
+  test('that stands twice has its last text', () => {
+    const xml = report(record({ count: '5' })).replace('<row>', '<row><count>9</count>')
+    expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
+  })
+
   test('may stand 12 deep', () => {
     const deep = (levels: number) =>
       report(record() + '<x>'.repeat(levels - 1) + '</x>'.repeat(levels - 1))

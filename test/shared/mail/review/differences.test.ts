@@ -42,6 +42,10 @@ describe('a word of a text', () => {
     expect(compared('a x', 'a b')).toBe('a |[x]')
   })
 
+  test('is known in any case of its letters, a Turkish capital too', () => {
+    expect(markDifferences('İSTANBUL İl', 'İstanbul İL', 'm')).toEqual([{ text: 'İSTANBUL İl' }])
+  })
+
   test('may be of any script and hold digits', () => {
     expect(compared('für 42', 'für 43')).toBe('für |[42]')
     expect(compared('潮 が', '潮')).toBe('潮 |[が]')

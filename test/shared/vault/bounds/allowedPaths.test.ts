@@ -82,6 +82,13 @@ describe('the path of a request', () => {
     }
   })
 
+  test('may write a percent-encoding with small or capital letters', () => {
+    expect(allowed('/b%c3%bc/x', ['/b%C3%BC'])).toBe(true)
+    expect(allowed('/b%C3%BC', ['/b%c3%bc'])).toBe(true)
+    expect(allowed('/b%c3%bd', ['/b%C3%BC'])).toBe(false)
+    expect(allowed('/AB', ['/ab'])).toBe(false)
+  })
+
   test('may be encoded four times', () => {
     const encoded = (times: number) => `/v1/%${'25'.repeat(times - 1)}41`
     expect(allowed(encoded(4))).toBe(true)
