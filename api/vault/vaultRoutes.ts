@@ -61,6 +61,7 @@ const PutBody = t.Object({
     t.Unknown({
       openapi: {
         type: ['string', 'null'],
+        maxLength: 40,
         description:
           'The time is ISO 8601 with a zone, or a date. After this time the secret cannot be read.',
       },

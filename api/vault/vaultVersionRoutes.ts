@@ -22,7 +22,7 @@ const VersionParams = t.Composite([
     version: t.String({
       pattern: '^[1-9][0-9]{0,8}$',
       error: 'be a whole number of at least 1',
-      openapi: { type: 'integer', minimum: 1 },
+      openapi: { type: 'integer', minimum: 1, maximum: 999_999_999 },
     }),
   }),
 ])

@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url'
 
 /** Limits the characters of an address. RFC 5321 §4.5.3.1.3: a path has at most 256 octets, angle brackets included. */
-const ADDRESS_MAX_LENGTH = 254
+export const ADDRESS_MAX_LENGTH = 254
 const LOCAL_PART_MAX_LENGTH = 64
 
 /** Matches an RFC 5322 dot-atom. */

@@ -1,19 +1,27 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { parseIsoTime } from '../../../shared/isoTime.ts'
-import { addressKey, type Mailbox, parseMailbox } from '../../../shared/mail/address.ts'
+import {
+  ADDRESS_MAX_LENGTH,
+  addressKey,
+  type Mailbox,
+  parseMailbox,
+} from '../../../shared/mail/address.ts'
 import {
   type CustomHeaders,
   readCustomHeaders,
 } from '../../../shared/mail/compose/customHeaders.ts'
 import {
+  CONTENT_ID_MAX_LENGTH,
   decodeBase64,
   isAttachmentType,
+  MEDIA_TYPE_MAX_LENGTH,
   parseContentId,
   type SentAttachment,
 } from '../../../shared/mail/compose/sentAttachment.ts'
 import {
   parseUnsubscribeMailto,
   parseUnsubscribeUrl,
+  UNSUBSCRIBE_URL_MAX_LENGTH,
   type Unsubscribe,
 } from '../../../shared/mail/compose/unsubscribe.ts'
 import { badRequest } from '../../http/errors.ts'
@@ -55,6 +63,8 @@ const ATTACHMENTS_MAX = 50
  * MB.
  */
 const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
+/** Returns how many characters some bytes have in base64 (RFC 4648 §4). */
+const base64Length = (bytes: number): number => 4 * Math.ceil(bytes / 3)
 const FILENAME_MAX_LENGTH = 255
 
 const Attachments = t.Optional(
@@ -66,11 +76,18 @@ const Attachments = t.Optional(
         pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
         error: `be 1 to ${FILENAME_MAX_LENGTH} characters without control characters`,
       }),
-      contentType: t.String({ examples: ['application/pdf'] }),
-      content: t.String({ description: 'The bytes are written in base64.' }),
+      contentType: t.String({
+        examples: ['application/pdf'],
+        openapi: { maxLength: MEDIA_TYPE_MAX_LENGTH },
+      }),
+      content: t.String({
+        description: 'The bytes are written in base64.',
+        openapi: { maxLength: base64Length(ATTACHMENTS_MAX_BYTES) },
+      }),
       contentId: t.Optional(
         t.String({
           description: 'The HTML body can show the attachment by the address cid:CONTENT_ID.',
+          openapi: { maxLength: CONTENT_ID_MAX_LENGTH },
         }),
       ),
     }),
@@ -85,9 +102,17 @@ const UnsubscribeInput = t.Optional(
   t.Object(
     {
       url: t.Optional(
-        t.String({ description: 'A POST to this https URL unsubscribes (RFC 8058).' }),
+        t.String({
+          description: 'A POST to this https URL unsubscribes (RFC 8058).',
+          openapi: { maxLength: UNSUBSCRIBE_URL_MAX_LENGTH },
+        }),
       ),
-      mailto: t.Optional(t.String({ description: 'A mail to this address unsubscribes.' })),
+      mailto: t.Optional(
+        t.String({
+          description: 'A mail to this address unsubscribes.',
+          openapi: { maxLength: ADDRESS_MAX_LENGTH },
+        }),
+      ),
     },
     {
       description:
@@ -222,7 +247,9 @@ export function readUnsubscribe(
   if (given === undefined) return null
   const url = given.url === undefined ? null : parseUnsubscribeUrl(given.url)
   if (given.url !== undefined && url === null) {
-    throw badRequest('unsubscribe.url must be an https URL of at most 900 characters')
+    throw badRequest(
+      `unsubscribe.url must be an https URL of at most ${UNSUBSCRIBE_URL_MAX_LENGTH} characters`,
+    )
   }
   const mailto = given.mailto === undefined ? null : parseUnsubscribeMailto(given.mailto)
   if (given.mailto !== undefined && mailto === null) {

@@ -2,6 +2,7 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { DESCRIPTION_MAX_LENGTH } from '../../../shared/till/description.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
+import { PAYMENT_HEADER_CHARS_MAX } from '../../../shared/till/x402.ts'
 import { operation } from '../../http/operation.ts'
 import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
@@ -42,9 +43,15 @@ const ChallengeBody = t.Object({
 })
 
 const RedeemBody = t.Object({
-  paymentHeader: t.Union([t.String(), t.Object({}, { additionalProperties: true })], {
-    error: 'be the PAYMENT-SIGNATURE or X-PAYMENT header (base64) or the object it holds',
-  }),
+  paymentHeader: t.Union(
+    [
+      t.String({ openapi: { maxLength: PAYMENT_HEADER_CHARS_MAX } }),
+      t.Object({}, { additionalProperties: true }),
+    ],
+    {
+      error: 'be the PAYMENT-SIGNATURE or X-PAYMENT header (base64) or the object it holds',
+    },
+  ),
   amount: Amount,
   resource: Resource,
   network: t.Optional(Network),

@@ -29,7 +29,7 @@ const TOKEN = "[\\w!#$%&'*+.^`{|}~-]+"
 const MEDIA_TYPE = new RegExp(
   `^${TOKEN}/${TOKEN}(?:[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"))*$`,
 )
-const MEDIA_TYPE_MAX_LENGTH = 255
+export const MEDIA_TYPE_MAX_LENGTH = 255
 
 /**
  * Tells whether a text can be the media type of an attachment. A multipart type is refused, because mail programs would
@@ -37,6 +37,9 @@ const MEDIA_TYPE_MAX_LENGTH = 255
  */
 export const isAttachmentType = (text: string): boolean =>
   text.length <= MEDIA_TYPE_MAX_LENGTH && MEDIA_TYPE.test(text) && !/^multipart\//i.test(text)
+
+/** Limits the characters of a Content-ID that has its angle brackets. */
+export const CONTENT_ID_MAX_LENGTH = 257
 
 /**
  * Matches a Content-ID without angle brackets (RFC 2392). A bare word is accepted too, because many programs send one.

@@ -11,7 +11,7 @@ export type Unsubscribe = {
  * Limits the characters of an unsubscribe URL, so that the URL fits on a header line of 998 characters (RFC 5322
  * §2.1.1).
  */
-const URL_MAX_LENGTH = 900
+export const UNSUBSCRIBE_URL_MAX_LENGTH = 900
 
 /**
  * Reads a one-click unsubscribe URL. Only HTTPS is allowed (RFC 8058 §3.1), in a form that a header can hold. @returns
@@ -24,7 +24,7 @@ export function parseUnsubscribeUrl(text: string): string | null {
   // RFC 2369 §2: the URL must not hold commas or angle brackets, because they delimit the URLs in the header. The URL
   // parser has encoded all other delimiters.
   const plain = href.replaceAll(',', '%2C').replaceAll('<', '%3C').replaceAll('>', '%3E')
-  return plain.length <= URL_MAX_LENGTH && /^[\x21-\x7e]+$/.test(plain) ? plain : null
+  return plain.length <= UNSUBSCRIBE_URL_MAX_LENGTH && /^[\x21-\x7e]+$/.test(plain) ? plain : null
 }
 
 /** Reads the mail address for unsubscribing. @returns null if the address is malformed. */

@@ -43,6 +43,43 @@ test('the OpenAPI document has version 3.1 and contains every route', () => {
   expect(new Set(ids).size).toBe(ids.length)
 })
 
+/** Returns the inputs below a schema that have no upper bound. A `pattern`, a value list or a date bounds a text. */
+function unbounded(schema: any, place: string, said = '', seen: unknown[] = []): string[] {
+  const reference = schema?.$ref?.split('/').slice(1)
+  const given = reference?.reduce((at: any, key: string) => at[key], document) ?? schema
+  if (given === true || given === undefined) return [place]
+  if (seen.includes(given)) return []
+  const words = given.description ?? said
+  const below = (inner: any, name: string, about = '') =>
+    unbounded(inner, place + name, about, [...seen, given])
+  const choices = given.anyOf ?? given.oneOf ?? given.allOf
+  if (choices !== undefined) return choices.flatMap((one: any) => below(one, '', words))
+  if (given.const !== undefined || given.enum !== undefined) return []
+  const is = (...types: string[]) => [given.type].flat().some((type) => types.includes(type))
+  const isCut = /counts as 100|cut after/.test(words)
+  const isOpen =
+    (is('string') && !('maxLength' in given || 'pattern' in given || 'format' in given)) ||
+    (is('integer', 'number') && !('maximum' in given)) ||
+    (is('array') && !('maxItems' in given))
+  return [
+    ...(isOpen && !isCut ? [place] : []),
+    ...(is('array') ? below(given.items, '[]') : []),
+    ...Object.entries(given.properties ?? {}).flatMap(([name, one]) => below(one, `.${name}`)),
+  ]
+}
+
+test('every input of every operation has an upper bound, or the description says that it is cut', () => {
+  const inputs = operations().flatMap(([method, path, { parameters = [], requestBody }]) => [
+    ...parameters.map((one: any) => [one.schema, `${method} ${path} ${one.name}`, one.description]),
+    ...Object.values(requestBody?.content ?? {}).map((one: any) => [
+      one.schema,
+      `${method} ${path}`,
+    ]),
+  ])
+  expect(inputs.length).toBeGreaterThan(200)
+  expect(inputs.flatMap(([schema, place, said]) => unbounded(schema, place, said))).toEqual([])
+})
+
 test('every required field of every schema is described', () => {
   const missing: string[] = []
   const visit = (value: unknown, path: string): void => {
