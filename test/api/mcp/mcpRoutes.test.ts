@@ -1,0 +1,214 @@
+/** Tests which requests to /mcp are refused before a tool runs, and with which words. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { connect, startOAuthService, toolCall } from '../../support/oauth.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startOAuthService()
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+type Options = { key?: string; headers?: Record<string, string>; path?: string }
+async function post(body: unknown, { key = agent.key, headers = {}, path = '/mcp' }: Options = {}) {
+  const response = await fetch(service.url + path, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      authorization: `Bearer ${key}`,
+      ...headers,
+    },
+    body: JSON.stringify(body),
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === '' ? null : JSON.parse(text),
+  }
+}
+
+const WHOAMI = toolCall('whoami')
+const CANCELLED = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
+
+describe('a request without a session', () => {
+  test.each(['GET', 'DELETE'])('with the method %s is told to use POST', async (method) => {
+    const headers = { authorization: `Bearer ${agent.key}` }
+    const response = await fetch(`${service.url}/mcp`, { method, headers })
+    const { message } = (await response.json()) as { message: string }
+    expect([response.status, response.headers.get('allow'), message]).toEqual([
+      405,
+      'POST',
+      'MCP has no sessions here: use POST',
+    ])
+  })
+})
+
+test('a body that is no object is refused', async () => {
+  for (const body of [7, 'text', true, null]) {
+    const { status } = await post(body)
+    expect([body, status]).toEqual([body, 400])
+  }
+})
+
+describe('a cancellation', () => {
+  test('alone, in a message or in a batch, is taken without an answer', async () => {
+    for (const body of [CANCELLED, [CANCELLED], Array(20).fill(CANCELLED)]) {
+      const { status, body: answer } = await post(body)
+      expect([status, answer]).toEqual([202, null])
+    }
+  })
+
+  test('beside calls leaves the calls of its batch alone', async () => {
+    const { body } = await post([CANCELLED, WHOAMI, CANCELLED, { ...WHOAMI, id: 2 }])
+    expect(body.map(({ id }: { id: number }) => id)).toEqual([1, 2])
+  })
+})
+
+describe('a batch', () => {
+  const NOTE = { jsonrpc: '2.0', method: 'notifications/initialized' }
+
+  test('has 1 to 20 messages, cancellations included', async () => {
+    const full = await post([WHOAMI, ...Array(19).fill(NOTE)])
+    expect([full.status, full.body.id ?? full.body[0].id]).toEqual([200, 1])
+    for (const body of [[], [WHOAMI, ...Array(20).fill(NOTE)], Array(21).fill(CANCELLED)]) {
+      const { status, body: answer } = await post(body)
+      expect([status, answer.message]).toEqual([400, 'A batch must have 1 to 20 messages'])
+    }
+  })
+
+  test('belongs to the version 2025-03-26, which a request may name or omit', async () => {
+    const of = (version: string) => post([WHOAMI], { headers: { 'mcp-protocol-version': version } })
+    expect((await of('2025-03-26')).status).toBe(200)
+    for (const version of ['2025-06-18', '1']) {
+      const { status, body } = await of(version)
+      expect([status, body.message]).toEqual([
+        400,
+        `MCP ${version} has no batches: send one message in each request`,
+      ])
+    }
+  })
+})
+
+describe('the page that sends a request', () => {
+  const from = async (origin: string) => await post(WHOAMI, { headers: { origin } })
+
+  test('is on this machine or on the host of the service, at any port', async () => {
+    for (const origin of [
+      'http://localhost:6274',
+      'https://localhost',
+      'http://[::1]:1',
+      'http://127.0.0.1',
+    ])
+      expect([origin, (await from(origin)).status]).toEqual([origin, 200])
+  })
+
+  test('is a program’s own page with another scheme than http and https', async () => {
+    for (const origin of ['vscode-webview://abc', 'app://host.example'])
+      expect([origin, (await from(origin)).status]).toEqual([origin, 200])
+  })
+
+  test('is no page of another site', async () => {
+    for (const origin of [
+      'https://evil.example',
+      'http://evil.example:80',
+      'http://localhost.evil.example',
+      'http://evil-localhost',
+    ]) {
+      const { status, body } = await from(origin)
+      expect([origin, status, body.message]).toEqual([
+        origin,
+        403,
+        'Pages of this Origin may not use this MCP server',
+      ])
+    }
+  })
+})
+
+describe('the names of the tools', () => {
+  const namesAt = async (path: string, key = agent.key) => {
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+    const { body } = await post(list, { path, key })
+    return body.result.tools.map(({ name }: { name: string }) => name) as string[]
+  }
+
+  test('have dots for an API key and underscores for an OAuth client, unless the request chooses', async () => {
+    const { access } = await connect(service, agent)
+    const all = await Promise.all([
+      namesAt('/mcp'),
+      namesAt('/mcp?names=dotted'),
+      namesAt('/mcp?names=underscore'),
+      namesAt('/mcp', access),
+      namesAt('/mcp?names=dotted', access),
+    ])
+    expect(all.map((names) => names.includes('mail.send'))).toEqual([
+      true,
+      true,
+      false,
+      false,
+      true,
+    ])
+    expect(all.map((names) => names.includes('mail_send'))).toEqual([
+      false,
+      false,
+      true,
+      true,
+      false,
+    ])
+  })
+})
+
+describe('a tool call of an OAuth client', () => {
+  const challenge = async (body: unknown, key: string) => {
+    const answer = await post(body, { key })
+    return { ...answer, header: answer.headers.get('www-authenticate') }
+  }
+
+  test('that needs a further scope is told the present and the missing scopes', async () => {
+    const { access } = await connect(service, agent, { scopes: ['mail:read'] })
+    const { status, body, header } = await challenge(toolCall('mail_send'), access)
+    expect([status, body.message]).toEqual([403, 'Missing required scope: mail:send'])
+    expect(header).toBe(
+      `Bearer realm="purser", error="insufficient_scope", scope="mail:read mail:send", resource_metadata="${service.url}/.well-known/oauth-protected-resource/mcp"`,
+    )
+  })
+
+  test('gets no challenge if it has the scope, if no consent can give the scope, or if no tool has the name', async () => {
+    const { access } = await connect(service, agent, { scopes: ['mail:read'] })
+    for (const body of [
+      toolCall('whoami'),
+      toolCall('mail_list_messages'),
+      toolCall('purse_pay'),
+      toolCall('constructor'),
+      toolCall('__proto__'),
+      { ...WHOAMI, params: { name: 7 } },
+      { ...WHOAMI, params: null },
+      { jsonrpc: '2.0', id: 1, method: 'tools/call' },
+      { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { name: 'mail_send' } },
+    ]) {
+      const { status, header } = await challenge(body, access)
+      expect([body, status === 403, header]).toEqual([body, false, null])
+    }
+  })
+
+  test('in a batch is refused by its tool, and not with the whole batch', async () => {
+    const { access } = await connect(service, agent, { scopes: ['mail:read'] })
+    const { status, body } = await challenge(
+      [toolCall('mail_send'), { ...toolCall('whoami'), id: 2 }],
+      access,
+    )
+    expect(status).toBe(200)
+    const byId = new Map<number, any>(body.map((one: { id: number }) => [one.id, one]))
+    expect(byId.get(1).error ?? byId.get(1).result.isError).toBeTruthy()
+    expect(byId.get(2).result.structuredContent.projectId).toBe(agent.project.id)
+  })
+
+  test('with an API key that lacks a scope gets no challenge, because no consent extends a key', async () => {
+    const reader = await service.newAgent({ scopes: ['mail:read'] })
+    const { status, header } = await challenge(toolCall('mail.send'), reader.key)
+    expect([status, header]).toEqual([200, null])
+  })
+})

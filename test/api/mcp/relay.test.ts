@@ -1,0 +1,332 @@
+/** Tests how the relay over stdio passes MCP messages to a service and its answers to the host. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import { relay } from '../../../api/mcp/relay.ts'
+import { closeServers, serve } from '../../support/process/localServer.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+afterAll(closeServers)
+
+const VERSION_FIELD = 'io.modelcontextprotocol/protocolVersion'
+
+type Asked = {
+  path: string
+  headers: IncomingHttpHeaders
+  body: any
+  answer: ServerResponse
+  isClosed: () => boolean
+}
+type Given = { status?: number; body: string; headers?: Record<string, string> }
+
+/**
+ * Starts a relay between a host and a service of this test. `reply` gives the answer of the service to each request,
+ * and null leaves the request open.
+ */
+async function start(
+  reply: (asked: Asked) => Given | null,
+  toolNames: 'dotted' | 'underscore' = 'dotted',
+) {
+  const asked: Asked[] = []
+  const port = await serve(async (request, answer) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    let isClosed = false
+    answer.on('close', () => {
+      isClosed = true
+    })
+    const one = {
+      path: request.url!,
+      headers: request.headers,
+      body: body === '' ? null : JSON.parse(body),
+      answer,
+      isClosed: () => isClosed,
+    }
+    asked.push(one)
+    const given = reply(one)
+    if (given !== null) answer.writeHead(given.status ?? 200, given.headers).end(given.body)
+  })
+  const sent: any[] = []
+  const host: Transport = {
+    start: async () => {},
+    close: async () => host.onclose?.(),
+    send: async (message) => {
+      sent.push(message)
+    },
+  }
+  const url = `http://127.0.0.1:${port}`
+  let isOver = false
+  const done = relay(host, { url, apiKey: 'loid-key', toolNames }).then(() => {
+    isOver = true
+  })
+  return {
+    url,
+    asked,
+    sent,
+    done,
+    isOver: () => isOver,
+    say: (message: object) =>
+      host.onmessage!({ jsonrpc: '2.0', ...message } as unknown as JSONRPCMessage),
+    end: async () => {
+      host.onclose!()
+      await done
+    },
+  }
+}
+
+const result = (id: unknown, given: object = {}) => ({
+  body: JSON.stringify({ jsonrpc: '2.0', id, result: given }),
+})
+const echo = ({ body }: Asked) => result(body.id, { echoed: body.method })
+
+/** Passes one message to a service that gives one answer. @returns what the host gets. */
+async function answerTo(message: object, given: Given) {
+  const { say, sent, end } = await start(() => given)
+  say(message)
+  await end()
+  return sent
+}
+
+describe('a message', () => {
+  test('goes to the service with the API key and the form of tool names, and its answer to the host', async () => {
+    const { say, asked, sent, end } = await start(echo, 'underscore')
+    say({ id: 1, method: 'tools/list', params: { a: 'é' } })
+    await end()
+    expect(sent).toEqual([{ jsonrpc: '2.0', id: 1, result: { echoed: 'tools/list' } }])
+    const [{ path, headers, body }] = asked as [Asked]
+    expect([path, headers.authorization]).toEqual(['/mcp?names=underscore', 'Bearer loid-key'])
+    expect([headers['content-type'], headers.accept]).toEqual([
+      'application/json',
+      'application/json, text/event-stream',
+    ])
+    expect(body).toEqual({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { a: 'é' } })
+  })
+
+  test('without an id gets no answer, whatever the service says', async () => {
+    const notification = { method: 'notifications/initialized' }
+    const response = { id: 5, result: {} }
+    for (const message of [notification, response]) {
+      expect(await answerTo(message, { status: 202, body: '' })).toEqual([])
+      expect(await answerTo(message, { status: 500, body: 'broken' })).toEqual([])
+      expect(await answerTo(message, result(5))).toEqual([])
+    }
+  })
+
+  test('does not wait for the answer to an earlier one', async () => {
+    const { say, asked, sent, end } = await start((one) => (one.body.id === 1 ? null : echo(one)))
+    say({ id: 1, method: 'slow' })
+    say({ id: 'two', method: 'fast' })
+    await waitFor('the second answer', () => sent.length === 1)
+    expect(sent[0].id).toBe('two')
+    const slow = await waitFor('the first request', () => asked.find(({ body }) => body.id === 1))
+    slow.answer.end(result(1).body)
+    await end()
+    expect(sent.map(({ id }) => id)).toEqual(['two', 1])
+  })
+
+  test('is answered before the relay ends, although the host has left', async () => {
+    const { say, asked, sent, end, isOver } = await start(() => null)
+    say({ id: 1, method: 'slow' })
+    await waitFor('the request', () => asked.length === 1)
+    const ended = end()
+    await Promise.resolve()
+    expect(isOver()).toBe(false)
+    asked[0]!.answer.end(result(1).body)
+    await ended
+    expect(sent).toHaveLength(1)
+  })
+})
+
+describe('an error of the service', () => {
+  const call = { id: 1, method: 'tools/list' }
+  const messageOf = async (given: Given) => {
+    const [{ error }] = await answerTo(call, given)
+    expect(error.code).toBe(-32_000)
+    return error.message as string
+  }
+
+  test('is told with its code, its message and the time to wait', async () => {
+    const body = JSON.stringify({
+      error: 'rate_limited',
+      message: 'Too many requests',
+      status: 429,
+    })
+    expect(await messageOf({ status: 429, body })).toBe('rate_limited: Too many requests.')
+    expect(await messageOf({ status: 429, body, headers: { 'retry-after': '7' } })).toBe(
+      'rate_limited: Too many requests. Wait 7 seconds and try again.',
+    )
+  })
+
+  test('without JSON is told with its status', async () => {
+    expect(await messageOf({ status: 502, body: '<h1>Bad gateway</h1>' })).toBe(
+      'HTTP 502 without a JSON body',
+    )
+    expect(await messageOf({ status: 200, body: '' })).toBe('HTTP 200 without a JSON body')
+  })
+
+  test('is passed on if it is a JSON-RPC message', async () => {
+    const error = { jsonrpc: '2.0', id: 1, error: { code: -32_601, message: 'no such method' } }
+    expect(await answerTo(call, { status: 400, body: JSON.stringify(error) })).toEqual([error])
+  })
+
+  test('is the absence of an answer to a call', async () => {
+    expect(await messageOf({ status: 202, body: '' })).toBe('The service gave no answer')
+  })
+
+  test('is a tool error for a tool call, because a model sees only tool errors', async () => {
+    const tool = { id: 7, method: 'tools/call', params: { name: 'whoami' } }
+    expect(await answerTo(tool, { status: 502, body: '' })).toEqual([
+      {
+        jsonrpc: '2.0',
+        id: 7,
+        result: {
+          isError: true,
+          content: [{ type: 'text', text: 'HTTP 502 without a JSON body' }],
+        },
+      },
+    ])
+  })
+
+  test('is a redirect, so that the API key goes to no other host', async () => {
+    const other = await start(echo)
+    const { say, sent, end, url } = await start(() => ({
+      status: 307,
+      body: '',
+      headers: { location: `${other.url}/mcp` },
+    }))
+    say(call)
+    await end()
+    expect(sent[0].error.message).toBe(`Could not reach ${url}: is it running?`)
+    expect(other.asked).toEqual([])
+    await other.end()
+  })
+})
+
+describe('a cancelled call', () => {
+  const cancel = (requestId?: unknown) => ({
+    method: 'notifications/cancelled',
+    ...(requestId === undefined ? {} : { params: { requestId } }),
+  })
+
+  test.each([[1], ['one'], [0]])(
+    'with the id %p loses its connection, and the host gets no answer to it',
+    async (id) => {
+      const { say, asked, sent, end } = await start((one) =>
+        one.body.id === id ? null : echo(one),
+      )
+      say({ id, method: 'tools/call' })
+      await waitFor('the request', () => asked.length === 1)
+      say(cancel(id))
+      await waitFor('the end of the connection', () => asked[0]!.isClosed())
+      say({ id: 2, method: 'ping' })
+      await end()
+      expect(sent.map((one) => one.id)).toEqual([2])
+      expect(asked).toHaveLength(2)
+    },
+  )
+
+  test('that is unknown or has no valid id changes no other call', async () => {
+    const { say, asked, sent, end } = await start(() => null)
+    say({ id: 1, method: 'tools/call' })
+    await waitFor('the request', () => asked.length === 1)
+    say(cancel(2))
+    say(cancel('1'))
+    expect(asked[0]!.isClosed()).toBe(false)
+    asked[0]!.answer.end(result(1).body)
+    await end()
+    expect(sent.map((one) => one.id)).toEqual([1])
+    expect(asked).toHaveLength(1)
+  })
+
+  test('with an id that is no text and no number is passed to the service as any notification', async () => {
+    for (const id of [undefined, null, true]) {
+      const { say, asked, end } = await start(() => ({ status: 202, body: '' }))
+      say(cancel(id))
+      await end()
+      expect(asked.map(({ body }) => body.method)).toEqual(['notifications/cancelled'])
+    }
+  })
+})
+
+describe('the version of MCP', () => {
+  const versionAfter = async (first: object, given: (asked: Asked) => Given) => {
+    const { say, asked, sent, end } = await start(given)
+    say(first)
+    await waitFor('the first answer', () => sent.length === 1)
+    say({ id: 2, method: 'ping' })
+    await end()
+    return asked.map(({ headers }) => headers['mcp-protocol-version'])
+  }
+  const initialize = { id: 1, method: 'initialize', params: { protocolVersion: '2025-03-26' } }
+
+  test('that the service agreed on is named in each later message', async () => {
+    const agreed = ({ body }: Asked) => result(body.id, { protocolVersion: '2025-11-25' })
+    expect(await versionAfter(initialize, agreed)).toEqual([undefined, '2025-11-25'])
+    expect(await versionAfter({ ...initialize, method: 'other' }, agreed)).toEqual([
+      undefined,
+      undefined,
+    ])
+  })
+
+  test('is not named after a failed handshake', async () => {
+    const refused = { body: JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: 1 } }) }
+    for (const given of [refused, { status: 202, body: '' }, result(1, { protocolVersion: 7 })])
+      expect(await versionAfter(initialize, () => given)).toEqual([undefined, undefined])
+  })
+})
+
+describe('a message that names its own version', () => {
+  const headersOf = async (method: string, params: object, version: unknown = '2026-07-28') => {
+    const { say, asked, end } = await start(echo)
+    say({ id: 1, method, params: { ...params, _meta: { [VERSION_FIELD]: version } } })
+    await end()
+    const { headers } = asked[0]!
+    return [headers['mcp-protocol-version'], headers['mcp-method'], headers['mcp-name']]
+  }
+
+  test.each([
+    ['tools/call', { name: 'whoami' }, 'whoami'],
+    ['prompts/get', { name: 'a b' }, 'a b'],
+    ['resources/read', { uri: 'file:///x' }, 'file:///x'],
+    ['resources/read', { name: 'n', uri: 'u' }, 'n'],
+    ['tools/list', { name: 'whoami' }, undefined],
+    ['tools/call', {}, undefined],
+    ['tools/call', { name: 7 }, undefined],
+  ] as const)('repeats %s with %j in its headers', async (method, params, name) => {
+    expect(await headersOf(method, params)).toEqual(['2026-07-28', method, name])
+  })
+
+  test.each([
+    ['é', 'w6k='],
+    [' a', 'IGE='],
+    ['a ', 'YSA='],
+    ['a\nb', 'YQpi'],
+    ['', ''],
+  ])('writes the name %p in base64, because a header cannot hold it', async (name, base64) => {
+    expect((await headersOf('tools/call', { name }))[2]).toBe(`=?base64?${base64}?=`)
+  })
+
+  test('has no such headers if its version is no date', async () => {
+    for (const version of ['2026-7-28', '2026-07-28\r\nx: y', 20260728, null])
+      expect(await headersOf('tools/call', { name: 'whoami' }, version)).toEqual([
+        undefined,
+        undefined,
+        undefined,
+      ])
+  })
+
+  test('names its own version although another was agreed on', async () => {
+    const { say, asked, sent, end } = await start(({ body }) =>
+      result(body.id, { protocolVersion: '2025-11-25' }),
+    )
+    say({ id: 1, method: 'initialize' })
+    await waitFor('the first answer', () => sent.length === 1)
+    say({ id: 2, method: 'ping', params: { _meta: { [VERSION_FIELD]: '2026-07-28' } } })
+    await end()
+    expect(asked.map(({ headers }) => headers['mcp-protocol-version'])).toEqual([
+      undefined,
+      '2026-07-28',
+    ])
+  })
+})

@@ -1,0 +1,377 @@
+/** Tests at which facts each finding about sent mail becomes a warning or broken. */
+import { describe, expect, test } from 'bun:test'
+import {
+  judgeDkim,
+  judgeDmarc,
+  judgeEhlo,
+  judgePort25,
+  judgeRelay,
+  judgeReverse,
+  judgeSpf,
+  missingDkim,
+  type SpfResult,
+  tagOf,
+} from '../../../shared/doctor/mailOutFindings.ts'
+
+const D = 'shop.example'
+const MX = 'mx.shop.example'
+const IP = '203.0.113.7'
+const RELAY_FIX = 'SMTP_RELAY_URL=smtp://USER:PASSWORD@RELAY:587'
+
+type Reached = Parameters<typeof judgePort25>[0][number]['reached']
+
+describe('port 25 outward', () => {
+  const seen = (...reached: Reached[]) =>
+    judgePort25(reached.map((one, n) => ({ host: `h${n}.example`, reached: one })))
+
+  test('is open if one host answers, and the finding names the first host that answers', () => {
+    expect(seen('silent', 'answered', 'answered')).toEqual({
+      area: 'mail out',
+      check: 'port 25 outward',
+      found: 'h1.example answers',
+      verdict: 'ok',
+    })
+  })
+
+  test('is shut by a firewall or by the provider only if all hosts give the same result', () => {
+    const network = 'no host answers; the network of this machine has a fault'
+    for (const reached of [
+      ['silent', 'refused'],
+      ['refused', 'silent'],
+      ['unreachable'],
+      ['silent', 'unreachable'],
+    ] as Reached[][])
+      expect(seen(...reached)).toMatchObject({
+        verdict: 'broken',
+        found: network,
+        fix: RELAY_FIX,
+      })
+    expect(seen('silent').found).toBe(
+      'no host answers, and none refuses: the provider shuts the port; ask it to open the port, or use a relay',
+    )
+    expect(seen('refused')).toMatchObject({
+      found: 'every host is refused at once: a firewall near this machine shuts the port',
+      fix: 'nft list ruleset   # let tcp dport 25 out',
+    })
+  })
+})
+
+describe('the reverse name', () => {
+  const judged = (address: string, ...names: { name: string; forward: string[] }[]) =>
+    judgeReverse(address, MX, names)
+  const LINE = `7.113.0.203.in-addr.arpa. IN PTR ${MX}.   ; ask the provider of the address`
+
+  test('must exist', () => {
+    expect(judged(IP)).toEqual({
+      area: 'mail out',
+      check: `reverse name of ${IP}`,
+      found: 'it has none',
+      verdict: 'broken',
+      fix: LINE,
+    })
+  })
+
+  test('must lead back to the address, and the finding names the first name that was found', () => {
+    expect(
+      judged(IP, { name: 'a.example', forward: [] }, { name: MX, forward: ['203.0.113.8'] }),
+    ).toMatchObject({
+      verdict: 'broken',
+      found: `"a.example" does not lead back to ${IP}`,
+      fix: LINE,
+    })
+    expect(
+      judged(IP, { name: 'a.example', forward: [] }, { name: MX, forward: ['203.0.113.8', IP] }),
+    ).toMatchObject({ verdict: 'ok', found: MX })
+  })
+
+  test('of the provider contains every number of the address, in any order', () => {
+    const found = (name: string, address = IP) =>
+      judged(address, { name, forward: [address] }).found
+    expect(found('7-113-0-203.isp.example')).toBe(
+      `"7-113-0-203.isp.example" is the provider's name`,
+    )
+    for (const name of ['7-113-0.isp.example', 'other.example'])
+      expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
+    // The only number of the address ::7 is also in the name of a seventh host.
+    expect(found('host7.example', '::7')).toBe(`"host7.example", and EHLO says ${MX}`)
+    expect(found('p-2001-db8-9.example', '2001:db8::9')).toContain("is the provider's name")
+  })
+})
+
+describe('the name in EHLO', () => {
+  test('must lead to the address from which the service sends', () => {
+    expect(judgeEhlo(IP, MX, ['2001:db8::9', IP])).toEqual({
+      area: 'mail out',
+      check: 'name in EHLO',
+      found: `${MX} leads to ${IP}`,
+      verdict: 'ok',
+    })
+    expect(judgeEhlo('2001:db8::9', MX, [])).toMatchObject({
+      verdict: 'warning',
+      found: `${MX} does not lead to 2001:db8::9`,
+      fix: `${MX}. IN AAAA 2001:db8::9`,
+    })
+  })
+})
+
+describe('SPF', () => {
+  const settings = {
+    mailDomain: D,
+    mailHostname: MX,
+    webHost: D,
+    relayUrl: 'direct',
+    mtaSts: 'none',
+  } as const
+  const FIX = `${D}. IN TXT "v=spf1 a:${MX} ~all"`
+  const judged = (change: Partial<Parameters<typeof judgeSpf>[0]>) =>
+    judgeSpf({
+      domain: D,
+      records: ['v=spf1 -all'],
+      results: [],
+      isDirect: true,
+      settings,
+      ...change,
+    })
+  const results = (...all: [result: string, comment?: string][]): SpfResult[] =>
+    all.map(([result, comment = ''], n) => ({ address: `192.0.2.${n}`, result, comment }))
+
+  test('shows the record that lets every address send', () => {
+    expect(judged({ results: results(['pass'], ['pass']) })).toEqual({
+      area: 'mail out',
+      check: `SPF of ${D}`,
+      found: '"v=spf1 -all"',
+      verdict: 'ok',
+    })
+  })
+
+  test('needs exactly one record', () => {
+    expect(judged({ records: [] })).toMatchObject({
+      verdict: 'broken',
+      found: 'no such record',
+      fix: FIX,
+    })
+    expect(judged({ records: ['v=spf1 -all', 'v=spf1 -all'] })).toMatchObject({
+      verdict: 'broken',
+      found: '2 records instead of one',
+      fix: FIX,
+    })
+  })
+
+  test('shows an error of the record before an absent answer, and both before a refusal', () => {
+    const all = results(['fail'], ['temperror'], ['permerror', 'loop'])
+    expect(judged({ results: all })).toMatchObject({
+      verdict: 'broken',
+      found: 'it cannot be read: "loop"',
+      fix: FIX,
+    })
+    expect(judged({ results: all.slice(0, 2) })).toMatchObject({
+      verdict: 'warning',
+      found: 'a name server did not answer',
+      fix: FIX,
+    })
+    expect(judged({ results: all.slice(0, 1) }).found).toBe('it says fail for 192.0.2.0')
+  })
+
+  test('names the first address that does not pass, and a relay’s address is only a warning', () => {
+    const some = results(['pass'], ['softfail'], ['fail'])
+    expect(judged({ results: some })).toMatchObject({
+      verdict: 'broken',
+      found: 'it says softfail for 192.0.2.1',
+      fix: FIX,
+    })
+    expect(judged({ results: some, isDirect: false })).toMatchObject({
+      verdict: 'warning',
+      found: 'it says softfail for 192.0.2.1, the relay',
+      fix: `${FIX}   ; with the include that the relay names`,
+    })
+  })
+})
+
+describe('DKIM', () => {
+  const record = (chars: number) => `v=DKIM1; k=rsa; p=${'A'.repeat(chars)}`
+  const judged = (own: string, ...found: string[]) =>
+    judgeDkim({ domain: D, selector: 's1', record: own }, found)
+  const KEY = record(216)
+  const FIX = `s1._domainkey.${D}. IN TXT "${KEY}"`
+
+  test('counts only the texts with a key, however the tag is spaced or written', () => {
+    for (const text of [KEY, KEY.replace('p=', ' P ='), `p=${'A'.repeat(216)}`])
+      expect(judged(KEY, 'google-site-verification=p', text)).toEqual({
+        area: 'mail out',
+        check: `DKIM s1 of ${D}`,
+        found: 'its key is ours',
+        verdict: 'ok',
+      })
+    for (const text of ['v=DKIM1; k=rsa', 'v=spf1 -all', `xp=${'A'.repeat(216)}`])
+      expect(judged(KEY, text)).toMatchObject({
+        verdict: 'broken',
+        found: 'no such record',
+        fix: FIX,
+      })
+  })
+
+  test('needs exactly one record, with the key of the service', () => {
+    expect(judged(KEY, KEY, KEY)).toMatchObject({
+      verdict: 'broken',
+      found: '2 records instead of one',
+      fix: FIX,
+    })
+    for (const other of [`p=`, record(217), KEY.replaceAll('A', 'a')])
+      expect(judged(KEY, other)).toMatchObject({
+        verdict: 'broken',
+        found: 'its key is not ours',
+        fix: FIX,
+      })
+  })
+
+  test('needs a key of at least 216 characters, which are 1,024 bits', () => {
+    expect(judged(record(215), record(215))).toMatchObject({
+      verdict: 'broken',
+      found: 'the key is too short',
+      fix: `bun run dkim:new ${D}`,
+    })
+    expect(judged(KEY, KEY).verdict).toBe('ok')
+  })
+
+  test('that only tests is a warning, and other flags are ok', () => {
+    for (const flags of ['y', 'y:s', 's : y'])
+      expect(judged(KEY, `${KEY}; t=${flags}`)).toMatchObject({
+        verdict: 'warning',
+        found: 't=y says that the domain only tests',
+        fix: FIX,
+      })
+    for (const flags of ['s', '', 'yes'])
+      expect(judged(KEY, `${KEY}; t=${flags}`).verdict).toBe('ok')
+  })
+
+  test('is missing if no key signs', () => {
+    expect(missingDkim(D)).toEqual({
+      area: 'mail out',
+      check: `DKIM of ${D}`,
+      found: 'no key signs its mail',
+      verdict: 'broken',
+      fix: `bun run dkim:new ${D}`,
+    })
+  })
+})
+
+test('a tag’s value is the first one of its name, without white space, and may contain an equals sign', () => {
+  expect(tagOf('v=DKIM1; p = AB\tC D==', 'p')).toBe('ABCD==')
+  expect(tagOf('V=1; RUA=mailto:A@b.example; rua=other', 'rua')).toBe('mailto:A@b.example')
+  for (const text of ['', 'xp=1', 'p2=1', ';;', 'v=p=1']) expect(tagOf(text, 'p')).toBe('')
+  expect(tagOf('p', 'p')).toBe('p')
+  for (const name of ['__proto__', 'constructor']) expect(tagOf('p=1', name)).toBe('')
+})
+
+describe('DMARC', () => {
+  const judged = (change: Partial<Parameters<typeof judgeDmarc>[0]>) =>
+    judgeDmarc({ domain: D, found: null, unconfirmed: [], mailDomain: 'host.example', ...change })
+  const of = (...records: string[]) => judged({ found: { at: D, records } })
+  const FIX = `_dmarc.${D}. IN TXT "v=DMARC1; p=none"`
+
+  test('needs exactly one record', () => {
+    expect(judged({})).toEqual({
+      area: 'mail out',
+      check: `DMARC of ${D}`,
+      found: 'no such record',
+      verdict: 'broken',
+      fix: FIX,
+    })
+    expect(of('v=DMARC1', 'v=DMARC1')).toMatchObject({
+      verdict: 'broken',
+      found: '2 records instead of one',
+      fix: FIX,
+    })
+  })
+
+  test('needs a known policy in upper or lower case, and without a policy it is `none`', () => {
+    for (const policy of ['none', 'quarantine', 'reject'])
+      expect(of(`v=DMARC1; p=${policy.toUpperCase()}`)).toMatchObject({
+        verdict: 'ok',
+        found: `p=${policy}`,
+      })
+    expect(of('v=DMARC1')).toMatchObject({ verdict: 'ok', found: 'p=none' })
+    expect(of('v=DMARC1; p=constructor')).toMatchObject({
+      verdict: 'broken',
+      found: 'p="constructor" is no policy',
+      fix: FIX,
+    })
+  })
+
+  test('names the first report host that did not confirm, and a tag without meaning only after it', () => {
+    const record = 'v=DMARC1; p=none; pct=50'
+    expect(
+      judged({ found: { at: D, records: [record] }, unconfirmed: ['a.example', 'b.example'] }),
+    ).toMatchObject({
+      verdict: 'warning',
+      found: `reports to "a.example" are not sent: it does not take those of ${D}`,
+      fix: `${D}._report._dmarc.a.example. IN TXT "v=DMARC1"`,
+    })
+    for (const tag of ['pct', 'rf', 'ri'])
+      expect(of(`v=DMARC1; p=none; ${tag}=1`)).toMatchObject({
+        verdict: 'warning',
+        found: `${tag}= has no meaning since RFC 9989`,
+        fix: FIX,
+      })
+  })
+
+  test('names the parent domain whose record applies', () => {
+    const found = { at: 'parent.example', records: ['v=DMARC1; p=reject'] }
+    expect(judged({ found }).found).toBe('p=reject, by parent.example')
+    expect(judged({ found: { ...found, at: D } }).found).toBe('p=reject')
+  })
+})
+
+describe('the relay', () => {
+  const MB = 1024 * 1024
+  type Facts = Parameters<typeof judgeRelay>[0]
+  const judged = (change: Partial<Facts>) =>
+    judgeRelay(
+      { host: 'relay.example', login: 'accepted', isEncrypted: true, sizeMax: null, ...change },
+      35 * MB,
+    )
+  const LOGIN_FIX = 'SMTP_RELAY_URL=smtp://USER:PASSWORD@relay.example:587'
+
+  test.each([
+    ['silent', 'no answer: the provider may shut the port', LOGIN_FIX],
+    ['refused', 'it refuses the login', LOGIN_FIX],
+    [
+      'untrusted',
+      'it offers no TLS that can be trusted',
+      'SMTP_RELAY_CA_FILE=/etc/purser/relay.pem',
+    ],
+    ['unreachable', 'nothing answers there', RELAY_FIX],
+  ] as const)(
+    'whose login is %s is broken, and the finding tells what to change',
+    (login, found, fix) => {
+      expect(judged({ login })).toEqual([
+        { area: 'mail out', check: 'relay relay.example', found, verdict: 'broken', fix },
+      ])
+    },
+  )
+
+  test('should take the login, encrypt the mail and tell its limit', () => {
+    expect(judged({}).map(({ check, found }) => [check, found])).toEqual([
+      ['relay relay.example', 'it takes our login'],
+      ['TLS of the relay', 'mail goes out encrypted'],
+      ['size of the relay', 'no limit is told'],
+    ])
+    expect(judged({ isEncrypted: false })[1]).toMatchObject({
+      verdict: 'warning',
+      found: 'mail goes out readable',
+      fix: 'SMTP_RELAY_TLS=required',
+    })
+  })
+
+  test('should take the largest mail of the API, and the limit 0 means no limit', () => {
+    const size = (sizeMax: number) => judged({ sizeMax })[2]!
+    expect(size(20 * MB)).toMatchObject({
+      verdict: 'warning',
+      found: 'it takes 20 MB, and the API 35 MB',
+      fix: `${RELAY_FIX}   # one that takes 35 MB`,
+    })
+    for (const small of [1, 35 * MB - 1]) expect(size(small).verdict).toBe('warning')
+    for (const large of [0, 35 * MB, 36 * MB]) expect(size(large).verdict).toBe('ok')
+    expect(size(36 * MB).found).toBe('36 MB')
+  })
+})

@@ -1,0 +1,191 @@
+/** Tests at which facts each finding about the policies of a domain becomes a warning or broken. */
+import { describe, expect, test } from 'bun:test'
+import {
+  judgeCaa,
+  judgeSts,
+  judgeTlsReports,
+  type SeenPolicy,
+} from '../../../shared/doctor/policyFindings.ts'
+
+const D = 'shop.example'
+const MX = 'mx.shop.example'
+const DAY_S = 86_400
+
+describe('MTA-STS', () => {
+  const LINE = `_mta-sts.${D}. IN TXT "v=STSv1; id=abc1"`
+  const PUBLISH = 'MTA_STS=testing   # publishes the policy'
+  type Mode = Parameters<typeof judgeSts>[0]['settings']['mtaSts']
+  const judged = (records: string[], policy: SeenPolicy | null = null, mtaSts: Mode = 'testing') =>
+    judgeSts({
+      domain: D,
+      records,
+      policy,
+      settings: { mailHostname: MX, mtaSts },
+      stsId: 'abc1',
+    })
+  const withId = (id: string) => judged([`v=STSv1; id=${id}`])[0]!
+
+  test('needs exactly one record, and a service without a policy must publish one first', () => {
+    expect(judged([])).toEqual([
+      {
+        area: 'policies',
+        check: `MTA-STS of ${D}`,
+        found: 'none: a listener on the way can take away the TLS',
+        verdict: 'warning',
+        fix: LINE,
+      },
+    ])
+    expect(judged([], null, 'none')[0]!.fix).toBe(`${PUBLISH}\n${LINE}`)
+    const two = ['v=STSv1; id=a', 'v=STSv1; id=a']
+    expect(judged(two, { failure: 'f' })).toMatchObject([
+      { verdict: 'broken', found: '2 records instead of one', fix: LINE },
+    ])
+  })
+
+  test('has an id of 1 to 32 letters or digits', () => {
+    for (const id of ['a', 'Z9', '0'.repeat(32)])
+      expect(withId(id)).toMatchObject({ verdict: 'ok', found: `id=${id}` })
+    for (const id of ['', '0'.repeat(33), 'a-b', 'é'])
+      expect(withId(id)).toMatchObject({
+        verdict: 'broken',
+        found: `id="${id}" is not 1 to 32 letters or digits`,
+        fix: LINE,
+      })
+  })
+
+  test('has a finding about the policy only if the record is valid and the policy was requested', () => {
+    expect(judged(['v=STSv1; id=a'])).toHaveLength(1)
+    expect(judged(['v=STSv1; id=-'], { failure: 'f' })).toHaveLength(1)
+    expect(judged(['v=STSv1; id=a'], { failure: 'f' })).toHaveLength(2)
+  })
+
+  describe('has a policy that', () => {
+    const policy = (
+      change: Partial<Extract<SeenPolicy, { mode: string }>>,
+      mtaSts: Mode = 'testing',
+    ) =>
+      judged(
+        ['v=STSv1; id=a'],
+        { mode: 'enforce', maxAgeS: 7 * DAY_S, coversUs: true, ...change },
+        mtaSts,
+      )[1]!
+    const CURL = `curl -i https://mta-sts.${D}/.well-known/mta-sts.txt   # must answer: version: STSv1 | mode: testing | mx: ${MX} | max_age: 604800`
+
+    test('is readable', () => {
+      const [, finding] = judged(['v=STSv1; id=a'], { failure: 'its host is away' })
+      expect(finding).toEqual({
+        area: 'policies',
+        check: `policy of ${D}`,
+        found: 'its host is away',
+        verdict: 'broken',
+        fix: CURL,
+      })
+    })
+
+    test('names the mail host, unless its mode is `none`', () => {
+      const found = `it does not name ${MX}`
+      expect(policy({ coversUs: false })).toMatchObject({ verdict: 'broken', found, fix: CURL })
+      expect(policy({ coversUs: false, mode: 'testing' })).toMatchObject({
+        verdict: 'warning',
+        found,
+        fix: CURL,
+      })
+      expect(policy({ coversUs: false, mode: 'none' })).toMatchObject({
+        verdict: 'ok',
+        found: 'mode none, for 7 days',
+      })
+      expect(policy({ coversUs: false }, 'none').fix).toBe(PUBLISH)
+    })
+
+    test('is kept for at least a day, and the finding tells the whole days', () => {
+      expect(policy({ maxAgeS: DAY_S - 1 })).toMatchObject({
+        verdict: 'warning',
+        found: 'max_age is 86399 s, less than a day',
+        fix: CURL,
+      })
+      expect(policy({ maxAgeS: DAY_S }).verdict).toBe('ok')
+      expect(policy({ maxAgeS: 3 * DAY_S - 1 }).found).toBe('mode enforce, for 2 days')
+    })
+  })
+})
+
+describe('TLS-RPT', () => {
+  const judged = (...records: string[]) => judgeTlsReports(D, records, 'host.example')
+  const of = (rua: string) => judged(`v=TLSRPTv1; rua=${rua}`)
+  const FIX = `_smtp._tls.${D}. IN TXT "v=TLSRPTv1; rua=mailto:tlsrpt@host.example"`
+
+  test('needs exactly one record', () => {
+    expect(judged()).toEqual({
+      area: 'policies',
+      check: `TLS-RPT of ${D}`,
+      found: 'none: nobody tells of failed TLS',
+      verdict: 'warning',
+      fix: FIX,
+    })
+    expect(judged('v=TLSRPTv1; rua=mailto:a@b.example', 'v=TLSRPTv1')).toMatchObject({
+      verdict: 'broken',
+      found: '2 records instead of one',
+      fix: FIX,
+    })
+  })
+
+  test('needs places that are each an address or an https URL, and the finding names the first', () => {
+    for (const rua of ['mailto:a@b.example', 'HTTPS://r.example/x', 'MAILTO:a@b.example'])
+      expect(of(`${rua}, https://other.example`)).toMatchObject({
+        verdict: 'ok',
+        found: `reports go to "${rua}"`,
+      })
+    for (const wrong of ['', 'mailto:a', 'mailto:a@b@c', 'http://r.example', 'https://', 'a@b'])
+      expect(of(`mailto:a@b.example,${wrong}`)).toMatchObject({
+        verdict: 'broken',
+        found: `rua="${wrong}" is no mailto: or https: URL`,
+        fix: FIX,
+      })
+    expect(judged('v=TLSRPTv1').found).toBe('rua="" is no mailto: or https: URL')
+  })
+})
+
+describe('CAA', () => {
+  const judged = (issuer: string, ...records: [tag: string, value: string][]) =>
+    judgeCaa(MX, { at: D, records: records.map(([tag, value]) => ({ tag, value })) }, issuer)
+
+  test('without a record that names an authority lets every authority issue', () => {
+    expect(judgeCaa(MX, null, "Let's Encrypt")).toEqual({
+      area: 'policies',
+      check: `CAA of ${MX}`,
+      found: 'none: every authority may issue',
+      verdict: 'ok',
+    })
+    expect(
+      judged("Let's Encrypt", ['iodef', 'mailto:a@b.example'], ['issuewild', 'digicert.com']),
+    ).toMatchObject({ verdict: 'ok', found: 'no record names an authority' })
+  })
+
+  test.each([
+    ["Let's Encrypt", 'letsencrypt.org'],
+    ['Internet Security Research Group', 'letsencrypt.org'],
+    ['Google Trust Services LLC', 'pki.goog'],
+    ['ZeroSSL', 'sectigo.com'],
+    ['DigiCert Inc', 'digicert.com'],
+    ['GlobalSign nv-sa', 'globalsign.com'],
+    ['Amazon', 'amazon.com'],
+    ['Buypass AS-983163327', 'buypass.com'],
+  ])('must name the authority of %p', (issuer, authority) => {
+    expect(
+      judged(issuer.toUpperCase(), ['issue', 'other.example'], ['ISSUE', ` ${authority} ; x=1`]),
+    ).toMatchObject({ verdict: 'ok', found: `${D} allows ${authority}` })
+    expect(judged(issuer, ['issue', 'other.example'], ['issuewild', authority])).toMatchObject({
+      verdict: 'broken',
+      found: `${D} forbids ${authority}, which issued the certificate`,
+      fix: `${D}. IN CAA 0 issue "${authority}"`,
+    })
+  })
+
+  test('lists the allowed authorities if the issuer of the certificate is unknown or absent', () => {
+    for (const issuer of ['', 'An Own Authority'])
+      expect(judged(issuer, ['issue', ';'], ['issue', 'A.example; x=1'])).toMatchObject({
+        verdict: 'ok',
+        found: `${D} allows none, a.example`,
+      })
+  })
+})

@@ -1,0 +1,182 @@
+/** Tests which DNS records the service asks for, and how a zone file writes them. */
+import { describe, expect, test } from 'bun:test'
+import {
+  addressRecord,
+  dmarcRecord,
+  mxRecord,
+  ownPolicy,
+  ptrRecord,
+  recordsOf,
+  relayHost,
+  reverseName,
+  spfRecord,
+  stsRecord,
+  tlsReportRecord,
+  txtRecord,
+  type ZoneSettings,
+  zoneLine,
+} from '../../../shared/doctor/zone.ts'
+
+const SETTINGS: ZoneSettings = {
+  mailDomain: 'host.example',
+  mailHostname: 'mx.host.example',
+  webHost: 'www.host.example',
+  relayUrl: 'direct',
+  mtaSts: 'testing',
+}
+
+describe('a line of a zone file', () => {
+  test('ends with a dot if the value is a name', () => {
+    for (const type of ['CNAME', 'MX', 'PTR'] as const)
+      expect(zoneLine({ name: 'a.example', type, value: 'b.example' })).toBe(
+        `a.example. IN ${type} b.example.`,
+      )
+    for (const type of ['A', 'AAAA'] as const)
+      expect(zoneLine({ name: 'a.example', type, value: 'v' })).toBe(`a.example. IN ${type} v`)
+  })
+
+  test('quotes the value of a TXT record, and divides it after 255 bytes', () => {
+    const line = (length: number) => zoneLine(txtRecord('a.example', 'x'.repeat(length)))
+    expect(line(255)).toBe(`a.example. IN TXT "${'x'.repeat(255)}"`)
+    expect(line(256)).toBe(`a.example. IN TXT "${'x'.repeat(255)}" "x"`)
+  })
+
+  test('has the type AAAA only for an IPv6 address', () => {
+    expect(addressRecord('a.example', '2001:db8::9').type).toBe('AAAA')
+    expect(addressRecord('a.example', '203.0.113.7').type).toBe('A')
+  })
+})
+
+describe('the SPF record', () => {
+  const own = (relayUrl: string) => spfRecord('host.example', { ...SETTINGS, relayUrl }).value
+
+  test('of another domain includes the domain of the service', () => {
+    expect(spfRecord('shop.example', SETTINGS)).toEqual({
+      name: 'shop.example',
+      type: 'TXT',
+      value: 'v=spf1 include:host.example ~all',
+    })
+  })
+
+  test.each([
+    ['smtp://u:p@email-smtp.eu-west-1.amazonaws.com:587', 'amazonses.com'],
+    ['smtps://smtp.mailgun.org', 'mailgun.org'],
+    ['smtp://mailgun.org:587', 'mailgun.org'],
+    ['smtp://smtp.postmarkapp.com:587', 'spf.mtasv.net'],
+    ['smtp://smtp.sendgrid.net:587', 'sendgrid.net'],
+  ])('of the service with the relay %s includes the name %s', (relayUrl, include) => {
+    expect(own(relayUrl)).toBe(`v=spf1 a:mx.host.example include:${include} ~all`)
+  })
+
+  test('of the service names only the mail host without a well-known relay', () => {
+    for (const relayUrl of [
+      'direct',
+      'capture',
+      'smtp://relay.example',
+      'smtp://mymailgun.org',
+      'smtp://mailgun.org.example',
+      'smtp://mailgunXorg:587',
+    ])
+      expect(own(relayUrl)).toBe('v=spf1 a:mx.host.example ~all')
+  })
+})
+
+test('the relay’s host is the name or address in its URL, and no relay has no host', () => {
+  expect(relayHost('smtp://user:pass@relay.example:587')).toBe('relay.example')
+  expect(relayHost('smtp://[2001:db8::9]:587')).toBe('2001:db8::9')
+  expect(relayHost('smtp://203.0.113.7')).toBe('203.0.113.7')
+  for (const text of ['direct', 'capture', '']) expect(relayHost(text)).toBeNull()
+})
+
+test('reports about DMARC go to the service only for its own domain, and reports about TLS always', () => {
+  expect(dmarcRecord('host.example', 'host.example').value).toBe(
+    'v=DMARC1; p=none; rua=mailto:dmarc@host.example',
+  )
+  expect(dmarcRecord('shop.example', 'host.example')).toMatchObject({
+    name: '_dmarc.shop.example',
+    value: 'v=DMARC1; p=none',
+  })
+  expect(tlsReportRecord('shop.example', 'host.example')).toMatchObject({
+    name: '_smtp._tls.shop.example',
+    value: 'v=TLSRPTv1; rua=mailto:tlsrpt@host.example',
+  })
+})
+
+test('a service that publishes no MTA-STS policy is asked for the mode `testing`', () => {
+  const mode = (mtaSts: ZoneSettings['mtaSts']) =>
+    ownPolicy({ mtaSts, mailHostname: 'mx.host.example' }).split('\r\n').slice(1, 3)
+  expect(mode('none')).toEqual(['mode: testing', 'mx: mx.host.example'])
+  expect(mode('testing')[0]).toBe('mode: testing')
+  expect(mode('enforce')[0]).toBe('mode: enforce')
+  expect(zoneLine(stsRecord('shop.example', 'id1'))).toBe(
+    '_mta-sts.shop.example. IN TXT "v=STSv1; id=id1"',
+  )
+})
+
+describe('a reverse name', () => {
+  const ZEROS = '0.'.repeat(23)
+
+  test.each([
+    ['203.0.113.7', '7.113.0.203.in-addr.arpa'],
+    ['2001:db8::9', `9.${ZEROS}8.b.d.0.1.0.0.2.ip6.arpa`],
+    ['::', `${'0.'.repeat(32)}ip6.arpa`],
+    ['::1', `1.${'0.'.repeat(31)}ip6.arpa`],
+    ['1::', `${'0.'.repeat(28)}1.0.0.0.ip6.arpa`],
+    ['2001:DB8:0:0:0:0:0:9', `9.${ZEROS}8.b.d.0.1.0.0.2.ip6.arpa`],
+    ['::ffff:203.0.113.7', `7.0.1.7.0.0.b.c.f.f.f.f.${'0.'.repeat(20)}ip6.arpa`],
+  ])('of %s is %s', (address, name) => {
+    expect(reverseName(address)).toBe(name)
+  })
+
+  test('leads to the mail host', () => {
+    expect(zoneLine(ptrRecord('203.0.113.7', 'mx.host.example'))).toBe(
+      '7.113.0.203.in-addr.arpa. IN PTR mx.host.example.',
+    )
+  })
+})
+
+describe('the records of a domain', () => {
+  const types = (domain: string, change: Partial<ZoneSettings> = {}) =>
+    recordsOf({ domain, dkim: [], claim: null }, { ...SETTINGS, ...change }, 'id1').map(
+      ({ name, type }) => `${name} ${type}`,
+    )
+
+  test('without a claim hold no proof of ownership', () => {
+    expect(types('shop.example')).toEqual([
+      'shop.example MX',
+      'shop.example TXT',
+      '_dmarc.shop.example TXT',
+      '_mta-sts.shop.example TXT',
+      'mta-sts.shop.example CNAME',
+      '_smtp._tls.shop.example TXT',
+    ])
+  })
+
+  test('hold the SPF of the mail host only for the service’s domain, and only under another name', () => {
+    expect(types('host.example')).toContain('mx.host.example TXT')
+    expect(types('shop.example')).not.toContain('mx.host.example TXT')
+    const same = types('host.example', { mailHostname: 'host.example' })
+    expect(same.filter((one) => one === 'host.example TXT')).toHaveLength(1)
+  })
+
+  test('hold the policy of MTA-STS only if the service publishes one', () => {
+    const sts = (mtaSts: ZoneSettings['mtaSts']) =>
+      types('shop.example', { mtaSts }).filter((one) => one.includes('mta-sts'))
+    expect([sts('none'), sts('testing').length, sts('enforce').length]).toEqual([[], 2, 2])
+  })
+
+  test('give the host of the policy an address if the web host is an address', () => {
+    expect(types('shop.example', { webHost: '203.0.113.7' })).toContain('mta-sts.shop.example A')
+    expect(types('shop.example', { webHost: '2001:db8::9' })).toContain('mta-sts.shop.example AAAA')
+  })
+
+  test('hold one record for each DKIM key', () => {
+    const dkim = ['s1', 's2'].map((selector) => ({ selector, record: `p=${selector}` }))
+    const records = recordsOf({ domain: 'shop.example', dkim, claim: null }, SETTINGS, 'id1')
+    expect(records.slice(2, 4)).toEqual([
+      txtRecord('s1._domainkey.shop.example', 'p=s1'),
+      txtRecord('s2._domainkey.shop.example', 'p=s2'),
+    ])
+    expect(records[0]).toEqual(mxRecord('shop.example', 'mx.host.example'))
+  })
+})

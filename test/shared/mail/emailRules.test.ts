@@ -1,0 +1,166 @@
+/** Tests which addresses and messages the email rules of an inbox allow. */
+import { describe, expect, test } from 'bun:test'
+import {
+  admit,
+  isAllowed,
+  isRefused,
+  parseRuleValue,
+  type Rule,
+} from '../../../shared/mail/emailRules.ts'
+
+const rule = (text: string): Rule => {
+  const [type, scope, value] = text.split(' ')
+  return { type, scope, value } as Rule
+}
+const rules = (...texts: string[]) => texts.map(rule)
+const allow = (value: string) => `ALLOW RECEIVE ${value}`
+const block = (value: string) => `BLOCK RECEIVE ${value}`
+
+describe('the value of a rule', () => {
+  test('is one address in lower case, or `*@` and a domain in ASCII', () => {
+    for (const [text, value] of [
+      ['Ada@Shop.Example', 'ada@shop.example'],
+      ['"Ada"@shop.example', 'ada@shop.example'],
+      ['any@shop.example', 'any@shop.example'],
+      ['*@Bücher.example', '*@xn--bcher-kva.example'],
+      ['x*@shop.example', 'x*@shop.example'],
+    ])
+      expect(parseRuleValue(text!)).toBe(value!)
+  })
+
+  test('is neither empty nor several addresses, and has no star in its domain', () => {
+    for (const text of [
+      '',
+      '*',
+      '*@',
+      '@shop.example',
+      '**@',
+      ' *@shop.example',
+      '*@*.example',
+      '*@a.example,*@b.example',
+      'Ada <ada@shop.example>',
+      'ada@shop.example\r\nBcc: b@shop.example',
+      `*@${'a.'.repeat(125)}example`,
+    ])
+      expect([text, parseRuleValue(text)]).toEqual([text, null])
+  })
+})
+
+describe('an address', () => {
+  test('without rules of its scope is allowed', () => {
+    expect(isAllowed([], 'SEND', 'ada@shop.example')).toBe(true)
+    expect(isAllowed(rules('BLOCK REPLY ada@shop.example'), 'SEND', 'ada@shop.example')).toBe(true)
+    expect(isAllowed(rules('ALLOW REPLY bob@shop.example'), 'SEND', 'ada@shop.example')).toBe(true)
+  })
+
+  test('follows the rule of the address before the rule of the domain, in any order of the rules', () => {
+    for (const [own, domain, allowed] of [
+      ['ALLOW', 'BLOCK', true],
+      ['BLOCK', 'ALLOW', false],
+    ] as const) {
+      const both = rules(`${domain} SEND *@shop.example`, `${own} SEND ada@shop.example`)
+      for (const list of [both, both.toReversed()]) {
+        expect(isAllowed(list, 'SEND', 'Ada@Shop.Example')).toBe(allowed)
+        expect(isAllowed(list, 'SEND', 'bob@shop.example')).toBe(!allowed)
+      }
+    }
+  })
+
+  test('that no rule names is blocked by one rule that allows another, but not by a rule that blocks', () => {
+    const ada = 'ada@shop.example'
+    expect(isAllowed(rules('BLOCK SEND *@b.example'), 'SEND', ada)).toBe(true)
+    expect(isAllowed(rules('BLOCK SEND *@b.example', 'ALLOW SEND c@d.example'), 'SEND', ada)).toBe(
+      false,
+    )
+  })
+
+  test('of a subdomain or of a longer domain follows no rule of the domain', () => {
+    const blocked = rules('BLOCK SEND *@shop.example')
+    for (const address of ['ada@eu.shop.example', 'ada@myshop.example', 'ada@shop.example.org'])
+      expect(isAllowed(blocked, 'SEND', address)).toBe(true)
+  })
+
+  test('with the domain after the last `@` follows the rule of that domain', () => {
+    expect(
+      isAllowed(rules('BLOCK SEND *@shop.example'), 'SEND', '"a@b.example"@shop.example'),
+    ).toBe(false)
+  })
+})
+
+describe('a message before its sender is authenticated', () => {
+  const refused = (
+    list: readonly Rule[],
+    envelopeFrom: string,
+    from: string[],
+    isProvenBounce = false,
+  ) => isRefused(list, { envelopeFrom, from }, { isProvenBounce })
+  const ADA = 'ada@shop.example'
+  const SPAM = 'spam@bad.example'
+
+  test('is refused if a rule blocks its envelope sender or any author, even as a proven bounce', () => {
+    const list = rules(block(SPAM))
+    for (const isProven of [false, true]) {
+      expect(refused(list, SPAM, [ADA], isProven)).toBe(true)
+      expect(refused(list, ADA, [ADA, SPAM], isProven)).toBe(true)
+      expect(refused(list, ADA, [ADA], isProven)).toBe(false)
+    }
+  })
+
+  test('is refused if an allow list does not name every author, unless it is a proven bounce', () => {
+    const list = rules(allow(ADA))
+    expect(refused(list, SPAM, [ADA])).toBe(false)
+    for (const from of [[SPAM], [ADA, SPAM]]) {
+      expect(refused(list, ADA, from)).toBe(true)
+      expect(refused(list, ADA, from, true)).toBe(false)
+    }
+  })
+
+  test('without an author has its envelope sender as author', () => {
+    expect(refused(rules(allow(ADA)), ADA, [])).toBe(false)
+    expect(refused(rules(allow(ADA)), SPAM, [])).toBe(true)
+    expect(refused(rules(block(SPAM)), SPAM, [])).toBe(true)
+    expect(refused(rules(allow(ADA)), '', [])).toBe(true)
+    expect(refused(rules(block(SPAM)), '', [])).toBe(false)
+  })
+
+  test('is not refused by rules of other scopes', () => {
+    const list = rules(`BLOCK SEND ${ADA}`, 'ALLOW REPLY other@shop.example')
+    expect(refused(list, ADA, [ADA])).toBe(false)
+  })
+})
+
+describe('a message after its sender was authenticated', () => {
+  const ADA = 'ada@shop.example'
+  const FACTS = { isProvenBounce: false, isAligned: false, isUnsure: false }
+  const admitted = (list: readonly Rule[], from: string, facts: Partial<typeof FACTS> = {}) =>
+    admit(list, { envelopeFrom: ADA, from: [from] }, { ...FACTS, ...facts })
+
+  test('is stored without an allow list, whoever wrote it', () => {
+    expect(admitted([], ADA)).toBe('store')
+    expect(admitted(rules(block('spam@bad.example')), ADA, { isProvenBounce: true })).toBe('store')
+    expect(admitted(rules(`ALLOW SEND ${ADA}`, `ALLOW REPLY ${ADA}`), 'bob@b.example')).toBe(
+      'store',
+    )
+  })
+
+  test('is stored from an allowed author only if the author is proven', () => {
+    const list = rules(allow(ADA))
+    expect(admitted(list, ADA, { isAligned: true })).toBe('store')
+    expect(admitted(list, ADA)).toBe('discard')
+    expect(admitted(list, 'bob@b.example', { isAligned: true })).toBe('discard')
+  })
+
+  test('that is a proven bounce is reduced, unless a proven allowed author wrote it', () => {
+    const list = rules(allow(ADA))
+    for (const from of [ADA, 'bob@b.example'])
+      expect(admitted(list, from, { isProvenBounce: true, isUnsure: true })).toBe('reduce')
+    expect(admitted(list, ADA, { isProvenBounce: true, isAligned: true })).toBe('store')
+  })
+
+  test('waits for DNS only if an allow list names the author', () => {
+    const list = rules(allow(ADA))
+    expect(admitted(list, ADA, { isUnsure: true })).toBe('later')
+    expect(admitted(list, 'bob@b.example', { isUnsure: true })).toBe('discard')
+    expect(admitted(rules(block('*@x.example')), ADA, { isUnsure: true })).toBe('store')
+  })
+})
