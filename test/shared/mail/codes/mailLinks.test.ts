@@ -1,0 +1,191 @@
+/** Tests which links of a mail are read, and which words decide the purpose of a link. */
+import { describe, expect, test } from 'bun:test'
+import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
+
+const TOKEN = '7c1f3a9be02d4485'
+const at = (path: string) => `https://a.example${path}`
+const personal = (path: string) => at(`${path}?t=${TOKEN}`)
+const anchor = (href: string, words: string) => `<a href="${href}">${words}</a>`
+const linksOf = (html: string | null, { text = '', subject = '' } = {}) =>
+  findLinks({ subject, text, html })
+const purposeOf = (html: string, subject = '') => linksOf(html, { subject })[0]?.purpose
+const purposeOfBare = (text: string, subject = '') => linksOf(null, { text, subject })[0]?.purpose
+
+describe('an address that a mail shows twice', () => {
+  const verify = anchor(personal('/go'), 'Verify your email')
+  const plain = anchor(personal('/go'), 'Open')
+
+  test('is one link with the first purpose and the first words', () => {
+    const reset = anchor(personal('/go'), 'Reset your password')
+    expect(linksOf(verify + reset)).toEqual([
+      { href: personal('/go'), text: 'Verify your email', purpose: 'verify', sensitive: false },
+    ])
+    expect(linksOf(reset + verify)[0]).toMatchObject({ purpose: 'reset', sensitive: true })
+  })
+
+  test('gets a purpose from its second place if its first place has none', () => {
+    expect(linksOf(plain + verify)).toMatchObject([{ text: 'Open', purpose: 'verify' }])
+    expect(linksOf(verify + plain)).toMatchObject([
+      { text: 'Verify your email', purpose: 'verify' },
+    ])
+    expect(linksOf(plain + plain)).toMatchObject([{ purpose: 'other' }])
+  })
+
+  test('does not confirm or sign in by words beside the bare address, because its button says more', () => {
+    const button = anchor(personal('/go'), 'Read the news')
+    const beside = (words: string) => linksOf(button, { text: `${words}:\n${personal('/go')}` })
+    expect(beside('Verify your email')[0]!.purpose).toBe('other')
+    expect(beside('Sign in to your account')[0]!.purpose).toBe('other')
+    expect(beside('Reset your password')[0]!.purpose).toBe('reset')
+    const other = linksOf(button, { text: `Verify your email:\n${personal('/x')}` })
+    expect(other[1]!.purpose).toBe('verify')
+  })
+})
+
+describe('the words of a link', () => {
+  test('that end the mail or have another meaning count before the path', () => {
+    expect(purposeOf(anchor(personal('/verify-email'), 'Unsubscribe'))).toBe('unsubscribe')
+    expect(purposeOf(anchor(personal('/unsubscribe'), 'Verify your email'))).toBe('unsubscribe')
+    expect(purposeOf(anchor(personal('/verify-email'), 'Accept invitation'))).toBe('other')
+  })
+
+  test('are the description of a picture, and never its other attributes', () => {
+    const picture = (attribute: string) =>
+      anchor(personal('/go'), `<img ${attribute}="Verify your email">`)
+    expect(purposeOf(picture('alt'))).toBe('verify')
+    expect(purposeOf(picture('title'))).toBe('other')
+    expect(purposeOf(anchor(personal('/go'), '<span alt="Verify your email">Open</span>'))).toBe(
+      'other',
+    )
+  })
+
+  test('are at most 200 characters', () => {
+    expect(linksOf(anchor(personal('/go'), 'a'.repeat(201)))[0]!.text).toBe('a'.repeat(200))
+  })
+
+  test('about a help page leave the link without a purpose', () => {
+    const help = (href: string) => purposeOf(anchor(href, 'Reset your password'))
+    expect(help(`https://help.a.example/x/${TOKEN}`)).toBe('other')
+    expect(help(at(`/faq/${TOKEN}`))).toBe('other')
+    expect(help(`https://a.example.help/${TOKEN}`)).toBe('reset')
+    expect(help(at(`/faq?token=${TOKEN}`))).toBe('reset')
+    expect(purposeOf(anchor(personal('/go'), 'How to reset your password'))).toBe('other')
+  })
+})
+
+describe('the words beside a link', () => {
+  test('count for a bare address', () => {
+    const beside = (words: string) => purposeOfBare(`${words}\n${personal('/go')}`)
+    expect(beside('To unsubscribe:')).toBe('unsubscribe')
+    expect(beside('Reset your password here:')).toBe('reset')
+    expect(beside('Read more here:')).toBe('other')
+  })
+
+  test('do not count for an icon or for the address of a home page', () => {
+    const icon = '<img src="i.png">'
+    const words = '<p>Unsubscribe here:</p>'
+    expect(purposeOf(words + anchor(at('/go'), icon))).toBe('other')
+    expect(purposeOf(words + anchor(personal('/go'), icon))).toBe('unsubscribe')
+    expect(purposeOfBare(`Unsubscribe here:\n${at('/')}`)).toBe('other')
+    expect(purposeOfBare(`Unsubscribe here:\n${at('/go')}`)).toBe('unsubscribe')
+    expect(purposeOfBare(`Unsubscribe here:\n${at('/?u=4711x')}`)).toBe('unsubscribe')
+  })
+
+  test('count before a path that could mean either', () => {
+    expect(purposeOfBare(`Define your new password:\n${personal('/verify')}`)).toBe('reset')
+    expect(purposeOfBare(`To verify your email:\n${personal('/signin')}`)).toBe('verify')
+  })
+
+  test('are the last sentence before the link on its line', () => {
+    expect(purposeOfBare(`Reset your password. Read more: ${personal('/go')}`)).toBe('other')
+    expect(purposeOfBare(`Read more. Reset your password: ${personal('/go')}`)).toBe('reset')
+  })
+
+  test('belong to the first of two links', () => {
+    const [first, second] = linksOf(null, {
+      text: `Reset your password: ${personal('/a')} ${personal('/b')}`,
+    })
+    expect([first!.purpose, second!.purpose]).toEqual(['reset', 'other'])
+  })
+})
+
+describe('the subject', () => {
+  test('counts for a personal link that neither words nor path explain', () => {
+    expect(purposeOfBare(personal('/go'), 'Verify your email')).toBe('verify')
+    expect(purposeOfBare(at('/go/ab12'), 'Verify your email')).toBe('other')
+    expect(purposeOfBare(personal('/go'), 'Re: Verify your email')).toBe('other')
+    expect(purposeOf(anchor(personal('/go'), 'Read the news'), 'Verify your email')).toBe('other')
+  })
+})
+
+describe('a link', () => {
+  test('is personal by a token of letters and digits, or by 32 letters', () => {
+    const reset = (token: string) => purposeOf(anchor(at(`/go/${token}`), 'Reset your password'))
+    expect(reset(`${'1'.repeat(15)}a`)).toBe('reset')
+    for (const token of ['a'.repeat(32), 'aBcdefghij', 'ABCDEFGHIJ'])
+      expect(reset(token)).toBe('reset')
+    for (const token of ['a'.repeat(31), 'aaaaaaaaaa', '7c1f3a9be02d%40x']) {
+      expect(reset(token)).toBe('other')
+    }
+  })
+
+  test('with only a number signs nobody in and confirms nothing by the words beside it', () => {
+    expect(purposeOf(anchor(at('/topic/4711'), 'Sign in'))).toBe('other')
+    expect(purposeOf(anchor(at('/topic/4711a'), 'Sign in'))).toBe('sign-in')
+    expect(purposeOf(anchor(at('/topic/4711'), 'Verify your email'))).toBe('verify')
+    expect(purposeOfBare(`Verify your email:\n${at('/topic/4711')}`)).toBe('other')
+    expect(purposeOfBare(`Reset your password:\n${at('/topic/4711')}`)).toBe('reset')
+  })
+
+  test('has an address of the web with at most 4,000 characters', () => {
+    const ofLength = (length: number) => at('/').padEnd(length, 'a')
+    expect(linksOf(anchor(ofLength(4_000), 'x'))).toHaveLength(1)
+    expect(linksOf(anchor(ofLength(4_001), 'x'))).toHaveLength(0)
+    for (const href of ['mailto:a@a.example', 'ftp://a.example/x', 'javascript:1', 'https://']) {
+      expect(linksOf(anchor(href, 'x'))).toEqual([])
+    }
+  })
+
+  test('of digits alone is personal from 16 digits on', () => {
+    const reset = (digits: number) =>
+      purposeOfBare(at(`/go/${'1'.repeat(digits)}`), 'Reset your password')
+    expect(reset(16)).toBe('reset')
+    expect(reset(15)).toBe('other')
+  })
+
+  test('is read from the href of `a`, and of no other element', () => {
+    expect(linksOf(`<link href="${at('/x')}"><area href="${at('/x')}">`)).toEqual([])
+    expect(linksOf(`<a name="${at('/x')}">x</a>`)).toEqual([])
+  })
+
+  test('ends at the next link or at the end of the mail if its end tag is missing', () => {
+    const html = `<a href="${personal('/a')}">Verify your email<a href="${personal('/b')}">Open`
+    expect(linksOf(html).map(({ text }) => text)).toEqual(['Verify your email', 'Open'])
+  })
+
+  test('in plain text ends before the punctuation of its sentence', () => {
+    expect(linksOf(null, { text: `See (${at('/x')}), or ${at('/y')}.` })).toMatchObject([
+      { href: at('/x') },
+      { href: at('/y') },
+    ])
+  })
+})
+
+describe('the links of a mail', () => {
+  const many = (count: number, length = 0) =>
+    Array.from({ length: count }, (_one, n) => anchor(at(`/p/${n}`).padEnd(length, '-'), 'Read'))
+
+  test('are at most 50, and those with a purpose are kept first', () => {
+    const html = [...many(60), anchor(personal('/v'), 'Verify your email')].join('')
+    const links = linksOf(html)
+    expect(links).toHaveLength(50)
+    expect(links.at(-1)!.purpose).toBe('verify')
+    expect(links[48]!.href).toBe(at('/p/48'))
+  })
+
+  test('have at most 32,000 characters together', () => {
+    expect(linksOf(many(9, 4_000).join(''))).toHaveLength(8)
+    expect(linksOf([...many(8, 3_999), ...many(9, 4_000).slice(8)].join(''))).toHaveLength(8)
+    expect(linksOf([...many(8, 3_999), anchor(at('/y'), 'Read')].join(''))).toHaveLength(8)
+  })
+})
