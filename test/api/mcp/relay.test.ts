@@ -239,6 +239,17 @@ describe('a cancelled call', () => {
     expect(asked).toHaveLength(1)
   })
 
+  test('is not a call of another method that has a parameter `requestId`', async () => {
+    const { say, asked, sent, end } = await start((one) => (one.body.id === 1 ? null : echo(one)))
+    say({ id: 1, method: 'tools/call' })
+    await waitFor('the request', () => asked.length === 1)
+    say({ id: 2, method: 'other', params: { requestId: 1 } })
+    await waitFor('the other answer', () => sent.length === 1)
+    expect([sent[0].id, asked[0]!.isClosed()]).toEqual([2, false])
+    asked[0]!.answer.end(result(1).body)
+    await end()
+  })
+
   test('with an id that is no text and no number is passed to the service as any notification', async () => {
     for (const id of [undefined, null, true]) {
       const { say, asked, end } = await start(() => ({ status: 202, body: '' }))
@@ -267,6 +278,13 @@ describe('the version of MCP', () => {
       undefined,
       undefined,
     ])
+  })
+
+  test('is absent from a failed handshake, whose error the host gets unchanged', async () => {
+    const error = { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } }
+    expect(await answerTo(initialize, { body: JSON.stringify(error) })).toEqual([error])
+    const [absent] = await answerTo(initialize, { status: 202, body: '' })
+    expect(absent.error.message).toBe('The service gave no answer')
   })
 
   test('is not named after a failed handshake', async () => {
