@@ -81,16 +81,24 @@ async function post(
   })
   const text = await response.text()
   if (response.status === 202) return null
-  let body: Record<string, unknown>
-  try {
-    body = JSON.parse(text)
-  } catch {
-    throw new RefusedError(`HTTP ${response.status} without a JSON body`)
+  const body = readObject(text)
+  if (body !== null && 'jsonrpc' in body) return body as JSONRPCMessage
+  if (typeof body?.error !== 'string' || typeof body.message !== 'string') {
+    throw new RefusedError(`HTTP ${response.status} without a message of the service`)
   }
-  if ('jsonrpc' in body) return body as JSONRPCMessage
   const wait = response.headers.get('retry-after')
   const again = wait === null ? '' : ` Wait ${wait} seconds and try again.`
   throw new RefusedError(`${body.error}: ${body.message}.${again}`)
+}
+
+/** Reads a JSON object. @returns null if the text is anything else, such as the error page of a proxy. */
+function readObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' ? (value as Record<string, unknown> | null) : null
+  } catch {
+    return null
+  }
 }
 
 function reasonOf(error: unknown, { url }: McpConfig): string {

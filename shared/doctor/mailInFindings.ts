@@ -29,7 +29,9 @@ export function judgeMx(
   if (address !== undefined) {
     return broken(check, `${shown(address)} is an address, and must be a name`, fix)
   }
-  const own = found.find(({ exchange }) => plain(exchange) === plain(mailHostname))
+  const [own] = found
+    .filter(({ exchange }) => plain(exchange) === plain(mailHostname))
+    .toSorted((one, other) => one.priority - other.priority)
   if (own === undefined) {
     return broken(check, `${shown(names[0]!)} instead of ${mailHostname}`, fix)
   }

@@ -1,4 +1,5 @@
 /** Judges whether other mail hosts accept mail from this service. */
+import { isIP } from 'node:net'
 import { type Finding, findingsIn, shown } from './finding.ts'
 import type { Reached } from './mailInFindings.ts'
 import {
@@ -39,13 +40,22 @@ export function judgePort25(hosts: readonly { host: string; reached: Reached }[]
 }
 
 /**
- * Tells whether a reverse DNS name looks like the provider's default. Such a name contains the numbers of the IP
- * address.
+ * Tells whether a reverse DNS name looks like the provider's default. Such a name contains each group of digits of the
+ * IP address, perhaps with zeros before it.
  */
 const isGeneric = (name: string, address: string): boolean => {
-  const digits = address.split(/[.:]/).filter((part) => part !== '')
-  return digits.length > 1 && digits.every((part) => name.includes(part))
+  const groups = address.split(/[.:]/).filter((group) => group !== '')
+  const isIpv6 = address.includes(':')
+  const numbers = (name.match(isIpv6 ? /[\da-f]+/g : /\d+/g) ?? []).map(withoutZeros)
+  if (groups.length < 2) return false
+  return groups.map(withoutZeros).every((group) => {
+    const at = numbers.indexOf(group)
+    if (at >= 0) numbers.splice(at, 1)
+    return at >= 0
+  })
 }
+
+const withoutZeros = (digits: string): string => digits.replace(/^0+(?=.)/, '')
 
 /**
  * Judges the reverse DNS name of an IP address from which the service sends mail (FCrDNS). Large providers refuse mail
@@ -61,11 +71,12 @@ export function judgeReverse(
   const check = `reverse name of ${address}`
   const line = `${zoneLine(ptrRecord(address, mailHostname))}   ; ask the provider of the address`
   if (names.length === 0) return broken(check, 'it has none', line)
-  const confirmed = names.find(({ forward }) => forward.includes(address))
+  const leadingBack = names.filter(({ forward }) => forward.includes(address))
+  const [confirmed] = leadingBack
   if (confirmed === undefined) {
     return broken(check, `${shown(names[0]!.name)} does not lead back to ${address}`, line)
   }
-  if (names.some(({ name }) => name === mailHostname)) return ok(check, mailHostname)
+  if (leadingBack.some(({ name }) => name === mailHostname)) return ok(check, mailHostname)
   if (isGeneric(confirmed.name, address)) {
     return warning(check, `${shown(confirmed.name)} is the provider's name`, line)
   }
@@ -100,6 +111,9 @@ export function judgeSpf({
   if (records.length === 0) return broken(check, 'no such record', fix)
   // RFC 7208 §4.5: with two SPF records every receiver reports an error.
   if (records.length > 1) return broken(check, `${records.length} records instead of one`, fix)
+  if (results.length === 0) {
+    return warning(check, 'no address is known that sends mail, so that nobody can check it', fix)
+  }
   const error = results.find(({ result }) => result === 'permerror')
   if (error !== undefined) {
     return broken(check, `it cannot be read: ${shown(error.comment)}`, fix)
@@ -176,22 +190,25 @@ export function judgeDmarc({
     return broken(check, `${found.records.length} records instead of one`, fix)
   }
   const record = found.records[0]!
-  const policy = tagOf(record, 'p').toLowerCase()
+  const isInherited = found.at !== domain
+  // RFC 9989 §4.7: `sp` is the policy for subdomains, and `p` holds for them without `sp`.
+  const name = isInherited && tagOf(record, 'sp') !== '' ? 'sp' : 'p'
+  const policy = tagOf(record, name).toLowerCase()
   if (policy !== '' && !['none', 'quarantine', 'reject'].includes(policy)) {
-    return broken(check, `p=${shown(policy)} is no policy`, fix)
+    return broken(check, `${name}=${shown(policy)} is no policy`, fix)
   }
   const [stranger] = unconfirmed
   if (stranger !== undefined) {
     return warning(
       check,
-      `reports to ${shown(stranger)} are not sent: it does not take those of ${domain}`,
-      zoneLine(txtRecord(`${domain}._report._dmarc.${stranger}`, 'v=DMARC1')),
+      `reports to ${shown(stranger)} are not sent: it does not take those of ${found.at}`,
+      zoneLine(txtRecord(`${found.at}._report._dmarc.${stranger}`, 'v=DMARC1')),
     )
   }
   const old = ['pct', 'rf', 'ri'].find((tag) => tagOf(record, tag) !== '')
   if (old !== undefined) return warning(check, `${old}= has no meaning since RFC 9989`, fix)
-  const inherited = found.at === domain ? '' : `, by ${found.at}`
-  return ok(check, `p=${policy === '' ? 'none' : policy}${inherited}`)
+  const inherited = isInherited ? `, by ${found.at}` : ''
+  return ok(check, `${name}=${policy === '' ? 'none' : policy}${inherited}`)
 }
 
 /** Describes the mail relay as one connection sees it. */
@@ -210,21 +227,14 @@ export function judgeRelay(
   ourMax: number,
 ): Finding[] {
   const check = `relay ${host}`
+  const fix = `SMTP_RELAY_URL=smtp://USER:PASSWORD@${isIP(host) === 6 ? `[${host}]` : host}:587`
   if (login === 'silent') {
     // The fix in the finding names port 587. Hosting providers such as Hetzner block the ports 25 and 465, and leave
     // port 587 open.
-    return [
-      broken(
-        check,
-        'no answer: the provider may shut the port',
-        `SMTP_RELAY_URL=smtp://USER:PASSWORD@${host}:587`,
-      ),
-    ]
+    return [broken(check, 'no answer: the provider may shut the port', fix)]
   }
   if (login === 'refused') {
-    return [
-      broken(check, 'it refuses the login', `SMTP_RELAY_URL=smtp://USER:PASSWORD@${host}:587`),
-    ]
+    return [broken(check, 'it refuses the login', fix)]
   }
   if (login === 'untrusted') {
     return [

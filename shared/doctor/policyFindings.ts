@@ -1,5 +1,5 @@
 /** Judges MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC 8659). */
-import { type Finding, findingsIn, shown } from './finding.ts'
+import { counted, type Finding, findingsIn, shown } from './finding.ts'
 import { tagOf } from './mailOutFindings.ts'
 import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } from './zone.ts'
 
@@ -66,7 +66,7 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
     return mode === 'enforce' ? broken(check, found, wanted) : warning(check, found, wanted)
   }
   if (maxAgeS < DAY_S) return warning(check, `max_age is ${maxAgeS} s, less than a day`, wanted)
-  return ok(check, `mode ${mode}, for ${Math.floor(maxAgeS / DAY_S)} days`)
+  return ok(check, `mode ${mode}, for ${counted(Math.floor(maxAgeS / DAY_S), 'day')}`)
 }
 
 /** Judges the record of TLS-RPT. @param records lists the TXT records that begin with v=TLSRPTv1. */

@@ -80,7 +80,7 @@ function relayInclude(relayUrl: string): string | null {
 
 /** Returns the host of the smarthost. @returns null if there is no smarthost. */
 export const relayHost = (relayUrl: string): string | null =>
-  URL.canParse(relayUrl) ? new URL(relayUrl).hostname.replace(/^\[|\]$/g, '') : null
+  URL.canParse(relayUrl) ? new URL(relayUrl).hostname.replace(/^\[|\]$/g, '').toLowerCase() : null
 
 export const dmarcRecord = (domain: string, mailDomain: string): ZoneRecord =>
   txtRecord(

@@ -23,40 +23,44 @@ export function parseRuleValue(text: string): string | null {
   return text.startsWith('*@') ? `*@${domainOf(address)}` : addressKey(address)
 }
 
-/**
- * Tells whether email rules allow an address. A rule for the address overrides a rule for its domain. One ALLOW rule in
- * a scope blocks every address that no rule names.
- */
-export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: string): boolean {
+/** Returns the type of the rule that decides about an address. A rule for the address overrides a rule for its domain. */
+function ruleFor(rules: readonly Rule[], scope: RuleScope, address: string): Rule['type'] | null {
   const own = rules.filter((rule) => rule.scope === scope)
-  for (const value of [addressKey(address), `*@${domainOf(address)}`]) {
+  const values = [addressKey(address), `*@${domainOf(address)}`]
+  for (const value of values) {
     const rule = own.find((one) => one.value === value)
-    if (rule !== undefined) return rule.type === 'ALLOW'
+    if (rule !== undefined) return rule.type
   }
-  return !own.some(({ type }) => type === 'ALLOW')
+  return null
 }
 
 /**
- * Tells whether an inbox accepts a message. BLOCK rules match the envelope sender and From. ALLOW rules match From
- * only, because envelope senders name the machines of mailing services.
+ * Tells whether email rules allow an address. One ALLOW rule in a scope blocks every address that no rule names.
  */
-function isReceived(rules: readonly Rule[], { envelopeFrom, from }: Senders): boolean {
-  const blocking = rules.filter(({ type }) => type === 'BLOCK')
-  const authors = from.length > 0 ? from : [envelopeFrom]
-  return (
-    isAllowed(blocking, 'RECEIVE', envelopeFrom) &&
-    authors.every((author) => isAllowed(rules, 'RECEIVE', author))
-  )
+export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: string): boolean {
+  const type = ruleFor(rules, scope, address)
+  if (type !== null) return type === 'ALLOW'
+  return !rules.some((rule) => rule.scope === scope && rule.type === 'ALLOW')
 }
 
 type Senders = { envelopeFrom: string; from: readonly string[] }
 
-/** Tells whether a BLOCK rule refuses the message. This check ignores ALLOW rules. */
+const authorsOf = ({ envelopeFrom, from }: Senders): readonly string[] =>
+  from.length > 0 ? from : [envelopeFrom]
+
+/** Tells whether a BLOCK rule decides about the envelope sender or about an author of the message. */
 const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
-  !isReceived(
-    rules.filter(({ type }) => type === 'BLOCK'),
-    senders,
+  [senders.envelopeFrom, ...authorsOf(senders)].some(
+    (address) => ruleFor(rules, 'RECEIVE', address) === 'BLOCK',
   )
+
+/**
+ * Tells whether an inbox accepts a message. ALLOW rules must name every author. They need not name the envelope sender,
+ * because envelope senders name the machines of mailing services.
+ */
+const isReceived = (rules: readonly Rule[], senders: Senders): boolean =>
+  !isBlocked(rules, senders) &&
+  authorsOf(senders).every((author) => isAllowed(rules, 'RECEIVE', author))
 
 /**
  * Names what happens to a received message. `store` means that the message is stored. `reduce` means that a proven

@@ -158,12 +158,14 @@ describe('an error of the service', () => {
     )
   })
 
-  test('without JSON is told with its status', async () => {
-    expect(await messageOf({ status: 502, body: '<h1>Bad gateway</h1>' })).toBe(
-      'HTTP 502 without a JSON body',
-    )
-    expect(await messageOf({ status: 200, body: '' })).toBe('HTTP 200 without a JSON body')
-  })
+  test.each(['', '<h1>Bad gateway</h1>', 'null', '"Bad gateway"', '{}', '[]', '{"message":"x"}'])(
+    'of a proxy with the body %p is told with its status',
+    async (body) => {
+      expect(await messageOf({ status: 502, body })).toBe(
+        'HTTP 502 without a message of the service',
+      )
+    },
+  )
 
   test('is passed on if it is a JSON-RPC message', async () => {
     const error = { jsonrpc: '2.0', id: 1, error: { code: -32_601, message: 'no such method' } }
@@ -182,7 +184,7 @@ describe('an error of the service', () => {
         id: 7,
         result: {
           isError: true,
-          content: [{ type: 'text', text: 'HTTP 502 without a JSON body' }],
+          content: [{ type: 'text', text: 'HTTP 502 without a message of the service' }],
         },
       },
     ])

@@ -47,6 +47,11 @@ describe('the MX records', () => {
     })
   })
 
+  test('may name the host of the service twice, and its lowest preference counts', () => {
+    expect(mx([20, MX], [10, MX])).toMatchObject({ verdict: 'ok', found: `10 ${MX}` })
+    expect(mx([20, MX], [15, 'old.example'], [10, MX]).verdict).toBe('ok')
+  })
+
   test('are a null MX only if one record names the root', () => {
     const found = 'a null MX: the domain takes no mail'
     for (const root of ['', '.']) expect(mx([0, root])).toMatchObject({ verdict: 'broken', found })

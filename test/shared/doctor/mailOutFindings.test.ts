@@ -84,6 +84,25 @@ describe('the reverse name', () => {
     ).toMatchObject({ verdict: 'ok', found: MX })
   })
 
+  test('of the mail host must itself lead back to the address', () => {
+    const names = [
+      { name: MX, forward: ['192.0.2.99'] },
+      { name: 'other.example', forward: [IP] },
+    ]
+    expect(judged(IP, ...names).found).toBe(`"other.example", and EHLO says ${MX}`)
+    expect(judged(IP, ...names, { name: MX, forward: [IP] }).verdict).toBe('ok')
+  })
+
+  test('of the provider has whole numbers of the address, perhaps with zeros before them', () => {
+    const found = (name: string) => judged('1.2.1.2', { name, forward: ['1.2.1.2'] }).found
+    for (const name of ['mail12.other.example', 'a-1-2.other.example', 'a-1-2-1.other.example']) {
+      expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
+    }
+    for (const name of ['a-1-2-1-2.isp.example', 'a002.001.002.001.isp.example']) {
+      expect(found(name)).toBe(`"${name}" is the provider's name`)
+    }
+  })
+
   test('of the provider contains every number of the address, in any order', () => {
     const found = (name: string, address = IP) =>
       judged(address, { name, forward: [address] }).found
@@ -134,6 +153,13 @@ describe('SPF', () => {
     })
   const results = (...all: [result: string, comment?: string][]): SpfResult[] =>
     all.map(([result, comment = ''], n) => ({ address: `192.0.2.${n}`, result, comment }))
+
+  test('cannot be checked without an address that sends', () => {
+    expect(judged({})).toMatchObject({
+      verdict: 'warning',
+      found: 'no address is known that sends mail, so that nobody can check it',
+    })
+  })
 
   test('shows the record that lets every address send', () => {
     expect(judged({ results: results(['pass'], ['pass']) })).toEqual({
@@ -315,6 +341,23 @@ describe('DMARC', () => {
       })
   })
 
+  test('of a parent domain applies its policy for subdomains', () => {
+    const by = (record: string, at = 'parent.example') =>
+      judged({ found: { at, records: [record] } }).found
+    expect(by('v=DMARC1; p=reject; sp=none')).toBe('sp=none, by parent.example')
+    expect(by('v=DMARC1; p=reject; sp=none', D)).toBe('p=reject')
+    expect(by('v=DMARC1; p=none; sp=some')).toBe('sp="some" is no policy')
+  })
+
+  test('of a parent domain sends reports if the host confirms the parent domain', () => {
+    const finding = judged({
+      found: { at: 'parent.example', records: ['v=DMARC1; p=none'] },
+      unconfirmed: ['reports.example'],
+    })
+    expect(finding.found).toEndWith('it does not take those of parent.example')
+    expect(finding.fix).toBe('parent.example._report._dmarc.reports.example. IN TXT "v=DMARC1"')
+  })
+
   test('names the parent domain whose record applies', () => {
     const found = { at: 'parent.example', records: ['v=DMARC1; p=reject'] }
     expect(judged({ found }).found).toBe('p=reject, by parent.example')
@@ -349,6 +392,12 @@ describe('the relay', () => {
       ])
     },
   )
+
+  test('with an IPv6 address stands in brackets in the setting', () => {
+    expect(judged({ host: '2001:db8::9', login: 'refused' })[0]!.fix).toBe(
+      'SMTP_RELAY_URL=smtp://USER:PASSWORD@[2001:db8::9]:587',
+    )
+  })
 
   test('should take the login, encrypt the mail and tell its limit', () => {
     expect(judged({}).map(({ check, found }) => [check, found])).toEqual([

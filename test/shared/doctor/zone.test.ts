@@ -64,6 +64,7 @@ describe('the SPF record', () => {
     ['smtp://mailgun.org:587', 'mailgun.org'],
     ['smtp://smtp.postmarkapp.com:587', 'spf.mtasv.net'],
     ['smtp://smtp.sendgrid.net:587', 'sendgrid.net'],
+    ['smtp://Smtp.SendGrid.NET:587', 'sendgrid.net'],
   ])('of the service with the relay %s includes the name %s', (relayUrl, include) => {
     expect(own(relayUrl)).toBe(`v=spf1 a:mx.host.example include:${include} ~all`)
   })

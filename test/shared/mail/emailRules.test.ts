@@ -106,6 +106,15 @@ describe('a message before its sender is authenticated', () => {
     }
   })
 
+  test('is not refused by a rule for a domain if a rule allows the address', () => {
+    const list = rules(block('*@shop.example'), allow(ADA))
+    expect(refused(list, ADA, [ADA])).toBe(false)
+    expect(refused(list, 'bob@shop.example', [ADA])).toBe(true)
+    expect(refused(list, ADA, ['bob@shop.example'])).toBe(true)
+    const other = rules(allow('*@shop.example'), block(ADA))
+    expect(refused(other, ADA, ['bob@shop.example'])).toBe(true)
+  })
+
   test('is refused if an allow list does not name every author, unless it is a proven bounce', () => {
     const list = rules(allow(ADA))
     expect(refused(list, SPAM, [ADA])).toBe(false)
