@@ -1,0 +1,204 @@
+/** Tests how a search query is read, and which parts of a text it marks. */
+import { describe, expect, test } from 'bun:test'
+import {
+  highlight,
+  holdsIn,
+  parseField,
+  parseSearch,
+  SearchQueryError,
+  searchText,
+} from '../../../../shared/mail/search/searchQuery.ts'
+import { lexeme, searchKey } from '../../../../shared/mail/search/searchTerms.ts'
+
+const PROJECT = 'prj_0123456789abcdef01234567'
+
+/** Writes a query as clauses: `a b` for a phrase, `|` between choices, `!` before a clause that must not match. */
+const read = (q: string) =>
+  parseSearch(q).clauses.map(
+    ({ anyOf, not }) =>
+      (not ? '!' : '') +
+      anyOf.map(({ terms, prefix }) => terms.join(' ') + (prefix ? '*' : '')).join('|'),
+  )
+const faultOf = (run: () => unknown) => {
+  try {
+    run()
+  } catch (error) {
+    return error instanceof SearchQueryError ? error.message : error
+  }
+  return 'read'
+}
+const words = (count: number, end = '') =>
+  Array.from({ length: count }, (_one, n) => `word${n}${end}`).join(' ')
+
+describe('a query', () => {
+  test('requires each of its words', () => {
+    expect(read('Tide  tables')).toEqual(['tide', 'tables'])
+    expect(read('tide-tables')).toEqual(['tide tables'])
+  })
+
+  test('holds a phrase in quotes, even if the last quote is missing', () => {
+    expect(read('"tide tables" due')).toEqual(['tide tables', 'due'])
+    expect(read('due "tide tables')).toEqual(['due', 'tide tables'])
+    expect(read('due "" ---')).toEqual(['due'])
+  })
+
+  test('leaves out messages with a word or a phrase behind a minus', () => {
+    expect(read('due -tide -"low water"')).toEqual(['due', '!tide', '!low water'])
+  })
+
+  test('joins two words with OR', () => {
+    expect(read('tide OR ebb due')).toEqual(['tide|ebb', 'due'])
+    expect(read('tide OR "low water" OR ebb')).toEqual(['tide|low water|ebb'])
+    expect(read('tide or ebb')).toEqual(['tide', 'or', 'ebb'])
+    expect(read('"OR" tide')).toEqual(['or', 'tide'])
+  })
+
+  test('joins nothing with an OR at its beginning or its end, or beside a minus', () => {
+    expect(read('OR tide OR')).toEqual(['tide'])
+    expect(read('tide OR -ebb')).toEqual(['tide', '!ebb'])
+    expect(read('due -ebb OR tide')).toEqual(['due', '!ebb', 'tide'])
+    expect(read('due -OR')).toEqual(['due', '!or'])
+  })
+
+  test('finds the beginning of a word before a star', () => {
+    expect(read('tid* "low wat*"')).toEqual(['tid*', 'low wat*'])
+    expect(read('*tide')).toEqual(['tide'])
+  })
+
+  test('finds an address by its words and as a whole', () => {
+    expect(read('Ada@Shop.Example')).toEqual(['ada shop example|ada@shop.example'])
+  })
+
+  test('finds a single letter of a script without spaces as the beginning of a pair', () => {
+    expect(read('東')).toEqual(['東*'])
+    expect(read('東京都')).toEqual(['東京 京都'])
+  })
+
+  test('needs a word that must stand in the message', () => {
+    for (const q of ['', ' ', '-tide', '""', '***', 'OR']) {
+      expect(faultOf(() => read(q))).toBe('hold at least one word to look for')
+    }
+  })
+
+  test('has at most 64 words, and a whole address is no further word', () => {
+    expect(read(words(64))).toHaveLength(64)
+    expect(faultOf(() => read(words(65)))).toBe('hold at most 64 words')
+    expect(read(`${words(61)} a@b.example`)).toHaveLength(62)
+    expect(faultOf(() => read(`due -"${words(64)}"`))).toBe('hold at most 64 words')
+  })
+
+  test('has at most eight beginnings of words', () => {
+    expect(read(words(8, '*'))).toHaveLength(8)
+    expect(faultOf(() => read(words(9, '*')))).toBe('hold at most 8 beginnings of words')
+  })
+
+  test('has beginnings of at least three letters, unless the script has no spaces', () => {
+    expect(read('abc* 東京* 東*')).toEqual(['abc*', '東京', '東*'])
+    expect(faultOf(() => read('ab*'))).toBe('have at least 3 letters before *')
+    expect(faultOf(() => read('"long ab*"'))).toBe('have at least 3 letters before *')
+  })
+})
+
+describe('a query on one field', () => {
+  test('is one phrase of the text', () => {
+    expect(parseField('from', 'Ada Shop').clauses).toEqual([
+      { anyOf: [{ terms: ['ada', 'shop'], prefix: false }], not: false, field: 'from' },
+    ])
+  })
+
+  test('needs a letter or a digit, and has the bounds of other queries', () => {
+    expect(faultOf(() => parseField('from', '@.-'))).toBe('hold at least one letter or digit')
+    expect(faultOf(() => parseField('from', words(65)))).toBe('hold at most 64 words')
+  })
+
+  test('matches in this field alone', () => {
+    const query = parseField('from', 'ada')
+    expect(holdsIn(query, { from: ['Ada'], subject: ['x'] })).toBe(true)
+    expect(holdsIn(query, { from: ['Bob'], subject: ['Ada'] })).toBe(false)
+    expect(holdsIn(query, {})).toBe(false)
+    expect(highlight('ada', query, 'from')).toHaveLength(1)
+    expect(highlight('ada', query, 'subject')).toEqual([])
+  })
+})
+
+describe('the texts of a message', () => {
+  const holds = (q: string, ...texts: string[]) => holdsIn(parseSearch(q), { text: texts })
+
+  test('match a query if each clause matches in one of them', () => {
+    expect(holds('tide due', 'the tide', 'is due')).toBe(true)
+    expect(holds('tide due', 'the tide')).toBe(false)
+    expect(holds('tide OR due', 'is due')).toBe(true)
+    expect(holds('tide -due', 'the tide', 'is due')).toBe(false)
+    expect(holds('tide -due', 'the tide')).toBe(true)
+  })
+
+  test('match a phrase whose words stand side by side in one text', () => {
+    expect(holds('"low water"', 'at low, water')).toBe(true)
+    expect(holds('"low water"', 'low', 'water')).toBe(false)
+    expect(holds('"low water"', 'low low water')).toBe(true)
+    expect(holds('"low water"', 'water low')).toBe(false)
+    expect(holds('"low water"', 'low waters')).toBe(false)
+  })
+
+  test('match the beginning of the last word alone', () => {
+    expect(holds('tid*', 'tides')).toBe(true)
+    expect(holds('tid*', 'ebbtide')).toBe(false)
+    expect(holds('"low wat*"', 'low waters')).toBe(true)
+    expect(holds('"low wat*"', 'lower waters')).toBe(false)
+    expect(holds('"low wat*"', 'low')).toBe(false)
+  })
+})
+
+test('the text for PostgreSQL joins phrases, choices and clauses, with the marks of beginnings and fields', () => {
+  const term = (word: string) => lexeme(searchKey(PROJECT), word)
+  expect(searchText(PROJECT, parseSearch('"low wat*" OR ebb -due'))).toBe(
+    `((${term('low')} <-> ${term('wat')}:*) | (${term('ebb')})) & !((${term('due')}))`,
+  )
+  const [, weight] = /:(\w)\)/.exec(searchText(PROJECT, parseField('from', 'ada')))!
+  expect(searchText(PROJECT, parseField('from', 'low wat*'))).toBe(
+    `((${term('low')}:${weight} <-> ${term('wat')}:*${weight}))`,
+  )
+})
+
+describe('a highlight', () => {
+  const marked = (text: string, q: string) =>
+    highlight(text, parseSearch(q), 'text').map((piece) =>
+      piece.ranges.map(([start, end]) => piece.text.slice(start, end)),
+    )
+
+  test('marks the longest phrase at each place', () => {
+    expect(marked('low water and low tide', '"low water" OR low')).toEqual([['low water', 'low']])
+    expect(marked('low water low', '"low water" OR low')).toEqual([['low water', 'low']])
+    expect(marked('low water', 'wat*')).toEqual([['water']])
+  })
+
+  test('marks no word that must be absent', () => {
+    expect(marked('tide due', 'tide -due')).toEqual([['tide']])
+    expect(highlight('ebb', parseSearch('tide'), 'text')).toEqual([])
+  })
+
+  test('begins and ends 60 characters around its matches, at the start of a word', () => {
+    const [piece] = highlight(
+      `${'abcd '.repeat(20)}tide ${'x'.repeat(99)}`,
+      parseSearch('tide'),
+      'text',
+    )
+    expect(piece!.text).toBe(`${'abcd '.repeat(11)}tide ${'x'.repeat(59)}`)
+    expect(piece!.ranges).toEqual([[55, 59]])
+    const [whole] = highlight(`${'x'.repeat(99)} tide`, parseSearch('tide'), 'text')
+    expect(whole!.text).toBe(`${'x'.repeat(59)} tide`)
+    const [near] = highlight(`${'x'.repeat(59)} tide`, parseSearch('tide'), 'text')
+    expect(near!.ranges).toEqual([[60, 64]])
+  })
+
+  test('is one of at most three', () => {
+    const far = `tide ${'x'.repeat(200)} `
+    expect(marked(far.repeat(4), 'tide')).toEqual([['tide'], ['tide'], ['tide']])
+  })
+
+  test('is searched in the first 65,536 characters', () => {
+    const at = (index: number) => `${'x '.repeat(index / 2)}tide`
+    expect(marked(at(65_532), 'tide')).toEqual([['tide']])
+    expect(marked(at(65_534), 'tide')).toEqual([])
+  })
+})
