@@ -1,6 +1,7 @@
 /** Describes the terms of a mandate as an owner writes them: amounts in USDC, hosts and URLs as text. */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
+import { parseIsoTime } from '../../shared/isoTime.ts'
 import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
 import { ALLOWED_HOST_RULE, parseAllowedHost } from '../../shared/vault/bounds/allowedHosts.ts'
 import type { Mandate, MandateState, MandateTerms } from '../../sql/purse/mandates.ts'
@@ -16,9 +17,12 @@ const RISE_DEFAULT = 20
 const RISE_MAX = 10_000
 
 const optional = (description: string) => t.Optional(t.Union([Usdc(description), t.Null()]))
+const TIME_RULE = 'be an ISO 8601 time with its zone, or a date'
 const At = t.Optional(
-  t.Union([t.String({ format: 'date-time', maxLength: 40 }), t.Null()], {
-    error: 'be an ISO 8601 time with its zone',
+  t.Union([t.String({ maxLength: 40 }), t.Null()], {
+    error: TIME_RULE,
+    description: 'The time is ISO 8601 with a zone, or a date, which means 00:00 UTC.',
+    examples: ['2026-01-31T09:30:00Z'],
   }),
 )
 
@@ -154,8 +158,8 @@ function merged(present: MandateTerms, given: Given, rules: Rules): MandateTerms
     paymentsPerMinute: given.paymentsPerMinute ?? present.paymentsPerMinute,
     askAboveAtomic: amount('askAbove', given.askAbove, present.askAboveAtomic),
     risePercent: given.risePercent ?? present.risePercent,
-    validFrom: readTime(given.validFrom, present.validFrom),
-    validUntil: readTime(given.validUntil, present.validUntil),
+    validFrom: readTime('validFrom', given.validFrom, present.validFrom),
+    validUntil: readTime('validUntil', given.validUntil, present.validUntil),
   }
   if (terms.hosts.length + terms.resources.length === 0) {
     throw badRequest('hosts or resources must name a place: without one the mandate allows nothing')
@@ -180,8 +184,17 @@ function amount(
   }
 }
 
-const readTime = (given: string | null | undefined, present: Date | null): Date | null =>
-  given === undefined ? present : given === null ? null : new Date(given)
+function readTime(
+  field: string,
+  given: string | null | undefined,
+  present: Date | null,
+): Date | null {
+  if (given === undefined) return present
+  if (given === null) return null
+  const at = parseIsoTime(given)
+  if (at === null) throw badRequest(`${field} must ${TIME_RULE}`)
+  return at
+}
 
 function readHost(text: string, n: number): string {
   const host = parseAllowedHost(text)

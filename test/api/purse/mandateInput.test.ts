@@ -1,0 +1,197 @@
+/** Tests how the terms of a mandate are read, and which errors name a wrong field. */
+import { describe, expect, test } from 'bun:test'
+import { ApiError } from '../../../api/http/errors.ts'
+import { changedTerms, newTerms, toMandateView } from '../../../api/purse/mandateInput.ts'
+import type { Mandate } from '../../../sql/purse/mandates.ts'
+
+type Given = Parameters<typeof newTerms>[0]
+
+const GIVEN: Given = {
+  name: 'Tide tables',
+  hosts: ['api.example.com'],
+  maxPerPayment: '0.05',
+  maxPerDay: '2',
+}
+const RULES = { allowPrivate: false }
+const read = (given: Partial<Given> = {}) => newTerms({ ...GIVEN, ...given }, 'base', RULES)
+const PRESENT: Mandate = {
+  ...read({ task: 'tides', askAbove: '0.02', payees: [`0x${'a'.repeat(40)}`] }),
+  id: 'man_0a1b2c3d4e5f60718293a4b5',
+  row: 1n,
+  state: 'frozen',
+  validFrom: new Date('2026-01-05T09:00:00Z'),
+  validUntil: new Date('2026-02-05T09:00:00Z'),
+  reservedAtomic: 60_000n,
+  spentAtomic: 40_000n,
+  releasedAtomic: 5_000n,
+  createdAt: new Date('2026-01-05T09:00:00Z'),
+} as Mandate
+const change = (given: Parameters<typeof changedTerms>[1]) => changedTerms(PRESENT, given, RULES)
+const faultOf = (given: Partial<Given>) => {
+  try {
+    read(given)
+  } catch (error) {
+    return error instanceof ApiError && error.status === 400 ? error.message : error
+  }
+  return 'read'
+}
+
+describe('a new mandate', () => {
+  test('has the given terms, and the defaults of the others', () => {
+    expect(read()).toEqual({
+      name: 'Tide tables',
+      network: 'base',
+      task: null,
+      hosts: ['api.example.com'],
+      resources: [],
+      payees: null,
+      perPaymentAtomic: 50_000n,
+      limits: { hour: null, day: 2_000_000n, month: null, total: null },
+      paymentsPerMinute: 60,
+      askAboveAtomic: null,
+      risePercent: 20,
+      validFrom: null,
+      validUntil: null,
+    })
+  })
+
+  test('has each limit of its own period', () => {
+    const { limits } = read({ maxPerHour: '1', maxPerMonth: '3', maxTotal: '4' })
+    expect(limits).toEqual({
+      hour: 1_000_000n,
+      day: 2_000_000n,
+      month: 3_000_000n,
+      total: 4_000_000n,
+    })
+  })
+
+  test('needs a limit of some period', () => {
+    const none = { maxPerDay: null }
+    expect(faultOf(none)).toBe('maxPerHour, maxPerDay, maxPerMonth or maxTotal must be there')
+    for (const field of ['maxPerHour', 'maxPerMonth', 'maxTotal'] as const) {
+      expect(faultOf({ ...none, [field]: '1' })).toBe('read')
+    }
+  })
+
+  test('needs a host or a resource', () => {
+    expect(faultOf({ hosts: [] })).toBe(
+      'hosts or resources must name a place: without one the mandate allows nothing',
+    )
+    expect(faultOf({ hosts: [], resources: ['https://api.example.com/x'] })).toBe('read')
+  })
+
+  test('names a wrong amount by its field', () => {
+    for (const field of ['maxPerPayment', 'maxPerHour', 'maxTotal', 'askAbove'] as const) {
+      expect(faultOf({ [field]: '1.0000001' })).toStartWith(`${field}: `)
+    }
+  })
+})
+
+describe('the times of a mandate', () => {
+  test('are ISO 8601 with a zone, or a date', () => {
+    const until = (validUntil: string) => read({ validUntil }).validUntil?.toISOString()
+    expect(until('2027-01-31T09:30:00+01:00')).toBe('2027-01-31T08:30:00.000Z')
+    expect(until('2027-01-31')).toBe('2027-01-31T00:00:00.000Z')
+    expect(read({ validFrom: '2027-01-31' }).validFrom).toEqual(new Date('2027-01-31'))
+  })
+
+  test.each([
+    '2027-02-30T00:00:00Z',
+    '2027-01-01T24:00:00Z',
+    '2026-12-31T23:59:60Z',
+    '2027-01-01T10:00:00',
+    'Friday',
+    '',
+  ])('are not "%s"', (text) => {
+    for (const field of ['validFrom', 'validUntil'] as const) {
+      expect(faultOf({ [field]: text })).toBe(
+        `${field} must be an ISO 8601 time with its zone, or a date`,
+      )
+    }
+  })
+})
+
+describe('the places of a mandate', () => {
+  test('are hosts, named by their place in the list if they are wrong', () => {
+    expect(read({ hosts: ['API.Example.com', '*.example.com'] }).hosts).toEqual([
+      'api.example.com',
+      '*.example.com',
+    ])
+    expect(faultOf({ hosts: ['a.example.com', 'https://b.example.com/'] })).toStartWith(
+      'hosts[1] must ',
+    )
+  })
+
+  test('are URLs of the public web without query and fragment', () => {
+    expect(read({ resources: ['https://API.example.com/x'] }).resources).toEqual([
+      'https://api.example.com/x',
+    ])
+    for (const end of ['?a=1', '#a']) {
+      expect(faultOf({ resources: [`https://api.example.com/x${end}`] })).toBe(
+        'resources must have no query and no fragment',
+      )
+    }
+    const inside = ['http://10.0.0.1/x']
+    expect(faultOf({ resources: inside })).toStartWith(
+      'resources must hold URLs that the service may call: ',
+    )
+    expect(
+      newTerms({ ...GIVEN, resources: inside }, 'base', { allowPrivate: true }).resources,
+    ).toEqual(inside)
+  })
+
+  test('are paid at the listed addresses in lower case, or at any address', () => {
+    expect(read({ payees: [`0x${'A'.repeat(40)}`] }).payees).toEqual([`0x${'a'.repeat(40)}`])
+    expect(read({ payees: null }).payees).toBeNull()
+    for (const payee of [`0x${'a'.repeat(39)}`, 'a'.repeat(40), `0x${'g'.repeat(40)}`]) {
+      expect(faultOf({ payees: [`0x${'a'.repeat(40)}`, payee] })).toBe(
+        'payees[1] must be an address: 0x and 40 hexadecimal digits',
+      )
+    }
+  })
+})
+
+describe('a changed mandate', () => {
+  test('keeps each term that the change leaves out, and the start of its time', () => {
+    const { id, row, reservedAtomic, spentAtomic, releasedAtomic, createdAt, ...terms } = PRESENT
+    expect(change({})).toEqual({ ...terms, validFrom: null })
+  })
+
+  test('loses a bound by null', () => {
+    const removed = change({ task: null, payees: null, askAbove: null, validUntil: null })
+    expect(removed).toMatchObject({
+      task: null,
+      payees: null,
+      askAboveAtomic: null,
+      validUntil: null,
+    })
+  })
+
+  test('stops and runs again', () => {
+    expect(change({ state: 'active' }).state).toBe('active')
+    expect(change({ state: 'stopped' }).state).toBe('frozen')
+    expect(change({}).state).toBe('frozen')
+  })
+
+  test('may forbid any rise of a price', () => {
+    expect(change({ risePercent: 0 }).risePercent).toBe(0)
+  })
+})
+
+test('the owner sees a mandate in USDC, with the sum that is still open', () => {
+  expect(toMandateView(PRESENT)).toMatchObject({
+    state: 'stopped',
+    maxPerPayment: '0.05',
+    maxPerHour: null,
+    maxPerDay: '2',
+    askAbove: '0.02',
+    payees: [`0x${'a'.repeat(40)}`],
+    validUntil: '2026-02-05T09:00:00.000Z',
+    reservedUsdc: '0.06',
+    openUsdc: '0.015',
+    spentUsdc: '0.04',
+    releasedUsdc: '0.005',
+  })
+  const open = toMandateView({ ...PRESENT, state: 'ended', payees: null, validUntil: null })
+  expect(open).toMatchObject({ state: 'ended', payees: null, validUntil: null })
+})
