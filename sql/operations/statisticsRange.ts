@@ -10,9 +10,10 @@ const RETENTION = '62 days'
 const LATE = '2 hours'
 /**
  * Is the time from which statistics are read by the minute. For earlier times the hourly sums are read. The rows of
- * minutes are kept longer than this.
+ * minutes are kept longer than this. `clock_timestamp()` could cross the hour between two rows of a statement, so that
+ * an hour would be summed in part or twice.
  */
-const SPLIT = "date_trunc('hour', clock_timestamp() - interval '1 day')"
+const SPLIT = "date_trunc('hour', statement_timestamp() - interval '1 day')"
 
 const SUMS = `sum(mail_in)::int as mail_in, sum(mail_out)::int as mail_out, sum(payments)::int as payments,
   sum(paid_atomic) as paid_atomic, sum(webhooks_ok)::int as webhooks_ok, sum(webhooks_failed)::int as webhooks_failed`
@@ -26,7 +27,7 @@ export async function recordHours(db: Queryable): Promise<void> {
     `insert into statistics_hours
        (hour, mail_in, mail_out, payments, paid_atomic, webhooks_ok, webhooks_failed)
      select date_trunc('hour', minute) as hour, ${SUMS} from statistics_minutes
-     where minute < date_trunc('hour', clock_timestamp() - interval '${LATE}')
+     where minute < date_trunc('hour', statement_timestamp() - interval '${LATE}')
        and minute >= coalesce((select max(hour) + interval '1 hour' from statistics_hours), '-infinity')
      group by 1 on conflict (hour) do nothing`,
   )

@@ -212,7 +212,7 @@ export async function recordTraffic({ till }: Scene): Promise<void> {
             2 + n % 4, case when n % 13 = 0 then 2 else 0 end,
             jsonb_build_object('mail', n % 7, 'payments', n % 3, 'webhooks', (n % 11) / 2)
      from generate_series(1, 58) n,
-          lateral (select date_trunc('minute', clock_timestamp()) - n * interval '1 minute' as minute) m
+          lateral (select date_trunc('minute', statement_timestamp()) - n * interval '1 minute' as minute) m
      on conflict do nothing`,
   )
 }

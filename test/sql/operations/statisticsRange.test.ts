@@ -15,7 +15,7 @@ beforeAll(async () => {
   // Stores one mail a minute over the last 46 hours, up to the last whole minute.
   await database.pool.query(
     `insert into statistics_minutes
-     select date_trunc('minute', clock_timestamp()) - n * interval '1 minute', 1, 2, 0, 10, 3, 4, '{}'
+     select date_trunc('minute', statement_timestamp()) - n * interval '1 minute', 1, 2, 0, 10, 3, 4, '{}'
      from generate_series(1, 46 * 60) n`,
   )
 })
