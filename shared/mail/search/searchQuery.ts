@@ -151,6 +151,8 @@ export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 const CONTEXT_CHARS = 60
 const HIGHLIGHTS_MAX = 3
+/** Limits the characters of a highlight with several matches. */
+const HIGHLIGHT_MAX_CHARS = 400
 /** Limits the characters of a body that are searched for highlights. */
 const HIGHLIGHTED_CHARS = 64 * 1024
 
@@ -167,12 +169,15 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
   const pieces: { start: number; end: number; ranges: [number, number][] }[] = []
   for (const [start, end] of found) {
     const last = pieces.at(-1)
-    if (last !== undefined && start <= last.end) {
+    const fits = last !== undefined && end + CONTEXT_CHARS - last.start <= HIGHLIGHT_MAX_CHARS
+    if (fits && start <= last.end) {
       last.ranges.push([start, end])
-      last.end = Math.max(last.end, end)
+      last.end = end + CONTEXT_CHARS
     } else if (pieces.length < HIGHLIGHTS_MAX) {
+      // The piece before may have room for no further match. It then ends where this piece starts.
+      if (last !== undefined && last.end > start) last.end = start
       pieces.push({
-        start: wordStart(looked, start - CONTEXT_CHARS),
+        start: Math.max(wordStart(looked, start - CONTEXT_CHARS), last?.end ?? 0),
         end: end + CONTEXT_CHARS,
         ranges: [[start, end]],
       })

@@ -191,6 +191,19 @@ describe('a highlight', () => {
     expect(near!.ranges).toEqual([[60, 64]])
   })
 
+  test('of matches side by side shows each character once, in pieces of at most 400 characters', () => {
+    const text = Array.from({ length: 300 }, (_one, n) => `tide and ebb ${n}`).join(' ')
+    const pieces = highlight(text, parseSearch('tide*'), 'text')
+    expect(text.startsWith(pieces.map((piece) => piece.text).join(''))).toBe(true)
+    expect(pieces.length).toBeGreaterThan(1)
+    for (const piece of pieces) {
+      expect(piece.text.length).toBeLessThanOrEqual(400)
+      for (const [start, end] of piece.ranges) {
+        expect(piece.text.slice(start, end)).toBe('tide')
+      }
+    }
+  })
+
   test('is one of at most three', () => {
     const far = `tide ${'x'.repeat(200)} `
     expect(marked(far.repeat(4), 'tide')).toEqual([['tide'], ['tide'], ['tide']])
