@@ -3,6 +3,7 @@
  * texts are in lower case.
  */
 
+import { choosesMail, completesRegistration, isPasswordless } from './linkPhrases.ts'
 import { NOTICE_SETTINGS, PASSWORD, SIGN_IN, UNSUBSCRIBE, VERIFY } from './linkStems.ts'
 
 export type LinkPurpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
@@ -36,13 +37,6 @@ const VAGUE =
  */
 export const isVague = (text: string): boolean =>
   text.length <= 40 && VAGUE.test(text.trim().toLowerCase())
-
-/**
- * Matches phrases of a sign-in without a password. They would otherwise count as `password`, because they contain this
- * word.
- */
-const PASSWORDLESS =
-  /passwordless|passwortlos|(?:without|no|ohne|sans|sin|sem|senza|zonder|utan|uden|uten|ilman|bez|nélkül|fără|χωρίς|без) (?:an? |any |de |το |mot |uw |je |jouw |your )?(?:de )?(?:pass|kennwort|contrase|senha|wachtwoord|lösen|adgangs|salasan|has|hesl|jelsz|parol|κωδικ|парол)|şifresiz|パスワード(?:なし|不要)|免密|비밀번호 없이/u
 
 /** Matches the text of a link that allows an attempt to sign in, such as `Verify this login`. */
 const ALLOWS_SIGN_IN =
@@ -80,10 +74,11 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
   if ([UNSUBSCRIBE, MAIL_SETTINGS, NOTICE_SETTINGS, UNWANTED].some((words) => words.test(own)))
     return 'unsubscribe'
   if (ENDS.test(own)) return 'other'
-  if (PASSWORDLESS.test(own) || ALLOWS_SIGN_IN.test(own)) return 'sign-in'
+  if (choosesMail(own)) return 'unsubscribe'
+  if (isPasswordless(own) || ALLOWS_SIGN_IN.test(own)) return 'sign-in'
   const isThing = THINGS.test(own)
   if (PASSWORD.test(own)) return isThing ? undefined : 'reset'
-  if (VERIFY.test(own)) return isThing ? 'other' : 'verify'
+  if (VERIFY.test(own) || completesRegistration(own)) return isThing ? 'other' : 'verify'
   return SIGN_IN.test(own) ? 'sign-in' : undefined
 }
 

@@ -1,0 +1,76 @@
+/**
+ * Recognises the purpose of a link by two ideas that its text names together: a mail and a setting, a mail and its end,
+ * a registration and its completion, a password and its absence. Each list holds stems of one idea in some fifty
+ * languages, in lower case.
+ */
+import { PASSWORD, VERIFY } from './linkStems.ts'
+
+const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
+
+/** Limits the characters of a text that two ideas explain. In a longer text they may belong to two sentences. */
+const PHRASE_MAX_CHARS = 90
+
+/** Matches a word for a mail or a notice. */
+const NOTICE = anyOf(
+  String.raw`e-?mail|mails?(?!\p{L})|mail(?=voorkeur|einstellung|instelling|indstilling|inställning)|newsletter|notifi[ck]|mejl|e-?post|e-?past|avisering|utskick|vars(?:el|ler)|meldingen|berichten|courriel|correos?(?!\p{L})|correus?(?!\p{L})|sähköpost|ilmoitu|viestejä|tölvupóst|tilkynning|wiadomości|powiadom|upozorn|oznámen|értesítés|e-?posta|bildirim|ileti(?!ş)|e-?poruk|e-?pošt|obavijest|obavešten|obvestil|sporočil|laišk|el\. ?pašt|pranešim|paziņojum|vēstul|teavitus|kirj[au]|mezu|posta(?!\p{L})|jakinarazpen|njoftim|thông báo|e-?mel(?!\p{L})|pemberitahuan|abiso|barua pepe|arifa`,
+  String.raw`ειδοποι|μηνύμ|письм|писем|уведомлен|почт|рассылк|(?<!\p{L})лист(?:и|ів)(?!\p{L})|сповіщен|пошт|розсилк|имейл|имејл|извести|известува|съобщени|порак|порук|обавешт`,
+  `メール|通知|邮件|郵件|메일|알림|رسائل|البريد|إشعارات|מייל|דוא|התראות|ایمیل|اعلان|ईमेल|सूचना|ইমেইল|বিজ্ঞপ্তি|อีเมล|แจ้งเตือน`,
+)
+
+/** Matches a word for settings or preferences. */
+const SETTING = anyOf(
+  `preferen[csz]|preferin[tț]|preferènc|preferénc|preferênc|préférenc|einstellung|voorkeur|instelling|inställning|indstilling|innstilling|asetu[sk]|stillingu|ustawieni|nastaven|beállítás|setări|tercih|ayar(?:lar|ı)|postavk|nastavitv|nuostat|iestatījum|eelistus|hobespen|parapëlqim|cilësime|tùy chọn|cài đặt|pengaturan|keutamaan|tetapan|kagustuhan|mapendeleo|προτιμ|ρυθμίσ|настро(?:й|ек)|налаштув|поставк|подешавањ`,
+  `設定|偏好|设置|(?<!재)설정|تفضيلات|إعدادات|העדפות|הגדרות|تنظیمات|प्राथमिकता|सेटिंग|পছন্দ|সেটিংস|การตั้งค่า`,
+)
+
+/** Matches words that end something or refuse it. Words for "cancel" are absent: one can cancel a change of an address. */
+const END = anyOf(
+  String.raw`(?:turn|switch) off|no longer (?:want|wish)|stop (?:receiving|getting)|plus recevoir|désactiv|dej(?:ar|e|a) de recibir|no quiero|deixar? de rec|não quero|desa(?:c)?tiv|non vo(?:glio|gliate)|non vuoi più|disattiv|geen(?!\p{L}).{1,30} meer|niet meer|uitschakel|vill inte|sluta få|stäng av|ønsker ikke|ønsker du ikke|vil ikke|slå av|en halua|lopeta|vil ekki|hætta|nie chc|rezygnuj|wyłącz|nechc|nezas[ií]l|nezasiela|vypn[oú]|nem (?:szeretn|kérek|akar)|kikapcsol|nu mai|opre[sș]te|dezactiv|istemiyor|kapat|durdur|ne žel|isključi|izklopi|nebenor|atsisak|išjung|nevēl|atteik|izslēg|ei soovi|loobu|lülita välja|no vull|deixa de rebre|non quero|ez (?:dut|duzu).{0,30} nahi|utzi|nuk dua|ndalo|çaktivizo|không muốn|tắt|ngừng|tidak (?:ingin|mahu|mau)|matikan|hentikan|ayaw|i-off|itigil|sitaki|zima(?!\p{L})|acha kupokea`,
+  `δεν θέλ|διακοπή|απενεργοπ|не хо[чт]|отключ|больше не|вимкн|більше не|не искам|спиране|спри(?:\\s|те)|изключ|не сакам|исклучи|не жел|искључи`,
+  `受け取らない|を停止|をオフ|不想再|关闭|關閉|停用|받지 ?않|끄기|해제|중단|لم أعد|لا أرغب|لا أريد|إيقاف|(?:איני|לא) רוצה|כיבוי|הפסק|نمی ?خواهم|خاموش|توقف|नहीं चाह|बंद कर|চাই না|বন্ধ|ไม่ต้องการ|(?<!เ)ปิด|หยุด`,
+)
+
+/** Matches the infinitive or the request to complete something. A past form, as in `registration completed`, reports. */
+const COMPLETE = anyOf(
+  String.raw`abschlie(?:ß|ss)|vollende|termine[rz](?!\p{L})|finalise[rz]|compl[eé]te[rz](?!\p{L})|complet(?:ar|a|e)(?!\p{L})|conclui(?:r|a)?(?!\p{L})|finaliza(?:r|ți|re)?(?!\p{L})|finalizează|completa(?:re)?(?!\p{L})|conclud|voltooi(?!d)|slutför(?!d|t)|fuldfør(?!t)|gennemfør(?!t)|fullfør(?!t)|viimeistele|ljúk(?:a|tu)|dokończ(?!on)|zakończ(?!on)|dokonč(?:it|ete|iť|ite|aj)|befejezés|fejez(?:d|ze) be|véglegesít|tamamla(?!n)|dovrši(?!l)|završi(?!l)|užbai(?:g|k)|pabei(?:dz|gt)|lõpeta(?!t|ti|s)|lõpule|amaitu|bukatu|përfundo(?!i)|selesaikan|lengkapkan|kumpletuhin|kamilisha`,
+  `ολοκληρώ(?:στε|σετε|ν)|ολοκλήρωση|заверш(?:ить|ите|ити|іть)|завърш(?:ете|и(?!л))|довърш(?:ете|ите|и(?!л))|заврши(?!л)|доврши(?!л)`,
+  `أكمل|إكمال|استكمال|השלמת|השלם|השלימו|להשלים|تکمیل|पूरा कर|पूर्ण कर|সম্পূর্ণ কর|ให้เสร็จ`,
+)
+
+/** Matches a word for the registration of a person. */
+const REGISTRATION = anyOf(
+  String.raw`registr|registo(?!\p{L})|rexistro|inscription|inscripción|inscrição|iscrizione|anmeldung|rekisteröit|skráning|rejestracj|regisztráci|înregistr|kayd|kayıt|üyeli[kğ]|reģistr|registre|erregistro|regjistrim|pendaftaran|pagpaparehistro|usajili`,
+  `εγγραφ|регистр|реєстр|التسجيل|הרשמה|ثبت ?نام|पंजीकरण|নিবন্ধন|ลงทะเบียน`,
+)
+
+/** Matches the completion of a registration in languages in which the order of the words tells a request from a report. */
+const COMPLETES =
+  /登録を?完了(?:する|して)|完成.{0,4}(?:注册|註冊)|가입 ?완료하|가입을 ?완료|hoàn (?:tất|thành)(?: việc)? đăng ký/u
+
+const WITHOUT_BEFORE = String.raw`(?<!\p{L})(?:bez|brez|ilma|pa|sense|sen|sem|sin|senza|sans|ohne|without|no|zonder|utan|uden|uten|ilman|án|fără|heb|gan|tanpa|nang walang|bila|không(?: cần)?|χωρίς|без|ללא|בלי|بدون|बिना)(?: (?:an?|any|your|my|de|um|uma|una?|une|su|tu|il|la|je|uw|ihr|dein|ein|mein|het|τον|την))? `
+const WITHOUT_AFTER = String.raw`[\p{L}\p{M}]{0,12}.{0,2}(?:nélkül|olmadan|gabe|के बिना|ছাড়া|없이)`
+
+/** Matches a sign-in without a password, in every order of the words. */
+const WITHOUT_PASSWORD = new RegExp(
+  `${WITHOUT_BEFORE}(?:${PASSWORD.source})|(?:${PASSWORD.source})${WITHOUT_AFTER}|passwordless|passwortlos|(?<!\\p{L})be slaptažod|paroolita|salasanatta|parolasız|şifresiz|パスワード(?:なし|不要)|无需密码|無需密碼|免密|ไม่(?:ต้อง)?ใช้รหัสผ่าน`,
+  'u',
+)
+
+/** Tells whether a text offers to end mail or to choose it. @param text is in lower case. */
+export const choosesMail = (text: string): boolean =>
+  text.length <= PHRASE_MAX_CHARS &&
+  NOTICE.test(text) &&
+  (SETTING.test(text) || END.test(text)) &&
+  !PASSWORD.test(text) &&
+  !VERIFY.test(text)
+
+/**
+ * Tells whether a text offers a sign-in without a password. Such a text would otherwise be about a password.
+ * @param text is in lower case.
+ */
+export const isPasswordless = (text: string): boolean => WITHOUT_PASSWORD.test(text)
+
+/** Tells whether a text asks to complete a registration. @param text is in lower case. */
+export const completesRegistration = (text: string): boolean =>
+  text.length <= PHRASE_MAX_CHARS &&
+  (COMPLETES.test(text) || (COMPLETE.test(text) && REGISTRATION.test(text)))

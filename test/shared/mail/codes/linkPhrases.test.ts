@@ -1,0 +1,48 @@
+/** Tests the phrases of links in 48 languages (test/fixtures/codes/linkPhrases.txt). */
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { purposeOfText } from '../../../../shared/mail/codes/linkWords.ts'
+
+/** Names the purpose of each column of the file. */
+const PURPOSES = [
+  ...['unsubscribe', 'unsubscribe', 'unsubscribe'],
+  ...['verify', 'sign-in', 'sign-in', 'reset'],
+]
+const PHRASES = readFileSync('test/fixtures/codes/linkPhrases.txt', 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => line.split('|'))
+
+test.each(PHRASES.map(([language, ...phrases]) => [language!, phrases] as const))(
+  'in the language %s, each phrase of a link has its purpose',
+  (_language, phrases) => {
+    expect(phrases.map(purposeOfText)).toEqual(PURPOSES as never)
+  },
+)
+
+describe('a text has no purpose', () => {
+  test.each([
+    'Registration completed',
+    'Die Registrierung ist abgeschlossen',
+    'Регистрация завершена',
+    '会員登録が完了しました',
+    '가입이 완료되었습니다',
+    'We sent you an e-mail',
+    'Settings',
+    'Stäng av',
+    'Отключить',
+  ])('if it says "%s"', (text) => {
+    expect(purposeOfText(text)).toBeUndefined()
+  })
+})
+
+test('two ideas that stand far from each other are no phrase', () => {
+  const far = (words: number) => `notifications ${'and '.repeat(words)}preferences`
+  expect(purposeOfText(far(10))).toBe('unsubscribe')
+  expect(purposeOfText(far(18))).toBeUndefined()
+})
+
+test('a text about a password or a confirmation stays one, even if it names a mail and its settings', () => {
+  expect(purposeOfText('Neues Passwort für die Einstellungen deiner Mail')).toBe('reset')
+  expect(purposeOfText('Bestätige die Einstellungen deiner Mail')).toBe('verify')
+})
