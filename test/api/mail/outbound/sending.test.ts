@@ -1,0 +1,348 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { heldAgent } from '../../../support/mail/held.ts'
+import { sendMail } from '../../../support/mail/outbound.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+} from '../../../support/service.ts'
+import { whileHeld } from '../../../support/till/tillRows.ts'
+
+const SEND = '/v0/messages/send'
+const DRAFTS = '/v0/messages/drafts'
+const MAIL = { to: ['ada@example.com'], subject: 'Offer', text: 'Shall I order?' }
+const CONFLICT = [409, 'conflict', 'Idempotency-Key was used for another request']
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { DAILY_SEND_LIMIT: '200' },
+  })
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const people = (count: number, name = 'a') =>
+  Array.from({ length: count }, (_, n) => `${name}${n}@example.com`)
+const keyed = (key: string) => ({ 'idempotency-key': key })
+const errorOf = ({ status, body }: { status: number; body: any }) => [
+  status,
+  body.error,
+  body.message,
+]
+const reply = (of: string, body: object = {}, headers = {}, by = agent) =>
+  by.post(`${messagePath(of)}/reply`, { text: 'Yes.', ...body }, headers)
+const suppress = (by: Agent, ...addresses: string[]) =>
+  service.database.pool.query(
+    `insert into suppressions (project_id, address, reason)
+     select $1, address, 'bounce' from unnest($2::text[]) address`,
+    [by.project.id, addresses],
+  )
+async function messageOf(messageId: string) {
+  const { rows } = await service.database.pool.query(
+    'select * from messages where message_id = $1',
+    [messageId],
+  )
+  return rows[0]
+}
+
+describe('the answer to a sent mail', () => {
+  test('shows the mail and its thread, and no text', async () => {
+    const { status, body } = await agent.post(SEND, { ...MAIL, cc: ['Bob <bob@example.com>'] })
+    expect([status, body]).toEqual([
+      201,
+      {
+        messageId: expect.stringMatching(/^<.+@mail\.test>$/),
+        inboxId: agent.address,
+        from: [agent.address],
+        to: ['ada@example.com'],
+        cc: ['bob@example.com'],
+        subject: 'Offer',
+        labels: ['sent'],
+        threadId: expect.any(String),
+        createdAt: expect.any(String),
+      },
+    ])
+    expect(await messageOf(body.messageId)).toMatchObject({ in_reply_to: [], reference_ids: [] })
+  })
+
+  test('has the time and the label of a scheduled mail, in UTC', async () => {
+    const sendAt = new Date(Date.now() + 3_600_000)
+    const body = await sendMail(agent, { sendAt: sendAt.toISOString().replace('Z', '+00:00') })
+    expect(body).toMatchObject({
+      sendAt: sendAt.toISOString(),
+      labels: ['sent', 'scheduled'],
+      deliveryStatus: 'scheduled',
+    })
+  })
+
+  test('has the label of a mail that waits for its owner', async () => {
+    const held = await sendMail(await heldAgent(service))
+    expect([held.labels, held.deliveryStatus]).toEqual([['sent', 'held'], 'held'])
+  })
+
+  test('has the text of a mail and of a reply with ANSWERS=full', async () => {
+    await using full = await startTestService({
+      smtp: false,
+      workers: false,
+      env: { ANSWERS: 'full' },
+    })
+    const other = await full.newAgent()
+    const sent = await sendMail(other, { text: 'Hello' })
+    expect(sent).toMatchObject({ text: 'Hello', extractedText: 'Hello', inboxId: other.address })
+    const { body } = await reply(sent.messageId, {}, keyed('k'), other)
+    expect(body).toMatchObject({ text: 'Yes.', extractedText: 'Yes.', inboxId: other.address })
+    expect((await reply(sent.messageId, {}, keyed('k'), other)).body).toEqual(body)
+  })
+})
+
+test('to, cc and bcc of a mail name at most 50 recipients together', async () => {
+  const whole = { ...MAIL, to: people(20), cc: people(20, 'b'), bcc: people(10, 'c') }
+  expect((await agent.post(SEND, whole)).status).toBe(201)
+  expect(errorOf(await agent.post(SEND, { ...whole, bcc: people(11, 'c') }))).toEqual([
+    400,
+    'bad_request',
+    'to, cc and bcc must name at most 50 recipients together',
+  ])
+})
+
+describe('a refused recipient', () => {
+  test('is named in the answer with the reason, and the other recipients get the mail', async () => {
+    const own = await service.newAgent()
+    await suppress(own, 'ada@example.com', 'eve@example.com')
+    const body = await sendMail(own, {
+      to: ['ada@example.com', 'bob@example.com'],
+      bcc: ['eve@example.com'],
+    })
+    expect(body.refused).toEqual([
+      { address: 'ada@example.com', reason: 'suppressed' },
+      { address: 'eve@example.com', reason: 'suppressed' },
+    ])
+    expect((await sendMail(own, { to: ['bob@example.com'] })).refused).toBeUndefined()
+  })
+
+  test('that is the only one makes the mail fail, also if two fields name it', async () => {
+    const own = await service.newAgent()
+    await suppress(own, 'ada@example.com', 'eve@example.com')
+    const twice = { ...MAIL, cc: MAIL.to, bcc: ['eve@example.com'] }
+    expect(errorOf(await own.post(SEND, twice))).toEqual([
+      422,
+      'recipient_blocked',
+      'Every recipient is refused: ada@example.com (suppressed), eve@example.com (suppressed)',
+    ])
+  })
+
+  test('of replies may still get new mail, and the other way round', async () => {
+    const own = await service.newAgent()
+    const { messageId } = await sendMail(own)
+    const rule = { type: 'BLOCK', value: 'ada@example.com' }
+    for (const [scope, statuses] of [
+      ['REPLY', [201, 422]],
+      ['SEND', [422, 201]],
+    ] as const) {
+      const made = await own.post('/v0/email-rules', { ...rule, scope })
+      expect(made.status).toBe(201)
+      const ends = [await own.post(SEND, MAIL), await reply(messageId, {}, {}, own)]
+      expect([scope, ...ends.map(({ status }) => status)]).toEqual([scope, ...statuses])
+      await own.delete(`/v0/email-rules/${made.body.id}`)
+    }
+  })
+})
+
+test('a mail beyond the daily limit is refused until the next day, with the seconds until then', async () => {
+  const own = await service.newAgent()
+  for (let n = 0; n < 4; n++) await sendMail(own, { to: people(50) })
+  const before = Date.now() / 1000
+  const over = await own.post(SEND, MAIL, keyed('k'))
+  expect(errorOf(over)).toEqual([
+    429,
+    'quota_exceeded',
+    'The daily limit of 200 recipients is reached',
+  ])
+  const daySeconds = 24 * 60 * 60
+  const waitS = Number(over.headers.get('retry-after'))
+  const nextDay = Math.ceil((before + 0.001) / daySeconds) * daySeconds
+  expect(Math.abs(nextDay - (before + waitS))).toBeLessThan(10)
+})
+
+test('a project whose storage is full sends no mail', async () => {
+  const own = await service.newAgent()
+  await service.platform.patch(`/v0/platform/projects/${own.project.id}`, {
+    limits: { storageBytes: 1 },
+  })
+  await sendMail(own)
+  expect(errorOf(await own.post(SEND, MAIL))).toEqual([
+    413,
+    'quota_exceeded',
+    'The storage of this project is used up: delete messages or ask the operator',
+  ])
+})
+
+describe('a reply', () => {
+  test('goes to the recipients of the project’s own mail, in its thread', async () => {
+    const { messageId, threadId } = await sendMail(agent, { cc: ['bob@example.com'] })
+    const { status, body } = await reply(messageId)
+    expect([status, body]).toEqual([
+      201,
+      {
+        messageId: expect.stringMatching(/^<.+@mail\.test>$/),
+        from: [agent.address],
+        to: ['ada@example.com'],
+        cc: [],
+        subject: 'Re: Subject',
+        labels: ['sent'],
+        threadId,
+        createdAt: expect.any(String),
+      },
+    ])
+    expect(await messageOf(body.messageId)).toMatchObject({
+      in_reply_to: [messageId],
+      reference_ids: [messageId],
+    })
+    const all = await reply(body.messageId, { replyAll: true })
+    expect((await messageOf(all.body.messageId)).reference_ids).toEqual([messageId, body.messageId])
+    const toAll = await reply(messageId, { replyAll: true })
+    expect(toAll.body.cc).toEqual(['bob@example.com'])
+  })
+
+  test('has a subject of at most 998 characters, without half a character at the end', async () => {
+    const { messageId } = await sendMail(agent, { subject: `${'x'.repeat(993)}😀` })
+    const { body } = await reply(messageId)
+    expect(body.subject).toBe(`Re: ${'x'.repeat(993)}\ufffd`)
+    const short = await sendMail(agent, { subject: 'x'.repeat(994) })
+    expect((await reply(short.messageId)).body.subject).toBe(`Re: ${'x'.repeat(994)}`)
+  })
+
+  test('to an unknown message, or to a message of another project, is not found', async () => {
+    const other = await service.newAgent()
+    const { messageId } = await sendMail(other)
+    for (const id of [messageId, '<none@mail.test>', '__proto__']) {
+      expect([id, ...errorOf(await reply(id))]).toEqual([id, 404, 'not_found', 'Message not found'])
+    }
+  })
+
+  test('may wait for its time and for its owner', async () => {
+    const sendAt = new Date(Date.now() + 3_600_000).toISOString()
+    const { messageId } = await sendMail(agent)
+    expect((await reply(messageId, { sendAt })).body).toMatchObject({
+      sendAt,
+      deliveryStatus: 'scheduled',
+    })
+    const own = await heldAgent(service)
+    const held = await sendMail(own)
+    expect((await reply(held.messageId, {}, {}, own)).body.deliveryStatus).toBe('held')
+  })
+})
+
+test('a mail has its own List-Unsubscribe header only without unsubscribe', async () => {
+  const headers = { 'List-Unsubscribe': '<https://list.example/u>' }
+  await sendMail(agent, { headers })
+  const both = { ...MAIL, headers, unsubscribe: { url: 'https://list.example/u' } }
+  const { status, body } = await agent.post(SEND, both)
+  expect(status).toBe(400)
+  expect(body.message).toEndWith('must not stand beside unsubscribe')
+})
+
+test('the calendar of an invitation is its first attachment, and waits to be read', async () => {
+  const file = { filename: 'a.txt', contentType: 'text/plain', content: btoa('x') }
+  const event = { start: '2030-05-01', end: '2030-05-03' }
+  const { messageId, event: shown } = await sendMail(agent, { event, attachments: [file] })
+  expect(shown).toMatchObject({ uid: expect.any(String) })
+  const pending = async (id: string) => {
+    const { rows } = await service.database.pool.query<{ attachment_id: string }>(
+      `select attachment_id from attachment_texts t join messages m on m.row = t.message_row
+       where m.message_id = $1`,
+      [id],
+    )
+    return rows.map(({ attachment_id: attachment }) => attachment)
+  }
+  const { body } = await agent.get(messagePath(messageId))
+  const [calendar, other] = body.attachments
+  expect([calendar.contentType, other.filename]).toEqual([
+    'text/calendar; charset=utf-8; method=REQUEST',
+    'a.txt',
+  ])
+  expect(await pending(messageId)).toEqual([calendar.attachmentId])
+  const plain = await sendMail(agent, { attachments: [file] })
+  expect(await pending(plain.messageId)).toEqual([])
+  expect(plain.event).toBeUndefined()
+})
+
+describe('a call with the Idempotency-Key of an earlier call', () => {
+  test('gets the first answer though the original message is deleted meanwhile', async () => {
+    const { messageId } = await sendMail(agent)
+    const first = await reply(messageId, {}, keyed('deleted'))
+    await agent.delete(messagePath(messageId))
+    expect((await reply(messageId, {}, keyed('deleted'))).body).toEqual(first.body)
+    expect((await reply(messageId, {}, keyed('other'))).status).toBe(404)
+  })
+
+  test('gets the first answer again, with its refused recipients and its status', async () => {
+    const own = await service.newAgent()
+    await suppress(own, 'ada@example.com')
+    const sendAt = new Date(Date.now() + 3_600_000).toISOString()
+    const mail = { ...MAIL, to: ['ada@example.com', 'bob@example.com'], sendAt }
+    const first = await own.post(SEND, mail, keyed('k'))
+    expect(first.body).toMatchObject({ deliveryStatus: 'scheduled', refused: [{}] })
+    expect(await own.post(SEND, mail, keyed('k'))).toMatchObject({ status: 201, body: first.body })
+  })
+
+  test('is a conflict if the mail, the kind of call or the original message differs', async () => {
+    const own = await service.newAgent()
+    const [one, two] = [await sendMail(own), await sendMail(own)]
+    await reply(one.messageId, {}, keyed('k'), own)
+    expect((await reply(one.messageId, {}, keyed('k'), own)).status).toBe(201)
+    expect(errorOf(await reply(two.messageId, {}, keyed('k'), own))).toEqual(CONFLICT)
+    expect(errorOf(await reply(one.messageId, { text: 'No.' }, keyed('k'), own))).toEqual(CONFLICT)
+    expect(errorOf(await own.post(SEND, MAIL, keyed('k')))).toEqual(CONFLICT)
+    expect((await agent.post(SEND, MAIL, keyed('k'))).status).toBe(201)
+  })
+
+  test('gets the first answer though the daily limit is reached meanwhile', async () => {
+    const own = await service.newAgent()
+    const mail = { ...MAIL, to: people(50) }
+    const twins = await Promise.all([1, 2, 3, 4, 5, 6].map(() => own.post(SEND, mail, keyed('k'))))
+    for (let n = 0; n < 3; n++) await sendMail(own, { to: people(50) })
+    expect((await own.post(SEND, MAIL)).status).toBe(429)
+    const last = await own.post(SEND, mail, keyed('k'))
+    const answers = [...twins, last].map(({ status, body }) => [status, body.messageId])
+    expect(new Set(answers.map(String)).size).toBe(1)
+    expect(last.status).toBe(201)
+  })
+})
+
+test('a draft is sent once, whatever Idempotency-Key its calls have', async () => {
+  const { body: draft } = await agent.post(DRAFTS, MAIL)
+  const send = (key: string) => agent.post(`${DRAFTS}/${draft.draftId}/send`, undefined, keyed(key))
+  const first = await send('one')
+  expect(first.status).toBe(201)
+  expect((await send('two')).body).toEqual(first.body)
+})
+
+test('a draft that changes while it is sent is not sent', async () => {
+  const { draftId } = (await agent.post(DRAFTS, MAIL)).body
+  const change = 'update drafts set version = version + 1 where id = $1'
+  const [end] = await whileHeld(service.database.pool, change, [draftId], () => [
+    agent.post(`${DRAFTS}/${draftId}/send`),
+  ])
+  expect(errorOf(end!)).toEqual([
+    409,
+    'conflict',
+    'The draft was changed or deleted meanwhile: read it again',
+  ])
+  expect((await agent.post(`${DRAFTS}/${draftId}/send`)).status).toBe(201)
+})
+
+test('a mail of a project that is deleted at the same time is refused like a call with an invalid key', async () => {
+  const own = await service.newAgent()
+  const deletion = `with locked as (select id from projects where id = $1 for update)
+                    update projects p set deleted_at = now() from locked where p.id = locked.id`
+  const [end] = await whileHeld(service.database.pool, deletion, [own.project.id], () => [
+    own.post(SEND, MAIL),
+  ])
+  expect(errorOf(end!)).toEqual([401, 'unauthorized', 'Invalid API key'])
+})

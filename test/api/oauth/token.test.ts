@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import {
+  callMcp,
+  codeFor,
+  connect,
+  register,
+  revoke,
+  startOAuthService,
+  token,
+} from '../../support/oauth.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+
+let service: TestService
+let agent: Agent
+let clientId: string
+beforeAll(async () => {
+  service = await startOAuthService()
+  agent = await service.newAgent()
+  clientId = (await register(service.url)).body.client_id
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+type Fields = Record<string, string>
+
+/** Returns status, code and text of the error that an OAuth endpoint answers. */
+const errorOf = ({ status, body }: { status: number; body: any }) => [
+  status,
+  body.error,
+  body.error_description,
+]
+const refused = async (fields: Fields) => errorOf(await token(service.url, fields))
+const fault = (text: string) => [400, 'invalid_request', text]
+const GRANT_FAULT = [
+  400,
+  'invalid_grant',
+  'the code or the refresh token is unknown, used or over: ask the owner again',
+]
+const SCOPE_FAULT = [400, 'invalid_scope', 'scope must be part of what the owner gave']
+
+const CODE = {
+  grant_type: 'authorization_code',
+  code: `locd-${'0'.repeat(64)}`,
+  redirect_uri: 'https://app.example/callback',
+  code_verifier: 'v'.repeat(43),
+}
+const REFRESH = { grant_type: 'refresh_token', refresh_token: `lort-${'0'.repeat(64)}` }
+
+test('the token endpoint names each field that is absent or empty', async () => {
+  const forms: [whole: Fields, names: string[]][] = [
+    [CODE, ['grant_type', 'client_id', 'code_verifier', 'code', 'redirect_uri']],
+    [REFRESH, ['grant_type', 'client_id', 'refresh_token']],
+  ]
+  for (const [whole, names] of forms) {
+    for (const name of names) {
+      const { [name]: _, ...without }: Fields = { ...whole, client_id: clientId }
+      const expected = fault(`${name} must be set`)
+      expect([name, await refused(without)]).toEqual([name, expected])
+      expect([name, await refused({ ...without, [name]: '' })]).toEqual([name, expected])
+    }
+  }
+})
+
+test('the token endpoint reads fields of at most 1000 characters', async () => {
+  const fits = { ...CODE, client_id: clientId, redirect_uri: 'x'.repeat(1_000) }
+  expect(await refused(fits)).toEqual(GRANT_FAULT)
+  expect(await refused({ ...fits, redirect_uri: 'x'.repeat(1_001) })).toEqual(
+    fault('redirect_uri must have at most 1000 characters'),
+  )
+  const unknown = [401, 'invalid_client', 'client_id is unknown: register again']
+  expect(await refused({ ...CODE, client_id: 'x'.repeat(1_000) })).toEqual(unknown)
+  expect(await refused({ ...CODE, client_id: 'x'.repeat(1_001) })).toEqual(
+    fault('client_id must have at most 1000 characters'),
+  )
+})
+
+test('an unknown app is told to register again, but an app with a document needs no registration', async () => {
+  const unknown = [401, 'invalid_client', 'client_id is unknown: register again']
+  for (const client_id of [
+    `oac_${'0'.repeat(24)}`,
+    '__proto__',
+    'http://app.example/client.json',
+    ' https://app.example/client.json',
+  ]) {
+    expect([client_id, await refused({ ...CODE, client_id })]).toEqual([client_id, unknown])
+    expect([client_id, await refused({ ...REFRESH, client_id })]).toEqual([client_id, unknown])
+  }
+  const document = { client_id: 'https://app.example/client.json' }
+  expect(await refused({ ...CODE, ...document })).toEqual(GRANT_FAULT)
+  expect(await refused({ ...REFRESH, ...document })).toEqual(GRANT_FAULT)
+})
+
+test('the token endpoint knows two grant types', async () => {
+  for (const grant_type of ['password', 'client_credentials', 'Refresh_Token', 'constructor']) {
+    expect([grant_type, await refused({ ...CODE, client_id: clientId, grant_type })]).toEqual([
+      grant_type,
+      [400, 'unsupported_grant_type', 'grant_type must be authorization_code or refresh_token'],
+    ])
+  }
+})
+
+test('a token request may omit the resource or name the MCP endpoint, and nothing else', async () => {
+  const mcp = `${service.url}/mcp`
+  const { exchange } = await codeFor(service, agent)
+  const wrong = [400, 'invalid_target', `resource must be ${mcp}`]
+  for (const resource of ['', service.url, `${mcp}x`]) {
+    expect([resource, await refused({ ...exchange, resource })]).toEqual([resource, wrong])
+  }
+  const { resource: _, ...without } = exchange
+  const { status, body } = await token(service.url, without)
+  expect(status).toBe(200)
+  const renewal = {
+    ...REFRESH,
+    client_id: exchange.client_id,
+    refresh_token: body.refresh_token,
+  }
+  expect(await refused({ ...renewal, resource: service.url })).toEqual(wrong)
+  expect((await token(service.url, { ...renewal, resource: `${mcp}/` })).status).toBe(200)
+})
+
+test('an app gets a bearer token for an hour, a refresh token, and the scopes that the owner gave', async () => {
+  const { body } = await connect(service, agent, { scopes: ['mail:read', 'mail:send'] })
+  expect(body).toEqual({
+    access_token: expect.stringMatching(/^loat-[0-9a-f]{64}$/),
+    token_type: 'Bearer',
+    expires_in: 3600,
+    refresh_token: expect.stringMatching(/^lort-[0-9a-f]{64}$/),
+    scope: 'mail:read mail:send',
+  })
+})
+
+describe('a refresh', () => {
+  let renewal: Fields
+  beforeAll(async () => {
+    const { refresh, clientId: client_id } = await connect(service, agent)
+    renewal = { ...REFRESH, client_id, refresh_token: refresh }
+  })
+  const scopeOf = async (scope: string) =>
+    (await token(service.url, { ...renewal, scope })).body.scope
+
+  test('keeps the scopes if it names none', async () => {
+    for (const scope of ['', ' ', 'offline_access', ' offline_access ']) {
+      expect([scope, await scopeOf(scope)]).toEqual([scope, 'mail:read mail:send'])
+    }
+  })
+
+  test('keeps only the scopes that it names, whatever the spaces between', async () => {
+    expect(await scopeOf('  mail:send   offline_access ')).toBe('mail:send')
+  })
+
+  test('may not name another scope, nor more than 1000 characters', async () => {
+    expect(await refused({ ...renewal, scope: 'mail:read mail:manage' })).toEqual(SCOPE_FAULT)
+    expect(await scopeOf('mail:read'.padEnd(1_000))).toBe('mail:read')
+    expect(await refused({ ...renewal, scope: 'mail:read'.padEnd(1_001) })).toEqual([
+      400,
+      'invalid_scope',
+      'scope must have at most 1000 characters',
+    ])
+  })
+
+  test('with a code or an access token in place of the refresh token is refused', async () => {
+    const { access, clientId: client_id, exchange } = await connect(service, agent)
+    for (const refresh_token of [access, exchange.code]) {
+      expect(await refused({ ...REFRESH, client_id, refresh_token })).toEqual(GRANT_FAULT)
+    }
+  })
+})
+
+describe('a revocation', () => {
+  test('needs the token and the app', async () => {
+    const { access, clientId: client_id } = await connect(service, agent)
+    const answers = [
+      await revoke(service.url, { client_id }),
+      await revoke(service.url, { token: access }),
+      await revoke(service.url, { token: 'x'.repeat(1_001), client_id }),
+    ]
+    expect(answers.map(errorOf)).toEqual([
+      fault('token must be set'),
+      fault('client_id must be set'),
+      fault('token must have at most 1000 characters'),
+    ])
+    expect((await callMcp(service.url, access)).status).toBe(200)
+  })
+
+  test('of an access token ends only this token', async () => {
+    const { access, refresh, clientId: client_id } = await connect(service, agent)
+    const { status, body } = await revoke(service.url, { token: access, client_id })
+    expect([status, body]).toEqual([200, {}])
+    expect((await callMcp(service.url, access)).status).toBe(401)
+    const renewed = await token(service.url, { ...REFRESH, client_id, refresh_token: refresh })
+    expect(renewed.status).toBe(200)
+  })
+})

@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type Hex, pad } from 'viem'
+import { findPayment } from '../../../../sql/till/payments/payments.ts'
+import { storeSigned, syncWallet } from '../../../../sql/till/settle/gasWallets.ts'
+import {
+  finalize,
+  type ReorganisationMemory,
+  watchForReorganisation,
+} from '../../../../workers/till/watch/finality.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { blockAt, type HandChain, startHandChain } from '../../../support/till/handChain.ts'
+import {
+  BLOCK,
+  newPayment,
+  newSettled,
+  OTHER_CHAIN_ID,
+  row,
+  settle,
+  signedFor,
+  WALLET,
+} from '../../../support/till/tillRows.ts'
+
+const SETTLED_IN = blockAt(BLOCK.blockNumber, { hash: BLOCK.blockHash })
+const OTHER_HASH = pad('0xdead')
+const HEAD = blockAt(12n)
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let hand: HandChain
+let memory: ReorganisationMemory
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  hand = startHandChain(pool)
+})
+beforeEach(async () => {
+  await pool.query('truncate payments, chain_transactions, gas_wallets cascade')
+  hand.reset()
+  hand.chain.head = blockAt(10n)
+  memory = { lastNumber: null, suspicious: false, goneLooks: new Map() }
+})
+afterAll(async () => {
+  hand[Symbol.dispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+const watch = (head = HEAD) => watchForReorganisation(hand.chain, memory, head)
+const payment = async (id: string) => (await findPayment(pool, id))!
+const stateOf = async (id: string) => (await payment(id)).state
+const placeOf = async (id: string) => {
+  const { state, block_number, block_hash, log_index } = await row(pool, 'payments', id)
+  return [state, block_number, block_hash, log_index]
+}
+const hasFinality = async (id: string) => (await payment(id)).finalizedAt !== null
+const readReceipts = () => hand.asked.includes('eth_getTransactionReceipt')
+
+/** Puts the transaction of payments into a block, with a transfer for each payment. */
+async function mine(txHash: Hex, ids: string[], block = SETTLED_IN, status: 0 | 1 = 1) {
+  hand.mine(txHash, block, await Promise.all(ids.map(payment)), status)
+}
+
+/** Replaces the block of the settlements, so that the next look is suspicious. */
+const replaceBlock = () => hand.blocks.set(7n, blockAt(7n, { hash: OTHER_HASH }))
+
+/** Settles payments by one transaction. */
+async function newGroup(count: number): Promise<{ ids: string[]; txHash: Hex }> {
+  const ids: string[] = []
+  for (let n = 0; n < count; n++) ids.push(await newPayment(pool))
+  await syncWallet(pool, WALLET, 0n)
+  const [signed] = await storeSigned(pool, WALLET, [ids], new Map(), async (of, nonce) =>
+    signedFor(of, nonce),
+  )
+  for (const id of ids) await settle(pool, id, signed!.hash)
+  return { ids, txHash: signed!.hash }
+}
+
+describe('the watch for reorganisations', () => {
+  test('asks the node nothing while no settlement of its chain waits for finality', async () => {
+    await settle(pool, await newPayment(pool, { chainId: OTHER_CHAIN_ID }), OTHER_HASH)
+    await watch()
+    expect(hand.asked).toEqual([])
+    expect(memory).toMatchObject({ lastNumber: 12n, suspicious: false })
+  })
+
+  test('reads no receipts while the newest settlement is in its block', async () => {
+    await newSettled(pool)
+    hand.blocks.set(7n, SETTLED_IN)
+    await watch()
+    expect([readReceipts(), memory.suspicious]).toEqual([false, false])
+  })
+
+  test('reads no receipts if the node does not have the block, unless the head became lower', async () => {
+    const { id } = await newSettled(pool)
+    for (const [number, isSuspicious] of [
+      [12n, false],
+      [12n, false],
+      [13n, false],
+      [12n, true],
+    ] as const) {
+      await watch(blockAt(number))
+      expect([number, readReceipts(), memory.suspicious]).toEqual([
+        number,
+        isSuspicious,
+        isSuspicious,
+      ])
+    }
+    expect(await stateOf(id)).toBe('settled')
+  })
+
+  test('records the block to which the transaction of a settlement moved', async () => {
+    const { ids, txHash } = await newGroup(2)
+    const moved = blockAt(8n)
+    await mine(txHash, ids, moved)
+    replaceBlock()
+    await watch()
+    expect(await Promise.all(ids.map(placeOf))).toEqual([
+      ['settled', '8', moved.hash, 1],
+      ['settled', '8', moved.hash, 3],
+    ])
+    expect(memory.suspicious).toBe(false)
+    expect(hand.chain.head.number).toBe(10n)
+  })
+
+  test('keeps a settlement that is in its block, though the check began for another', async () => {
+    const stays = await newSettled(pool)
+    await mine(stays.txHash, [stays.id])
+    memory.suspicious = true
+    await watch()
+    expect(await placeOf(stays.id)).toEqual(['settled', '7', BLOCK.blockHash, 1])
+    expect([memory.suspicious, hand.asked]).toEqual([false, ['eth_getTransactionReceipt']])
+  })
+
+  test('takes a settlement back at the second look without its transaction, and believes the new head', async () => {
+    const { id } = await newSettled(pool)
+    replaceBlock()
+    await watch()
+    expect([await stateOf(id), memory.suspicious]).toEqual(['settled', true])
+    expect(hand.chain.head.number).toBe(10n)
+    hand.blocks.set(7n, SETTLED_IN)
+    await watch(blockAt(9n))
+    expect([await stateOf(id), memory.suspicious]).toEqual(['verified', false])
+    expect(hand.chain.head.number).toBe(9n)
+    expect(memory.goneLooks.size).toBe(0)
+  })
+
+  test('takes a settlement back whose transaction failed, in the same block or in another', async () => {
+    for (const block of [SETTLED_IN, blockAt(8n)]) {
+      const { id, txHash } = await newSettled(pool)
+      await mine(txHash, [id], block, 0)
+      memory.suspicious = true
+      await watch()
+      await watch()
+      expect([block.hash, await stateOf(id)]).toEqual([block.hash, 'verified'])
+    }
+  })
+
+  test('takes back only those payments of a group whose transfer is missing in the new block', async () => {
+    const { ids, txHash } = await newGroup(2)
+    await mine(txHash, ids.slice(0, 1), blockAt(8n))
+    replaceBlock()
+    await watch()
+    await watch()
+    expect(await Promise.all(ids.map(stateOf))).toEqual(['settled', 'verified'])
+  })
+
+  test('stays suspicious while another settlement is missing for the first time', async () => {
+    const [first, second] = [await newSettled(pool), await newSettled(pool)]
+    await mine(second.txHash, [second.id])
+    memory.suspicious = true
+    await watch()
+    hand.drop(second.txHash)
+    await watch()
+    expect([await stateOf(first.id), await stateOf(second.id)]).toEqual(['verified', 'settled'])
+    expect(memory.suspicious).toBe(true)
+    await watch()
+    expect([await stateOf(second.id), memory.suspicious]).toEqual(['verified', false])
+  })
+
+  test('begins to count again after a look that finds every settlement', async () => {
+    const { id, txHash } = await newSettled(pool)
+    for (let n = 0; n < 3; n++) {
+      hand.drop(txHash)
+      memory.suspicious = true
+      await watch()
+      await mine(txHash, [id])
+      await watch()
+    }
+    expect([await stateOf(id), memory.suspicious]).toEqual(['settled', false])
+  })
+})
+
+describe('the finality of a settlement', () => {
+  const setFinal = (number: bigint) => hand.blocks.set('finalized', blockAt(number))
+  const look = () => finalize(hand.chain, memory)
+
+  test('is not asked of the node while no settlement waits for it', async () => {
+    await look()
+    expect(hand.asked).toEqual([])
+  })
+
+  test('comes with the final block of its number, and not one block earlier', async () => {
+    const { id, txHash } = await newSettled(pool)
+    await mine(txHash, [id])
+    await look()
+    setFinal(6n)
+    await look()
+    expect([await hasFinality(id), readReceipts()]).toEqual([false, false])
+    setFinal(7n)
+    await look()
+    expect([await hasFinality(id), memory.suspicious]).toEqual([true, false])
+  })
+
+  test('needs the successful transaction in the stored block, else the next look checks all settlements', async () => {
+    setFinal(8n)
+    const { id, txHash } = await newSettled(pool)
+    const wrong: [name: string, change: () => unknown][] = [
+      ['no transaction', () => hand.drop(txHash)],
+      ['another block', () => mine(txHash, [id], blockAt(8n))],
+      ['a failed transaction', () => mine(txHash, [id], SETTLED_IN, 0)],
+    ]
+    for (const [name, change] of wrong) {
+      memory.suspicious = false
+      await change()
+      await look()
+      expect([name, await hasFinality(id), memory.suspicious]).toEqual([name, false, true])
+    }
+  })
+
+  test('of one settlement does not wait for another in the same final block', async () => {
+    setFinal(8n)
+    const [sound, gone] = [await newSettled(pool), await newSettled(pool)]
+    await mine(sound.txHash, [sound.id])
+    await look()
+    expect([await hasFinality(sound.id), await hasFinality(gone.id)]).toEqual([true, false])
+    expect(memory.suspicious).toBe(true)
+  })
+
+  test('leaves an earlier suspicion in place', async () => {
+    setFinal(8n)
+    const { id, txHash } = await newSettled(pool)
+    await mine(txHash, [id])
+    memory.suspicious = true
+    await look()
+    expect([await hasFinality(id), memory.suspicious]).toEqual([true, true])
+  })
+})

@@ -1,0 +1,393 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type Address, type Hex, pad } from 'viem'
+import type { Keyring } from '../../../../shared/vault/envelope.ts'
+import { findPurse } from '../../../../sql/purse/purses.ts'
+import { type PurseMemory, tendPurses } from '../../../../workers/till/watch/purses.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { BALANCE, newKeyring, newPurse } from '../../../support/purse/purseRows.ts'
+import { blockAt, type HandChain, startHandChain } from '../../../support/till/handChain.ts'
+import { newHash, newSettled, row } from '../../../support/till/tillRows.ts'
+
+const VALID_BEFORE = 5_000n
+const HEAD = blockAt(1_000n)
+const PRICE = 700n
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let keyring: Keyring
+let hand: HandChain
+let memory: PurseMemory
+let purse: Awaited<ReturnType<typeof newPurse>>
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  keyring = await newKeyring(pool)
+  hand = startHandChain(pool)
+})
+beforeEach(async () => {
+  await pool.query('truncate purchases, purses, purse_keys, hand_refunds cascade')
+  hand.reset()
+  hand.chain.head = HEAD
+  memory = { lastOpenRow: 0n, replacedLooks: 0 }
+  purse = await newPurse(pool, keyring)
+  hand.balances.set(await addressOf(purse), BALANCE)
+})
+afterAll(async () => {
+  hand[Symbol.dispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+const addressOf = async ({ projectId }: { projectId: string }) =>
+  (await findPurse(pool, projectId))!.address
+/** Returns the sum of signed payments that sellers may still take. */
+const openSum = async () => (await purse.reserved())[1]
+const look = () => tendPurses(hand.chain, memory)
+const purchase = (id: string) => row(pool, 'purchases', id)
+const moneyOf = async (id: string) => (await purchase(id)).money
+const setFinal = (number: bigint, timestamp = 0n) =>
+  hand.blocks.set('finalized', blockAt(number, { timestamp }))
+
+type Payment = { id: string; nonce: Hex; payer: Address }
+
+/** Signs a payment of the purse. */
+async function sign(signedBlock: bigint | null = 100n): Promise<Payment> {
+  const wanted = await purse.wanted(PRICE)
+  expect(await purse.reserve([wanted])).toEqual(['signed'])
+  const { rows } = await pool.query<Payment>(
+    'update purchases set valid_before = $2, signed_block = $3 where id = $1 returning id, nonce, payer',
+    [wanted.id, VALID_BEFORE, signedBlock],
+  )
+  return rows[0]!
+}
+
+/** Returns the transfer that a payment authorizes. */
+async function transferOf({ id }: Payment) {
+  const { asset, payer, pay_to: recipient, amount_atomic, nonce } = await purchase(id)
+  return { asset, payer, recipient, amountAtomic: BigInt(amount_atomic), nonce }
+}
+
+function addEvent(payment: Payment, block: bigint, kind: 'used' | 'canceled' = 'used'): Hex {
+  const txHash = newHash()
+  hand.events.set(payment.nonce, { kind, payer: payment.payer, txHash, block })
+  return txHash
+}
+
+/** Puts the transfer of a payment into a block. */
+async function take(payment: Payment, block: bigint): Promise<Hex> {
+  const txHash = addEvent(payment, block)
+  hand.mine(txHash, blockAt(block), [await transferOf(payment)])
+  return txHash
+}
+
+describe('an open payment of a purse', () => {
+  test('is released when the time of a final block reaches its end, and not one second earlier', async () => {
+    const { id } = await sign()
+    expect(await openSum()).toBe(PRICE)
+    await look()
+    setFinal(900n, VALID_BEFORE - 1n)
+    await look()
+    expect(await moneyOf(id)).toBe('open')
+    hand.blocks.set('finalized', blockAt(901n, { timestamp: VALID_BEFORE }))
+    await look()
+    expect(await moneyOf(id)).toBe('released')
+    expect(await openSum()).toBe(0n)
+  })
+
+  test('is spent when the chain shows its transfer, before its end and after', async () => {
+    for (const timestamp of [0n, VALID_BEFORE]) {
+      const payment = await sign()
+      const txHash = await take(payment, 850n)
+      setFinal(849n, 0n)
+      if (timestamp > 0n) setFinal(850n, timestamp)
+      await look()
+      expect(await purchase(payment.id)).toMatchObject({
+        money: 'spent',
+        tx_hash: txHash,
+        block_number: '850',
+        block_hash: blockAt(850n).hash,
+        log_index: 1,
+      })
+    }
+  })
+
+  test('is spent while no block is final', async () => {
+    const payment = await sign()
+    await take(payment, HEAD.number)
+    await look()
+    expect(await moneyOf(payment.id)).toBe('spent')
+  })
+
+  test('is searched from five blocks before its signature, and from the first block without one', async () => {
+    const cases = [
+      [100n, 94n, 'open'],
+      [100n, 95n, 'spent'],
+      [3n, 0n, 'spent'],
+      [null, 0n, 'spent'],
+    ] as const
+    for (const [signedBlock, block, money] of cases) {
+      await pool.query(`delete from purchases`)
+      const payment = await sign(signedBlock)
+      await take(payment, block)
+      await look()
+      expect([signedBlock, block, await moneyOf(payment.id)]).toEqual([signedBlock, block, money])
+    }
+  })
+
+  test('is searched from the earliest signature of all used payments', async () => {
+    const payments = [await sign(900n), await sign(99n), await sign(100n)]
+    await take(payments[0]!, 900n)
+    await take(payments[1]!, 95n)
+    await take(payments[2]!, 101n)
+    await look()
+    const states = await Promise.all(payments.map(({ id }) => moneyOf(id)))
+    expect(states).toEqual(['spent', 'spent', 'spent'])
+  })
+
+  test('stays open without a successful transaction that holds its own transfer', async () => {
+    const payment = await sign()
+    const other = await transferOf(await sign())
+    const own = await transferOf(payment)
+    const txHash = addEvent(payment, 850n)
+    const cases: [name: string, change: () => void][] = [
+      ['no receipt', () => {}],
+      ['a failed transaction', () => hand.mine(txHash, blockAt(850n), [own], 0)],
+      ['the transfer of another payment', () => hand.mine(txHash, blockAt(850n), [other])],
+      [
+        'another amount',
+        () => hand.mine(txHash, blockAt(850n), [{ ...own, amountAtomic: PRICE - 1n }]),
+      ],
+    ]
+    for (const [name, change] of cases) {
+      change()
+      await look()
+      expect([name, await moneyOf(payment.id)]).toEqual([name, 'open'])
+    }
+  })
+
+  test('that a node counts as used without showing the event does not stop other payments', async () => {
+    const [hidden, shown] = [await sign(500n), await sign(500n)]
+    addEvent(hidden, 10n)
+    await take(shown, 850n)
+    await look()
+    expect([await moneyOf(hidden.id), await moneyOf(shown.id)]).toEqual(['open', 'spent'])
+  })
+
+  test('that the payer cancelled is released when the block of the cancellation is final', async () => {
+    const payment = await sign()
+    addEvent(payment, 850n, 'canceled')
+    const seen = async () => (await purchase(payment.id)).cancel_seen_at !== null
+    expect(await seen()).toBe(false)
+    await look()
+    expect([await moneyOf(payment.id), await seen()]).toEqual(['open', true])
+    setFinal(849n)
+    await look()
+    expect(await moneyOf(payment.id)).toBe('open')
+    setFinal(850n)
+    await look()
+    expect(await moneyOf(payment.id)).toBe('released')
+    expect(await openSum()).toBe(0n)
+  })
+
+  test('of another chain is left alone', async () => {
+    const payment = await sign()
+    await take(payment, 850n)
+    await pool.query(`update purchases set network = 'base'`)
+    await look()
+    expect(await moneyOf(payment.id)).toBe('open')
+  })
+})
+
+describe('a list of more than 200 open payments', () => {
+  /** Copies an open payment. The copies come after it in the list. */
+  async function copy({ id }: Payment, count: number): Promise<Payment[]> {
+    const { rows: columns } = await pool.query<{ name: string }>(
+      `select quote_ident(column_name) as name from information_schema.columns
+       where table_name = 'purchases' and column_name not in ('row', 'id', 'nonce', 'idempotency_key')`,
+    )
+    const same = columns.map(({ name }) => name).join(', ')
+    const { rows } = await pool.query<Payment>(
+      `insert into purchases (id, nonce, ${same})
+       select 'copy_' || n, '0x' || lpad(to_hex(n), 64, '0'), ${same}
+       from purchases, generate_series(1, $2::int) n where id = $1 order by n
+       returning id, nonce, payer`,
+      [id, count],
+    )
+    return rows
+  }
+
+  test('is read in parts, one at each look, and then from the start', async () => {
+    const first = await sign()
+    const last = (await copy(first, 200)).at(-1)!
+    await take(last, 850n)
+    await look()
+    expect(await moneyOf(last.id)).toBe('open')
+    await take(first, 850n)
+    await look()
+    expect([await moneyOf(last.id), await moneyOf(first.id)]).toEqual(['spent', 'open'])
+    await look()
+    expect(await moneyOf(first.id)).toBe('spent')
+  })
+})
+
+describe('a transfer of a purse', () => {
+  let payment: Payment
+  let txHash: Hex
+  beforeEach(async () => {
+    payment = await sign()
+    txHash = await take(payment, 850n)
+    await look()
+    hand.blocks.set(850n, blockAt(850n))
+  })
+  const isFinal = async () => (await purchase(payment.id)).final_at !== null
+  const vanish = () => {
+    hand.events.clear()
+    hand.drop(txHash)
+  }
+  const replaceBlock = () => hand.blocks.set(850n, blockAt(850n, { hash: pad('0xdead') }))
+
+  test('is final with its block, and not one block earlier', async () => {
+    setFinal(849n)
+    await look()
+    expect(await isFinal()).toBe(false)
+    setFinal(850n)
+    await look()
+    expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
+  })
+
+  test('is open again if the final chain does not hold it in its block', async () => {
+    setFinal(850n)
+    vanish()
+    await look()
+    expect([await moneyOf(payment.id), await isFinal()]).toEqual(['open', false])
+  })
+
+  test('is open again if its transaction failed in its block', async () => {
+    setFinal(850n)
+    hand.mine(txHash, blockAt(850n), [], 0)
+    await look()
+    expect([await moneyOf(payment.id), await isFinal()]).toEqual(['open', false])
+  })
+
+  test('is found again in the block to which it moved', async () => {
+    setFinal(850n)
+    hand.drop(txHash)
+    await take(payment, 851n)
+    await look()
+    expect(await moneyOf(payment.id)).toBe('open')
+    await look()
+    expect(await purchase(payment.id)).toMatchObject({ money: 'spent', block_number: '851' })
+  })
+
+  test('is open again after two looks in a row that show another block at its height', async () => {
+    vanish()
+    replaceBlock()
+    await look()
+    hand.blocks.set(850n, blockAt(850n))
+    await look()
+    replaceBlock()
+    await look()
+    hand.blocks.delete(850n)
+    await look()
+    replaceBlock()
+    await look()
+    expect(await moneyOf(payment.id)).toBe('spent')
+    await look()
+    expect(await moneyOf(payment.id)).toBe('open')
+  })
+
+  test('that is in its block is kept and not final, though a later block was replaced', async () => {
+    const later = await sign()
+    await take(later, 860n)
+    await look()
+    hand.events.delete(later.nonce)
+    hand.blocks.set(860n, blockAt(860n, { hash: pad('0xdead') }))
+    hand.drop((await purchase(later.id)).tx_hash)
+    await look()
+    await look()
+    expect(await moneyOf(later.id)).toBe('open')
+    expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', false])
+  })
+})
+
+describe('a refund by hand', () => {
+  /** Records that a seller's refund is in a block. */
+  async function newRefund(block: bigint): Promise<{ id: string; txHash: Hex }> {
+    const paid = await newSettled(pool)
+    const id = `ref_${paid.id}`
+    const { asset, payer, recipient, project_id } = await row(pool, 'payments', paid.id)
+    const txHash = newHash()
+    await pool.query(
+      `insert into hand_refunds (id, project_id, payment_id, idempotency_key, request_hash, created_by, network, asset,
+         payer, pay_to, amount_atomic, state, tx_hash, log_index, block_number, block_hash)
+       values ($1, $2, $3, $1, '', 'test', 'base-sepolia', $4, $5, $6, 500, 'spent', $7, 1, $8, $9)`,
+      [id, project_id, paid.id, asset, recipient, payer, txHash, block, blockAt(block).hash],
+    )
+    return { id, txHash }
+  }
+  const refund = ({ id }: { id: string }) => row(pool, 'hand_refunds', id)
+  async function mine(made: { id: string; txHash: Hex }, block: bigint) {
+    const { asset, payer, pay_to: recipient } = await refund(made)
+    const transfer = { asset, payer, recipient, amountAtomic: 500n, nonce: newHash() }
+    hand.mine(made.txHash, blockAt(block), [transfer])
+  }
+
+  test('is final with its block', async () => {
+    const made = await newRefund(850n)
+    await mine(made, 850n)
+    setFinal(849n)
+    await look()
+    expect((await refund(made)).final_at).toBeNull()
+    setFinal(850n)
+    await look()
+    expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
+  })
+
+  test('that moved is recorded in its new block, and one that vanished is checked again', async () => {
+    const [moved, gone] = [await newRefund(850n), await newRefund(850n)]
+    await mine(moved, 851n)
+    setFinal(850n)
+    await look()
+    expect(await refund(moved)).toMatchObject({ state: 'spent', block_number: '851' })
+    expect(await refund(gone)).toMatchObject({ state: 'claimed', block_number: null })
+  })
+
+  test('in the newest block with transfers is checked again after two looks that show another block', async () => {
+    const made = await newRefund(850n)
+    hand.blocks.set(850n, blockAt(850n, { hash: pad('0xdead') }))
+    await look()
+    expect((await refund(made)).state).toBe('spent')
+    await look()
+    expect((await refund(made)).state).toBe('claimed')
+  })
+})
+
+describe('the balance of a purse', () => {
+  const balance = async () => {
+    const { balanceAtomic, balanceBlock } = (await findPurse(pool, purse.projectId))!
+    return [balanceAtomic, balanceBlock]
+  }
+
+  test('is read at the head of the chain, and not again until it is old', async () => {
+    const address = await addressOf(purse)
+    hand.balances.set(address, 42n)
+    await look()
+    expect(await balance()).toEqual([42n, 1_000n])
+    hand.balances.set(address, 43n)
+    hand.asked.length = 0
+    await look()
+    expect(await balance()).toEqual([42n, 1_000n])
+    expect(hand.asked).toEqual(['eth_getBlockByNumber'])
+    await pool.query(`update purses set balance_at = balance_at - interval '11 seconds'`)
+    await look()
+    expect(await balance()).toEqual([43n, 1_000n])
+  })
+
+  test('of each purse is its own', async () => {
+    const other = await newPurse(pool, keyring)
+    hand.balances.set(await addressOf(purse), 1n)
+    hand.balances.set(await addressOf(other), 2n)
+    await look()
+    expect((await balance())[0]).toBe(1n)
+    expect((await findPurse(pool, other.projectId))!.balanceAtomic).toBe(2n)
+  })
+})
