@@ -35,7 +35,8 @@ export async function authorize(services: Services, request: Request): Promise<R
     if (!(error instanceof OAuthError)) throw error
     return errorPage(error)
   }
-  const state = query.get('state')
+  // RFC 6749 §3.1: a parameter without a value counts as absent.
+  const state = query.get('state') || null
   try {
     const asked = readRequest(query, config)
     const browser = browserOf(request, baseUrl)

@@ -53,7 +53,8 @@ function narrowed(scope: string | undefined): string[] | null {
   if (scope.length > SCOPE_MAX_CHARS) {
     throw new OAuthError('invalid_scope', `scope must have at most ${SCOPE_MAX_CHARS} characters`)
   }
-  const scopes = scope.split(' ').filter((one) => one !== '' && one !== OFFLINE_ACCESS)
+  const named = scope.split(' ').filter((one) => one !== '' && one !== OFFLINE_ACCESS)
+  const scopes = [...new Set(named)]
   return scopes.length === 0 ? null : scopes
 }
 

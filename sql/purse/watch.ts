@@ -266,19 +266,19 @@ const RETIRED_AGE = '1 hour'
 export async function findStaleBalances(db: Queryable, limit: number): Promise<Address[]> {
   const { rows } = await db.query<{ address: Address }>({
     name: 'find-stale-balances',
-    text: `select address from purses p
+    text: `select address, balance_at from purses p
            where p.balance_at is null or p.balance_at < clock_timestamp() - interval '${IDLE_AGE}'
              or (balance_at < clock_timestamp() - interval '${BUSY_AGE}'
                and ((balance_atomic = 0 and created_at > clock_timestamp() - interval '1 hour') or exists (
                  select from purchases u where u.project_id = p.project_id and u.money = 'open')))
            union all
-           select address from purse_keys k
+           select address, balance_at from purse_keys k
            where retired_at is not null and (balance_at is null
              or balance_at < clock_timestamp() - interval '${RETIRED_AGE}'
              or balance_at < clock_timestamp() - interval '${BUSY_AGE}'
                and (retired_at > clock_timestamp() - interval '1 day' or exists (
                  select from purchases u where u.project_id = k.project_id and u.money = 'open' and u.payer = k.address)))
-           limit $1`,
+           order by balance_at nulls first limit $1`,
     values: [limit],
   })
   return rows.map(({ address }) => address)

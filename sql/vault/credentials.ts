@@ -140,7 +140,9 @@ export async function lockCredential(
 ): Promise<Locked | null> {
   const { rows } = await db.query<Omit<Locked, 'isNew'>>({
     name: 'lock-credential',
-    text: `select ${LOCKED} from credentials where project_id = $1 and name = $2 for no key update`,
+    text: `select ${LOCKED} from credentials c where project_id = $1 and name = $2
+             and exists (select from projects p where p.id = c.project_id and p.deleted_at is null)
+           for no key update of c`,
     values: [projectId, name],
   })
   return rows[0] === undefined ? null : { ...rows[0], isNew: false }

@@ -241,6 +241,7 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
     traceparent: traceparent(),
   })
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
+  if (outcome.kind === 'no thread') throw notFound('Message not found')
   if (outcome.kind === 'accepted') return answered(answer, outcome)
   // A concurrent call with the same idempotency key may have stored the response and used up the send quota.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)

@@ -15,7 +15,7 @@ export type Admitted = AcceptedMessage & {
 }
 
 /** Is the decision about a send intent: admitted, or the reason against it. `SendOutcome` explains the reasons. */
-export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'over quota' }
+export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
 
 /**
  * Decides about locked send intents, in their order.
@@ -32,7 +32,8 @@ export function admitIntents(
   return intents.map((intent, n): Decision => {
     const { projectId, threadRow, key, draft } = intent
     const known = locked.intents[n] ?? null
-    if (known === null || (threadRow !== null && known.threadId === null)) return { kind: 'gone' }
+    if (known === null) return { kind: 'gone' }
+    if (threadRow !== null && known.threadId === null) return { kind: 'no thread' }
     const keyOfProject = key === null ? null : JSON.stringify([projectId, key.name])
     if (known.keyIsTaken || (keyOfProject !== null && keys.has(keyOfProject)))
       return { kind: 'repeat' }

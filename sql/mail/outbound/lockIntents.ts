@@ -1,3 +1,4 @@
+import { addressKey } from '../../../shared/mail/address.ts'
 import { keyLifetime } from '../../account/idempotency.ts'
 import type { Queryable } from '../../db.ts'
 import { OPERATION, type SendIntent } from './sendIntents.ts'
@@ -85,11 +86,14 @@ export async function beginQuotas(
   )
 }
 
-/** Returns the recipients that a mail goes to. */
+/** Returns the recipients that a mail goes to, each once, in any case of its letters. */
 export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
-  const left = new Set([...to, ...cc, ...bcc])
-  for (const { address } of refused) left.delete(address)
-  return [...left]
+  const left = new Map<string, string>()
+  for (const address of [...to, ...cc, ...bcc]) {
+    if (!left.has(addressKey(address))) left.set(addressKey(address), address)
+  }
+  for (const { address } of refused) left.delete(addressKey(address))
+  return [...left.values()]
 }
 
 const wordOf = (projectId: string, name: string): string => JSON.stringify([projectId, name])

@@ -63,12 +63,12 @@ export type AcceptedMessage = {
 
 /**
  * Is the result of a send intent. `accepted` means that the intent is stored. `repeat` means that its idempotency key
- * already has a response, or that its draft is gone. `gone` means that the project or the thread is deleted. `over
- * quota` means that the project has reached its daily limit of recipients.
+ * already has a response, or that its draft is gone. `gone` means that the project is deleted, and `no thread` that the
+ * thread of the reply is deleted. `over quota` means that the project has reached its daily limit of recipients.
  */
 export type SendOutcome =
   | ({ kind: 'accepted' } & AcceptedMessage)
-  | { kind: 'repeat' | 'gone' | 'over quota' }
+  | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
 
 /** Returns the weight of a send intent in a batch, in bytes. */
 export const intentBytes = ({ text, html, attachments }: SendIntent): number =>

@@ -1,4 +1,5 @@
 import { newApprovalId } from '../../../shared/ids.ts'
+import { addressKey } from '../../../shared/mail/address.ts'
 import type { SentAttachment } from '../../../shared/mail/compose/sentAttachment.ts'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { searchVector } from '../../../shared/mail/search/searchTerms.ts'
@@ -73,7 +74,8 @@ const MESSAGES = `
   )`
 
 /**
- * Stores the outbound mails with their recipients. Refused recipients have failed from the start. A held mail is never
+ * Stores the outbound mails with their recipients. A recipient that several fields name gets one copy, in any case of
+ * its letters. Refused recipients have failed from the start. A held mail is never
  * due.
  */
 const OUTBOUND = `
@@ -87,9 +89,12 @@ const OUTBOUND = `
     from placed
   ), addressed as (
     insert into outbound_recipients (message_row, address, state, error)
-    select distinct message_row, a, case when a = any (refused) then 'failed' else 'queued' end,
-      case reasons[array_position(refused, a)] when 'rule' then '${BLOCKED}' when 'suppressed' then '${SUPPRESSED}' end
-    from placed, unnest(to_list || cc_list || bcc_list) a
+    select distinct on (message_row, lower(a)) message_row, a,
+      case when lower(a) = any (refused) then 'failed' else 'queued' end,
+      case reasons[array_position(refused, lower(a))]
+        when 'rule' then '${BLOCKED}' when 'suppressed' then '${SUPPRESSED}' end
+    from placed, unnest(to_list || cc_list || bcc_list) with ordinality a (a, n_of_mail)
+    order by message_row, lower(a), n_of_mail
   )`
 
 const ATTACHMENTS = `
@@ -229,7 +234,7 @@ const recordOf = ({ n, intent, threadId, status, recipients, approvalHours }: Ad
   headers: intent.headers,
   names: intent.names,
   stored_bytes: intentBytes(intent),
-  refused: intent.refused.map(({ address }) => address),
+  refused: intent.refused.map(({ address }) => addressKey(address)),
   reasons: intent.refused.map(({ reason }) => reason),
   recipients,
   send_at: intent.sendAt,

@@ -145,6 +145,7 @@ describe('a refresh', () => {
 
   test('keeps only the scopes that it names, whatever the spaces between', async () => {
     expect(await scopeOf('  mail:send   offline_access ')).toBe('mail:send')
+    expect(await scopeOf('mail:read mail:read')).toBe('mail:read')
   })
 
   test('may not name another scope, nor more than 1000 characters', async () => {

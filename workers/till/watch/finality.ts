@@ -14,7 +14,7 @@ import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.
 
 const BATCH_MAX = 200
 /**
- * A settlement counts as undone after this many polls in which its transaction has no receipt. One poll is no proof,
+ * A settlement counts as undone after this many polls in a row in which its transaction has no receipt. One poll is no proof,
  * because another node behind the same URL may lag.
  */
 const GONE_LOOKS = 2
@@ -52,11 +52,11 @@ export async function watchForReorganisation(
     ),
   )
   await recordMoved(chain.pool, moved)
-  const undone = gone.filter(({ paymentId }) => {
-    const looks = (memory.goneLooks.get(paymentId) ?? 0) + 1
-    memory.goneLooks.set(paymentId, looks)
-    return looks >= GONE_LOOKS
-  })
+  // A payment that is found again loses its earlier looks, because only looks in a row are a proof.
+  memory.goneLooks = new Map(
+    gone.map(({ paymentId }) => [paymentId, (memory.goneLooks.get(paymentId) ?? 0) + 1]),
+  )
+  const undone = gone.filter(({ paymentId }) => memory.goneLooks.get(paymentId)! >= GONE_LOOKS)
   if (undone.length > 0) {
     chain.log.error({ payments: undone.length }, 'a reorganisation undid settlements')
     await recordReorganised(chain.pool, undone)

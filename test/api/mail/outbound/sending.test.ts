@@ -346,3 +346,30 @@ test('a mail of a project that is deleted at the same time is refused like a cal
   ])
   expect(errorOf(end!)).toEqual([401, 'unauthorized', 'Invalid API key'])
 })
+
+test('a reply in a thread that is deleted at the same time is refused because its original is gone', async () => {
+  const { messageId } = await sendMail(agent)
+  const { thread_row: threadRow } = await messageOf(messageId)
+  const deletion = 'delete from threads where row = $1'
+  const [end] = await whileHeld(service.database.pool, deletion, [threadRow], () => [
+    reply(messageId),
+  ])
+  expect(errorOf(end!)).toEqual([404, 'not_found', 'Message not found'])
+})
+
+test('a recipient that two fields name in different case gets one copy', async () => {
+  const own = await service.newAgent()
+  const { body } = await own.post(SEND, {
+    ...MAIL,
+    to: ['Ada@example.com'],
+    cc: ['ada@EXAMPLE.com'],
+    bcc: ['bob@example.com'],
+  })
+  const { rows } = await service.database.pool.query(
+    `select address from outbound_recipients r join messages m on m.row = r.message_row
+     where m.message_id = $1 order by address`,
+    [body.messageId],
+  )
+  expect(rows.map(({ address }) => address)).toEqual(['Ada@example.com', 'bob@example.com'])
+  expect([body.to, body.cc]).toEqual([['Ada@example.com'], ['ada@example.com']])
+})

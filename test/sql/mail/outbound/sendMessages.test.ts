@@ -47,7 +47,7 @@ describe('a message of a send intent', () => {
     await deleteProject(pool, gone.projectId)
     await deleteThread(pool, live.projectId, id)
     const intents = [newIntent(gone.projectId), replyTo(live), newIntent(live.projectId)]
-    expect(await wordsOf(intents)).toEqual(['gone', 'gone', 'accepted'])
+    expect(await wordsOf(intents)).toEqual(['gone', 'no thread', 'accepted'])
   })
 
   test('waits for a concurrent deletion of its project and is not accepted', async () => {
@@ -65,7 +65,7 @@ describe('a message of a send intent', () => {
     const words = await whileHeld(pool, deletion, [sent.threadRow], () => [
       wordsOf([replyTo(sent)]),
     ])
-    expect(words).toEqual([['gone']])
+    expect(words).toEqual([['no thread']])
   })
 
   test('joins its thread without moving the thread back in time', async () => {

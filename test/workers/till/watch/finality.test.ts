@@ -143,6 +143,25 @@ describe('the watch for reorganisations', () => {
     expect(memory.goneLooks.size).toBe(0)
   })
 
+  test('keeps a settlement that is missing at two looks, with a look between that finds it', async () => {
+    const settlements = [await newSettled(pool), await newSettled(pool)]
+    const missing = async (n: number) => {
+      for (const [m, { id, txHash }] of settlements.entries()) {
+        if (m === n) hand.drop(txHash)
+        else await mine(txHash, [id])
+      }
+      await watch()
+    }
+    memory.suspicious = true
+    for (const n of [0, 1, 0]) await missing(n)
+    expect(await Promise.all(settlements.map(({ id }) => stateOf(id)))).toEqual([
+      'settled',
+      'settled',
+    ])
+    await missing(0)
+    expect(await stateOf(settlements[0]!.id)).toBe('verified')
+  })
+
   test('takes a settlement back whose transaction failed, in the same block or in another', async () => {
     for (const block of [SETTLED_IN, blockAt(8n)]) {
       const { id, txHash } = await newSettled(pool)

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { type Address, type Hex, pad } from 'viem'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { findPurse } from '../../../../sql/purse/purses.ts'
+import { findStaleBalances } from '../../../../sql/purse/watch.ts'
 import { type PurseMemory, tendPurses } from '../../../../workers/till/watch/purses.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { BALANCE, newKeyring, newPurse } from '../../../support/purse/purseRows.ts'
@@ -390,4 +391,22 @@ describe('the balance of a purse', () => {
     expect((await balance())[0]).toBe(1n)
     expect((await findPurse(pool, other.projectId))!.balanceAtomic).toBe(2n)
   })
+})
+
+test('the balance that was read longest ago is read first', async () => {
+  const others = [await newPurse(pool, keyring), await newPurse(pool, keyring)]
+  const [recent, old, never] = [purse, ...others]
+  for (const [{ projectId }, age] of [
+    [recent, '10 minutes'],
+    [old!, '2 hours'],
+  ] as const) {
+    await pool.query(
+      `update purses set balance_at = now() - $2::interval, created_at = now() - interval '1 day' where project_id = $1`,
+      [projectId, age],
+    )
+  }
+  const order = await Promise.all([never!, old!, recent].map(addressOf))
+  for (const limit of [1, 2, 3]) {
+    expect<string[]>(await findStaleBalances(pool, limit)).toEqual(order.slice(0, limit))
+  }
 })
