@@ -12,6 +12,7 @@ import {
   saysUse,
 } from '../../../../shared/mail/codes/codeWords.ts'
 import { emphasisOf } from '../../../../shared/mail/codes/emphasis.ts'
+import * as linkPhrases from '../../../../shared/mail/codes/linkPhrases.ts'
 import {
   explains,
   isVague,
@@ -149,6 +150,9 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
   mailReader('codes/linkWords.ts purposeOfText', 4_000, TEXT, (text) => purposeOfText(text)),
   ...Object.entries({ explains, isVague }).map(([name, read]) =>
     mailReader(`codes/linkWords.ts ${name}`, 200, TEXT, (text) => read(text)),
+  ),
+  ...Object.entries(linkPhrases).map(([name, read]) =>
+    mailReader(`codes/linkPhrases.ts ${name}`, 4_000, TEXT, (text) => read(text)),
   ),
   mailReader('codes/linkWords.ts purposeOfPath', 4_000, URL_TEXT, (text) => purposeOfPath(text)),
   mailReader('visibleText/cssRules.ts readDeclarations', HTML_MAX, CSS, (text) =>
