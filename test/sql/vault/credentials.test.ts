@@ -216,6 +216,13 @@ test('no credential is created for a deleted or unknown project', async () => {
   expect(await audited()).toEqual([])
 })
 
+test('a credential of a deleted project gets no new version', async () => {
+  const project = await newProject(pool)
+  await stored(asOwner({ project }))
+  await pool.query('update projects set deleted_at = now() where id = $1', [project])
+  expect(await asOwner({ project })).toBeNull()
+})
+
 test('a full project accepts no new name, and the limit counts neither overwrites nor other projects', async () => {
   const full = await newProject(pool)
   await pool.query(
