@@ -12,22 +12,42 @@ const PHRASE_MAX_CHARS = 90
 
 /** Matches a word for a mail or a notice. */
 const NOTICE = anyOf(
-  String.raw`e-?mail|mails?(?!\p{L})|mail(?=voorkeur|einstellung|instelling|indstilling|inställning)|newsletter|notifi[ck]|mejl|e-?post|e-?past|avisering|utskick|vars(?:el|ler)|meldingen|berichten|courriel|correos?(?!\p{L})|correus?(?!\p{L})|sähköpost|ilmoitu|viestejä|tölvupóst|tilkynning|wiadomości|powiadom|upozorn|oznámen|értesítés|e-?posta|bildirim|ileti(?!ş)|e-?poruk|e-?pošt|obavijest|obavešten|obvestil|sporočil|laišk|el\. ?pašt|pranešim|paziņojum|vēstul|teavitus|kirj[au]|mezu|posta(?!\p{L})|jakinarazpen|njoftim|thông báo|e-?mel(?!\p{L})|pemberitahuan|abiso|barua pepe|arifa`,
+  String.raw`e-?mail|mails?(?!\p{L})|mail(?=voorkeur|einstellung|instelling|indstilling|inställning)|newsletter|notifi[ck]|mejl|e-?post|e-?past|avisering|utskick|vars(?:el|ler|ling)|meldingen|berichten|courriel|correos?(?!\p{L})|correus?(?!\p{L})|sähköpost|ilmoitu|viestejä|tölvupóst|tilkynning|wiadomości|powiadom|upozorn|oznámen|értesítés|e-?posta|bildirim|ileti(?!ş)|e-?poruk|e-?pošt|obavijest|obavešten|obvestil|sporočil|laišk|el\. ?pašt|pranešim|paziņojum|vēstul|teavitus|kirj[au]|mezu|posta(?!\p{L})|jakinarazpen|njoftim|thông báo|e-?mel(?!\p{L})|pemberitahuan|abiso|barua pepe|arifa|bwletin`,
   String.raw`ειδοποι|μηνύμ|письм|писем|уведомлен|почт|рассылк|(?<!\p{L})лист(?:и|ів)(?!\p{L})|сповіщен|пошт|розсилк|имейл|имејл|извести|известува|съобщени|порак|порук|обавешт`,
   `メール|通知|邮件|郵件|메일|알림|رسائل|البريد|إشعارات|מייל|דוא|התראות|ایمیل|اعلان|ईमेल|सूचना|ইমেইল|বিজ্ঞপ্তি|อีเมล|แจ้งเตือน`,
 )
 
 /** Matches a word for settings or preferences. */
 const SETTING = anyOf(
-  `preferen[csz]|preferin[tț]|preferènc|preferénc|preferênc|préférenc|einstellung|voorkeur|instelling|inställning|indstilling|innstilling|asetu[sk]|stillingu|ustawieni|nastaven|beállítás|setări|tercih|ayar(?:lar|ı)|postavk|nastavitv|nuostat|iestatījum|eelistus|hobespen|parapëlqim|cilësime|tùy chọn|cài đặt|pengaturan|keutamaan|tetapan|kagustuhan|mapendeleo|προτιμ|ρυθμίσ|настро(?:й|ек)|налаштув|поставк|подешавањ`,
+  `preferen[csz]|preferin[tț]|preferènc|preferénc|preferênc|préférenc|einstellung|voorkeur|instelling|inställning|indstilling|innstilling|asetu[sk]|stillingu|ustawieni|nastaven|beállítás|setări|tercih|ayar(?:lar|ı)|postavk|nastavitv|nuostat|iestatījum|eelistus|hobespen|parapëlqim|cilësime|tùy chọn|cài đặt|pengaturan|keutamaan|tetapan|kagustuhan|mapendeleo|varslingsvalg|προτιμ|ρυθμίσ|настро(?:й|ек)|налаштув|поставк|подешавањ`,
   `設定|偏好|设置|(?<!재)설정|تفضيلات|إعدادات|העדפות|הגדרות|تنظیمات|प्राथमिकता|सेटिंग|পছন্দ|সেটিংস|การตั้งค่า`,
 )
 
 /** Matches words that end something or refuse it. Words for "cancel" are absent: one can cancel a change of an address. */
 const END = anyOf(
-  String.raw`(?:turn|switch) off|no longer (?:want|wish)|stop (?:receiving|getting)|plus recevoir|désactiv|dej(?:ar|e|a) de recibir|no quiero|deixar? de rec|não quero|desa(?:c)?tiv|non vo(?:glio|gliate)|non vuoi più|disattiv|geen(?!\p{L}).{1,30} meer|niet meer|uitschakel|vill inte|sluta få|stäng av|ønsker ikke|ønsker du ikke|vil ikke|slå av|en halua|lopeta|vil ekki|hætta|nie chc|rezygnuj|wyłącz|nechc|nezas[ií]l|nezasiela|vypn[oú]|nem (?:szeretn|kérek|akar)|kikapcsol|nu mai|opre[sș]te|dezactiv|istemiyor|kapat|durdur|ne žel|isključi|izklopi|nebenor|atsisak|išjung|nevēl|atteik|izslēg|ei soovi|loobu|lülita välja|no vull|deixa de rebre|non quero|ez (?:dut|duzu).{0,30} nahi|utzi|nuk dua|ndalo|çaktivizo|không muốn|tắt|ngừng|tidak (?:ingin|mahu|mau)|matikan|hentikan|ayaw|i-off|itigil|sitaki|zima(?!\p{L})|acha kupokea`,
+  String.raw`(?:turn|switch) off|no longer (?:want|wish)|stop (?:receiving|getting)|plus recevoir|désactiv|dej(?:ar|e|a) de recibir|no quiero|deixar? de rec|não quero|desa(?:c)?tiv|non vo(?:glio|gliate)|non vuoi più|disattiv|geen(?!\p{L}).{1,30} meer|niet meer|uitschakel|vill inte|sluta få|stäng av|ønsker ikke|ønsker du ikke|vil ikke|slå av|en halua|lopeta|vil ekki|hætta|nie chc|rezygnuj|wyłącz|nechc|nezas[ií]l|nezasiela|vypn[oú]|nem (?:szeretn|kérek|akar)|kikapcsol|nu mai|opre[sș]te|dezactiv|istemiyor|kapat|durdur|ne žel|isključi|izklopi|nebenor|atsisak|išjung|nevēl|atteik|izslēg|ei soovi|loobu|lülita välja|no vull|deixa de rebre|non quero|ez (?:dut|duzu).{0,30} nahi|utzi|nuk dua|ndalo|çaktivizo|không muốn|tắt|ngừng|tidak (?:ingin|mahu|mau)|matikan|hentikan|ayaw|i-off|itigil|sitaki|zima(?!\p{L})|acha kupokea|(?:roi['’]r )?gorau i dderbyn`,
   `δεν θέλ|διακοπή|απενεργοπ|не хо[чт]|отключ|больше не|вимкн|більше не|не искам|спиране|спри(?:\\s|те)|изключ|не сакам|исклучи|не жел|искључи`,
   `受け取らない|を停止|をオフ|不想再|关闭|關閉|停用|받지 ?않|끄기|해제|중단|لم أعد|لا أرغب|لا أريد|إيقاف|(?:איני|לא) רוצה|כיבוי|הפסק|نمی ?خواهم|خاموش|توقف|नहीं चाह|बंद कर|চাই না|বন্ধ|ไม่ต้องการ|(?<!เ)ปิด|หยุด`,
+)
+
+/** Matches a request to be removed from something. */
+const REMOVE_ME = anyOf(
+  String.raw`(?:take|remove) me|streich|(?:me|nous) retirer|quit(?:ar)?me|remover-me|toglimi|rimuovimi|haal m[ei]j|haal my|ta bort mig|fjern m[ei]g|poista minut|usuń mnie|vyřa[dď]|vyra[dď]|töröl|scoate-mă|șterge-mă|ukloni me|odstrani me|išbrauk|izņem|eemalda mind|esborra['’]m|удалит\p{L}* меня|исключит\p{L}* меня|видалит\p{L}* мене|премахнете ме|διαγράψ|להסרה|הסר\p{L}* אותי`,
+)
+
+/** Matches a word for a list. */
+const LIST = anyOf(
+  String.raw`(?<!\p{L})list|llista|lijst|(?<!\p{L})lys(?!\p{L})|seznam|zoznam|popis|sąraš|sarakst|nimekir|спис|λίστα|רשימ`,
+)
+
+/** Matches a word that allows something. */
+const ALLOW = anyOf(
+  String.raw`(?<!\p{L})(?:approve|trust|authori[sz]e|allow)|zulassen|freigeb|autoris|autoriz|goedkeur|godkänn|godkend(?!else)|godkjenn(?!else)|hyväksy|zatwierd|schvál|jóváhagy|aprob|разреш|дозвол|onayla|許可|允许|允許|승인`,
+)
+
+/** Matches a word for a device. */
+const DEVICE = anyOf(
+  `device|gerät|appareil|dispositiv|dispozitiv|apparaat|enhe[td]|laite|urządzeni|zařízen|zariaden|eszköz|устройств|пристр|cihaz|端末|デバイス|设备|裝置|기기`,
 )
 
 /** Matches the infinitive or the request to complete something. A past form, as in `registration completed`, reports. */
@@ -59,8 +79,8 @@ const WITHOUT_PASSWORD = new RegExp(
 /** Tells whether a text offers to end mail or to choose it. @param text is in lower case. */
 export const choosesMail = (text: string): boolean =>
   text.length <= PHRASE_MAX_CHARS &&
-  NOTICE.test(text) &&
-  (SETTING.test(text) || END.test(text)) &&
+  ((NOTICE.test(text) && (SETTING.test(text) || END.test(text))) ||
+    (REMOVE_ME.test(text) && LIST.test(text))) &&
   !PASSWORD.test(text) &&
   !VERIFY.test(text)
 
@@ -70,7 +90,9 @@ export const choosesMail = (text: string): boolean =>
  */
 export const isPasswordless = (text: string): boolean => WITHOUT_PASSWORD.test(text)
 
-/** Tells whether a text asks to complete a registration. @param text is in lower case. */
-export const completesRegistration = (text: string): boolean =>
+/** Tells whether a text asks to complete a registration or to allow a device. @param text is in lower case. */
+export const asksToConfirm = (text: string): boolean =>
   text.length <= PHRASE_MAX_CHARS &&
-  (COMPLETES.test(text) || (COMPLETE.test(text) && REGISTRATION.test(text)))
+  (COMPLETES.test(text) ||
+    (COMPLETE.test(text) && REGISTRATION.test(text)) ||
+    (ALLOW.test(text) && DEVICE.test(text)))

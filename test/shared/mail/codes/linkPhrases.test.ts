@@ -1,4 +1,4 @@
-/** Tests the phrases of links in 48 languages (test/fixtures/codes/linkPhrases.txt). */
+/** Tests the phrases of links in 48 languages (test/fixtures/codes/linkPhrases.txt, linkRequests.txt). */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { purposeOfText } from '../../../../shared/mail/codes/linkWords.ts'
@@ -20,6 +20,15 @@ test.each(PHRASES.map(([language, ...phrases]) => [language!, phrases] as const)
   },
 )
 
+test.each(
+  readFileSync('test/fixtures/codes/linkRequests.txt', 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => line.split('|') as [string, string]),
+)('a link has the purpose %s by its words "%s"', (purpose, words) => {
+  expect(String(purposeOfText(words))).toBe(purpose)
+})
+
 describe('a text has no purpose', () => {
   test.each([
     'Registration completed',
@@ -31,6 +40,7 @@ describe('a text has no purpose', () => {
     'Settings',
     'Stäng av',
     'Отключить',
+    'Deauthorize unrecognized devices',
   ])('if it says "%s"', (text) => {
     expect(purposeOfText(text)).toBeUndefined()
   })
