@@ -15,6 +15,8 @@ export type McpSeller = AsyncDisposable & {
   headers: Headers[]
   call: (call: ToolCall) => ToolAnswer | Promise<ToolAnswer>
   initialize: () => ToolAnswer
+  /** Answers a notification, and the end of the session. */
+  notified: () => Response | Promise<Response>
 }
 
 const SESSION = { 'mcp-session-id': 'session-1' }
@@ -33,7 +35,7 @@ export function startMcpSeller(): McpSeller {
           ? answer
           : Response.json({ jsonrpc: '2.0', id: message.id, ...answer }, { headers: SESSION })
       if (message.method === 'initialize') return told(seller.initialize())
-      if (message.method !== 'tools/call') return new Response(null, { status: 202 })
+      if (message.method !== 'tools/call') return seller.notified()
       seller.calls.push(message.params)
       return told(await seller.call(message.params))
     },
@@ -52,6 +54,7 @@ export function startMcpSeller(): McpSeller {
         serverInfo: { name: 'seller', version: '1' },
       },
     }),
+    notified: () => new Response(null, { status: 202 }),
     async [Symbol.asyncDispose]() {
       await server.stop(true)
     },
