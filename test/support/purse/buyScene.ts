@@ -21,7 +21,7 @@ export const PAYEE = `0x${'11'.repeat(20)}`
 type Json = Record<string, unknown>
 
 /** Answers a request. The text is the name and value of the header with a payment or sign-in, or null. */
-export type Answer = (request: Request, paid: string | null) => Response | Promise<Response>
+type Answer = (request: Request, paid: string | null) => Response | Promise<Response>
 
 export type Shop = {
   url: string

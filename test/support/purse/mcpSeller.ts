@@ -2,9 +2,9 @@
 
 type Json = Record<string, unknown>
 /** Is one JSON-RPC call of a tool, as the server received it. */
-export type ToolCall = { name: string; arguments: Json; _meta?: Json }
+type ToolCall = { name: string; arguments: Json; _meta?: Json }
 /** Is the end of a call: members of the JSON-RPC response, or a whole HTTP response. */
-export type ToolAnswer = { result: Json } | { error: Json } | Response
+type ToolAnswer = { result: Json } | { error: Json } | Response
 
 export type McpSeller = AsyncDisposable & {
   url: string
