@@ -6,6 +6,7 @@ import {
   verifyWebhook,
 } from '../../../api/client/main.ts'
 import { signWebhook } from '../../../shared/events/webhookSignature.ts'
+import { signEd25519 } from '../../../shared/till/ed25519.ts'
 import {
   type Receipt,
   type ReceiptBody,
@@ -103,6 +104,21 @@ describe('verifyReceipt', () => {
       other({ timestamp: '2026-01-02T03:04:06.678Z' }),
     ]) {
       expect([jws, await reasonOf({ ...receipt, jws })]).toEqual([jws, 'jws_mismatch'])
+    }
+  })
+
+  test('the header of the JWS names EdDSA or Ed25519, although the key signed another header', async () => {
+    const payload = receipt.jws.split('.')[1]
+    const withHeader = (header: unknown) => {
+      const input = `${Buffer.from(JSON.stringify(header)).toString('base64url')}.${payload}`
+      const signature = signEd25519(Buffer.from(input), signing.seed).toString('base64url')
+      return reasonOf({ ...receipt, jws: `${input}.${signature}` })
+    }
+    for (const alg of ['EdDSA', 'Ed25519']) {
+      expect([alg, await withHeader({ alg })]).toEqual([alg, 'accepted'])
+    }
+    for (const header of [{ alg: 'ES256' }, { alg: 'none' }, { alg: null }, {}, null, 'EdDSA']) {
+      expect([header, await withHeader(header)]).toEqual([header, 'jws_mismatch'])
     }
   })
 

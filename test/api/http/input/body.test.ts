@@ -1,0 +1,375 @@
+/** Tests how the bodies of HTTP requests are read: their limits, their media types, and the strings that they may hold. */
+import { describe, expect, test } from 'bun:test'
+import { ApiError } from '../../../../api/http/errors.ts'
+import {
+  BODY_MAX_BYTES,
+  type BodyLimit,
+  MAIL_BODY_MAX_BYTES,
+  readForm,
+  readJson,
+  readJsonValue,
+  refuseUnstorable,
+} from '../../../../api/http/input/body.ts'
+
+const LIMIT: BodyLimit = { maxBytes: BODY_MAX_BYTES }
+const NUL_ESCAPE = '\\u0000'
+
+type Given = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null
+type Sent = { type?: string | null; length?: string }
+
+function requestOf(body: Given, { type = 'application/json', length }: Sent = {}): Request {
+  const request = new Request('https://api.example/', { method: 'POST', body })
+  request.headers.delete('content-type')
+  if (type !== null) request.headers.set('content-type', type)
+  if (length !== undefined) request.headers.set('content-length', length)
+  return request
+}
+
+/** Returns status, code and message of the error that refuses a body. */
+async function faultOf(work: () => unknown): Promise<[number, string, string]> {
+  try {
+    await work()
+  } catch (error) {
+    if (error instanceof ApiError) return [error.status, error.code, error.message]
+    throw error
+  }
+  throw new Error('the body was read')
+}
+const jsonFault = (body: Given, sent: Sent = {}, limit = LIMIT) =>
+  faultOf(() => readJson(requestOf(body, sent), limit))
+const bad = (message: string): [number, string, string] => [400, 'bad_request', message]
+const tooLarge = (bytes: number): [number, string, string] => [
+  413,
+  'payload_too_large',
+  `The body must be at most ${bytes} bytes`,
+]
+
+/** Makes a body that arrives in the given chunks, each when it is read. */
+function chunksOf(...chunks: string[]): ReadableStream<Uint8Array> {
+  const left = [...chunks]
+  return new ReadableStream({
+    pull(controller) {
+      const next = left.shift()
+      if (next === undefined) controller.close()
+      else controller.enqueue(Buffer.from(next))
+    },
+  })
+}
+
+describe('a JSON body', () => {
+  test('gives its value and its text', async () => {
+    const text = '{"a":[1,"ä"], "b":null}'
+    expect(await readJsonValue(requestOf(text), LIMIT)).toEqual({
+      value: { a: [1, 'ä'], b: null },
+      text,
+    })
+    expect(await readJson(requestOf(chunksOf('{"a"', ':1', '}')), LIMIT)).toEqual({ a: 1 })
+  })
+
+  test('is absent without bytes, whatever the media type is', async () => {
+    for (const body of [() => null, () => '', () => chunksOf()]) {
+      for (const type of ['application/json', 'text/plain', null]) {
+        expect(await readJson(requestOf(body(), { type }), LIMIT)).toBeUndefined()
+        expect(await readJsonValue(requestOf(body(), { type }), LIMIT)).toBeUndefined()
+      }
+    }
+  })
+
+  test('has the media type application/json or a type with the suffix +json', async () => {
+    for (const type of [
+      ...['application/json', 'APPLICATION/JSON', 'application/json; charset=utf-8'],
+      ...[
+        'application/json ;charset=utf-8',
+        'application/ld+json',
+        'application/vnd.a-b.c+json;v=1',
+      ],
+    ]) {
+      expect([type, await readJson(requestOf('{}', { type }), LIMIT)]).toEqual([type, {}])
+    }
+    for (const type of [
+      ...['text/json', 'application/jsonp', 'application/json5', 'xapplication/json', '+json'],
+      ...['application/+json', 'text/plain', 'application/json charset=utf-8', null],
+    ]) {
+      expect([type, ...(await jsonFault('{}', { type }))]).toEqual([
+        type,
+        ...([415, 'unsupported_media_type'] as const),
+        'The body must be JSON, with Content-Type: application/json',
+      ])
+    }
+  })
+
+  test('is UTF-8', async () => {
+    expect(await jsonFault(Uint8Array.of(0x22, 0xe4, 0x22))).toEqual(bad('The body must be UTF-8'))
+    expect(await jsonFault(Uint8Array.of(0x7b, 0xff, 0x7d))).toEqual(bad('The body must be UTF-8'))
+  })
+
+  test('is valid JSON', async () => {
+    for (const text of ['{', '{"a":1,}', "{'a':1}", 'undefined', '{"a":"', ' ']) {
+      expect([text, await jsonFault(text)]).toEqual([text, bad('The body must be valid JSON')])
+    }
+  })
+
+  test('holds an object, unless the caller reads any value', async () => {
+    for (const text of ['[]', '[{}]', 'null', '1', '"{}"', 'true']) {
+      expect([text, await jsonFault(text)]).toEqual([text, bad('The body must be a JSON object')])
+      expect((await readJsonValue(requestOf(text), LIMIT))?.text).toBe(text)
+    }
+  })
+})
+
+describe('the limit on the bytes of a body', () => {
+  test('is 2 MB for JSON and 35 MB for mail', () => {
+    expect([BODY_MAX_BYTES, MAIL_BODY_MAX_BYTES]).toEqual([2_097_152, 36_700_160])
+  })
+
+  test('counts the bytes of all chunks', async () => {
+    const limit = { maxBytes: 10 }
+    expect(await readJson(requestOf('{"a":"12"}'), limit)).toEqual({ a: '12' })
+    expect(await readJson(requestOf(chunksOf('{"a":', '"12"}')), limit)).toEqual({ a: '12' })
+    expect(await jsonFault('{"a":"123"}', {}, limit)).toEqual(tooLarge(10))
+    expect(await jsonFault(chunksOf('{"a":', '"123"}'), {}, limit)).toEqual(tooLarge(10))
+    expect(await jsonFault('{"a":"ää"}', {}, limit)).toEqual(tooLarge(10))
+  })
+
+  test('applies to Content-Length before a byte of JSON is read', async () => {
+    let reads = 0
+    const body = () =>
+      new ReadableStream<Uint8Array>(
+        {
+          pull(controller) {
+            reads++
+            controller.enqueue(Buffer.from('{}'))
+            controller.close()
+          },
+        },
+        { highWaterMark: 0 },
+      )
+    expect(await jsonFault(body(), { length: '11' }, { maxBytes: 10 })).toEqual(tooLarge(10))
+    expect(reads).toBe(0)
+    expect(await readJson(requestOf(body(), { length: '10' }), { maxBytes: 10 })).toEqual({})
+  })
+
+  test('is 2 MB for a mail body without the field that needs more', async () => {
+    const limit = { maxBytes: MAIL_BODY_MAX_BYTES, largeFor: 'attachments' }
+    const sized = (bytes: number, name: string) =>
+      `{"${name}":"${'x'.repeat(bytes - name.length - 7)}"}`
+    expect(sized(BODY_MAX_BYTES, 'text').length).toBe(BODY_MAX_BYTES)
+    for (const [bytes, name] of [
+      [BODY_MAX_BYTES, 'text'],
+      [BODY_MAX_BYTES + 1, 'attachments'],
+    ] as const) {
+      expect(await readJson(requestOf(sized(bytes, name)), limit)).toContainKey(name)
+    }
+    for (const name of ['text', 'attachment', 'attachments2']) {
+      const body = sized(BODY_MAX_BYTES + 1, name)
+      expect([name, await jsonFault(body, {}, limit)]).toEqual([name, tooLarge(BODY_MAX_BYTES)])
+      expect(await readJson(requestOf(body), { maxBytes: limit.maxBytes })).toContainKey(name)
+    }
+  })
+})
+
+describe('the limit on the values of a body', () => {
+  const fault = bad('The body must have at most 20000 values')
+  const list = (length: number, item = '1') => `[${Array(length).fill(item).join(',')}]`
+
+  test('is 20,000, and counts lists, objects and their items', async () => {
+    for (const [most, item] of [
+      [19_999, '1'],
+      [9_999, '[1]'],
+      [6_666, '{"a":1}'],
+    ] as const) {
+      const read = await readJsonValue(requestOf(list(most, item)), LIMIT)
+      expect(read?.value).toHaveLength(most)
+      expect(await jsonFault(list(most + 1, item))).toEqual(fault)
+    }
+  })
+
+  test('counts no sign inside of a string', async () => {
+    for (const text of [
+      `{"a":"${',:[{'.repeat(10_000)}"}`,
+      `{"a":"\\"${',:[{'.repeat(10_000)}"}`,
+      `{"a":"x\\\\\\"${',:[{'.repeat(10_000)}"}`,
+      `{"${','.repeat(40_000)}":1}`,
+    ]) {
+      expect(await readJson(requestOf(text), LIMIT)).toBeObject()
+    }
+  })
+
+  test('counts the values after a string that ends with backslashes', async () => {
+    for (const string of ['""', '"\\\\"', '"\\\\\\\\"', '"\\""', '"a"']) {
+      const body = `[${string},${list(20_000)}]`
+      expect([string, await jsonFault(body)]).toEqual([string, fault])
+    }
+  })
+
+  test('does not apply to a string without an end, which is no JSON', async () => {
+    const body = `[${list(19_000)},"${','.repeat(5_000)}`
+    expect(await jsonFault(body)).toEqual(bad('The body must be valid JSON'))
+    expect(await jsonFault(`${body}\\"`)).toEqual(bad('The body must be valid JSON'))
+  })
+})
+
+describe('a string of a body', () => {
+  test('must not hold the null character, as a byte or as an escape', async () => {
+    expect(await jsonFault(`{"a":{"b":["x","${NUL_ESCAPE}"]}}`)).toEqual(
+      bad('a.b[1] must not contain a null character'),
+    )
+    expect(await jsonFault(`{"a${NUL_ESCAPE}":1}`)).toEqual(
+      bad('A field name must not contain a null character'),
+    )
+    expect(await jsonFault('{"a":"\0"}')).toEqual(bad('The body must be valid JSON'))
+  })
+
+  test('must not hold half a surrogate pair', async () => {
+    for (const half of ['\\ud800', '\\uDBFF', '\\udc00', '\\uDFFF', '\\ude00\\ud83d', '\\ud83dx']) {
+      expect([half, await jsonFault(`{"a":"${half}"}`)]).toEqual([
+        half,
+        bad('a must be well-formed Unicode'),
+      ])
+      expect(await jsonFault(`{"b":{"${half}":1}}`)).toEqual(
+        bad('A field name must be well-formed Unicode'),
+      )
+    }
+  })
+
+  test('may hold a surrogate pair, and the text of an escape', async () => {
+    expect(await readJson(requestOf('{"a":"\\ud83d\\ude00"}'), LIMIT)).toEqual({ a: '😀' })
+    expect(await readJson(requestOf('{"a":"\\\\u0000"}'), LIMIT)).toEqual({ a: NUL_ESCAPE })
+  })
+
+  test('has the name "The body" if it is the whole value', async () => {
+    expect(await faultOf(() => refuseUnstorable('\0', ''))).toEqual(
+      bad('The body must not contain a null character'),
+    )
+    expect(await faultOf(() => refuseUnstorable('\0', 'event.uid'))).toEqual(
+      bad('event.uid must not contain a null character'),
+    )
+    for (const value of [null, 1, true, undefined, 'text', [], {}]) refuseUnstorable(value, '')
+  })
+
+  test('is searched in at most 100 levels of lists and objects', async () => {
+    const nested = (levels: number, open: string, close: string) =>
+      JSON.parse(`${open.repeat(levels)}1${close.repeat(levels)}`)
+    for (const [open, close] of [
+      ['[', ']'],
+      ['{"a":', '}'],
+    ] as const) {
+      refuseUnstorable(nested(100, open, close), '')
+      expect(await faultOf(() => refuseUnstorable(nested(101, open, close), ''))).toEqual(
+        bad('The body must not nest deeper than 100 levels'),
+      )
+    }
+    const deep = `{"a":${'['.repeat(10_000)}"${NUL_ESCAPE}"${']'.repeat(10_000)}}`
+    expect(await jsonFault(deep)).toEqual(bad('The body must not nest deeper than 100 levels'))
+  })
+})
+
+describe('a body that arrives in chunks', () => {
+  const patience = { graceMs: 10, bytesPerS: 1, totalMs: 60_000 }
+  /** Makes a body whose second chunk comes once `rest` resolves. */
+  const late = (rest: Promise<unknown>) => {
+    let chunks = 0
+    return new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        if (chunks++ > 0) await rest
+        controller.enqueue(Buffer.from(chunks === 1 ? '{"a":' : '1}'))
+        if (chunks > 1) controller.close()
+      },
+    })
+  }
+  const never = new Promise(() => {})
+  const slow: [number, string, string] = [408, 'request_timeout', 'The body arrives too slowly']
+
+  test('is refused if it is slower than its least speed after the time of grace', async () => {
+    const limit = { ...LIMIT, patience: { ...patience, bytesPerS: 1_000_000 } }
+    expect(await jsonFault(late(never), {}, limit)).toEqual(slow)
+    const read = readJson(requestOf(late(never)), limit)
+    expect(read).rejects.toHaveProperty('headers', { connection: 'close' })
+    await read.catch(() => {})
+  })
+
+  test('is refused if it is not whole within the total time, however fast it was', async () => {
+    const limit = { ...LIMIT, patience: { ...patience, totalMs: 20 } }
+    expect(await jsonFault(late(never), {}, limit)).toEqual(slow)
+  })
+
+  test('is read if it keeps its least speed after the time of grace', async () => {
+    const body = late(Bun.sleep(60))
+    expect(await readJson(requestOf(body), { ...LIMIT, patience })).toEqual({ a: 1 })
+  })
+
+  test('is read at any speed within the time of grace', async () => {
+    const limit = { ...LIMIT, patience: { ...patience, graceMs: 5_000, bytesPerS: 1_000_000 } }
+    expect(await readJson(requestOf(late(Bun.sleep(60))), limit)).toEqual({ a: 1 })
+  })
+
+  test('tells the length of each chunk to `hold`, and waits as long as `hold` says', async () => {
+    const held: number[] = []
+    const hold = (bytes: number) => {
+      held.push(bytes)
+      return held.length === 1 ? 40 : 0
+    }
+    const startedMs = performance.now()
+    expect(await readJson(requestOf(chunksOf('{"a":', '1}')), { ...LIMIT, hold })).toEqual({ a: 1 })
+    expect(held).toEqual([5, 2])
+    expect(performance.now() - startedMs).toBeGreaterThan(35)
+  })
+
+  test('is refused with the error that `hold` throws, or that it gives later', async () => {
+    const crowded = new ApiError(503, 'unavailable', 'The memory is needed')
+    const told: [number, string, string] = [503, 'unavailable', 'The memory is needed']
+    const throwing = () => {
+      throw crowded
+    }
+    expect(await jsonFault('{}', {}, { ...LIMIT, hold: throwing })).toEqual(told)
+    let cancelled = false
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(Buffer.from('{')),
+      cancel() {
+        cancelled = true
+      },
+    })
+    const hold = (_bytes: number, end: (error: ApiError) => void) => {
+      queueMicrotask(() => end(crowded))
+      return 0
+    }
+    expect(await jsonFault(body, {}, { ...LIMIT, hold })).toEqual(told)
+    expect(cancelled).toBe(true)
+  })
+})
+
+describe('an HTML form', () => {
+  const FORM = 'application/x-www-form-urlencoded'
+  const read = (body: Given, type: string | null = FORM, limit = LIMIT) =>
+    readForm(requestOf(body, { type }), limit)
+
+  test('gives its fields, of which the last of one name counts', async () => {
+    expect(await read('a=1&b=x+y%26&a=2&c')).toEqual({ a: '2', b: 'x y&', c: '' })
+    expect(await read('')).toEqual({})
+    expect(Object.keys((await read('__proto__=1&constructor=2')) as object)).toEqual([
+      '__proto__',
+      'constructor',
+    ])
+  })
+
+  test('has the media type of a form', async () => {
+    for (const type of [FORM, FORM.toUpperCase(), `${FORM}; charset=utf-8`, `${FORM} ;a=b`]) {
+      expect([type, await read('a=1', type)]).toEqual([type, { a: '1' }])
+    }
+    for (const type of [`${FORM}2`, `x${FORM}`, 'multipart/form-data', 'text/plain', null]) {
+      expect([type, ...(await faultOf(() => read('a=1', type)))]).toEqual([
+        type,
+        ...([415, 'unsupported_media_type', 'The body must be an HTML form'] as const),
+      ])
+    }
+  })
+
+  test('keeps the limits on bytes and strings', async () => {
+    expect(await read('a=12', FORM, { maxBytes: 4 })).toEqual({ a: '12' })
+    expect(await faultOf(() => read('a=123', FORM, { maxBytes: 4 }))).toEqual(tooLarge(4))
+    expect(await faultOf(() => read('a=%00'))).toEqual(bad('a must not contain a null character'))
+    expect(await faultOf(() => read('%00=a'))).toEqual(
+      bad('A field name must not contain a null character'),
+    )
+  })
+})

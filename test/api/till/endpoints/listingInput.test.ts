@@ -1,0 +1,206 @@
+/** Tests how the listing of an endpoint is read: its words, its server, its document, its examples, and their room. */
+import { describe, expect, test } from 'bun:test'
+import { Type as t } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import { ApiError } from '../../../../api/http/errors.ts'
+import {
+  hasListing,
+  LISTING_FIELDS,
+  readListing,
+} from '../../../../api/till/endpoints/listingInput.ts'
+import type { Metadata } from '../../../../shared/till/bazaar/metadata.ts'
+
+const URL_SOLD = 'https://api.example/weather'
+const TOOL = 'mcp://tool/weather'
+const DOCUMENT = 'https://api.example/openapi.json'
+const INPUT = { method: 'GET', queryParams: { city: 'Lima' } } as const
+const TOOL_INPUT = { inputSchema: { type: 'object' } }
+
+type Body = Parameters<typeof readListing>[1]['body']
+type Stored = NonNullable<Parameters<typeof readListing>[1]['stored']>
+
+const stored = (
+  metadata: Metadata = {},
+  document: Metadata | null = null,
+  discoverable = false,
+): Stored => ({
+  ...{ metadata, discoverable },
+  openApi:
+    document === null ? null : { url: DOCUMENT, status: 'read', detail: null, metadata: document },
+})
+
+type Given = { url?: string; before?: Stored | null; allowPrivate?: boolean }
+const read = (body: Body, { url = URL_SOLD, before = null, allowPrivate = false }: Given = {}) =>
+  readListing({ config: { allowPrivateNetworks: allowPrivate } } as never, {
+    ...{ url, body, stored: before },
+  })
+
+function faultOf(body: Body, given: Given = {}): string {
+  try {
+    read(body, given)
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 400) return error.message
+    throw error
+  }
+  throw new Error('the listing was read')
+}
+
+describe('a body', () => {
+  test('has a listing if it holds one of its fields, also as null or false', () => {
+    expect(hasListing({})).toBe(false)
+    expect(hasListing({ tags: undefined, priceUsdc: '1' } as never)).toBe(false)
+    for (const name of Object.keys(LISTING_FIELDS)) expect(hasListing({ [name]: null })).toBe(true)
+    for (const discoverable of [true, false]) expect(hasListing({ discoverable })).toBe(true)
+  })
+
+  test('holds words of 1 to 32 printable ASCII characters, and at most 5 tags', () => {
+    const fits = (body: object) => Value.Check(t.Object(LISTING_FIELDS), body)
+    const word = 'x'.repeat(32)
+    for (const body of [
+      { serviceName: word },
+      { serviceName: null },
+      { tags: Array(5).fill(word) },
+    ])
+      expect(fits(body)).toBe(true)
+    for (const body of [{ serviceName: '' }, { serviceName: `${word}x` }, { serviceName: 'ä' }])
+      expect(fits(body)).toBe(false)
+    for (const tags of [Array(6).fill('a'), [''], [`${word}x`]]) expect(fits({ tags })).toBe(false)
+    for (const field of ['mcpUrl', 'openApiUrl']) {
+      expect([fits({ [field]: 'x'.repeat(2_048) }), fits({ [field]: null })]).toEqual([true, true])
+      expect([fits({ [field]: 'x'.repeat(2_049) }), fits({ [field]: '' })]).toEqual([false, false])
+    }
+  })
+})
+
+describe('the listing of an endpoint', () => {
+  test('changes nothing if its fields are absent', () => {
+    expect(read({})).toEqual({})
+    expect(read({ discoverable: true })).toEqual({})
+    expect(read({}, { before: stored({ tags: ['a'] }, { input: INPUT }) })).toEqual({})
+  })
+
+  test('holds the given fields, with each tag once in any case', () => {
+    const output = { type: 'json', example: { tempC: 7 } }
+    const words = { serviceName: 'Weather', iconUrl: 'https://api.example/icon.png' }
+    expect(read({ ...words, tags: ['Sun', 'rain', 'sun'], input: INPUT, output })).toEqual({
+      metadata: { ...words, tags: ['Sun', 'rain'], input: INPUT, output },
+    })
+    expect(read({ tags: [] })).toEqual({ metadata: { tags: [] } })
+  })
+
+  test('removes fields by null', () => {
+    const none = {
+      serviceName: null,
+      tags: null,
+      iconUrl: null,
+      mcpUrl: null,
+      input: null,
+      output: null,
+    }
+    expect(read(none)).toEqual({ metadata: none })
+    expect(read({ openApiUrl: null })).toEqual({ openApiUrl: null })
+  })
+
+  test('is refused with the name of an invalid field', () => {
+    for (const [body, fault] of [
+      [{ iconUrl: 'icon.png' }, 'iconUrl must be an http or https URL of ASCII characters'],
+      [{ iconUrl: 'http://127.0.0.1/' }, 'iconUrl must name a host, and no IP address'],
+      [
+        { input: { method: 'TRACE' } },
+        'input.method must be one of GET, HEAD, DELETE, POST, PUT, PATCH',
+      ],
+      [{ input: { ...INPUT, more: 1 } }, 'input must not hold "more"'],
+      [{ output: { type: 7 } }, 'output.type must be a text'],
+      [{ openApiUrl: 'openapi.json' }, 'openApiUrl must be an absolute http or https URL'],
+    ] as const) {
+      expect(faultOf(body as Body)).toBe(fault)
+    }
+  })
+})
+
+describe('the server of an MCP tool', () => {
+  test('is read for a tool only', () => {
+    const given = { url: TOOL }
+    expect(read({ mcpUrl: 'https://mcp.example/#x' }, given)).toEqual({
+      metadata: { mcpUrl: 'https://mcp.example/' },
+    })
+    expect(faultOf({ mcpUrl: 'https://mcp.example/' })).toBe(
+      'mcpUrl must come with an MCP tool: urlPattern is a URL',
+    )
+    const local = { mcpUrl: 'http://127.0.0.1:9/' }
+    expect(faultOf(local, given)).toStartWith('mcpUrl must be reachable from the public internet')
+    expect(read(local, { ...given, allowPrivate: true })).toEqual({ metadata: local })
+  })
+
+  test('is needed while the tool is listed', () => {
+    const fault =
+      'discoverable must come with mcpUrl for an MCP tool: an agent looks for its server'
+    const mcpUrl = 'https://mcp.example/'
+    expect(faultOf({ discoverable: true }, { url: TOOL })).toBe(fault)
+    expect(read({ discoverable: true, mcpUrl }, { url: TOOL })).toEqual({ metadata: { mcpUrl } })
+    expect(read({ discoverable: false }, { url: TOOL })).toEqual({})
+    const known = stored({ mcpUrl }, null, true)
+    expect(read({ discoverable: true }, { url: TOOL, before: known })).toEqual({})
+    expect(faultOf({ mcpUrl: null }, { url: TOOL, before: known })).toBe(fault)
+    expect(read({ mcpUrl: null, discoverable: false }, { url: TOOL, before: known })).toEqual({
+      metadata: { mcpUrl: null },
+    })
+    expect(faultOf({ tags: ['a'] }, { url: TOOL, before: stored({}, null, true) })).toBe(fault)
+  })
+
+  test('has the input of a tool', () => {
+    expect(read({ input: TOOL_INPUT }, { url: TOOL })).toEqual({ metadata: { input: TOOL_INPUT } })
+    expect(faultOf({ input: INPUT }, { url: TOOL })).toStartWith('input')
+    expect(faultOf({ input: TOOL_INPUT })).toStartWith('input')
+  })
+})
+
+describe('the OpenAPI document of an endpoint', () => {
+  test('belongs to a URL', () => {
+    expect(read({ openApiUrl: `${DOCUMENT}#x` })).toEqual({ openApiUrl: DOCUMENT })
+    expect(faultOf({ openApiUrl: DOCUMENT }, { url: TOOL })).toBe(
+      'openApiUrl must come with a URL: an MCP tool has no path',
+    )
+    expect(read({ openApiUrl: null }, { url: TOOL })).toEqual({ openApiUrl: null })
+    const local = 'http://127.0.0.1:9/openapi.json'
+    expect(faultOf({ openApiUrl: local })).toStartWith('openApiUrl must be reachable')
+    expect(read({ openApiUrl: local }, { allowPrivate: true })).toEqual({ openApiUrl: local })
+  })
+
+  test('counts for the examples while it stays, and the own fields count before it', () => {
+    const schema = { queryParams: { type: 'object', required: ['city'] } }
+    const document: Metadata = { input: { method: 'GET', schema, queryParams: {} } }
+    const before = stored({}, document)
+    const fault = faultOf({ tags: ['a'] }, { before })
+    expect(fault).toStartWith('input')
+    expect(faultOf({ tags: ['a'], openApiUrl: DOCUMENT }, { before })).toBe(fault)
+    for (const openApiUrl of [null, `${DOCUMENT}2`]) {
+      expect(read({ tags: ['a'], openApiUrl }, { before })).toEqual({
+        ...{ metadata: { tags: ['a'] }, openApiUrl },
+      })
+    }
+    expect(read({ input: INPUT }, { before })).toEqual({ metadata: { input: INPUT } })
+    expect(faultOf({ input: null }, { before: stored({ input: INPUT }, document) })).toBe(fault)
+  })
+})
+
+describe('the room of a challenge', () => {
+  const long = (chars: number) =>
+    ({ method: 'GET', queryParams: { city: 'x'.repeat(chars) } }) as const
+  const fault =
+    'input, output, tags, serviceName and iconUrl must be shorter: a challenge stands in a header of 2,990 characters'
+
+  test('limits the new and the stored fields together', () => {
+    expect(read({ input: long(300) }).metadata).toBeDefined()
+    expect(faultOf({ input: long(1_900) })).toBe(fault)
+    const output = { example: { text: 'x'.repeat(400) } }
+    expect(read({ output }).metadata).toBeDefined()
+    const before = stored({ input: long(1_000) })
+    expect(faultOf({ output }, { before })).toBe(fault)
+    expect(read({ output, input: null }, { before }).metadata).toBeDefined()
+  })
+
+  test('is not checked if the fields of the listing stay', () => {
+    expect(read({ discoverable: true }, { before: stored({ input: long(1_900) }) })).toEqual({})
+  })
+})

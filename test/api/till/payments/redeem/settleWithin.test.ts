@@ -1,0 +1,400 @@
+/** Tests the verdict on a presented payment: which payment it joins, what refuses it, and how long it waits. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import pino from 'pino'
+import { encodeAbiParameters, type Hex } from 'viem'
+import type { Services } from '../../../../../api/http/services.ts'
+import { startWaiters, type Waiters } from '../../../../../api/http/waiters.ts'
+import type { Offer } from '../../../../../api/till/payments/offer.ts'
+import { claimOf, settleWithin } from '../../../../../api/till/payments/redeem/settleWithin.ts'
+import { createTillBatchers } from '../../../../../api/till/payments/tillBatchers.ts'
+import type { Authorization, PaymentPayload } from '../../../../../shared/till/x402.ts'
+import { deleteProject } from '../../../../../sql/account/projects/deleteProject.ts'
+import {
+  findCheck,
+  passCheck,
+  refuseCheck,
+} from '../../../../../sql/till/payments/paymentChecks.ts'
+import type { NewClaim } from '../../../../../sql/till/settle/claims.ts'
+import { failPayment, notifyChanged } from '../../../../../sql/till/settle/settlements.ts'
+import { createTestDatabase, type TestDatabase } from '../../../../support/database/database.ts'
+import {
+  compact,
+  MAGIC,
+  payer,
+  payment as paymentOf,
+  payTo,
+  SEPOLIA,
+  withSignature,
+} from '../../../../support/till/headers/payment.ts'
+import {
+  newHash,
+  newPayment,
+  newProject,
+  newTransaction,
+  settle,
+} from '../../../../support/till/tillRows.ts'
+import { waitFor } from '../../../../support/waitFor.ts'
+
+const RESOURCE = 'https://api.example.com/report'
+const WALLET = '0x90F79bf6EB2c4f870365E785982E1f101E93b906'
+const FACTORY = '0x15d34AAf54267DB7D7c367839AAf71A00a2C6A65'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let waiters: Waiters
+let projectId: string
+let refusals = 0
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  waiters = startWaiters(database.url, pino({ level: 'silent' }))
+  projectId = await newProject(pool)
+})
+afterAll(async () => {
+  await waiters.stop()
+  await database[Symbol.asyncDispose]()
+})
+
+/** Makes the services that the verdict uses. Without `daily` the project has no limit on its settlements. */
+function services(daily: number | null = null): Services {
+  const limits = { dailySettlements: daily, dailyGas: null }
+  const metrics = { settlementRefused: () => refusals++ }
+  return {
+    pool,
+    config: { limits },
+    metrics,
+    waiters,
+    ...createTillBatchers(pool, limits),
+  } as never
+}
+
+const offer = (changes: Partial<Offer> = {}, project = projectId): Offer => ({
+  seller: { projectId: project, payTo, network: 'base-sepolia', chainId: SEPOLIA.chainId },
+  ...{ endpointId: null, verification: null, matchKey: null, resource: RESOURCE },
+  ...{ resourceSource: 'seller', amountAtomic: 10_000n, description: 'A report' },
+  ...{ metadata: {}, discoverable: false },
+  ...changes,
+})
+
+/** Makes a payment that is valid until the year 2096, with a nonce of its own. */
+const signed = (changes: Partial<Authorization> = {}): Promise<PaymentPayload> =>
+  paymentOf({ validAfter: 0n, validBefore: 4_000_000_000n, nonce: newHash(), ...changes })
+/** Makes a payment that only the contract at its payer's address can accept. */
+const ofWallet = (changes: Partial<Authorization> = {}) => signed({ from: WALLET, ...changes })
+
+type Given = { offer?: Offer; forMs?: number; daily?: number | null }
+
+/** Presents a payment, and waits `forMs` for its end. */
+const present = (
+  payload: PaymentPayload,
+  { offer: given = offer(), forMs = 0, daily = null }: Given = {},
+) => settleWithin(services(daily), given, { ok: true, payload }, performance.now() + forMs)
+
+/** Returns the kind of a verdict, and the stage and reason of a refusal. */
+async function verdictOn(payload: PaymentPayload, given: Given = {}): Promise<string> {
+  const outcome = await present(payload, given)
+  return outcome.kind === 'refused' ? `${outcome.stage} ${outcome.reason}` : outcome.kind
+}
+
+/** Waits until a payment or a check of an authorization is stored, and returns its id. */
+const stored = (payload: PaymentPayload, table: 'payments' | 'payment_checks'): Promise<string> =>
+  waitFor(`a row of ${table}`, async () => {
+    const nonce = table === 'payments' ? 'authorization_nonce' : `claim->>'authorization_nonce'`
+    const { rows } = await pool.query(`select id from ${table} where ${nonce} = $1`, [
+      payload.payload.authorization.nonce,
+    ])
+    return rows[0]?.id
+  })
+
+/** Stores the payment of an authorization without checking its signature or its time. */
+const claimed = (
+  { payload: { authorization, signature } }: PaymentPayload,
+  changes: Partial<NewClaim> = {},
+) =>
+  newPayment(pool, {
+    ...{ projectId, resourceUrl: RESOURCE, amountAtomic: authorization.value, signature },
+    ...{ payer: authorization.from, recipient: authorization.to, nonce: authorization.nonce },
+    ...{ validAfter: authorization.validAfter, validBefore: authorization.validBefore },
+    ...changes,
+  })
+
+describe('a presented payment', () => {
+  test('is refused with its fault if it cannot be decoded, or breaks a term of the offer', async () => {
+    const decoded = { ok: false, x402Version: 1, reason: 'invalid_payload', detail: '' } as const
+    expect(await settleWithin(services(), offer(), decoded, 0)).toEqual({
+      kind: 'refused',
+      stage: 'verify',
+      reason: 'invalid_payload',
+      payment: null,
+    })
+    expect(await verdictOn(await signed({ value: 9_999n }))).toBe(
+      'verify invalid_exact_evm_payload_authorization_value',
+    )
+    expect(await verdictOn(await signed({ validBefore: 1n }))).toBe(
+      'verify invalid_exact_evm_payload_authorization_valid_before',
+    )
+  })
+
+  test('is claimed once, and is pending at the deadline', async () => {
+    const payload = await signed()
+    const first = await present(payload)
+    expect(first).toMatchObject({
+      kind: 'pending',
+      payment: { projectId, resourceUrl: RESOURCE, amountAtomic: 10_000n, state: 'verified' },
+    })
+    expect(await present(payload)).toMatchObject({ payment: { id: (first as any).payment.id } })
+    await newTransaction(pool, (first as any).payment.id)
+    expect(await verdictOn(payload)).toBe('pending')
+  })
+
+  test('is settled as soon as its transfer is on the chain, for its first and for later callers', async () => {
+    const payload = await signed()
+    const waiting = [
+      present(payload, { forMs: 20_000 }),
+      stored(payload, 'payments').then(() => present(payload, { forMs: 20_000 })),
+    ]
+    const id = await stored(payload, 'payments')
+    const { hash } = await newTransaction(pool, id)
+    await notifyChanged(pool, [id])
+    await settle(pool, id, hash, { receiptText: '{"of":"it"}' })
+    for (const outcome of await Promise.all(waiting)) {
+      expect(outcome).toMatchObject({
+        kind: 'settled',
+        payment: { id, txHash: hash, signedReceipt: '{"of":"it"}' },
+      })
+    }
+    expect(await verdictOn(payload, { forMs: 60_000 })).toBe('settled')
+  })
+
+  test('is refused with the stage and the reason of its failure', async () => {
+    for (const stage of ['verify', 'settle'] as const) {
+      const payload = await signed()
+      const waiting = present(payload, { forMs: 20_000 })
+      const paymentId = await stored(payload, 'payments')
+      await failPayment(pool, { paymentId, stage, reason: 'insufficient_funds', detail: null })
+      const refused = { kind: 'refused', stage, reason: 'insufficient_funds' }
+      expect(await waiting).toMatchObject({ ...refused, payment: { id: paymentId } })
+      expect(await present(payload)).toMatchObject({ ...refused, payment: { id: paymentId } })
+      await pool.query('update payments set failure_stage = null where id = $1', [paymentId])
+      expect(await verdictOn(payload)).toBe('settle insufficient_funds')
+    }
+  })
+
+  test('throws if its payment is deleted while the caller waits', async () => {
+    const payload = await signed()
+    const waiting = present(payload, { forMs: 20_000 })
+    const id = await stored(payload, 'payments')
+    await pool.query('delete from payments where id = $1', [id])
+    const thrown = waiting.catch((error) => error.message)
+    await notifyChanged(pool, [id])
+    expect(await thrown).toBe(`the payment ${id} is gone`)
+  })
+
+  test('is a duplicate for another resource, another project or another price', async () => {
+    const nonce = newHash()
+    const payload = await signed({ nonce })
+    expect(await verdictOn(payload)).toBe('pending')
+    const resource = { offer: offer({ resource: `${RESOURCE}2` }) }
+    const project = { offer: offer({}, await newProject(pool)) }
+    for (const other of [resource, project]) {
+      expect(await verdictOn(payload, other)).toBe('verify duplicate_settlement')
+    }
+    const dearer = await signed({ nonce, value: 20_000n })
+    expect(await verdictOn(dearer, { offer: offer({ amountAtomic: 20_000n }) })).toBe(
+      'verify duplicate_settlement',
+    )
+  })
+})
+
+describe('a payment that is not claimed', () => {
+  test('tells that the project has reached its limit of the day, and counts the refusal', async () => {
+    const own = offer({}, await newProject(pool))
+    expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe('pending')
+    const before = refusals
+    expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe(
+      'verify settlement_limit_reached',
+    )
+    expect(refusals).toBe(before + 1)
+  })
+
+  test('tells that the payer gave its name to another payment', async () => {
+    const named = async () => ({ ...(await signed()), paymentIdentifier: 'order-5521-of-ada' })
+    const first = await named()
+    expect(await verdictOn(first)).toBe('pending')
+    expect(await verdictOn(first)).toBe('pending')
+    expect(await verdictOn(await named())).toBe('verify payment_identifier_conflict')
+  })
+
+  test('has no other reason in a deleted project', async () => {
+    const gone = await newProject(pool)
+    await deleteProject(pool, gone)
+    const payload = await signed()
+    for (const given of [payload, { ...payload, paymentIdentifier: 'order-5522-of-ada' }]) {
+      expect(await verdictOn(given, { offer: offer({}, gone) })).toBe(
+        'verify unexpected_verify_error',
+      )
+    }
+  })
+})
+
+describe('the payment of a header that has expired', () => {
+  const EXPIRED = 'verify invalid_exact_evm_payload_authorization_valid_before'
+
+  test('is reported if the header is that of the payment', async () => {
+    const payload = await signed({ validBefore: 1n })
+    expect(await verdictOn(payload)).toBe(EXPIRED)
+    const id = await claimed(payload)
+    expect(await present(payload)).toMatchObject({ kind: 'pending', payment: { id } })
+    const { hash } = await newTransaction(pool, id)
+    await settle(pool, id, hash)
+    expect(await verdictOn(payload)).toBe('settled')
+  })
+
+  test('is not reported if one member differs', async () => {
+    const others: Partial<NewClaim>[] = [
+      { validAfter: 1n },
+      { validBefore: 2n },
+      { recipient: WALLET },
+      { amountAtomic: 10_001n },
+      { signature: `0x${'22'.repeat(65)}` },
+      { resourceUrl: `${RESOURCE}2` },
+      { projectId: await newProject(pool) },
+    ]
+    for (const other of others) {
+      const payload = await signed({ validBefore: 1n })
+      await claimed(payload, other)
+      expect([other, await verdictOn(payload)]).toEqual([other, EXPIRED])
+    }
+  })
+
+  test('is reported for each spelling of its signature', async () => {
+    const payload = await signed({ validBefore: 1n })
+    await claimed(payload)
+    const { signature } = payload.payload
+    const shortV: Hex = `0x${signature.slice(2, -2)}${signature.endsWith('1b') ? '00' : '01'}`
+    for (const spelling of [compact(signature), shortV, wrapped(signature)]) {
+      expect(await verdictOn(withSignature(payload, spelling))).toBe('pending')
+    }
+    expect(await verdictOn(withSignature(payload, '0x22'))).toBe(EXPIRED)
+  })
+})
+
+/** Wraps the signature of a wallet by ERC-6492. */
+function wrapped(signature: Hex): Hex {
+  const parts = [{ type: 'address' }, { type: 'bytes' }, { type: 'bytes' }] as const
+  return `${encodeAbiParameters(parts, [FACTORY, '0x12', signature])}${MAGIC.slice(2)}`
+}
+
+describe('a payment of a contract wallet', () => {
+  /** Presents a payment, and ends its check on the chain as a worker does. */
+  async function checked(
+    payload: PaymentPayload,
+    end: (checkId: string) => Promise<unknown>,
+    given: Given = {},
+  ) {
+    const presented = present(payload, { forMs: 20_000, ...given })
+    await end(await stored(payload, 'payment_checks'))
+    const outcome = await presented
+    return outcome.kind === 'refused' ? `${outcome.stage} ${outcome.reason}` : outcome.kind
+  }
+  /** Returns whether the chain was asked about a payment. */
+  const isAsked = async ({ payload: { authorization } }: PaymentPayload) => {
+    const sql = `select from payment_checks where claim->>'authorization_nonce' = $1`
+    return (await pool.query(sql, [authorization.nonce])).rowCount !== 0
+  }
+  const pass = async (id: string) => passCheck(pool, (await findCheck(pool, id))!)
+  const refuse = (id: string) => refuseCheck(pool, id, 'insufficient_funds')
+
+  test('is claimed after the chain accepts it, and settles', async () => {
+    const payload = await ofWallet()
+    expect(
+      await checked(payload, async (id) => {
+        await pass(id)
+        const paymentId = await stored(payload, 'payments')
+        const { hash } = await newTransaction(pool, paymentId)
+        await settle(pool, paymentId, hash)
+      }),
+    ).toBe('settled')
+    expect(await verdictOn(payload)).toBe('settled')
+  })
+
+  test('is refused with the reason of the chain, and is not claimed', async () => {
+    const payload = await ofWallet()
+    expect(await checked(payload, refuse)).toBe('verify insufficient_funds')
+    const sql = 'select from payments where authorization_nonce = $1'
+    expect((await pool.query(sql, [payload.payload.authorization.nonce])).rows).toEqual([])
+  })
+
+  test('joins the payment that a parallel call has claimed, although the chain reports it as used', async () => {
+    const payload = await ofWallet()
+    const outcome = await checked(payload, async (id) => {
+      const paymentId = await claimed(payload)
+      const { hash } = await newTransaction(pool, paymentId)
+      await settle(pool, paymentId, hash)
+      await refuse(id)
+    })
+    expect(outcome).toBe('settled')
+  })
+
+  test('is a duplicate if a parallel call has claimed it with another signature or for another resource', async () => {
+    for (const other of [
+      { signature: `0x${'22'.repeat(65)}` as const },
+      { resourceUrl: `${RESOURCE}2` },
+    ]) {
+      for (const end of [pass, refuse]) {
+        const payload = await ofWallet()
+        const outcome = await checked(payload, async (id) => {
+          await claimed(payload, other)
+          await end(id)
+        })
+        expect([other, outcome]).toEqual([other, 'verify duplicate_settlement'])
+      }
+    }
+  })
+
+  test('is a duplicate without a question to the chain if another payment has its authorization', async () => {
+    const payload = await ofWallet()
+    await claimed(payload, { resourceUrl: `${RESOURCE}2` })
+    expect(await verdictOn(payload)).toBe('verify duplicate_settlement')
+    expect(await isAsked(payload)).toBe(false)
+  })
+
+  test('is refused without a question to the chain if the limit of the day is reached', async () => {
+    const own = offer({}, await newProject(pool))
+    expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe('pending')
+    const payload = await ofWallet()
+    expect(await verdictOn(payload, { offer: own, daily: 1 })).toBe(
+      'verify settlement_limit_reached',
+    )
+    expect(await isAsked(payload)).toBe(false)
+  })
+
+  test('tells why it was not claimed after the chain accepted it', async () => {
+    const paymentIdentifier = 'order-5523-of-ada'
+    await claimed(await ofWallet(), { paymentIdentifier })
+    expect(await checked({ ...(await ofWallet()), paymentIdentifier }, pass)).toBe(
+      'verify payment_identifier_conflict',
+    )
+  })
+})
+
+describe('the claim of an authorization', () => {
+  test('holds the terms of the offer, and the form of the signature that the chain gets', async () => {
+    const payload = { ...(await ofWallet()), x402Version: 2, paymentIdentifier: 'order-1' } as const
+    const terms = { endpointId: 'se_1', matchKey: 'api.example.com/report' }
+    const erc6492 = { factory: FACTORY, factoryData: '0x12', signature: '0x34' } as const
+    const verdict = { network: SEPOLIA, signature: '0x34' } as const
+    const claim = claimOf(offer({ ...terms, resourceSource: 'payer' }), payload, {
+      ...{ ...verdict, kind: 'contract', erc6492 },
+      reasonWithoutCode: 'eip6492_factory_not_allowed',
+    })
+    expect(claim).toMatchObject({
+      ...{ ...terms, projectId, resourceUrl: RESOURCE, description: 'A report' },
+      ...{ network: 'base-sepolia', chainId: 84532, asset: SEPOLIA.usdcAddress, payer: WALLET },
+      ...{ recipient: payTo, amountAtomic: 10_000n, signature: '0x34', deployment: erc6492 },
+      ...{ x402Version: 2, resourceSource: 'payer', paymentIdentifier: 'order-1' },
+    })
+    const eoa = claimOf(offer(), await signed(), { ...verdict, kind: 'valid' })
+    expect(eoa).toMatchObject({ payer: payer.address, deployment: null, paymentIdentifier: null })
+  })
+})

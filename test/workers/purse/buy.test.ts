@@ -1,0 +1,307 @@
+/** Tests one run of the job of a purchase until its signature: whom it asks, and how it ends without a payment. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
+import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
+import { closeServers, serveRaw } from '../../support/process/localServer.ts'
+import {
+  type Accepted,
+  type BuyScene,
+  challenge,
+  DENIED,
+  openShop,
+  PAYEE,
+  SECRET,
+  type Shop,
+  startBuyScene,
+} from '../../support/purse/buyScene.ts'
+
+let scene: BuyScene
+let shop: Shop
+beforeAll(async () => {
+  scene = await startBuyScene()
+  shop = scene.shop
+})
+beforeEach(() => openShop(shop))
+afterAll(async () => {
+  closeServers()
+  await scene[Symbol.asyncDispose]()
+})
+
+/** Runs the job of a new purchase once, and returns the purchase. */
+async function bought(given: Accepted & { allowPrivate?: boolean } = {}) {
+  const id = await scene.accept(given)
+  await scene.run(id, given)
+  return scene.purchase(id)
+}
+
+const set = (id: string, columns: string) =>
+  scene.pool.query(`update purchases set ${columns} where id = $1`, [id])
+
+const POST = { method: 'POST', body: '{}' } as const
+const USE = { headers: { authorization: 'Bearer {{apiKey}}' } }
+
+describe('a purchase whose job starts', () => {
+  test('does nothing if it does not exist, has ended, or waits for its owner', async () => {
+    await scene.run('pur_unknown')
+    for (const state of ['answered', 'refused', 'waiting']) {
+      const id = await scene.accept()
+      await set(id, `state = '${state}'`)
+      await scene.run(id)
+      expect(await scene.purchase(id)).toMatchObject({ state, reason: null })
+    }
+    expect(shop.heard).toEqual([])
+  })
+
+  test('asks the seller again after a cut if its method is GET or HEAD', async () => {
+    for (const method of ['GET', 'HEAD'] as const) {
+      openShop(shop)
+      const id = await scene.accept({ request: { method } })
+      await set(id, `state = 'asking'`)
+      await scene.run(id)
+      expect([shop.heard[0], (await scene.purchase(id)).state]).toEqual(['ask', 'answered'])
+    }
+  })
+
+  test('ends as unknown after a cut if its method has effects, and asks nobody', async () => {
+    const id = await scene.accept({ request: POST })
+    await set(id, `state = 'asking'`)
+    await scene.run(id)
+    expect(await scene.purchase(id)).toMatchObject({
+      state: 'unknown',
+      reason: 'cut_off',
+      detail: 'the worker was cut off before any payment; nothing was signed',
+    })
+    expect(shop.heard).toEqual([])
+  })
+
+  test('asks the seller by POST if its job was never cut, or if its owner approved it', async () => {
+    expect((await bought({ request: POST })).state).toBe('answered')
+    openShop(shop)
+    const id = await scene.accept({ request: POST })
+    await set(id, `state = 'asking', approved_hash = '\\x00'`)
+    await scene.run(id)
+    expect([shop.heard, (await scene.purchase(id)).reason]).toEqual([['ask'], 'terms_changed'])
+  })
+
+  test('is refused without a request if its project has no purse', async () => {
+    const projectId = await scene.newProject({ purse: false })
+    expect(await bought({ projectId })).toMatchObject({
+      state: 'refused',
+      reason: 'no_purse',
+      detail: 'the project has no purse: its owner can open one',
+      pay_to: null,
+    })
+    expect(shop.heard).toEqual([])
+    expect(await bought({ projectId, kind: 'quote' })).toMatchObject({
+      state: 'quoted',
+      pay_to: PAYEE,
+    })
+  })
+
+  test('is refused without a request until the chain is known', async () => {
+    const { pool } = scene
+    for (const status of ['delete from chain_status', 'update chain_status set network = null']) {
+      await pool.query(status)
+      expect(await bought()).toMatchObject({ state: 'refused', reason: 'no_chain' })
+      expect(await bought({ kind: 'quote' })).toMatchObject({ reason: 'no_chain' })
+      const { network } = USDC_NETWORKS['base-sepolia']
+      const waiting = await scene.accept()
+      await set(waiting, `state = 'waiting'`)
+      await scene.run(waiting)
+      expect((await scene.purchase(waiting)).state).toBe('waiting')
+      await recordHead(pool, { network, chainId: 84532, number: 7n, hash: '0x7' })
+    }
+    expect(shop.heard).toEqual([])
+  })
+})
+
+describe('a seller that asks no payment', () => {
+  test('is answered for a purchase and quoted for a quote, whatever the status is', async () => {
+    for (const status of [200, 404, 500]) {
+      shop.ask = () => new Response('free', { status })
+      expect(await bought()).toMatchObject({ state: 'answered', status, money: null })
+      expect(await bought({ kind: 'quote' })).toMatchObject({ state: 'quoted', status })
+    }
+  })
+
+  test('is not reached if the connection is refused or the address is blocked', async () => {
+    const port = await serveRaw(() => {})
+    closeServers()
+    expect(await bought({ request: { url: `http://127.0.0.1:${port}/` } })).toMatchObject({
+      state: 'failed',
+      reason: 'not_reached',
+      detail: 'ECONNREFUSED',
+    })
+    expect(await bought({ allowPrivate: false })).toMatchObject({
+      state: 'failed',
+      reason: 'not_reached',
+    })
+    expect(shop.heard).toEqual([])
+  })
+
+  test('may have acted if the connection ends after the request', async () => {
+    const port = await serveRaw((socket) => socket.on('data', () => socket.destroy()))
+    const { state, reason, detail } = await bought({
+      request: { url: `http://127.0.0.1:${port}/` },
+    })
+    expect([state, reason]).toEqual(['unknown', 'no_answer'])
+    expect(detail).toEndWith('; nothing was signed')
+  })
+
+  test('gets no request if the credential does not allow it', async () => {
+    const projectId = await scene.newProject()
+    await scene.store(projectId, 'api.example')
+    const purchase = await bought({ projectId, credential: 'weather', request: USE })
+    expect(purchase).toMatchObject({ state: 'refused', reason: 'credential' })
+    expect(purchase.detail).toStartWith('the credential ')
+    expect(shop.heard).toEqual([])
+  })
+})
+
+describe('the offer of a seller', () => {
+  test('is malformed if the 402 holds no challenge', async () => {
+    shop.ask = () => new Response('pay me', { status: 402 })
+    expect(await bought()).toMatchObject({
+      state: 'refused',
+      reason: 'malformed_challenge',
+      detail: 'the 402 of the seller is no x402 challenge',
+      pay_to: null,
+    })
+  })
+
+  test('is refused with the fault of its terms', async () => {
+    shop.ask = () => challenge({ scheme: 'upto' })
+    expect(await bought()).toMatchObject({ state: 'refused', reason: 'no_offer', pay_to: null })
+  })
+
+  test('is refused with its terms if the operator denies its payee, also for a quote', async () => {
+    shop.ask = () => challenge({ payTo: DENIED.toUpperCase().replace('0X', '0x') })
+    for (const kind of ['payment', 'quote'] as const) {
+      expect(await bought({ kind })).toMatchObject({
+        state: 'refused',
+        reason: 'payee_denied',
+        pay_to: DENIED,
+        amount_atomic: '10000',
+        nonce: null,
+      })
+    }
+  })
+
+  test('is quoted with its terms, and nothing is signed', async () => {
+    const projectId = await scene.newProject()
+    shop.ask = () => challenge({}, { resource: { url: shop.url, description: 'The weather' } })
+    expect(await bought({ projectId, kind: 'quote' })).toMatchObject({
+      state: 'quoted',
+      pay_to: PAYEE,
+      resource: shop.url,
+      description: 'The weather',
+      nonce: null,
+    })
+    expect(shop.heard).toEqual(['ask'])
+  })
+
+  test('is stored without words of the seller if the request held a secret', async () => {
+    const projectId = await scene.newProject()
+    await scene.store(projectId, shop.host)
+    shop.ask = () => challenge({}, { resource: { url: shop.url, description: SECRET } })
+    const use: Accepted = { projectId, credential: 'weather', request: USE }
+    for (const kind of ['quote', 'payment'] as const) {
+      const purchase = await bought({ ...use, kind })
+      expect(purchase).toMatchObject({ pay_to: PAYEE, resource: null, description: null })
+    }
+    shop.ask = () => challenge({ payTo: DENIED }, { resource: { description: SECRET } })
+    expect(await bought(use)).toMatchObject({ reason: 'payee_denied', description: null })
+  })
+
+  test('is refused with its terms if no mandate allows it', async () => {
+    const projectId = await scene.newProject({ terms: { hosts: ['other.example'] } })
+    expect(await bought({ projectId })).toMatchObject({
+      state: 'refused',
+      reason: 'not_in_mandate',
+      pay_to: PAYEE,
+      nonce: null,
+    })
+    expect(shop.heard).toEqual(['ask'])
+  })
+
+  test('waits for the owner above the price that the mandate sets', async () => {
+    const projectId = await scene.newProject({ terms: { askAboveAtomic: 9_999n } })
+    const waiting = await bought({ projectId })
+    expect(waiting).toMatchObject({ state: 'waiting', asked_for: 'above_limit', nonce: null })
+    expect(shop.heard).toEqual(['ask'])
+    await set(waiting.id, `state = 'queued', approved_hash = asked_hash`)
+    await scene.run(waiting.id)
+    expect(await scene.purchase(waiting.id)).toMatchObject({ state: 'answered', money: 'open' })
+  })
+
+  test('is refused after an approval of other terms', async () => {
+    const projectId = await scene.newProject({ terms: { askAboveAtomic: 9_999n } })
+    const { id } = await bought({ projectId })
+    await set(id, `state = 'queued', approved_hash = asked_hash`)
+    shop.ask = () => challenge({ amount: '9999' })
+    await scene.run(id)
+    expect(await scene.purchase(id)).toMatchObject({
+      state: 'refused',
+      reason: 'terms_changed',
+      detail: 'the seller asks for other terms than those that the owner approved',
+      amount_atomic: '9999',
+      nonce: null,
+    })
+  })
+})
+
+describe('a sign-in at a seller', () => {
+  const extensionsOf = (change: object = {}) => ({
+    'sign-in-with-x': {
+      info: {
+        ...{ domain: shop.host, uri: `http://${shop.host}/weather`, version: '1' },
+        ...{ nonce: 'a1b2c3d4e5f6', issuedAt: new Date().toISOString(), ...change },
+      },
+      supportedChains: [{ chainId: 'eip155:84532', type: 'eip191' }],
+    },
+  })
+
+  /** Makes a project that has paid the shop before. */
+  async function newRegular(): Promise<string> {
+    const projectId = await scene.newProject()
+    const { id } = await bought({ projectId })
+    await set(id, `money = 'spent'`)
+    openShop(shop)
+    shop.ask = () => challenge({}, { extensions: extensionsOf() })
+    return projectId
+  }
+
+  test('replaces the payment if the purse has paid the host before', async () => {
+    const projectId = await newRegular()
+    expect(await bought({ projectId })).toMatchObject({
+      state: 'answered',
+      status: 200,
+      nonce: null,
+      signed_in_at: expect.any(Date),
+    })
+    expect(shop.heard).toEqual(['ask', 'sign-in'])
+  })
+
+  test('is followed by the payment that the seller asks for after the sign-in', async () => {
+    const projectId = await newRegular()
+    shop.signIn = () => challenge({ amount: '7' })
+    expect(await bought({ projectId })).toMatchObject({ state: 'answered', amount_atomic: '7' })
+    expect(shop.heard.slice(0, 2)).toEqual(['ask', 'sign-in'])
+    expect(shop.heard.length).toBe(3)
+  })
+
+  test('does not happen for a quote, or for a purse that never paid the host', async () => {
+    const projectId = await newRegular()
+    await bought({ projectId, kind: 'quote' })
+    await bought({ projectId, request: { url: `${shop.url}?city=Lima` } })
+    await bought()
+    expect(shop.heard.filter((one) => one === 'sign-in').length).toBe(1)
+  })
+
+  test('does not happen if its challenge is for another host', async () => {
+    const projectId = await newRegular()
+    shop.ask = () => challenge({}, { extensions: extensionsOf({ domain: 'bank.example' }) })
+    expect(await bought({ projectId })).toMatchObject({ state: 'answered', money: 'open' })
+    expect(shop.heard).not.toContain('sign-in')
+  })
+})

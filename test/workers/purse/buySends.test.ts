@@ -1,0 +1,351 @@
+/** Tests how the job of a purchase sends a signed payment: when it repeats the payment, and what it then records. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { privateKeyToAccount } from 'viem/accounts'
+import { chooseOffer, readChallenge } from '../../../shared/purse/offers.ts'
+import { termsHash } from '../../../shared/purse/termsHash.ts'
+import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
+import { encodeHeader } from '../../../shared/till/x402v2.ts'
+import { reserve } from '../../../sql/purse/purchases/reserve.ts'
+import { closeServers, serveRaw } from '../../support/process/localServer.ts'
+import {
+  type Accepted,
+  type BuyScene,
+  challenge,
+  openShop,
+  SECRET,
+  type Shop,
+  startBuyScene,
+} from '../../support/purse/buyScene.ts'
+import { startMcpSeller } from '../../support/purse/mcpSeller.ts'
+
+const TX = `0x${'aB'.repeat(32)}`
+const CAIP2 = 'eip155:84532'
+let scene: BuyScene
+let shop: Shop
+beforeAll(async () => {
+  scene = await startBuyScene()
+  shop = scene.shop
+})
+beforeEach(() => openShop(shop))
+afterAll(async () => {
+  closeServers()
+  await scene[Symbol.asyncDispose]()
+})
+
+const set = (id: string, columns: string) =>
+  scene.pool.query(`update purchases set ${columns} where id = $1`, [id])
+const busy = () => new Response('busy', { status: 503 })
+const settled = (body: object, name = 'payment-response', status = 200) =>
+  new Response('sunny', { status, headers: { [name]: encodeHeader(body) } })
+/** Returns whole seconds of a time, rounded up. */
+const secondsIn = (ms: number) => Math.ceil((Date.now() + ms) / 1000)
+
+async function bought(given: Accepted = {}) {
+  const id = await scene.accept(given)
+  await scene.run(id)
+  return scene.purchase(id)
+}
+
+/** Makes a signed purchase that the shop has not decided. */
+async function undecided(given: Accepted = {}): Promise<string> {
+  const { serve } = shop
+  shop.serve = busy
+  const { id, state } = await bought(given)
+  expect(state).toBe('signed')
+  shop.serve = serve
+  return id
+}
+
+describe('a signed payment', () => {
+  test('is sent again with the same bytes after 1, 2, 4 and then 8 seconds', async () => {
+    const id = await undecided()
+    shop.serve = busy
+    for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 8_000]) {
+      const leftMs = await scene.pauseMs(id)
+      expect(leftMs).toBeWithin(pauseMs - 900, pauseMs + 1)
+      await scene.run(id)
+    }
+    const payments = shop.heard.slice(1)
+    expect([shop.heard[0], payments.length, new Set(payments).size]).toEqual(['ask', 6, 1])
+    expect((await scene.purchase(id)).sends).toBe(6)
+  })
+
+  test('is answered by any decision of the seller', async () => {
+    for (const status of [200, 204, 307, 402, 404]) {
+      shop.serve = () => new Response(null, { status })
+      expect(await bought()).toMatchObject({ state: 'answered', status, money: 'open' })
+    }
+  })
+
+  test('is not sent again if it ends 6 seconds or less after the next send', async () => {
+    shop.serve = busy
+    const id = await undecided()
+    await set(id, `valid_before = ${secondsIn(2_000) + 6}`)
+    await scene.run(id)
+    expect(await scene.purchase(id)).toMatchObject({ state: 'answered', status: 503 })
+    const later = await undecided()
+    await set(later, `valid_before = ${secondsIn(2_000) + 9}`)
+    await scene.run(later)
+    expect(await scene.purchase(later)).toMatchObject({ state: 'signed', status: null })
+  })
+
+  test('is sent again if the connection ends, and ends as unknown at its own end', async () => {
+    const head = challenge().headers.get('payment-required')
+    const port = await serveRaw((socket) =>
+      socket.on('data', (bytes) => {
+        if (/^payment-signature:/im.test(String(bytes))) socket.destroy()
+        else
+          socket.end(`HTTP/1.1 402 Pay\r\npayment-required: ${head}\r\ncontent-length: 0\r\n\r\n`)
+      }),
+    )
+    const projectId = await scene.newProject({ terms: { hosts: [`127.0.0.1:${port}`] } })
+    const request = { url: `http://127.0.0.1:${port}/` }
+    const id = await undecided({ projectId, request })
+    await set(id, 'valid_before = 1')
+    await scene.run(id)
+    const { state, reason, detail, claimed_tx: tx } = await scene.purchase(id)
+    expect([state, reason, tx]).toEqual(['unknown', 'no_answer', null])
+    expect(detail).toEndWith('; the seller may have taken the payment')
+  })
+
+  test('ends as expired if it can no longer be taken, and the seller gets no request', async () => {
+    const id = await undecided()
+    await set(id, `money = 'released'`)
+    openShop(shop)
+    await scene.run(id)
+    expect(await scene.purchase(id)).toMatchObject({
+      state: 'unknown',
+      reason: 'expired',
+      detail: 'the seller gave no answer before the authorization ended; nothing was taken',
+    })
+    expect(shop.heard).toEqual([])
+  })
+
+  test('ends as unknown if its credential is gone', async () => {
+    const projectId = await scene.newProject()
+    await scene.store(projectId, shop.host)
+    const request = { headers: { authorization: 'Bearer {{apiKey}}' } }
+    const id = await undecided({ projectId, credential: 'weather', request })
+    await scene.pool.query('delete from credentials where project_id = $1', [projectId])
+    await scene.run(id)
+    expect(await scene.purchase(id)).toMatchObject({
+      state: 'unknown',
+      reason: 'credential',
+      detail: 'the credential is gone or has expired; the payment was signed before',
+    })
+  })
+})
+
+describe('a purchase that another worker takes', () => {
+  /** Signs the payment of a purchase as another worker does that asked the same seller. */
+  async function signElsewhere(id: string): Promise<void> {
+    const { project_id: projectId } = await scene.purchase(id)
+    const network = USDC_NETWORKS['base-sepolia']
+    const read = readChallenge(challenge().headers.get('payment-required'), '')!
+    const chosen = chooseOffer(read, { url: shop.url, network, payer: `0x${'33'.repeat(20)}` })
+    if (!chosen.ok) throw new Error(chosen.reason)
+    const { offer } = chosen
+    const wanted = [{ id, url: shop.url, offer, termsHash: termsHash(offer) }]
+    const [reserved] = await reserve(scene.pool, scene.keyring, { projectId, wanted })
+    expect(reserved?.kind).toBe('signed')
+  }
+
+  test('sends the payment that the other worker signed, and signs no second one', async () => {
+    const id = await scene.accept()
+    shop.ask = async () => {
+      await signElsewhere(id)
+      return challenge()
+    }
+    await scene.run(id)
+    expect(await scene.purchase(id)).toMatchObject({ state: 'answered', sends: 2 })
+    expect(shop.heard.length).toBe(2)
+  })
+
+  test('ends without a payment if it ended meanwhile, or if its project was deleted', async () => {
+    for (const end of [
+      `update purchases set state = 'refused', reason = 'rejected', ended_at = now() where id = $1`,
+      'update projects set deleted_at = now() where id = (select project_id from purchases where id = $1)',
+    ]) {
+      openShop(shop)
+      const id = await scene.accept()
+      shop.ask = async () => {
+        await scene.pool.query(end, [id])
+        return challenge()
+      }
+      await scene.run(id)
+      expect([shop.heard, (await scene.purchase(id)).nonce]).toEqual([['ask'], null])
+    }
+  })
+})
+
+describe('the settlement that a seller states', () => {
+  test('is recorded from the header of either version, of which PAYMENT-RESPONSE counts first', async () => {
+    for (const name of ['payment-response', 'x-payment-response']) {
+      shop.serve = () => settled({ success: true, transaction: TX }, name)
+      expect((await bought()).claimed_tx).toBe(TX.toLowerCase())
+    }
+    shop.serve = () => {
+      const response = settled({ transaction: TX })
+      response.headers.set(
+        'x-payment-response',
+        encodeHeader({ transaction: `0x${'cd'.repeat(32)}` }),
+      )
+      return response
+    }
+    expect((await bought()).claimed_tx).toBe(TX.toLowerCase())
+    shop.serve = () => new Response('sunny')
+    expect((await bought()).claimed_tx).toBeNull()
+  })
+
+  test('makes the job send the payment again if the settlement is pending', async () => {
+    shop.serve = () => settled({ errorReason: 'settlement_pending' }, 'payment-response', 402)
+    expect((await bought()).state).toBe('signed')
+    shop.serve = () => settled({ errorReason: 'insufficient_funds' }, 'payment-response', 402)
+    expect(await bought()).toMatchObject({ state: 'answered', status: 402 })
+  })
+})
+
+describe('the proofs of a seller', () => {
+  const payee = privateKeyToAccount(`0x${'5e'.repeat(32)}`)
+  const typesOf = (names: string) =>
+    names.split(' ').map((name) => ({
+      name,
+      type: ['version', 'validUntil', 'issuedAt'].includes(name) ? 'uint256' : 'string',
+    }))
+  const TYPES = {
+    Offer: typesOf('version resourceUrl scheme network asset payTo amount validUntil'),
+    Receipt: typesOf('version network resourceUrl payer issuedAt transaction'),
+  }
+  async function signed(primaryType: 'Offer' | 'Receipt', payload: Record<string, unknown>) {
+    const name = `x402 ${primaryType.toLowerCase()}`
+    const signature = await payee.signTypedData({
+      ...{
+        domain: { name, version: '1', chainId: 1 },
+        types: { [primaryType]: TYPES[primaryType] },
+      },
+      ...{ primaryType, message: payload },
+    })
+    return { format: 'eip712', payload, signature }
+  }
+
+  /** Lets the shop sign its offer and its receipt, each for one resource. */
+  function prove(resourceUrl: string, named: string | null = null): void {
+    shop.ask = async () => {
+      const offer = await signed('Offer', {
+        ...{ version: 1, resourceUrl, scheme: 'exact', network: CAIP2, payTo: payee.address },
+        ...{ asset: USDC_NETWORKS['base-sepolia'].usdcAddress, amount: '10000', validUntil: 0 },
+      })
+      return challenge(
+        { payTo: payee.address },
+        {
+          ...(named === null ? {} : { resource: { url: named } }),
+          extensions: { 'offer-receipt': { info: { offers: [offer] } } },
+        },
+      )
+    }
+    shop.serve = async (_request, paid) => {
+      const { payload } = JSON.parse(Buffer.from(paid!, 'base64').toString())
+      const receipt = await signed('Receipt', {
+        ...{ version: 1, network: CAIP2, resourceUrl, payer: payload.authorization.from },
+        ...{ issuedAt: 0, transaction: '' },
+      })
+      return settled({ transaction: TX, extensions: { 'offer-receipt': { info: { receipt } } } })
+    }
+  }
+  const verdicts = ({ receipt_verdict: receipt, offer_verdict: offer }: any) => [receipt, offer]
+
+  test('are valid for the requested URL, the URL without its query, and the resource of the offer', async () => {
+    const url = `${shop.url}?city=Lima`
+    const named = `http://${shop.host}/named`
+    for (const [resource, verdict] of [
+      [url, 'valid'],
+      [shop.url, 'valid'],
+      [named, 'valid'],
+      [`http://${shop.host}/other`, 'mismatch'],
+    ] as const) {
+      prove(resource, named)
+      const purchase = await bought({ request: { url } })
+      expect([resource, ...verdicts(purchase)]).toEqual([resource, verdict, verdict])
+      expect(purchase.seller_receipt).toContain(resource)
+    }
+    prove(url)
+    expect(verdicts(await bought({ request: { url } }))).toEqual(['valid', 'valid'])
+  })
+
+  test('are judged also for a payment that is sent again', async () => {
+    prove(shop.url)
+    const id = await undecided()
+    await scene.run(id)
+    expect(verdicts(await scene.purchase(id))).toEqual(['valid', 'valid'])
+  })
+
+  test('are not judged on a chain that the service no longer knows', async () => {
+    prove(shop.url)
+    const id = await undecided()
+    await set(id, `network = 'goerli'`)
+    await scene.run(id)
+    const purchase = await scene.purchase(id)
+    expect([purchase.state, ...verdicts(purchase)]).toEqual(['answered', null, null])
+  })
+
+  test('have no verdict if the seller signed nothing', async () => {
+    const purchase = await bought()
+    expect([...verdicts(purchase), purchase.seller_receipt]).toEqual([null, null, null])
+  })
+
+  test('are neither stored nor judged if the request held a secret', async () => {
+    const projectId = await scene.newProject()
+    await scene.store(projectId, shop.host)
+    prove(shop.url)
+    const request = { headers: { authorization: 'Bearer {{apiKey}}' } }
+    const purchase = await bought({ projectId, credential: 'weather', request })
+    expect(purchase).toMatchObject({ state: 'answered', claimed_tx: TX.toLowerCase() })
+    expect([...verdicts(purchase), purchase.seller_receipt]).toEqual([null, null, null])
+    expect(JSON.stringify(purchase)).not.toContain(SECRET)
+  })
+})
+
+describe('a purchase of the tool of an MCP server', () => {
+  test('pays for the call, and never signs in', async () => {
+    await using paid = startMcpSeller()
+    const projectId = await scene.newProject({ terms: { hosts: [paid.host] } })
+    const accepts = [
+      {
+        ...{ scheme: 'exact', network: CAIP2, amount: '10000', maxTimeoutSeconds: 60 },
+        ...{ asset: USDC_NETWORKS['base-sepolia'].usdcAddress, payTo: `0x${'11'.repeat(20)}` },
+      },
+    ]
+    const signIn = {
+      info: {
+        ...{ domain: paid.host, uri: paid.url, version: '1', nonce: 'a1b2c3d4e5f6' },
+        issuedAt: new Date().toISOString(),
+      },
+      supportedChains: [{ chainId: CAIP2, type: 'eip191' }],
+    }
+    paid.call = ({ _meta }) => ({
+      result:
+        _meta === undefined
+          ? {
+              isError: true,
+              structuredContent: {
+                ...{ x402Version: 2, accepts, extensions: { 'sign-in-with-x': signIn } },
+              },
+              content: [],
+            }
+          : {
+              content: [{ type: 'text', text: 'sunny' }],
+              _meta: { 'x402/payment-response': { success: true, transaction: TX } },
+            },
+    })
+    const request = { method: 'POST', url: paid.url, body: '{"city":"Lima"}' } as const
+    for (const _round of ['first', 'again']) {
+      const purchase = await bought({ projectId, tool: 'weather', request })
+      expect(purchase).toMatchObject({ state: 'answered', claimed_tx: TX.toLowerCase() })
+      await set(purchase.id, `money = 'spent'`)
+    }
+    expect(paid.calls.map(({ _meta }) => Object.keys(_meta ?? {}))).toEqual([
+      ...[[], ['x402/payment'], [], ['x402/payment']],
+    ])
+    expect(paid.calls[1]).toMatchObject({ name: 'weather', arguments: { city: 'Lima' } })
+  })
+})

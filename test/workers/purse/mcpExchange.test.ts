@@ -1,0 +1,236 @@
+/** Tests how the call of an MCP tool becomes an HTTP exchange: its request, its answers, its challenges, its failures. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import type { Exchange } from '../../../workers/http/guardedRequest.ts'
+import { mcpExchange, type ToolRequest } from '../../../workers/purse/mcpExchange.ts'
+import { type McpSeller, startMcpSeller } from '../../support/purse/mcpSeller.ts'
+
+type Json = Record<string, unknown>
+const CHALLENGE = { x402Version: 2, accepts: [] }
+
+let seller: McpSeller
+beforeEach(() => {
+  seller = startMcpSeller()
+})
+afterEach(() => seller[Symbol.asyncDispose]())
+
+const exchange = (given: Partial<ToolRequest> = {}): Promise<Exchange> =>
+  mcpExchange({
+    ...{ url: seller.url, allowPrivate: true, timeoutMs: 5_000, responseBytesMax: 100_000 },
+    ...{ tool: 'weather', body: '{"city":"Lima"}', payment: null, ...given },
+  })
+
+/** Calls the tool, and returns the answer with its body as a value. */
+async function answered(given: Partial<ToolRequest> = {}) {
+  const answer = await exchange(given)
+  if (!answer.ok) throw new Error(answer.detail)
+  const { status, headers, truncated, ms } = answer
+  return { status, headers, truncated, ms, value: JSON.parse(answer.body.toString()) }
+}
+/** Answers each call with a result, and returns the status and the value that the buyer gets. */
+async function told(result: Json): Promise<[number, unknown]> {
+  seller.call = () => ({ result })
+  const { status, value } = await answered()
+  return [status, value]
+}
+async function toldError(error: Json): Promise<[number, unknown]> {
+  seller.call = () => ({ error })
+  const { status, value } = await answered()
+  return [status, value]
+}
+async function failure(given: Partial<ToolRequest> = {}) {
+  const answer = await exchange(given)
+  if (answer.ok) throw new Error(`the status ${answer.status} came`)
+  expect(answer.ms).toBeWithin(0, 5_000)
+  return [answer.kind, answer.detail]
+}
+
+describe('the call of a tool', () => {
+  test('holds the name and the arguments, and the headers of the request', async () => {
+    await answered({ headers: { 'x-city': 'Lima' } })
+    expect(seller.calls).toEqual([{ name: 'weather', arguments: { city: 'Lima' } }])
+    expect(seller.headers.map((headers) => headers.get('x-city'))).toEqual(Array(4).fill('Lima'))
+    await answered({ body: null })
+    expect(seller.calls[1]?.arguments).toEqual({})
+  })
+
+  test('holds the payment as a value', async () => {
+    const value = Buffer.from('{"x402Version":2,"payload":{"a":"ä"}}').toString('base64')
+    await answered({ payment: { name: 'PAYMENT-SIGNATURE', value } })
+    expect(seller.calls[0]?._meta).toEqual({
+      'x402/payment': { x402Version: 2, payload: { a: 'ä' } },
+    })
+  })
+
+  test('opens one session without an event stream, and ends it', async () => {
+    await answered()
+    expect(seller.requests).toEqual([
+      ...['POST initialize', 'POST notifications/initialized', 'POST tools/call', 'DELETE'],
+    ])
+    expect(seller.headers[3]?.get('mcp-session-id')).toBe('session-1')
+  })
+
+  test('ignores how the server answers notifications and the end of the session', async () => {
+    for (const status of [200, 204, 404]) {
+      let notified = 0
+      seller.notified = () => {
+        notified++
+        return new Response(null, { status: notified === 1 ? Math.min(status, 204) : status })
+      }
+      expect((await answered()).status).toBe(200)
+      expect(notified).toBe(2)
+    }
+  })
+})
+
+describe('the answer of a tool', () => {
+  test('has the status 200, and is the result without its `_meta`', async () => {
+    const result = { content: [{ type: 'text', text: 'sunny' }], structuredContent: { tempC: 7 } }
+    seller.call = () => ({ result: { ...result, _meta: { other: 1 } } })
+    const answer = await answered()
+    expect(answer).toMatchObject({ status: 200, truncated: false, value: result })
+    expect(answer.headers).toEqual(['content-type', 'application/json'])
+    expect(answer.ms).toBeWithin(0, 5_000)
+    expect(answer.value).not.toContainKey('_meta')
+  })
+
+  test('states the settlement in the header payment-response', async () => {
+    const settlement = { success: true, transaction: '0x1' }
+    for (const isError of [false, true]) {
+      seller.call = () => ({
+        result: { content: [], isError, _meta: { 'x402/payment-response': settlement } },
+      })
+      const { status, headers } = await answered()
+      const [name, value] = headers.slice(2)
+      expect([status, name]).toEqual([isError ? 422 : 200, 'payment-response'])
+      expect(JSON.parse(Buffer.from(value!, 'base64').toString())).toEqual(settlement)
+    }
+    for (const none of [null, 'settled', 1]) {
+      seller.call = () => ({ result: { content: [], _meta: { 'x402/payment-response': none } } })
+      expect((await answered()).headers).toHaveLength(2)
+    }
+  })
+
+  test('may come as an event of a stream, also if the stream is then too long', async () => {
+    for (const [rest, truncated] of [
+      ['', false],
+      [`:${'x'.repeat(2_000)}\n\n`, true],
+    ] as const) {
+      seller.call = () => {
+        const data = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content: [] } })
+        return new Response(`data: ${data}\n\n${rest}`, {
+          headers: { 'content-type': 'text/event-stream' },
+        })
+      }
+      expect(await answered({ responseBytesMax: 1_000 })).toMatchObject({ status: 200, truncated })
+    }
+  })
+})
+
+describe('a challenge of a tool', () => {
+  const text = (value: unknown) => [{ type: 'text', text: JSON.stringify(value) }]
+  const other = { ...CHALLENGE, error: 'other' }
+
+  test('is read from the structured content, then from `_meta`, then from the first text', async () => {
+    const _meta = { 'x402/error': other }
+    const third = { ...CHALLENGE, error: 'third' }
+    const failed = { isError: true, content: text(third) }
+    expect(await told({ ...failed, structuredContent: CHALLENGE, _meta })).toEqual([402, CHALLENGE])
+    expect(await told({ ...failed, structuredContent: { accepts: [] }, _meta })).toEqual([
+      402,
+      other,
+    ])
+    expect(await told({ ...failed, structuredContent: { x402Version: 2 } })).toEqual([402, third])
+    expect(await told(failed)).toEqual([402, third])
+  })
+
+  test('counts only in an error of the tool', async () => {
+    for (const isError of [false, undefined, 'true', 1]) {
+      const result = { isError, structuredContent: CHALLENGE, content: [] }
+      expect(((await told(result)) as [number, unknown])[0]).toBe(200)
+    }
+  })
+
+  test('is absent in any other error, which has the status 422', async () => {
+    for (const content of [
+      ...[[], null, 'text', [null], [{ type: 'image' }], [{ type: 'text', text: 7 }]],
+      ...[[{ type: 'text', text: 'no JSON' }], text(null), text('x402Version accepts'), text([])],
+      ...[text({ x402Version: 2 }), text({ accepts: [] })],
+      [{ type: 'text', text: 'first' }, ...text(CHALLENGE)],
+    ]) {
+      const result = { isError: true, content }
+      expect([content, ...(await told(result))]).toEqual([content, 422, result])
+    }
+  })
+
+  test('may be the data of the JSON-RPC error 402', async () => {
+    const message = 'Payment required'
+    expect(await toldError({ code: 402, message, data: CHALLENGE })).toEqual([402, CHALLENGE])
+  })
+
+  test('is not the data of another JSON-RPC error, which has the status 422', async () => {
+    for (const [code, data] of [
+      [402, { accepts: [] }],
+      [402, null],
+      [401, CHALLENGE],
+      [-32602, CHALLENGE],
+    ] as const) {
+      const [status, value] = await toldError({ code, message: 'No', data })
+      expect([code, status]).toEqual([code, 422])
+      expect(value).toMatchObject({ error: { code, data } })
+      expect((value as { error: Json }).error.message).toContain('No')
+    }
+  })
+})
+
+describe('a server that answers no call', () => {
+  test('gives the status of its HTTP error', async () => {
+    for (const status of [400, 401, 403, 404, 500, 503]) {
+      seller.call = () => new Response('no', { status })
+      const answer = await answered()
+      expect([answer.status, answer.headers.length]).toEqual([status, 2])
+      expect(answer.value.error).toContain('no')
+    }
+    seller.initialize = () => new Response('busy', { status: 503 })
+    expect((await answered()).status).toBe(503)
+    expect(seller.calls.length).toBe(6)
+  })
+
+  test('does not speak MCP if it redirects, or answers with another type or no JSON', async () => {
+    const none = ['network', 'the server does not speak MCP as expected']
+    for (const answer of [
+      () => Response.redirect('https://elsewhere.example/', 302),
+      () => new Response('<p>', { headers: { 'content-type': 'text/html' } }),
+      () => new Response('{', { headers: { 'content-type': 'application/json' } }),
+      () => Response.json({ id: 1 }),
+    ]) {
+      seller.call = answer
+      expect(await failure()).toEqual(none)
+      seller.initialize = answer
+      expect(await failure()).toEqual(none)
+      await seller[Symbol.asyncDispose]()
+      seller = startMcpSeller()
+    }
+  })
+
+  test('is not reached if its address is blocked, or if nothing listens', async () => {
+    const [kind] = await failure({ allowPrivate: false })
+    expect([kind, seller.requests]).toEqual(['blocked', []])
+    await seller[Symbol.asyncDispose]()
+    expect(await failure()).toEqual(['network', 'ECONNREFUSED'])
+  })
+
+  test('does not speak MCP if its answer is too large to be read whole', async () => {
+    seller.call = () => ({ result: { content: [{ type: 'text', text: 'x'.repeat(2_000) }] } })
+    expect(await failure({ responseBytesMax: 1_000 })).toEqual([
+      ...['network', 'the server does not speak MCP as expected'],
+    ])
+  })
+
+  test('is late after the time limit of the whole call', async () => {
+    const never = new Promise<Response>(() => {})
+    seller.call = () => never
+    expect((await failure({ timeoutMs: 100 }))[0]).toBe('timeout')
+    seller.call = () => new Response('', { headers: { 'content-type': 'text/event-stream' } })
+    expect(await failure({ timeoutMs: 100 })).toEqual(['timeout', 'no answer of the tool came'])
+  })
+})
