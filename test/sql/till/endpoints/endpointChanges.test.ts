@@ -66,12 +66,12 @@ const checks = async (endpointId: string) => {
 
 describe('a put', () => {
   test('makes an endpoint with the given fields and queues its check', async () => {
-    const metadata = { summary: 'Tides' } as EndpointChange['metadata']
+    const metadata = { summary: 'Tides' } as NonNullable<EndpointChange['metadata']>
     const made = await put(await newProject(pool), {
       description: 'Tide tables',
       discoverable: false,
       openApiUrl: DOCUMENT,
-      ...{ metadata },
+      metadata,
     })
     expect(made.created).toBe(true)
     expect(made.endpoint).toMatchObject({
