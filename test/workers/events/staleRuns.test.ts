@@ -1,17 +1,12 @@
 /** Tests that a late run of a delivery job, or a run whose delivery has ended, sends no request. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
-import { createDelivery } from '../../../sql/events/deliveries.ts'
 import { deleteEndpoint } from '../../../sql/till/endpoints/endpointChanges.ts'
-import { createDeliverWebhook } from '../../../workers/events/deliverWebhook.ts'
-import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
-import type { PoolContext } from '../../../workers/queue/task.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
-import { attemptOf, KEYRING } from '../../support/events/eventRows.ts'
+import { newEndpointDelivery, startRun } from '../../support/events/deliveryRuns.ts'
+import { attemptOf } from '../../support/events/eventRows.ts'
 import { type Receiver, startReceiver } from '../../support/events/receiver.ts'
-import { silentLog } from '../../support/service.ts'
-import { registerEndpoint } from '../../support/till/till.ts'
-import { blocked, newProject, row } from '../../support/till/tillRows.ts'
+import { blocked, row } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -30,46 +25,11 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-async function newDelivery() {
-  const projectId = await newProject(pool)
-  const resource = 'https://api.example.com/a'
-  const endpointId = await registerEndpoint(pool, { projectId, resource, webhookUrl: receiver.url })
-  const { id } = await createDelivery(pool, {
-    projectId,
-    to: { endpointId },
-    subjectId: null,
-    event: 'payment.received',
-    url: receiver.url,
-    body: Buffer.from('{}'),
-  })
-  return { projectId, endpointId, id }
-}
-
-/**
- * Starts the first attempt of a delivery. The test’s function `meanwhile` runs while the attempt waits for its turn to
- * send.
- */
-function start(deliveryId: string, meanwhile?: () => Promise<unknown>) {
-  const turns = { entered: 0, left: 0 }
-  const enter = async () => {
-    turns.entered++
-    await meanwhile?.()
-    const leave = () => {
-      turns.left++
-    }
-    return { granted: true, waited: meanwhile !== undefined, leave }
-  }
-  const outcomes = createHeldOutcomes(silentLog)
-  const context = { pool, lanes: { enter }, outcomes } as unknown as PoolContext
-  const policy = { allowPrivate: true }
-  const deliver = createDeliverWebhook(context, { keyring: async () => KEYRING, policy })
-  const done = deliver({ deliveryId, attempt: 1 }, { attempt: 1 })
-  return { turns, done }
-}
+const newDelivery = () => newEndpointDelivery(pool, receiver.url)
 
 /** Runs the first attempt to its end. @returns how often a turn was entered and left. */
 async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
-  const { turns, done } = start(deliveryId, meanwhile)
+  const { turns, done } = startRun(pool, deliveryId, { meanwhile })
   await done
   return turns
 }
@@ -109,7 +69,7 @@ test('a run of a delivery job gives its turn back before the run records the res
   try {
     await client.query('begin')
     await client.query('select from webhook_deliveries where id = $1 for update', [id])
-    const { turns, done } = start(id)
+    const { turns, done } = startRun(pool, id)
     await blocked(pool, 1)
     expect(turns).toEqual({ entered: 1, left: 1 })
     await client.query('commit')

@@ -1,0 +1,339 @@
+/** Tests the event readers of one process, without HTTP: positions, gaps, shared reads, ends and errors. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type EventFeed, type EventReader, startEventFeed } from '../../../api/events/eventFeed.ts'
+import type { EventPosition } from '../../../shared/events/eventId.ts'
+import type { Pool } from '../../../sql/db.ts'
+import { type NewEvent, notifyKeysChanged, recordEvents } from '../../../sql/events/events.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { silentLog } from '../../support/service.ts'
+import { newProject } from '../../support/till/tillRows.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let feed: EventFeed
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  feed = startEventFeed(database.url, pool, silentLog)
+})
+afterAll(async () => {
+  await feed.stop()
+  await database[Symbol.asyncDispose]()
+})
+
+const add = (projectId: string, count = 1) =>
+  recordEvents(
+    pool,
+    Array.from({ length: count }, () => {
+      return {
+        projectId,
+        type: 'message.received',
+        data: { messageId: '<a@a.example>' },
+      } as NewEvent
+    }),
+  )
+const soon = () => performance.now() + 5_000
+/** Asks for the events that are there already. */
+const nowOf = (reader: EventReader) => reader.next(performance.now())
+const seqs = async (events: ReturnType<EventReader['next']>) =>
+  (await events).map(({ seq }) => Number(seq))
+const range = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, n) => from + n)
+const after = (seq: number, at: Date | null = null): EventPosition => ({ seq: BigInt(seq), at })
+
+/** Makes a project whose stream holds the given number of events, a minute apart. */
+async function projectWith(count: number): Promise<string> {
+  const projectId = await newProject(pool)
+  if (count === 0) return projectId
+  await add(projectId, count)
+  await pool.query(
+    `update events set created_at = '2026-01-01T00:00:00Z'::timestamptz + seq * interval '1 minute'
+     where project_id = $1`,
+    [projectId],
+  )
+  return projectId
+}
+const minute = (n: number, ms = 0) => new Date(Date.UTC(2026, 0, 1, 0, n, 0, ms))
+
+/** Starts a feed whose notifications do not arrive. The functions run before and after each of its reads. */
+async function deafFeed(
+  before: (name: string) => void = () => {},
+  after: (name: string) => Promise<void> = async () => {},
+): Promise<EventFeed> {
+  const watched = {
+    query: async (statement: { name: string }) => {
+      before(statement.name)
+      const result = await pool.query(statement as never)
+      await after(statement.name)
+      return result
+    },
+  } as unknown as Pool
+  const deaf = startEventFeed(database.url, watched, silentLog)
+  await deaf.stop()
+  return deaf
+}
+
+describe('a reader without a known event', () => {
+  test('begins after the newest event, and gets the next event at once', async () => {
+    const projectId = await projectWith(2)
+    const { reader, begin, missed } = await feed.open(projectId, null)
+    expect([begin, missed]).toEqual([after(2, minute(2)), false])
+    expect(await nowOf(reader)).toEqual([])
+    const coming = reader.next(soon())
+    await add(projectId)
+    expect(await seqs(coming)).toEqual([3])
+    expect(await nowOf(reader)).toEqual([])
+    reader.close()
+  })
+
+  test('of a project without events begins before the first event', async () => {
+    const projectId = await projectWith(0)
+    const { reader, begin, missed } = await feed.open(projectId, null)
+    expect([begin, missed]).toEqual([after(0), false])
+    await add(projectId)
+    expect(await seqs(reader.next(soon()))).toEqual([1])
+    reader.close()
+  })
+
+  test('gets no event of another project', async () => {
+    const [projectId, otherId] = [await projectWith(0), await projectWith(0)]
+    const { reader } = await feed.open(projectId, null)
+    const { reader: other } = await feed.open(otherId, null)
+    await add(otherId)
+    expect(await seqs(other.next(soon()))).toEqual([1])
+    expect(await nowOf(reader)).toEqual([])
+    reader.close()
+    other.close()
+  })
+
+  test('gets nothing at its deadline, and gets later events afterwards', async () => {
+    const projectId = await projectWith(1)
+    const { reader } = await feed.open(projectId, null)
+    const deadlineMs = performance.now() + 30
+    expect(await reader.next(deadlineMs)).toEqual([])
+    expect(performance.now()).toBeGreaterThanOrEqual(deadlineMs - 2)
+    await add(projectId)
+    expect(await seqs(reader.next(soon()))).toEqual([2])
+    reader.close()
+  })
+})
+
+describe('a reader after a known event', () => {
+  const open = async (projectId: string, known: EventPosition) => {
+    const { reader, ...opened } = await feed.open(projectId, known)
+    reader.close()
+    return opened
+  }
+
+  test('gets the later events in order, at most 200 at once', async () => {
+    const projectId = await projectWith(401)
+    const { reader, begin, missed } = await feed.open(projectId, after(0))
+    expect([begin, missed]).toEqual([after(0), false])
+    expect(await seqs(nowOf(reader))).toEqual(range(1, 200))
+    expect(await seqs(nowOf(reader))).toEqual(range(201, 400))
+    expect(await seqs(nowOf(reader))).toEqual([401])
+    expect(await nowOf(reader)).toEqual([])
+    reader.close()
+  })
+
+  test('gets every event of a burst of 201 and of 600 events', async () => {
+    for (const count of [201, 600]) {
+      const projectId = await projectWith(1)
+      const readers = await Promise.all([1, 2].map(() => feed.open(projectId, null)))
+      const { reader: late } = await feed.open(projectId, after(0))
+      await add(projectId, count)
+      for (const { reader } of readers) {
+        const got: number[] = []
+        while (got.length < count) got.push(...(await seqs(reader.next(soon()))))
+        expect(got).toEqual(range(2, count + 1))
+      }
+      const got: number[] = []
+      while (got.length < count + 1) got.push(...(await seqs(late.next(soon()))))
+      expect(got).toEqual(range(1, count + 1))
+      for (const { reader } of readers) reader.close()
+      late.close()
+    }
+  })
+
+  test('missed nothing unless the event just after the known event is deleted', async () => {
+    const projectId = await projectWith(4)
+    await pool.query('delete from events where project_id = $1 and seq <= 2', [projectId])
+    expect(await open(projectId, after(1))).toEqual({ begin: after(1), missed: true })
+    expect(await open(projectId, after(2))).toEqual({ begin: after(2), missed: false })
+    const known = after(2, minute(2))
+    expect(await open(projectId, known)).toEqual({ begin: known, missed: false })
+  })
+
+  test('knows the newest event, but no event after it', async () => {
+    const projectId = await projectWith(2)
+    const newest = after(2, minute(2))
+    expect(await open(projectId, after(2))).toEqual({ begin: after(2), missed: false })
+    expect(await open(projectId, newest)).toEqual({ begin: newest, missed: false })
+    expect(await open(projectId, after(3))).toEqual({ begin: newest, missed: true })
+  })
+
+  test('whose time differs begins after the last event of that time', async () => {
+    const projectId = await projectWith(3)
+    const begins = async (at: Date, seq = 2) => open(projectId, after(seq, at))
+    const missed = true
+    expect(await begins(minute(2, 1))).toEqual({ begin: after(2, minute(2)), missed })
+    expect(await begins(minute(1))).toEqual({ begin: after(1, minute(1)), missed })
+    expect(await begins(minute(0))).toEqual({ begin: after(0), missed })
+    expect(await begins(minute(2), 9)).toEqual({ begin: after(2, minute(2)), missed })
+    expect(await begins(minute(9), 9)).toEqual({ begin: after(3, minute(3)), missed })
+  })
+
+  test('continues at the newest event if all later events are deleted', async () => {
+    const projectId = await projectWith(3)
+    const { reader } = await feed.open(projectId, after(1))
+    await pool.query('delete from events where project_id = $1', [projectId])
+    expect(await nowOf(reader)).toEqual([])
+    await add(projectId)
+    expect(await seqs(reader.next(soon()))).toEqual([4])
+    reader.close()
+  })
+})
+
+describe('the readers of one project', () => {
+  test('share the read of a new event', async () => {
+    const reads: string[] = []
+    const deaf = await deafFeed((name) => reads.push(name))
+    const lists = () => reads.filter((name) => name === 'list-events').length
+    const projectId = await projectWith(1)
+    const opened = await Promise.all([1, 2, 3].map(() => deaf.open(projectId, null)))
+    await Promise.all(opened.map(({ reader }) => nowOf(reader)))
+    expect(lists()).toBe(1)
+    await add(projectId)
+    // A new reader notices the new event, because no notification arrives.
+    await deaf.open(projectId, null)
+    const got = await Promise.all(opened.map(({ reader }) => seqs(reader.next(soon()))))
+    expect(got).toEqual([[2], [2], [2]])
+    expect(lists()).toBe(2)
+    await deaf.open(projectId, null)
+    await Promise.all(opened.map(({ reader }) => nowOf(reader)))
+    expect(lists()).toBe(2)
+  })
+
+  test('notice an event that is stored, and a close, while a read is under way', async () => {
+    let meanwhile = async () => {}
+    const deaf = await deafFeed(undefined, async (name) => {
+      if (name !== 'list-events') return
+      const work = meanwhile
+      meanwhile = async () => {}
+      await work()
+    })
+    const projectId = await projectWith(0)
+    const { reader } = await deaf.open(projectId, null)
+    meanwhile = async () => {
+      await add(projectId)
+      await deaf.open(projectId, null)
+    }
+    expect(await seqs(reader.next(soon()))).toEqual([1])
+    await add(projectId)
+    const { reader: closing } = await deaf.open(projectId, null)
+    meanwhile = async () => closing.close()
+    const startMs = performance.now()
+    expect(await closing.next(soon())).toEqual([])
+    expect(performance.now() - startMs).toBeLessThan(4_000)
+  })
+
+  test('get the error of a failed read, and the events of the next read', async () => {
+    let isAway = false
+    const deaf = await deafFeed((name) => {
+      if (isAway && name === 'list-events') throw new Error('the database is away')
+    })
+    const projectId = await projectWith(1)
+    const opened = await Promise.all([1, 2].map(() => deaf.open(projectId, after(0))))
+    isAway = true
+    const failed = await Promise.allSettled(opened.map(({ reader }) => nowOf(reader)))
+    expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    isAway = false
+    for (const { reader } of opened) expect(await seqs(nowOf(reader))).toEqual([1])
+  })
+
+  test('are counted until they close, and a reader that cannot open is not counted', async () => {
+    let isAway = false
+    const deaf = await deafFeed(() => {
+      if (isAway) throw new Error('the database is away')
+    })
+    const [projectId, otherId] = [await projectWith(0), await projectWith(0)]
+    const [one, two] = [await deaf.open(projectId, null), await deaf.open(projectId, null)]
+    const other = await deaf.open(otherId, null)
+    expect(deaf.size()).toBe(3)
+    one.reader.close()
+    one.reader.close()
+    expect(deaf.size()).toBe(2)
+    isAway = true
+    await expect(deaf.open(projectId, null)).rejects.toThrow('the database is away')
+    await expect(deaf.open(await projectWith(0), null)).rejects.toThrow('the database is away')
+    expect(deaf.size()).toBe(2)
+    for (const { reader } of [two, other]) reader.close()
+    expect(deaf.size()).toBe(0)
+  })
+})
+
+describe('a reader ends', () => {
+  test('when it closes, and a wait for events then returns none', async () => {
+    const { reader } = await feed.open(await projectWith(0), null)
+    expect(reader.ended).toBe(false)
+    const waiting = reader.next(soon())
+    await nowOf(reader)
+    reader.close()
+    expect(await waiting).toEqual([])
+    expect(reader.ended).toBe(true)
+  })
+
+  test('when the keys of its project change, but not when those of another project change', async () => {
+    const [projectId, otherId] = [await projectWith(1), await projectWith(0)]
+    const { reader } = await feed.open(projectId, after(0))
+    const { reader: other } = await feed.open(otherId, null)
+    await notifyKeysChanged(pool, projectId)
+    await waitFor('the end of the reader', () => reader.ended)
+    expect(await reader.next(soon())).toEqual([])
+    expect(other.ended).toBe(false)
+    other.close()
+    const { reader: again } = await feed.open(projectId, after(0))
+    expect(again.ended).toBe(false)
+    expect(await seqs(nowOf(again))).toEqual([1])
+    again.close()
+    reader.close()
+  })
+
+  test('when the process stops, and no reader begins after that', async () => {
+    const deaf = await deafFeed()
+    const projectId = await projectWith(1)
+    const { reader } = await deaf.open(projectId, after(0))
+    deaf.release()
+    expect(reader.ended).toBe(true)
+    const { reader: later } = await deaf.open(projectId, after(0))
+    expect(later.ended).toBe(true)
+    expect(await later.next(soon())).toEqual([])
+  })
+
+  test('when the listener connects again, but not at its first connection', async () => {
+    const own = startEventFeed(database.url, pool, silentLog)
+    try {
+      const projectId = await projectWith(0)
+      const { reader } = await own.open(projectId, null)
+      await add(projectId)
+      expect(await seqs(reader.next(soon()))).toEqual([1])
+      // Only the listener can wake the reader for the second event, so the listener is connected then.
+      await add(projectId)
+      expect(await seqs(reader.next(soon()))).toEqual([2])
+      expect(reader.ended).toBe(false)
+      await pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and application_name = 'purser api (events)'`,
+      )
+      await waitFor('the end of the reader', () => reader.ended)
+      expect(own.size()).toBe(0)
+      const { reader: again } = await own.open(projectId, after(0))
+      reader.close()
+      expect(own.size()).toBe(1)
+      expect(await seqs(nowOf(again))).toEqual([1, 2])
+    } finally {
+      await own.stop()
+    }
+  })
+})

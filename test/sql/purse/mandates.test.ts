@@ -1,0 +1,352 @@
+/** Tests how mandates are given, changed, listed and locked, and how their used sums are counted. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import { deleteProject } from '../../../sql/account/projects/deleteProject.ts'
+import {
+  changeMandate,
+  findMandate,
+  giveMandate,
+  listMandates,
+  lockMandates,
+  MANDATES_MAX,
+  type Mandate,
+  type MandateState,
+  type MandateTerms,
+  readUsed,
+} from '../../../sql/purse/mandates.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { newKeyring, newPurse, TERMS } from '../../support/purse/purseRows.ts'
+import { newProject, whileHeld } from '../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let keyring: Keyring
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  keyring = await newKeyring(pool)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'owner', requestId: 'req_1' })
+const give = (projectId: string, terms: Partial<MandateTerms> = {}) =>
+  giveMandate(pool, actorOf(projectId), { ...TERMS, ...terms })
+
+async function given(projectId: string, terms: Partial<MandateTerms> = {}): Promise<Mandate> {
+  const mandate = await give(projectId, terms)
+  if (mandate === null || mandate === 'full') throw new Error(`the mandate is ${mandate}`)
+  return mandate
+}
+
+type Change = Partial<MandateTerms & { state: MandateState }>
+const change = (projectId: string, id: string, changes: Change) =>
+  changeMandate(pool, actorOf(projectId), id, {
+    change: (present) => ({ ...present, validFrom: null, ...changes }),
+  })
+
+const list = (projectId: string) => listMandates(pool, { projectId, cursor: null, limit: 1_000 })
+const namesOf = (mandates: readonly Mandate[]) => mandates.map(({ name }) => name)
+const AT = (ms: number) => new Date(Date.now() + ms)
+const HOUR_MS = 3_600_000
+
+/** Holds a different value in each term, so that no two columns can be exchanged. */
+const FULL: MandateTerms = {
+  name: 'Tide tables',
+  task: 'tides',
+  network: 'base',
+  hosts: ['api.example', '*.tides.example'],
+  resources: ['https://maps.example/coast'],
+  payees: [`0x${'a'.repeat(40)}`],
+  perPaymentAtomic: 1n,
+  limits: { hour: 2n, day: 3n, month: 4n, total: 18_446_744_073_709_551_615n },
+  paymentsPerMinute: 6,
+  askAboveAtomic: 7n,
+  risePercent: 8,
+  validFrom: new Date('2026-01-05T09:00:00.001Z'),
+  validUntil: new Date('2026-02-05T09:00:00.002Z'),
+}
+const UNUSED = { state: 'active', reservedAtomic: 0n, spentAtomic: 0n, releasedAtomic: 0n } as const
+
+describe('a new mandate', () => {
+  test('holds each term as the owner gave it, is active and has used nothing', async () => {
+    const projectId = await newProject(pool)
+    const mandate = await given(projectId, FULL)
+    expect(mandate).toMatchObject({ ...FULL, ...UNUSED, validFrom: FULL.validFrom! })
+    expect(await findMandate(pool, projectId, mandate.id)).toEqual(mandate)
+    expect(await list(projectId)).toEqual([mandate])
+  })
+
+  test('keeps each bound that the owner left out as null', async () => {
+    const limits = { hour: null, day: null, month: null, total: null }
+    const none = { task: null, payees: null, askAboveAtomic: null, validUntil: null }
+    const mandate = await given(await newProject(pool), { ...none, limits: { ...limits, day: 9n } })
+    expect(mandate).toMatchObject({ ...none, limits: { ...limits, day: 9n } })
+  })
+
+  test('without a start begins at the time of the database', async () => {
+    const { validFrom, createdAt } = await given(await newProject(pool), { validFrom: null })
+    expect(Math.abs(validFrom.getTime() - createdAt.getTime())).toBeLessThan(1_000)
+  })
+
+  test('is refused with null if there is no such project, or if the project is deleted', async () => {
+    const projectId = await newProject(pool)
+    await deleteProject(pool, projectId)
+    expect(await give(projectId)).toBeNull()
+    expect(await give('prj_none')).toBeNull()
+    expect(await list(projectId)).toEqual([])
+  })
+
+  test('is refused if the project has the most live mandates, and ended mandates leave room', async () => {
+    const projectId = await newProject(pool)
+    const { id } = await given(projectId)
+    await pool.query(
+      `insert into mandates (id, project_id, created_by, name, network, hosts, resources, per_payment_atomic,
+         total_atomic, payments_per_minute, rise_percent, valid_from)
+       select m.id || n, project_id, created_by, name, network, hosts, resources, per_payment_atomic, total_atomic,
+         payments_per_minute, rise_percent, valid_from
+       from mandates m, generate_series(2, $2) n where m.id = $1`,
+      [id, MANDATES_MAX - 1],
+    )
+    const last = await given(projectId)
+    expect(await give(projectId)).toBe('full')
+    await change(projectId, last.id, { state: 'frozen' })
+    expect(await give(projectId)).toBe('full')
+    expect((await given(await newProject(pool))).state).toBe('active')
+    await change(projectId, last.id, { state: 'ended' })
+    expect((await given(projectId)).state).toBe('active')
+  })
+
+  test('waits for another new mandate of its project, so that two at once keep the limit', async () => {
+    const projectId = await newProject(pool)
+    const hold = 'select from projects where id = $1 for no key update'
+    const [mandate] = await whileHeld(pool, hold, [projectId], () => [give(projectId)])
+    expect(mandate).toMatchObject({ state: 'active' })
+  })
+})
+
+describe('a changed mandate', () => {
+  test('holds each new term, and keeps its id, its start and its sums', async () => {
+    const projectId = await newProject(pool)
+    const { id, createdAt } = await given(projectId)
+    await pool.query(
+      'update mandates set reserved_atomic = 30, spent_atomic = 20, released_atomic = 10 where id = $1',
+      [id],
+    )
+    const changed = await change(projectId, id, { ...FULL, state: 'frozen' })
+    expect(changed).toMatchObject({ ...FULL, validFrom: FULL.validFrom!, id, createdAt })
+    expect(changed).toMatchObject({ state: 'frozen', reservedAtomic: 30n, spentAtomic: 20n })
+    expect(await findMandate(pool, projectId, id)).toEqual(changed)
+    const later = await change(projectId, id, { validFrom: null, state: 'active' })
+    expect(later).toMatchObject({
+      validFrom: FULL.validFrom!,
+      state: 'active',
+      releasedAtomic: 10n,
+    })
+  })
+
+  test('leaves every other mandate of the project unchanged', async () => {
+    const projectId = await newProject(pool)
+    const [one, other] = [await given(projectId), await given(projectId)]
+    await change(projectId, one.id, { name: 'Changed' })
+    expect(await findMandate(pool, projectId, other.id)).toEqual(other)
+  })
+
+  test('is null for an ended mandate, an unknown mandate and a mandate of another project', async () => {
+    const [projectId, otherId] = [await newProject(pool), await newProject(pool)]
+    const { id } = await given(projectId)
+    expect(await change(otherId, id, { name: 'Taken' })).toBeNull()
+    expect(await change(projectId, 'man_none', {})).toBeNull()
+    expect((await change(projectId, id, { state: 'ended' }))?.state).toBe('ended')
+    expect(await change(projectId, id, { state: 'active' })).toBeNull()
+    expect(await findMandate(pool, projectId, id)).toMatchObject({ name: 'Test', state: 'ended' })
+  })
+
+  test('stays as it was if the work within its transaction fails', async () => {
+    const projectId = await newProject(pool)
+    const before = await given(projectId)
+    const changing = changeMandate(pool, actorOf(projectId), before.id, {
+      change: (present) => ({ ...present, name: 'Changed', state: 'frozen' }),
+      within: async (_db, { name, state }) => {
+        throw new Error(`${name} ${state}`)
+      },
+    })
+    await expect(changing).rejects.toThrow('Changed frozen')
+    expect(await findMandate(pool, projectId, before.id)).toEqual(before)
+    expect(await actionsOf(projectId)).toEqual(['mandate.give'])
+  })
+
+  test('shows to a change the terms that a change just before it stored', async () => {
+    const projectId = await newProject(pool)
+    const { id } = await given(projectId)
+    const rise = () =>
+      changeMandate(pool, actorOf(projectId), id, {
+        change: (present) => ({ ...present, risePercent: present.risePercent + 1 }),
+      })
+    const hold = 'select from mandates where id = $1 for update'
+    await whileHeld(pool, hold, [id], () => [rise(), rise(), rise()])
+    expect((await findMandate(pool, projectId, id))?.risePercent).toBe(TERMS.risePercent + 3)
+  })
+
+  test('waits for the purse of its project before it locks the mandate', async () => {
+    const { projectId } = await newPurse(pool, keyring)
+    const [{ id }] = (await list(projectId)) as [Mandate]
+    const hold = 'select from purses where project_id = $1 for update'
+    await whileHeld(pool, hold, [projectId], () => [change(projectId, id, { name: 'Changed' })])
+    expect((await findMandate(pool, projectId, id))?.name).toBe('Changed')
+  })
+})
+
+const auditOf = async (projectId: string) => {
+  const { rows } = await pool.query(
+    `select action, subject, detail, actor, request_id, outcome from audit_log
+     where project_id = $1 and action like 'mandate.%' order by row`,
+    [projectId],
+  )
+  return rows
+}
+const actionsOf = async (projectId: string) =>
+  (await auditOf(projectId)).map(({ action }) => action)
+
+describe('the audit log', () => {
+  test('names the terms of a new mandate, and the key that gave it', async () => {
+    const projectId = await newProject(pool)
+    const { id } = await given(projectId, { ...FULL, limits: { ...FULL.limits, hour: null } })
+    expect(await auditOf(projectId)).toEqual([
+      {
+        action: 'mandate.give',
+        subject: id,
+        detail: `Tide tables: active, api.example *.tides.example https://maps.example/coast, payment 1, hour none, day 3, month 4, total ${FULL.limits.total}`,
+        actor: 'owner',
+        request_id: 'req_1',
+        outcome: 'ok',
+      },
+    ])
+  })
+
+  test('names a stop as a change, and the end of a mandate as its end', async () => {
+    const projectId = await newProject(pool)
+    const { id } = await given(projectId)
+    await change(projectId, id, { state: 'frozen' })
+    await change(projectId, id, { state: 'ended' })
+    await change(projectId, id, { state: 'ended' })
+    expect(await actionsOf(projectId)).toEqual(['mandate.give', 'mandate.change', 'mandate.end'])
+  })
+
+  test('cuts the terms of a mandate with many places after 1,000 characters', async () => {
+    const projectId = await newProject(pool)
+    await given(projectId, { hosts: Array(50).fill(`${'a'.repeat(60)}.example`) })
+    expect((await auditOf(projectId))[0].detail).toHaveLength(1_000)
+  })
+})
+
+describe('the list of mandates', () => {
+  test('is in order of creation, newest first, also among mandates of one millisecond', async () => {
+    const projectId = await newProject(pool)
+    for (const name of ['A', 'B', 'C', 'D']) await given(projectId, { name })
+    await pool.query(
+      `update mandates set created_at = '2026-01-01T00:00:00Z' where project_id = $1 and name in ('B', 'C')`,
+      [projectId],
+    )
+    expect(namesOf(await list(projectId))).toEqual(['D', 'A', 'C', 'B'])
+    const [newest, next] = await listMandates(pool, { projectId, cursor: null, limit: 2 })
+    expect([newest!.name, next!.name]).toEqual(['D', 'A'])
+    const after = ({ createdAt, row }: Mandate) =>
+      listMandates(pool, { projectId, cursor: { atMs: createdAt.getTime(), row }, limit: 1 })
+    const [third] = await after(next!)
+    expect(namesOf(await after(third!))).toEqual(['B'])
+  })
+
+  test('has ended and stopped mandates too, but none of another project', async () => {
+    const [projectId, otherId] = [await newProject(pool), await newProject(pool)]
+    const [ended, stopped] = [await given(projectId), await given(projectId)]
+    await change(projectId, ended.id, { state: 'ended' })
+    await change(projectId, stopped.id, { state: 'frozen' })
+    expect((await list(projectId)).map(({ state }) => state)).toEqual(['frozen', 'ended'])
+    expect(await list(otherId)).toEqual([])
+    expect(await findMandate(pool, otherId, ended.id)).toBeNull()
+    expect(await findMandate(pool, projectId, 'man_none')).toBeNull()
+  })
+})
+
+describe('the mandates that a payment locks', () => {
+  test('are those that are valid now, in order of creation, with the stopped ones', async () => {
+    const projectId = await newProject(pool)
+    await given(projectId, { name: 'from now on' })
+    await given(projectId, { name: 'later', validFrom: AT(HOUR_MS) })
+    await given(projectId, { name: 'over', validUntil: AT(-1) })
+    await given(projectId, { name: 'until later', validUntil: AT(HOUR_MS) })
+    const stopped = await given(projectId, { name: 'stopped' })
+    const ended = await given(projectId, { name: 'ended' })
+    await given(await newProject(pool), { name: 'of another project' })
+    await change(projectId, stopped.id, { state: 'frozen' })
+    await change(projectId, ended.id, { state: 'ended' })
+    const locked = await lockMandates(pool, projectId)
+    expect(namesOf(locked)).toEqual(['from now on', 'until later', 'stopped'])
+  })
+
+  test('are locked until the payment is decided', async () => {
+    const projectId = await newProject(pool)
+    const { id } = await given(projectId)
+    const hold = 'select from mandates where id = $1 for update'
+    const [locked] = await whileHeld(pool, hold, [id], () => [lockMandates(pool, projectId)])
+    expect(locked).toHaveLength(1)
+  })
+})
+
+/** Adds what a mandate reserved at a time before the start of the present hour, day or month (UTC). */
+const reserved = (row: bigint, at: string, amount: number) =>
+  pool.query(
+    `insert into mandate_hours (mandate_row, hour, amount_atomic)
+     select $1, ${at}, $2 from (select now() as t) n
+     on conflict (mandate_row, hour) do update set amount_atomic = mandate_hours.amount_atomic + $2`,
+    [row, amount],
+  )
+
+describe('the used sums of a mandate', () => {
+  test('count an hour, a day and a month from their first instant in UTC', async () => {
+    const start = (part: string) => `date_trunc('${part}', t, 'UTC')`
+    const { row } = await given(await newProject(pool))
+    await reserved(row, start('hour'), 1)
+    await reserved(row, start('day'), 10)
+    await reserved(row, start('month'), 100)
+    await reserved(row, `${start('month')} - interval '1 hour'`, 1_000)
+    const mandate = { row, reservedAtomic: 50n, releasedAtomic: 8n } as Mandate
+    const { now, used } = await readUsed(pool, [mandate])
+    // At the first hour of a day or a month, the sums begin at the same instant.
+    const isFirst = { hour: now.getUTCHours() === 0, day: now.getUTCDate() === 1 }
+    const day = 11n + (isFirst.day ? 100n : 0n)
+    const hour = isFirst.hour ? day : 1n
+    expect(used).toEqual([{ hour, day, month: 111n, total: 42n, lastMinute: 0 }])
+  })
+
+  test('are nothing for a mandate without payments, and in the order of the mandates', async () => {
+    const projectId = await newProject(pool)
+    const [one, other] = [await given(projectId), await given(projectId)]
+    await reserved(other.row, `date_trunc('hour', t, 'UTC')`, 5)
+    const none = { hour: 0n, day: 0n, month: 0n, total: 0n, lastMinute: 0 }
+    const five = { ...none, hour: 5n, day: 5n, month: 5n }
+    expect((await readUsed(pool, [one, other])).used).toEqual([none, five])
+    expect((await readUsed(pool, [other, one])).used).toEqual([five, none])
+    const { now, used } = await readUsed(pool, [])
+    expect(used).toEqual([])
+    expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(60_000)
+  })
+
+  test('count the payments of the last minute', async () => {
+    const purse = await newPurse(pool, keyring)
+    await purse.reserve([await purse.wanted(1n), await purse.wanted(1n), await purse.wanted(1n)])
+    const locked = await lockMandates(pool, purse.projectId)
+    const lastMinute = async () => (await readUsed(pool, locked)).used[0]!.lastMinute
+    expect(await lastMinute()).toBe(3)
+    const age = (seconds: number) =>
+      pool.query(
+        `update purchase_mandates set reserved_at = clock_timestamp() - $2 * interval '1 second'
+         where mandate_row = $1 and purchase_row = (select min(purchase_row) from purchase_mandates where mandate_row = $1)`,
+        [locked[0]!.row, seconds],
+      )
+    await age(30)
+    expect(await lastMinute()).toBe(3)
+    await age(60)
+    expect(await lastMinute()).toBe(2)
+  })
+})

@@ -1,0 +1,187 @@
+/** Tests which parts of an HTTP response a caller sees, and why a body is left out. */
+import { describe, expect, test } from 'bun:test'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import {
+  ANSWER_BYTES_MAX,
+  maskedAnswer,
+  type ReceivedAnswer,
+  withoutContent,
+} from '../../../workers/vault/maskedAnswer.ts'
+
+const SECRET = 'correct horse battery'
+const answer = (changes: Partial<ReceivedAnswer> = {}, secrets = [SECRET]) =>
+  maskedAnswer(
+    {
+      ...{ status: 200, statusText: 'OK', headers: [], body: Buffer.from('text') },
+      truncated: false,
+      ...changes,
+    },
+    secrets,
+  )
+const bodyOf = async (changes: Partial<ReceivedAnswer>) => {
+  const { body, bodyOmitted } = await answer(changes)
+  return bodyOmitted ?? { body }
+}
+const latin1 = (text: string) => Buffer.from(text).toString('latin1')
+
+test('a response without content has only its status and the reason', () => {
+  expect(withoutContent(503, 'too-slow')).toEqual({
+    ...{ status: 503, statusText: '', headers: {}, body: null, bodyOmitted: 'too-slow' },
+  })
+})
+
+test('a response without a secret is shown as it was received', async () => {
+  const headers = ['Content-Type', 'text/plain', 'X-Empty', '']
+  expect(await answer({ status: 404, statusText: 'Not Found', headers })).toEqual({
+    status: 404,
+    statusText: 'Not Found',
+    headers: { 'content-type': 'text/plain', 'x-empty': '' },
+    body: 'text',
+    bodyOmitted: null,
+  })
+})
+
+test('a secret is masked in the status text, in names and values of headers, and in the body', async () => {
+  const shown = await answer({
+    statusText: `No ${SECRET}`,
+    headers: ['X-Echo', `is ${SECRET}`, 'X-correct%20horse%20battery', '1'],
+    body: Buffer.from(`Your password: ${Buffer.from(SECRET).toString('base64')}.`),
+  })
+  expect(shown).toMatchObject({
+    statusText: 'No [masked]',
+    headers: { 'x-echo': 'is [masked]', 'x-[masked]': '1' },
+    body: 'Your password: [masked].',
+  })
+})
+
+test('each secret of several is masked', async () => {
+  const { body } = await answer({ body: Buffer.from('one-secret, two-secret') }, [
+    'one-secret',
+    'two-secret',
+  ])
+  expect(body).toBe('[masked], [masked]')
+})
+
+test('a text with too many layers of encoding is left out with its headers', async () => {
+  const body = Buffer.from('%2525&amp;amp;\\\\u005c=3D3D+\\x25a\0'.repeat(700))
+  const { bodyOmitted, headers, statusText } = await answer({ body, headers: ['A', '1'] })
+  expect([bodyOmitted, headers, statusText]).toEqual(['too-many-layers', {}, ''])
+})
+
+describe('the headers of a response', () => {
+  const headersOf = async (headers: string[]) => (await answer({ headers })).headers
+
+  test('of one name are joined by commas, and cookies by line breaks', async () => {
+    const headers = ['Vary', 'a', 'Set-Cookie', 'x=1', 'vary', 'b', 'set-cookie', 'y=2', 'VARY', '']
+    expect(await headersOf(headers)).toEqual({ vary: 'a, b, ', 'set-cookie': 'x=1\ny=2' })
+  })
+
+  test('are masked after they are joined', async () => {
+    expect(await headersOf(['A', 'correct horse', 'A', 'x'])).toEqual({ a: 'correct horse, x' })
+    const joined = await answer({ headers: ['A', 'one', 'A', 'two'] }, ['one, two'])
+    expect(joined.headers).toEqual({ a: '[masked]' })
+  })
+
+  test('are read as UTF-8', async () => {
+    expect(await headersOf(['X-City', latin1('Zürich')])).toEqual({ 'x-city': 'Zürich' })
+  })
+
+  test('have no name without a value, and may have names of object prototypes', async () => {
+    const headers = await headersOf(['__proto__', 'a', 'constructor', 'b', 'alone'])
+    expect(Object.entries(headers)).toEqual([
+      ['__proto__', 'a'],
+      ['constructor', 'b'],
+    ])
+  })
+})
+
+describe('the body of a response', () => {
+  test('that was cut is too large, even if it is a part', async () => {
+    expect(await bodyOf({ truncated: true, status: 206 })).toBe('too-large')
+  })
+
+  test('is a part by its status or by a content range', async () => {
+    expect(await bodyOf({ status: 206 })).toBe('partial')
+    expect(await bodyOf({ headers: ['CONTENT-RANGE', 'bytes 0-3/9'] })).toBe('partial')
+    expect(await bodyOf({ headers: ['Content-Range', ''] })).toEqual({ body: 'text' })
+    expect(await bodyOf({ status: 205 })).toEqual({ body: 'text' })
+    // A value that equals a header name is no header.
+    expect(await bodyOf({ headers: ['Vary', 'content-range', 'A', 'b'] })).toEqual({ body: 'text' })
+  })
+
+  test('that is no UTF-8 is shown only if its charset is a Latin one', async () => {
+    const body = Buffer.from('Zürich', 'latin1')
+    const of = (type: string) => bodyOf({ body, headers: ['Content-Type', type] })
+    expect(await bodyOf({ body })).toBe('not-text')
+    for (const type of ['text/plain', 'text/plain; charset=utf-8', 'x; charset=iso-8859-15']) {
+      expect([type, await of(type)]).toEqual([type, 'not-text'])
+    }
+    for (const charset of ['iso-8859-1', '"ISO-8859-1"', 'latin1', 'windows-1252', 'us-ascii']) {
+      const shown = await of(`text/plain; charset=${charset}`)
+      expect([charset, shown]).toEqual([charset, { body: 'Zürich' }])
+    }
+  })
+
+  test('in UTF-8 is shown as UTF-8 whatever its charset', async () => {
+    const headers = ['Content-Type', 'text/plain; charset=iso-8859-1']
+    expect(await bodyOf({ body: Buffer.from('Zürich'), headers })).toEqual({ body: 'Zürich' })
+  })
+
+  test('that is empty is empty text', async () => {
+    expect(await bodyOf({ body: Buffer.alloc(0) })).toEqual({ body: '' })
+  })
+})
+
+describe('a compressed body', () => {
+  const coded = (coding: string, body: Uint8Array) =>
+    bodyOf({ body, headers: ['Content-Encoding', coding] })
+  const text = Buffer.from(`password ${SECRET}`)
+  const masked = { body: 'password [masked]' }
+
+  test.each([
+    ['gzip', gzipSync(text)],
+    ['X-GZIP', gzipSync(text)],
+    ['br', brotliCompressSync(text)],
+    ['deflate', deflateSync(text)],
+    ['deflate', deflateRawSync(text)],
+    [' , identity, gzip ,', gzipSync(text)],
+    ['identity', text],
+    ['gzip, deflate, br', brotliCompressSync(deflateSync(gzipSync(text)))],
+  ])('with the coding "%s" is decompressed and masked', async (coding, body) => {
+    expect(await coded(coding, body)).toEqual(masked)
+  })
+
+  test('takes its codings from all headers of that name, in their order', async () => {
+    const headers = ['Content-Encoding', 'gzip', 'content-encoding', 'br']
+    const body = brotliCompressSync(gzipSync(text))
+    expect(await bodyOf({ headers, body })).toEqual(masked)
+  })
+
+  test('is unknown with a fourth coding, with another coding, or if it is broken', async () => {
+    const four = gzipSync(gzipSync(gzipSync(gzipSync(text))))
+    expect(await coded('gzip, gzip, gzip, gzip', four)).toBe('unknown-encoding')
+    for (const coding of ['zstd', 'constructor', '__proto__', 'gzip;q=1', 'x-x-gzip']) {
+      expect([coding, await coded(coding, gzipSync(text))]).toEqual([coding, 'unknown-encoding'])
+    }
+    for (const coding of ['gzip', 'br', 'deflate']) {
+      expect([coding, await coded(coding, text)]).toEqual([coding, 'unknown-encoding'])
+    }
+    expect(await coded('gzip', gzipSync(text).subarray(0, -9))).toBe('unknown-encoding')
+  })
+
+  test('without bytes is empty text, whatever its coding', async () => {
+    expect(await coded('gzip', Buffer.alloc(0))).toEqual({ body: '' })
+    expect(await coded('zstd', Buffer.alloc(0))).toEqual({ body: '' })
+  })
+
+  test.each([
+    ['gzip', gzipSync],
+    ['br', brotliCompressSync],
+    ['deflate', deflateRawSync],
+  ] as const)('with the coding %s is too large one byte above the limit', async (coding, pack) => {
+    const filled = (length: number) => pack(Buffer.alloc(length, '.'))
+    expect(await coded(coding, filled(ANSWER_BYTES_MAX + 1))).toBe('too-large')
+    const { body } = (await coded(coding, filled(ANSWER_BYTES_MAX))) as { body: string }
+    expect(body).toHaveLength(ANSWER_BYTES_MAX)
+  })
+})
