@@ -2,8 +2,9 @@ import { Type as t } from '@sinclair/typebox'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { SEND_POLICIES } from '../../sql/account/projects/sendPolicy.ts'
 import { RangeQuery } from '../http/input/queryTime.ts'
+import { KEEPS_UNKNOWN } from '../http/input/unknownFields.ts'
 import { OrderQuery, operation, PageQuery, PartOf, Time } from '../http/operation.ts'
-import { KEEPS_UNKNOWN, Limits, RetentionInput, RetentionSchema } from './projectSettings.ts'
+import { Limits, RetentionInput, RetentionSchema } from './projectSettings.ts'
 
 const NAME_MAX_LENGTH = 200
 const Name = t.String({

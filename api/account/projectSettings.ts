@@ -1,12 +1,7 @@
 /** Describes the settings of a project that the operator changes: limits and retention. */
 import { Type as t } from '@sinclair/typebox'
 import { RETENTION_CLASSES, type RetentionClass } from '../../shared/retention.ts'
-
-/**
- * Keeps body fields that no schema names. Otherwise Elysia would drop these fields, and a misspelt setting would change
- * nothing instead of causing an error.
- */
-export const KEEPS_UNKNOWN = { additionalProperties: true }
+import { KEEPS_UNKNOWN } from '../http/input/unknownFields.ts'
 
 /** Limits sizes to whole bytes that PostgreSQL and JSON both store exactly. */
 const BYTES_MAX = 2 ** 50

@@ -6,6 +6,7 @@ import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
 import { ALLOWED_HOST_RULE, parseAllowedHost } from '../../shared/vault/bounds/allowedHosts.ts'
 import type { Mandate, MandateState, MandateTerms } from '../../sql/purse/mandates.ts'
 import { badRequest } from '../http/errors.ts'
+import { KEEPS_UNKNOWN } from '../http/input/unknownFields.ts'
 import { Time } from '../http/operation.ts'
 import { Usdc } from './purseDocs.ts'
 
@@ -84,27 +85,33 @@ const ChangeBody = t.Object(MandateFields)
 type Given = Static<typeof ChangeBody>
 
 /** Describes a new mandate. */
-export const MandateBody = t.Composite([
-  t.Omit(ChangeBody, ['name', 'maxPerPayment']),
-  t.Object({
-    name: t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS }),
-    maxPerPayment: Usdc('One payment may cost at most this amount.'),
-  }),
-])
+export const MandateBody = t.Composite(
+  [
+    t.Omit(ChangeBody, ['name', 'maxPerPayment']),
+    t.Object({
+      name: t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS }),
+      maxPerPayment: Usdc('One payment may cost at most this amount.'),
+    }),
+  ],
+  KEEPS_UNKNOWN,
+)
 
 /** Describes a change of a mandate. Fields that are left out stay unchanged. `null` removes a bound. */
-export const MandateChange = t.Composite([
-  ChangeBody,
-  t.Object({
-    state: t.Optional(
-      t.Union([t.Literal('active'), t.Literal('stopped')], {
-        error: 'be one of "active", "stopped"',
-        description:
-          'With `stopped`, the hosts of this mandate are not paid, even if another mandate covers them.',
-      }),
-    ),
-  }),
-])
+export const MandateChange = t.Composite(
+  [
+    ChangeBody,
+    t.Object({
+      state: t.Optional(
+        t.Union([t.Literal('active'), t.Literal('stopped')], {
+          error: 'be one of "active", "stopped"',
+          description:
+            'With `stopped`, the hosts of this mandate are not paid, even if another mandate covers them.',
+        }),
+      ),
+    }),
+  ],
+  KEEPS_UNKNOWN,
+)
 
 const EMPTY: Omit<MandateTerms, 'name' | 'network' | 'perPaymentAtomic'> = {
   task: null,
@@ -127,7 +134,10 @@ export const newTerms = (
   network: string,
   rules: Rules,
 ): MandateTerms =>
-  merged({ ...EMPTY, name: given.name, network, perPaymentAtomic: 0n }, given, rules)
+  merged({ ...EMPTY, name: given.name, network, perPaymentAtomic: 0n }, given, {
+    ...rules,
+    start: null,
+  })
 
 /** Returns the terms of a mandate after a change. @throws {ApiError} 400 */
 export const changedTerms = (
@@ -135,11 +145,21 @@ export const changedTerms = (
   { state, ...given }: Static<typeof MandateChange>,
   rules: Rules,
 ): MandateTerms & { state: MandateState } => ({
-  ...merged({ ...present, validFrom: null }, given, rules),
+  ...merged(
+    { ...present, validFrom: null },
+    // Without a start a mandate is valid from now on.
+    given.validFrom === null ? { ...given, validFrom: new Date().toISOString() } : given,
+    { ...rules, start: present.validFrom },
+  ),
   state: state === undefined ? present.state : state === 'active' ? 'active' : 'frozen',
 })
 
-function merged(present: MandateTerms, given: Given, rules: Rules): MandateTerms {
+/** @param rules.start is the present start of the mandate. Null means that the mandate is new. */
+function merged(
+  present: MandateTerms,
+  given: Given,
+  { start, ...rules }: Rules & { start: Date | null },
+): MandateTerms {
   const { limits } = present
   const terms: MandateTerms = {
     name: given.name ?? present.name,
@@ -160,6 +180,10 @@ function merged(present: MandateTerms, given: Given, rules: Rules): MandateTerms
     risePercent: given.risePercent ?? present.risePercent,
     validFrom: readTime('validFrom', given.validFrom, present.validFrom),
     validUntil: readTime('validUntil', given.validUntil, present.validUntil),
+  }
+  const from = terms.validFrom ?? start
+  if (terms.validUntil !== null && from !== null && terms.validUntil <= from) {
+    throw badRequest('validUntil must be after validFrom')
   }
   if (terms.hosts.length + terms.resources.length === 0) {
     throw badRequest('hosts or resources must name a place: without one the mandate allows nothing')

@@ -85,13 +85,19 @@ async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body>
   return { body: masker.text(text), bodyOmitted: null }
 }
 
+const isTooLarge = (error: unknown): boolean =>
+  (error as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE'
+
 const LIMIT = { maxOutputLength: ANSWER_BYTES_MAX }
 const unzip: Record<string, (bytes: Uint8Array) => Promise<Buffer>> = {
   gzip: (bytes) => promisify(gunzip)(bytes, LIMIT),
   br: (bytes) => promisify(brotliDecompress)(bytes, LIMIT),
   // Some servers send the raw deflate format under the name `deflate` (RFC 9110 §8.4.1.2).
   deflate: (bytes) =>
-    promisify(inflate)(bytes, LIMIT).catch(() => promisify(inflateRaw)(bytes, LIMIT)),
+    promisify(inflate)(bytes, LIMIT).catch((error) => {
+      if (isTooLarge(error)) throw error
+      return promisify(inflateRaw)(bytes, LIMIT)
+    }),
 }
 
 /** Returns the decompressed body of a response, or the reason why the body cannot be read. */
@@ -112,8 +118,7 @@ async function decompressed(
     try {
       bytes = await decode(bytes)
     } catch (error) {
-      const isLarge = (error as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE'
-      return isLarge ? 'too-large' : 'unknown-encoding'
+      return isTooLarge(error) ? 'too-large' : 'unknown-encoding'
     }
   }
   return bytes

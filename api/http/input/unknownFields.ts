@@ -5,6 +5,12 @@ import { badRequest } from '../errors.ts'
 const SHOWN_CHARS = 64
 
 /**
+ * Is the option of a body's schema for {@link refuseUnknown}. Without it Elysia would drop the fields that the schema does
+ * not name, and a misspelt setting would change nothing instead of causing an error.
+ */
+export const KEEPS_UNKNOWN = { additionalProperties: true }
+
+/**
  * Refuses unknown fields of a request body. Otherwise a misspelt setting would get a 200 and change nothing.
  * @throws {ApiError} 400 with the unknown field.
  */

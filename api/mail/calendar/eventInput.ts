@@ -182,8 +182,9 @@ function cancelled(series: Announced, instance: WrittenTime | null): Announced {
 /** Reads the fields that an event announces to its attendees. @throws {ApiError} 400 */
 function announcedBy(input: EventInput, { subject, text }: Mail): Announced {
   const zone = zoneOf(input.zone)
-  const start = momentOf('start', input.start, zone)
-  const end = momentOf('end', input.end, zone)
+  const place = { zone, isZoned: input.zone !== undefined }
+  const start = momentOf('start', input.start, place)
+  const end = momentOf('end', input.end, place)
   if (start.local.includes('T') !== end.local.includes('T')) {
     throw badRequest('event.end must be a date exactly where event.start is one')
   }
@@ -195,7 +196,8 @@ function announcedBy(input: EventInput, { subject, text }: Mail): Announced {
   if (rule !== null && input.recurrenceId !== undefined) {
     throw badRequest('event.rule must be absent beside event.recurrenceId')
   }
-  if (url !== null && URL.parse(url)?.protocol !== 'https:') {
+  const link = url === null ? null : URL.parse(url)
+  if (url !== null && link?.protocol !== 'https:') {
     throw badRequest('event.url must be an https URL')
   }
   return {
@@ -204,7 +206,7 @@ function announcedBy(input: EventInput, { subject, text }: Mail): Announced {
     end,
     description: input.description ?? text.slice(0, DESCRIPTION_MAX_LENGTH).toWellFormed(),
     location: input.location ?? null,
-    url,
+    url: link?.href ?? null,
     rule,
   }
 }
@@ -224,7 +226,11 @@ const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?$/
 /**
  * Reads a time of an event. If the time has a UTC offset, converts it to the clock of `zone`. @throws {ApiError} 400
  */
-function momentOf(field: string, given: string | undefined, zone: string | null): WrittenTime {
+function momentOf(
+  field: string,
+  given: string | undefined,
+  { zone, isZoned }: { zone: string | null; isZoned: boolean },
+): WrittenTime {
   if (given === undefined) throw badRequest(`event.${field} is required`)
   const fault = badRequest(
     `event.${field} must be a date, an ISO 8601 time with a zone, or one without beside event.zone`,
@@ -233,22 +239,30 @@ function momentOf(field: string, given: string | undefined, zone: string | null)
     return { local: plain(`${given}T00:00:00`, fault).slice(0, 10), zone: null }
   }
   if (LOCAL.test(given)) {
-    if (zone === null) throw fault
+    if (!isZoned) throw fault
     return { local: plain(given, fault), zone }
   }
   const at = parseIsoTime(given)
   if (at === null) throw fault
-  return { local: localOf(at.getTime(), zone), zone }
+  return { local: inFourDigits(localOf(at.getTime(), zone), fault), zone }
 }
 
 function plain(local: string, fault: Error): string {
+  let text: string
   try {
-    return Temporal.PlainDateTime.from(local, { overflow: 'reject' }).toString({
+    text = Temporal.PlainDateTime.from(local, { overflow: 'reject' }).toString({
       smallestUnit: 'second',
     })
   } catch {
     throw fault
   }
+  return inFourDigits(text, fault)
+}
+
+/** Returns a time whose year has four digits. RFC 5545 §3.3.4: a calendar file has room for no other year. */
+function inFourDigits(local: string, fault: Error): string {
+  if (/^[1-9]\d{3}-/.test(local)) return local
+  throw fault
 }
 
 const atOf = ({ local, zone }: WrittenTime): number =>

@@ -167,6 +167,26 @@ describe('a changed mandate', () => {
     })
   })
 
+  test('without a start is valid from now on', () => {
+    const { validFrom } = change({ validFrom: null, validUntil: null })
+    expect(Math.abs(validFrom!.getTime() - Date.now())).toBeLessThan(60_000)
+  })
+
+  test('ends after its start', () => {
+    const faultOfChange = (given: Parameters<typeof change>[0]) => {
+      try {
+        return change(given) && 'read'
+      } catch (error) {
+        return (error as Error).message
+      }
+    }
+    const message = 'validUntil must be after validFrom'
+    expect(faultOfChange({ validUntil: '2026-01-05T09:00:00Z' })).toBe(message)
+    expect(faultOfChange({ validUntil: '2026-01-05T09:00:01Z' })).toBe('read')
+    expect(faultOfChange({ validFrom: '2027-01-05' })).toBe(message)
+    expect(faultOf({ validFrom: '2027-01-02', validUntil: '2027-01-01' })).toBe(message)
+  })
+
   test('stops and runs again', () => {
     expect(change({ state: 'active' }).state).toBe('active')
     expect(change({ state: 'stopped' }).state).toBe('frozen')

@@ -67,6 +67,24 @@ describe('a purse refuses', () => {
     })
   }
 
+  test('a misspelt limit of a mandate is refused, because it would limit nothing', async () => {
+    const path = `/v0/platform/projects/${buyer.project.id}/mandates`
+    const given = { name: 'm', hosts: ['a.example.com'], maxPerPayment: '1', maxPerDay: '1' }
+    const { body } = await till.service.platform.post(path, given)
+    for (const [answer, known] of [
+      [await till.service.platform.post(path, { ...given, maxPerDy: '1' }), 'task, hosts'],
+      [
+        await till.service.platform.patch(`${path}/${body.mandateId}`, { maxPerDy: '1' }),
+        'name, task',
+      ],
+    ] as const) {
+      expect([answer.status, answer.body.message]).toEqual([
+        400,
+        expect.stringContaining(`The body must not hold "maxPerDy": its fields are ${known}`),
+      ])
+    }
+  })
+
   test('a purse refuses itself as payee', async () => {
     seller.terms.payTo = buyer.address
     await refused('bad_payee')

@@ -178,6 +178,7 @@ describe('a compressed body', () => {
     ['gzip', gzipSync],
     ['br', brotliCompressSync],
     ['deflate', deflateRawSync],
+    ['deflate', deflateSync],
   ] as const)('with the coding %s is too large one byte above the limit', async (coding, pack) => {
     const filled = (length: number) => pack(Buffer.alloc(length, '.'))
     expect(await coded(coding, filled(ANSWER_BYTES_MAX + 1))).toBe('too-large')

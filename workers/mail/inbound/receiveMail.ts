@@ -203,8 +203,8 @@ async function readAndStore(
   const isDomainForged =
     isForgedIfOurs([mailDomain]) ||
     (isForgedIfOurs(fromDomains) && isForgedIfOurs(await verifiedDomains.submit(fromDomains)))
-  if (isDomainForged) parsed.mail.labels.push(UNAUTHENTICATED_LABEL)
   const store = async (as: IndexedMail) => {
+    if (isDomainForged) as.mail.labels.push(UNAUTHENTICATED_LABEL)
     const objects = await keepAttachments(blobs, as.mail.attachments)
     const holdsReport =
       isReportInbox(inbound.inboxAddress, postmaster) && as.mail.attachments.some(isReportFile)

@@ -128,6 +128,23 @@ describe('a time of an event', () => {
     expect((await written(TIMES)).text).toContain('BEGIN:VTIMEZONE\r\nTZID:Europe/Berlin')
   })
 
+  test('is a local time beside the zone UTC', async () => {
+    expect(await timesOf({ ...TIMES, zone: 'UTC' })).toEqual([
+      ...['DTSTART:20300304T100000Z', 'DTEND:20300304T103000Z'],
+    ])
+  })
+
+  test('has a year of four digits, also on the clock of its zone', async () => {
+    const times = [
+      { start: '0999-12-31', end: '2030-03-05' },
+      { start: '0000-01-01', end: '2030-03-05' },
+      { start: '9999-12-31T22:00:00Z', end: '9999-12-31T23:00:00Z', zone: 'Pacific/Kiritimati' },
+    ]
+    for (const input of times) {
+      expect(await faultOf(input)).toStartWith('400 event.start must be a date,')
+    }
+  })
+
   test('is a time with an offset, which is shown on the clock of the zone or in UTC', async () => {
     const given = { start: '2030-03-04T09:00:00Z', end: '2030-03-04T10:30:00+01:00' }
     expect(await timesOf(given)).toEqual(['DTSTART:20300304T090000Z', 'DTEND:20300304T093000Z'])

@@ -89,6 +89,25 @@ test('a message whose parsed mail cannot be stored is stored unparsed', async ()
   }
 })
 
+test('a message in the name of this service keeps its label when it is stored unparsed', async () => {
+  await using service = await startTestService({ workers: false })
+  const agent = await service.newAgent()
+  await service.database.pool.query(
+    'alter table messages add constraint no_html check (html_body is null)',
+  )
+  const worker = await retried(
+    service,
+    agent,
+    'From: boss@mail.test\nSubject: Odd\nContent-Type: text/html\n\n<p>Pay.</p>\n',
+  )
+  try {
+    const [item] = await waitForMessages(agent, 1)
+    expect(item.labels).toEqual(expect.arrayContaining(['unparseable', 'unauthenticated']))
+  } finally {
+    await worker.stop()
+  }
+})
+
 test('messages of one and two megabytes are parsed like a small message', async () => {
   await using service = await startTestService()
   const agent = await service.newAgent()
