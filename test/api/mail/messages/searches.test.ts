@@ -21,3 +21,13 @@ test('a search that takes too long gets status 400 with advice, and the next sea
   await expect(other).rejects.toThrow(TypeError)
   await pool.end()
 })
+
+test('a search that a standstill of the database ended is made once more', async () => {
+  await using database = await createTestDatabase()
+  const pool = createPool({ url: database.url, size: 1, name: 'test', statementTimeoutMs: 20 })
+  const searches = createSearches(pool, 1)
+  const statements = ['select pg_sleep(60)', 'select 1 as found']
+  const found = await searches.run('prj_1', (db) => db.query(statements.shift()!))
+  expect(found.rows).toEqual([{ found: 1 }])
+  await pool.end()
+})
