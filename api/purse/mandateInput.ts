@@ -182,7 +182,9 @@ function merged(
     validUntil: readTime('validUntil', given.validUntil, present.validUntil),
   }
   const from = terms.validFrom ?? start
-  if (terms.validUntil !== null && from !== null && terms.validUntil <= from) {
+  const hasTimes = given.validFrom !== undefined || given.validUntil !== undefined
+  // A change of other fields, such as a stop, never fails by times that an earlier version has stored.
+  if (hasTimes && terms.validUntil !== null && from !== null && terms.validUntil <= from) {
     throw badRequest('validUntil must be after validFrom')
   }
   if (terms.hosts.length + terms.resources.length === 0) {

@@ -5,8 +5,8 @@ import { badRequest } from '../errors.ts'
 const SHOWN_CHARS = 64
 
 /**
- * Is the option of a body's schema for {@link refuseUnknown}. Without it Elysia would drop the fields that the schema does
- * not name, and a misspelt setting would change nothing instead of causing an error.
+ * Is the option of a body's schema for {@link refuseUnknown}. Without this option Elysia would drop the fields that the
+ * schema does not name. A misspelt setting would then change nothing instead of causing an error.
  */
 export const KEEPS_UNKNOWN = { additionalProperties: true }
 

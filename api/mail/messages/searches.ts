@@ -45,7 +45,8 @@ export function createSearches(pool: Pool, size: number): Searches {
       try {
         return await read(pool).catch((error: unknown) => {
           if (!isTooSlow(error)) throw error
-          // A database that stands still for seconds ends a search, too. The second time tells whether the search is slow.
+          // A database that stands still for seconds ends a search, too. The second run tells whether the search is
+          // slow.
           return read(pool)
         })
       } catch (error) {

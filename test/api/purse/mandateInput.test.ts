@@ -185,6 +185,8 @@ describe('a changed mandate', () => {
     expect(faultOfChange({ validUntil: '2026-01-05T09:00:01Z' })).toBe('read')
     expect(faultOfChange({ validFrom: '2027-01-05' })).toBe(message)
     expect(faultOf({ validFrom: '2027-01-02', validUntil: '2027-01-01' })).toBe(message)
+    const reversed = { ...PRESENT, validUntil: new Date('2025-01-01') }
+    expect(changedTerms(reversed, { state: 'stopped' }, RULES).state).toBe('frozen')
   })
 
   test('stops and runs again', () => {
