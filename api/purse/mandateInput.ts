@@ -154,7 +154,11 @@ export const changedTerms = (
   state: state === undefined ? present.state : state === 'active' ? 'active' : 'frozen',
 })
 
-/** @param rules.start is the present start of the mandate. Null means that the mandate is new. */
+/**
+ * Returns the terms of a mandate with the given changes.
+ * @param rules.start is the present start of the mandate. Null means that the mandate is new.
+ * @throws {ApiError} 400
+ */
 function merged(
   present: MandateTerms,
   given: Given,

@@ -155,7 +155,7 @@ describe('the listener', () => {
       })
   })
 
-  test('that refuses is broken, and the finding tells where it listens', () => {
+  test('is broken if it refuses the connection, and the finding tells where it listens', () => {
     const fix = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
     expect(listener('refused', 'answered')).toMatchObject({
       verdict: 'broken',

@@ -66,7 +66,7 @@ describe('an address', () => {
     }
   })
 
-  test('that no rule names is blocked by one rule that allows another, but not by a rule that blocks', () => {
+  test('without a rule is blocked if a rule allows another address, but not if a rule blocks another', () => {
     const ada = 'ada@shop.example'
     expect(isAllowed(rules('BLOCK SEND *@b.example'), 'SEND', ada)).toBe(true)
     expect(isAllowed(rules('BLOCK SEND *@b.example', 'ALLOW SEND c@d.example'), 'SEND', ada)).toBe(

@@ -109,7 +109,7 @@ describe('the body of a response', () => {
     expect(await bodyOf({ headers: ['Vary', 'content-range', 'A', 'b'] })).toEqual({ body: 'text' })
   })
 
-  test('that is no UTF-8 is shown only if its charset is a Latin one', async () => {
+  test('without valid UTF-8 is shown only if its charset is a Latin one', async () => {
     const body = Buffer.from('Zürich', 'latin1')
     const of = (type: string) => bodyOf({ body, headers: ['Content-Type', type] })
     expect(await bodyOf({ body })).toBe('not-text')

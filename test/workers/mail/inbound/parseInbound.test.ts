@@ -67,45 +67,37 @@ test('a valid message is parsed after several failed attempts of its job', async
   }
 })
 
-test('a message whose parsed mail cannot be stored is stored unparsed', async () => {
+/** Receives a message while the database refuses its parsed mail, and returns the stored message. */
+async function refusedMail(raw: string) {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
   // The constraint `no_html` makes the database refuse the message, as an unforeseen error would.
   await service.database.pool.query(
     'alter table messages add constraint no_html check (html_body is null)',
   )
-  const worker = await retried(
-    service,
-    agent,
-    'From: ada@example.com\nSubject: Odd\nMessage-ID: <o@x.test>\nContent-Type: text/html\n\n<p>Hello.</p>\n',
-  )
+  const worker = await retried(service, agent, raw)
   try {
     const [item] = await waitForMessages(agent, 1)
-    expect(item).toMatchObject({ messageId: '<o@x.test>', subject: 'Odd' })
-    expect(item.labels).toContain('unparseable')
-    expect(item.text).toContain('<p>Hello.</p>')
+    return item
   } finally {
     await worker.stop()
   }
+}
+
+test('a message whose parsed mail cannot be stored is stored unparsed', async () => {
+  const item = await refusedMail(
+    'From: ada@example.com\nSubject: Odd\nMessage-ID: <o@x.test>\nContent-Type: text/html\n\n<p>Hello.</p>\n',
+  )
+  expect(item).toMatchObject({ messageId: '<o@x.test>', subject: 'Odd' })
+  expect(item.labels).toContain('unparseable')
+  expect(item.text).toContain('<p>Hello.</p>')
 })
 
 test('a message in the name of this service keeps its label when it is stored unparsed', async () => {
-  await using service = await startTestService({ workers: false })
-  const agent = await service.newAgent()
-  await service.database.pool.query(
-    'alter table messages add constraint no_html check (html_body is null)',
-  )
-  const worker = await retried(
-    service,
-    agent,
+  const { labels } = await refusedMail(
     'From: boss@mail.test\nSubject: Odd\nContent-Type: text/html\n\n<p>Pay.</p>\n',
   )
-  try {
-    const [item] = await waitForMessages(agent, 1)
-    expect(item.labels).toEqual(expect.arrayContaining(['unparseable', 'unauthenticated']))
-  } finally {
-    await worker.stop()
-  }
+  expect(labels).toEqual(expect.arrayContaining(['unparseable', 'unauthenticated']))
 })
 
 test('messages of one and two megabytes are parsed like a small message', async () => {
