@@ -14,7 +14,7 @@ import {
 } from '../../../../sql/mail/search/buildSegments.ts'
 import { listSegments, readLeaves, segmentBlocks } from '../../../../sql/mail/search/segments.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
-import { newProject } from '../../../support/till/tillRows.ts'
+import { newInbox } from '../../../support/mail/searchInbox.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -26,16 +26,6 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const START = Date.UTC(2026, 0, 1)
 const at = (n: number) => new Date(START + n * 1_000)
-
-async function newInbox(): Promise<string> {
-  const projectId = await newProject(pool)
-  await pool.query(
-    `insert into threads (id, project_id, subject, created_at, updated_at, message_count)
-     values ('thd_' || $1, $1, 'Thread', now(), now(), 1)`,
-    [projectId],
-  )
-  return projectId
-}
 
 let messages = 0
 type Given = { words?: string[]; bytes?: number; time?: number }
@@ -113,7 +103,7 @@ const age = (projectId: string, interval: string) =>
 
 describe('a leaf of the search index', () => {
   test(`is built from ${LEAF_MESSAGES} messages, and from no fewer short ones`, async () => {
-    const projectId = await newInbox()
+    const projectId = await newInbox(pool)
     await store(projectId, Array<Given>(LEAF_MESSAGES - 1).fill({ bytes: 1 }))
     expect(await build(projectId)).toEqual([])
     expect(await pending(projectId)).toHaveLength(LEAF_MESSAGES - 1)
@@ -123,7 +113,7 @@ describe('a leaf of the search index', () => {
   })
 
   test('is built from fewer messages only if their text fills it', async () => {
-    const projectId = await newInbox()
+    const projectId = await newInbox(pool)
     const [first] = await store(projectId, [{ bytes: LEAF_TEXT_BYTES - 1 }])
     expect(await build(projectId)).toEqual([])
     const [second, third] = await store(projectId, [
@@ -136,7 +126,7 @@ describe('a leaf of the search index', () => {
   })
 
   test('takes the oldest messages, and the message that was stored first of equally old ones', async () => {
-    const projectId = await newInbox()
+    const projectId = await newInbox(pool)
     const half = LEAF_TEXT_BYTES / 2
     const rows = await store(
       projectId,
@@ -156,7 +146,7 @@ describe('a leaf of the search index', () => {
   })
 
   test('holds each word once without the project’s prefix, in the order of its bytes', async () => {
-    const projectId = await newInbox()
+    const projectId = await newInbox(pool)
     const third = Math.ceil(LEAF_TEXT_BYTES / 3)
     const given = [['b', 'é', 'x:y'], [], ['b', 'Z', 'a']]
     await store(
@@ -178,14 +168,14 @@ describe('a leaf of the search index', () => {
   })
 
   test('has no place for a deleted message, and is not built if most of its messages were deleted', async () => {
-    const projectId = await newInbox()
+    const projectId = await newInbox(pool)
     const third = Math.ceil(LEAF_TEXT_BYTES / 3)
     const few = await store(projectId, Array<Given>(3).fill({ bytes: third }))
     await remove(few.slice(1))
     expect(await build(projectId)).toEqual(['leaf'])
     expect([await leaves(projectId), await pending(projectId)]).toEqual([[], [few[0]!]])
 
-    const [other, half] = [await newInbox(), LEAF_TEXT_BYTES / 2]
+    const [other, half] = [await newInbox(pool), LEAF_TEXT_BYTES / 2]
     const two = await store(other, Array<Given>(2).fill({ bytes: half, words: ['a'] }))
     await remove(two.slice(0, 1))
     expect(await build(other)).toEqual(['leaf'])
@@ -194,7 +184,7 @@ describe('a leaf of the search index', () => {
   })
 
   test('leaves out a message that another transaction holds, and the messages of other projects', async () => {
-    const [projectId, neighbour] = [await newInbox(), await newInbox()]
+    const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const [held, free] = await store(projectId, [{}, {}])
     await store(neighbour, [{ time: 0 }])
     const holder = await pool.connect()
@@ -214,7 +204,7 @@ describe('a leaf of the search index', () => {
 })
 
 test('only one process at a time builds the segments of a project, and other projects do not wait', async () => {
-  const [projectId, neighbour] = [await newInbox(), await newInbox()]
+  const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
   for (const id of [projectId, neighbour]) await store(id, [{}])
   const holder = await pool.connect()
   try {
@@ -259,7 +249,7 @@ describe('neighbouring segments', () => {
   })
 
   test('become one segment with the words of all of them before a further leaf is built', async () => {
-    const projectId = await newInbox()
+    const projectId = await newInbox(pool)
     const long = (n: number) =>
       Array.from({ length: n === 3 ? 1_600 : 200 }, (_, m) => `w${n}x${m}`.padEnd(45, '-'))
     await store(
@@ -289,7 +279,7 @@ describe('neighbouring segments', () => {
   })
 
   test('lose the words of deleted messages when they are merged, and keep the other words', async () => {
-    const projectId = await newInbox()
+    const projectId = await newInbox(pool)
     const rows = await store(
       projectId,
       Array.from({ length: 16 }, (_, n) => ({ words: ['all', `own${n}`] })),
@@ -303,7 +293,7 @@ describe('neighbouring segments', () => {
   })
 
   test('vanish with their leaves if all their messages are deleted, and a later segment stays', async () => {
-    const [projectId, neighbour] = [await newInbox(), await newInbox()]
+    const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const rows = await store(projectId, Array<Given>(17).fill({ words: ['a'] }))
     await store(neighbour, [{}])
     await build(neighbour)
@@ -319,7 +309,7 @@ describe('neighbouring segments', () => {
 
 describe('the weekly check of a segment', () => {
   test('is due after seven days, and counts from then on', async () => {
-    const projectId = await newInbox()
+    const projectId = await newInbox(pool)
     await store(projectId, [{ words: ['a'] }])
     await build(projectId)
     const ids = async () => (await listSegments(pool, projectId)).map(({ id }) => id)
@@ -332,7 +322,7 @@ describe('the weekly check of a segment', () => {
   })
 
   test('takes the segment that was checked longest ago, and only of its project', async () => {
-    const [projectId, neighbour] = [await newInbox(), await newInbox()]
+    const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const rows = await store(projectId, [{ words: ['a'] }, { words: ['b'] }])
     await store(neighbour, [{}])
     for (const id of [projectId, neighbour]) await build(id)
@@ -352,7 +342,7 @@ describe('the weekly check of a segment', () => {
   })
 
   test('removes only the words of deleted messages', async () => {
-    const projectId = await newInbox()
+    const projectId = await newInbox(pool)
     const half = LEAF_TEXT_BYTES / 2
     const [first] = await store(projectId, [
       { words: ['a', 'both'], bytes: half },
@@ -371,7 +361,7 @@ describe('the weekly check of a segment', () => {
 
 test('a lost job is queued again for each project with a full leaf or a segment to check', async () => {
   const [few, many, long, short, due, checked] = await Promise.all(
-    Array.from({ length: 6 }, newInbox),
+    Array.from({ length: 6 }, () => newInbox(pool)),
   )
   await store(few!, Array<Given>(LEAF_MESSAGES - 1).fill({ bytes: 1 }))
   await store(many!, Array<Given>(LEAF_MESSAGES).fill({ bytes: 1 }))

@@ -11,7 +11,7 @@ import { searchMessages } from '../../../../sql/mail/search/searchMessages.ts'
 import { listSegments, readBeginnings } from '../../../../sql/mail/search/segments.ts'
 import { createRandom } from '../../../chaos/random.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
-import { newProject } from '../../../support/till/tillRows.ts'
+import { newInbox } from '../../../support/mail/searchInbox.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -43,16 +43,6 @@ const vectorOf = (projectId: string, text = someWords(6).join(' ')) =>
     to: [],
     text,
   })
-
-async function newInbox(): Promise<string> {
-  const projectId = await newProject(pool)
-  await pool.query(
-    `insert into threads (id, project_id, subject, created_at, updated_at, message_count)
-     values ('thd_' || $1, $1, 'Thread', clock_timestamp(), clock_timestamp(), 1)`,
-    [projectId],
-  )
-  return projectId
-}
 
 let messages = 0
 /** Stores messages, each with a time about a minute after the previous message. */
@@ -125,7 +115,7 @@ const many = (projectId: string, length: number) =>
   Array.from({ length }, () => vectorOf(projectId))
 
 test('random mails are found by random words while the mails are stored, changed and deleted', async () => {
-  const projectId = await newInbox()
+  const projectId = await newInbox(pool)
   const rows = await store(projectId, many(projectId, 700))
   await expectAllFound(projectId)
   expect(await build(projectId)).toEqual(['leaf', 'leaf'])
@@ -151,7 +141,7 @@ test('random mails are found by random words while the mails are stored, changed
 }, 60_000)
 
 test('the words of a deleted message leave its segment at a weekly check, and an empty segment is deleted', async () => {
-  const projectId = await newInbox()
+  const projectId = await newInbox(pool)
   const secret = vectorOf(projectId, 'zebrafish')
   const rows = await store(projectId, [secret, ...many(projectId, 239)])
   await build(projectId)
@@ -190,14 +180,14 @@ test('the words of a deleted message leave its segment at a weekly check, and an
 })
 
 test('a few long messages fill a leaf (a part of the search segment), because a search reads all words of the messages that are in no leaf', async () => {
-  const projectId = await newInbox()
+  const projectId = await newInbox(pool)
   await store(projectId, many(projectId, 5), 500_000)
   expect(await build(projectId)).toEqual(['leaf'])
   await expectAllFound(projectId)
 })
 
 test('deleted messages get no place in a leaf (a part of the search segment)', async () => {
-  const projectId = await newInbox()
+  const projectId = await newInbox(pool)
   const rows = await store(projectId, many(projectId, 240))
   await pool.query('delete from messages where row = any ($1::bigint[])', [rows.slice(20)])
   await build(projectId)
@@ -209,7 +199,7 @@ test('deleted messages get no place in a leaf (a part of the search segment)', a
 })
 
 test('a prefix of very many words finds every message, although a bounded part of the words is read', async () => {
-  const projectId = await newInbox()
+  const projectId = await newInbox(pool)
   const texts = Array.from({ length: 240 }, (_, n) =>
     Array.from({ length: 60 }, (_, m) => `many${`${n}x${m}x`.repeat(6)}`).join(' '),
   )
@@ -240,7 +230,7 @@ test('a prefix of very many words finds every message, although a bounded part o
 })
 
 test('a prefix whose words are not all read stands for every message of its segment', async () => {
-  const projectId = await newInbox()
+  const projectId = await newInbox(pool)
   await store(projectId, [
     vectorOf(projectId, 'alone'),
     ...Array.from({ length: 239 }, () => vectorOf(projectId, 'x')),
@@ -256,7 +246,7 @@ test('a prefix whose words are not all read stands for every message of its segm
 })
 
 test('a search that takes too long throws SearchTimeoutError', async () => {
-  const projectId = await newInbox()
+  const projectId = await newInbox(pool)
   await store(projectId, many(projectId, 300))
   const wanted = { projectId, queries: [parseSearch('order')], order: 'newest', limit: 20 } as const
   const times = { sinceMs: -Infinity, untilMs: Infinity }
@@ -265,7 +255,7 @@ test('a search that takes too long throws SearchTimeoutError', async () => {
 })
 
 test('a search finds every message stored before the search, while segments are built and words change', async () => {
-  const projectId = await newInbox()
+  const projectId = await newInbox(pool)
   const known = vectorOf(projectId, 'known')
   let [stored, isOver] = [0, false]
   const write = async () => {
