@@ -9,10 +9,11 @@ const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w.~%-]{1,253})(?::\d{0,5})?$/i
  */
 export function readUrl(request: Request): URL {
   const host = request.headers.get('host')
-  if ((host !== null && host !== '' && !HOST.test(host)) || !URL.canParse(request.url)) {
+  const url = URL.parse(request.url)
+  if (url === null || (host !== null && host !== '' && !HOST.test(host))) {
     throw badRequest('Host must be a host name or an IP address, with an optional port')
   }
-  return new URL(request.url)
+  return url
 }
 
 /** Refuses a URL whose path or query cannot be decoded, or holds U+0000, because libraries disagree about such URLs. */
