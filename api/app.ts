@@ -125,8 +125,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 }
 
 /**
- * Records that a project has written to the database. Later reads of the project must see this write, on the primary
- * and on the replica.
+ * Records that a project has written to the database, so that its later reads see the write. Later reads of the project
+ * must see this write on the primary database and on the replica.
  */
 async function noteWrite(
   { reads }: Services,
@@ -139,7 +139,8 @@ async function noteWrite(
 }
 
 function createRoutes(services: Services, bodies: HeldBodies) {
-  // With `standardHostname` Elysia skips eleven characters, and misses the path after a very short Host header.
+  // With `standardHostname` Elysia skips eleven characters of the URL, and misses the path after a very short Host
+  // header.
   const api = new Elysia({ strictPath: true, handler: { standardHostname: false } })
     .onError({ as: 'global' }, ({ code, error, request }) => {
       return fail(stateOf(request), code === 'NOT_FOUND' ? notFound() : error)
@@ -157,8 +158,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         ? (await readJsonValue(request, limit))?.value
         : await read(request, limit)
       bodies.complete(state)
-      // For Elysia `undefined` means that the parser did not parse the body. `null` fails the schema of a route with a
-      // body.
+      // If the parse hook returns `undefined`, Elysia concludes that the hook did not parse the body. A body value of
+      // `null` fails the schema of every route with a body.
       return body ?? null
     })
     .use(healthRoutes(services))
@@ -216,7 +217,10 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(consoleRoutes(services))
 }
 
-/** Returns the body limit of a request's route. A caller without the scope for large bodies gets the default limit. */
+/**
+ * Returns the maximum body size for the route of a request. A caller without the scope for large bodies gets the
+ * default maximum body size.
+ */
 function bodyMaxBytes({ route, identity }: RequestState): number {
   const { largeScope, bodyMaxBytes = BODY_MAX_BYTES } = route ?? {}
   const isLarge = largeScope === undefined || identity?.scopes.includes(largeScope) === true
@@ -224,14 +228,14 @@ function bodyMaxBytes({ route, identity }: RequestState): number {
 }
 
 /**
- * Describes a request that the gate has admitted. A console request is rewritten to the path of the API. A preflight
- * request already has its response.
+ * Describes a request that the gate has admitted. The gate rewrites the path of a console request to the path of the
+ * API. If the admitted request is a CORS preflight, it already has its response.
  */
 type Admitted = {
   request: Request
   preflight?: Response
   answered?: (response: Response) => Promise<void>
-  /** Returns the response after it is reduced to the data that the person at the console may see. */
+  /** Returns the response with only the data that the person at the console may see. */
   shown?: (response: Response) => Promise<Response>
 }
 
@@ -287,7 +291,7 @@ async function passGate(
   return { request }
 }
 
-/** Returns the HTTP response to an error that a handler threw. The request's state keeps the error for the log. */
+/** Returns the HTTP response to an error that a handler threw. The state of the request keeps the error for the log. */
 function fail(state: RequestState, thrown: unknown): Response {
   if (thrown instanceof GateRefusal) {
     state.budget = thrown.budget

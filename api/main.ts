@@ -24,7 +24,7 @@ await runService(
 )
 
 /**
- * Warns of a BASE_URL that other machines cannot reach over TLS, because receipts, links in mail and sign-in links hold
+ * Warns if other machines cannot reach BASE_URL over TLS, because receipts, links in mail and sign-in links contain
  * BASE_URL.
  */
 function warnOfBaseUrl(baseUrl: string, log: Logger): void {

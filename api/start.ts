@@ -15,8 +15,8 @@ import { supervise } from './operations/supervise.ts'
 import { welcome } from './operations/welcome.ts'
 
 /**
- * Names the entry file and the arguments of each part of the service. Payments have separate workers, because nothing
- * that reads a stranger's bytes may delay a payment.
+ * Names the entry file and the command-line arguments of each part of the service. Payments have separate worker
+ * processes, because no work on a stranger's bytes may delay a payment.
  */
 const PARTS: Record<string, [file: string, ...args: string[]]> = {
   api: ['api/main.ts'],
@@ -27,9 +27,9 @@ const PARTS: Record<string, [file: string, ...args: string[]]> = {
 }
 
 /**
- * `npm start` starts and migrates the database and creates the first keys. Then it starts each part as a process, the
- * same process that an operator starts by hand. At the end `npm start` stops the parts in reverse order. A database,
- * devnet or part that ends is started again.
+ * `npm start` starts and migrates the database and creates the first keys. Then `npm start` starts each part of the
+ * service as a process, with the command that an operator would use by hand. When `npm start` ends, it stops the parts
+ * of the service in reverse order. If the database, the devnet or a part ends, `npm start` starts it again.
  */
 await runService(
   process,
@@ -67,7 +67,10 @@ await runService(
 type Environment = Record<string, string | undefined>
 type Stops = (() => Promise<void>)[]
 
-/** Starts the parts of the service. If a part cannot start, all parts that have started are stopped. */
+/**
+ * Starts all parts of the service. If a part of the service cannot start, the function stops all parts that have
+ * started.
+ */
 async function startParts(env: Environment, log: Logger, stops: Stops): Promise<void> {
   const starts = await Promise.allSettled(
     Object.entries(PARTS).map(async ([name, command]) => {
@@ -82,7 +85,7 @@ async function startParts(env: Environment, log: Logger, stops: Stops): Promise<
   for (const start of starts) if (start.status === 'rejected') throw start.reason
 }
 
-/** Starts the devnet unless RPC_URL is set. The devnet keeps its port when it is restarted. */
+/** Starts the local devnet unless RPC_URL is set. The devnet keeps its port after a restart. */
 async function startChain(config: Config, log: Logger, stops: Stops): Promise<Config['chain']> {
   const { chain } = config
   if (!chain.embeddedDevnet) return chain
@@ -125,8 +128,8 @@ async function startDatabase(config: Config, log: Logger, stops: Stops): Promise
 }
 
 /**
- * Locks DATA_DIR for this process by an SQLite lock. The system releases the lock when the process ends.
- * @throws {ConfigError} when DATA_DIR cannot be written, or another process has locked it.
+ * Locks DATA_DIR for this process by an SQLite lock. The operating system releases the lock when the process ends.
+ * @throws {ConfigError} when the process cannot write to DATA_DIR, or another process has locked it.
  */
 function holdDataDir({ dataDir }: Config): Database {
   let lock: Database

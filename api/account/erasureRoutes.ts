@@ -48,7 +48,7 @@ const ErasureSchema = t.Object({
   outside: t.Array(Outside, { description: 'The database cannot delete these copies.' }),
 })
 
-/** Serves the state of the erasure of a deleted project. */
+/** Serves the route that tells how far the erasure of a deleted project has come. */
 export const erasureRoutes = (services: Services) =>
   new Elysia().use(routes(services, 'projects')).use(routes(services, 'identities'))
 
@@ -112,8 +112,8 @@ const toView = (
 })
 
 /**
- * Tells until when a backup can still hold data of the deleted project. The last such backup was made just before the
- * erasure ended.
+ * Tells until when a backup can still hold data of the deleted project. The service assumes that the last backup with
+ * data of the deleted project was made just before the erasure ended.
  */
 const backups = (completedAt: Date | null, days: number | null): Static<typeof Outside> => ({
   place: 'backups',
@@ -128,8 +128,8 @@ const backups = (completedAt: Date | null, days: number | null): Static<typeof O
 })
 
 /**
- * An object is removed from the object store an hour after the database deletes the last row that names the object.
- * This time is twice as long, so that a late removal fits too.
+ * An object is removed from the object store an hour after the database deletes the last row that names the object. The
+ * stated time is twice that hour, so that it also covers a late removal of the object.
  */
 const OBJECTS_GONE_MS = 2 * IDLE_MAX_S * 1000
 

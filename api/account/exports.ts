@@ -9,18 +9,24 @@ import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
-/** Limits the milliseconds of one export, because its snapshot keeps the database from removing old rows. */
+/**
+ * Limits the milliseconds of one project export, because the export's database snapshot keeps the database from
+ * removing old rows.
+ */
 const LIMIT_MS = 6 * 60 * 60_000
-/** An export is sent in chunks of about this many bytes. */
+/** The service sends an export in chunks of about this many bytes. */
 const CHUNK_BYTES = 64 * 1024
 
 /** Holds the open exports of this process. */
 export type Exports = {
-  /** Opens a snapshot of a project. @throws {ApiError} 429 @returns `null` if there is no such project. */
+  /**
+   * Opens a database snapshot of a project for an export. @throws {ApiError} 429 when too many exports run @returns
+   * `null` if there is no such project.
+   */
   open(projectId: string, entry: { actor: Actor; part: string }): Promise<ProjectExport | null>
   /**
-   * Streams the pieces of an export as fast as the client reads them. Closes the snapshot at the end, and after an
-   * error or an abort.
+   * Streams the pieces of an export as fast as the client reads them. Closes the database snapshot at the end of the
+   * export, and after an error or an abort.
    */
   stream(
     taken: ProjectExport,
@@ -33,8 +39,8 @@ export type Exports = {
 
 /**
  * Creates the store of open exports.
- * @param stores `pool` holds connections for exports only. One connection is spare, so that a further export is refused
- * at once.
+ * @param stores `pool` holds connections for exports only. The pool has one spare connection, so that the service can
+ * refuse a further export at once.
  */
 export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger): Exports {
   const open = new Set<() => Promise<void>>()
@@ -65,15 +71,15 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
               const { chunk, done } = await nextChunk(pieces)
               if (chunk.length > 0) controller.enqueue(chunk)
               if (!done) return
-              // An aborted export has no last line, so it must not look complete to the client.
+              // An aborted export lacks its last line, so it must not look complete to the client.
               if (!open.has(end)) throw new Error('the export was aborted')
               await end()
               controller.close()
             } catch (error) {
               if (open.has(end)) log.warn({ err: error }, 'an export ended early')
               await end()
-              // The runtime prints this error. The client sees a broken connection, and never a file that looks
-              // complete.
+              // The runtime prints the error that ends an export early. When an export ends early, the client sees a
+              // broken connection, and never a file that looks complete.
               controller.error(new Error('an export ended early'))
             }
           },

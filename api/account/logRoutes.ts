@@ -62,7 +62,7 @@ const SEVERITY: Record<Outcome, Severity> = {
 }
 
 /**
- * Names the kind of object that an action in the audit log changes, where the kind differs from the action's category.
+ * Names the kind of object that an action in the audit log changes, if the kind differs from the action's category.
  */
 const TARGET_TYPES: Readonly<Record<string, string>> = { vault: 'credential' }
 
@@ -276,8 +276,8 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
 }
 
 /**
- * Returns one page of the audit log. Projects take turns in searching, so a text search may wait for the searches of
- * other projects. @throws {ApiError} 400
+ * Returns one page of the audit log. Projects take turns in searching, so a text search of one project may wait for the
+ * searches of other projects. @throws {ApiError} 400
  */
 export async function listLogs(
   { pool, searches }: Pick<Services, 'pool' | 'searches'>,

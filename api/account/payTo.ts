@@ -5,9 +5,9 @@ import { isGasWallet } from '../../sql/till/endpoints/seller.ts'
 import { badRequest } from '../http/errors.ts'
 
 /**
- * Refuses a pay-to address at which the seller's money would be lost. The schema has already checked the form of the
- * address.
- * @throws {ApiError} 400 for an address at which the money would be lost.
+ * Refuses a pay-to address at which the seller's money would be lost. The request schema has already checked the syntax
+ * of the pay-to address.
+ * @throws {ApiError} 400 for a pay-to address at which the money would be lost.
  */
 export async function checkPayTo(
   db: Queryable,

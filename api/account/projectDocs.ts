@@ -19,13 +19,13 @@ const EmailName = t.String({
     'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
 })
 /**
- * Limits the entries of a list of scopes. The limit exceeds the number of scopes, so that the error for a list that is
- * too long can name the unknown scope.
+ * Limits the entries of a list of scopes. The maximum exceeds the number of scopes, so that the error for a list that
+ * is too long can name the unknown scope.
  */
 const SCOPES_MAX = 50
 /**
- * Describes a scope of a project key by a pattern. A union cannot be used, because Elysia splits a string into letters
- * if the schema is an array of a union.
+ * Describes a scope of a project key by a pattern. A TypeBox union cannot be used, because Elysia splits a string into
+ * letters if the schema is an array of a union.
  */
 const ProjectScope = t.String({
   pattern: `^(?:${PROJECT_SCOPES.join('|')})$`,

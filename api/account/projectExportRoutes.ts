@@ -25,8 +25,8 @@ const Query = t.Object({
 })
 
 /**
- * Is the version of the line format of a project export. New kinds of lines and new fields leave this version
- * unchanged.
+ * Is the version of the line format of a project export. A new kind of line or a new field in the export does not
+ * change the format version.
  */
 const FORMAT = 1
 

@@ -43,7 +43,9 @@ import {
 import { projectExportRoutes } from './projectExportRoutes.ts'
 import { Limits } from './projectSettings.ts'
 
-/** Serves the management of projects. The routes have two names, because some clients call a project an identity. */
+/**
+ * Serves the management of projects. The routes have two path names, because some clients call a project an identity.
+ */
 export const projectRoutes = (services: Services) =>
   new Elysia()
     .use(routes(services, 'projects'))

@@ -17,9 +17,9 @@ export class TimeoutError extends PurserError {
 }
 
 /**
- * Reports a configuration error of a paywall: a wrong key, a missing scope, or an unregistered endpoint. `cause` holds
- * the error of the service. This class has no `status`, because frameworks would send the status of the cause to the
- * payer.
+ * Reports that the seller configured a paywall wrongly: a wrong key, a missing scope, or an unregistered endpoint. The
+ * error's `cause` holds the error that the service returned. The error class has no `status`, because web frameworks
+ * would send that status to the payer.
  */
 export class PaywallError extends PurserError {
   override readonly name = 'PaywallError'
@@ -30,9 +30,9 @@ export class ApiError extends PurserError {
   override readonly name: string = 'ApiError'
   /** Is the HTTP status of the response. */
   readonly status: number
-  /** Is the error code of the service, e.g. `bad_request`. */
+  /** Is the error code that the service returned, e.g. `bad_request`. */
   readonly code: string
-  /** Identifies the request when you ask the operator of the service about it. */
+  /** Is the request id that you give to the operator of the service when you ask about the request. */
   readonly requestId: string | null
   /** Holds the complete body of the HTTP response. */
   readonly body: Readonly<Record<string, unknown>>
@@ -86,10 +86,13 @@ export class ExpiredError extends ApiError {
   override readonly name = 'ExpiredError'
 }
 
-/** Reports status 429. This error is thrown when the required wait exceeds the time limit of the call. */
+/** Reports status 429. The client throws this error when the required wait exceeds the time limit of the call. */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
-  /** Is the required wait in seconds (Retry-After). `null` means that the response names no wait. */
+  /**
+   * Is the number of seconds that the client must wait before a retry (Retry-After). `null` means that the response
+   * names no wait.
+   */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
     super(answer)
@@ -100,7 +103,10 @@ export class RateLimitError extends ApiError {
 /** Reports an HTTP status of 500 or above. */
 export class ServerError extends ApiError {
   override readonly name = 'ServerError'
-  /** Is the required wait in seconds before a retry (Retry-After). `null` means that the response names no wait. */
+  /**
+   * Is the number of seconds that the client must wait before a retry (Retry-After). `null` means that the response
+   * names no wait.
+   */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
     super(answer)

@@ -4,11 +4,11 @@ import { type CallOptions, type Http, pause } from './http.ts'
 
 /** Describes an event of the project. */
 export type PurserEvent = {
-  /** Identifies the event. Pass this id as `lastEventId` to continue after this event. */
+  /** Identifies the event. Pass this event id as `lastEventId` to receive the events after this event. */
   id: string
   /**
-   * Is the type of the event. `stream.gap` tells that the client missed events: they are deleted, or a restored backup
-   * lacks the last known event. The data of a `stream.gap` is empty.
+   * Is the type of the event. The event `stream.gap` says that the client missed events: they are deleted, or a
+   * restored backup lacks the client's last known event. An event of type `stream.gap` has empty data.
    */
   type:
     | 'message.received'
@@ -36,7 +36,7 @@ export type PurserEvent = {
   data: MessageEvent & PaymentEvent & UseEvent & PurseEvent
 }
 
-/** Describes the data of purse.* and payment.refunded events (docs/contract.md §7). */
+/** Describes the data of the events purse.* and payment.refunded (docs/contract.md §7). */
 type PurseEvent = {
   purchaseId?: string
   host?: string
@@ -65,7 +65,10 @@ type PaymentEvent = Partial<{
   network: string
   payerAddress: string
   resourceUrl: string
-  /** Tells who named the resource. `payer` means that only the payer named it. */
+  /**
+   * Tells whether the seller or only the payer named the paid resource. `payer` means that only the payer named the
+   * paid resource.
+   */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
   txHash: string | null
@@ -84,21 +87,27 @@ type UseEvent = Partial<{
 }>
 
 export type EventsQuery = {
-  /** Lists the wanted event types. The default is all types that the scopes of the API key allow. */
+  /**
+   * Lists the types of events that the client wants to receive. By default the client receives all event types that the
+   * scopes of its API key allow.
+   */
   types?: readonly Exclude<PurserEvent['type'], 'stream.gap'>[] | undefined
-  /** Is the id of the last known event. Without this id only new events are returned. */
+  /**
+   * Is the id of the last event that the client knows. Without the id of a known event, the client receives only new
+   * events.
+   */
   lastEventId?: string | undefined
 }
 
 const RETRY_MS = 2_000
-/** Limits the silence of an event stream to three keep-alive intervals of the service (15 s). */
+/** Limits how long an event stream may be silent: three keep-alive intervals of the service (15 s). */
 const SILENCE_MAX_MS = 45_000
 
 /**
  * Follows the events of the project until the iteration ends. After a broken connection the iteration continues after
- * the last event, without a gap or a repeated event.
- * @throws {PurserError} when the service refuses the API key or the query. After an abort, throws the reason of the
- * signal.
+ * the last received event, without a gap or a repeated event.
+ * @throws {PurserError} when the service refuses the API key or the query. If the caller aborts the signal, the
+ * iteration throws the reason of the signal.
  */
 export async function* followEvents(
   http: Http,

@@ -1,6 +1,8 @@
 /**
- * Iterates over a whole list. A page is loaded when the iteration reaches it.
- * @param read loads the list page of a page token. Without a token `read` loads the first page.
+ * Iterates over all entries of a list that has several pages. The iteration loads a page of the list only when it
+ * reaches the page.
+ * @param read loads the page of the list that a page token names. If `read` gets no page token, it loads the first
+ * page.
  */
 export async function* everyPage<Page extends { nextPageToken?: string }, Item>(
   read: (pageToken: string | undefined) => Promise<Page>,

@@ -2,15 +2,20 @@ import { ApiError, ConnectionError, type ErrorAnswer, errorOf, TimeoutError } fr
 import { OPERATIONS, type Operations } from './operations.ts'
 
 export type ClientOptions = {
-  /** Is the API key. A project key begins with `loid-`, a platform key with `lopk-`. */
+  /** Is the API key. A project key begins with `loid-`, and a platform key begins with `lopk-`. */
   apiKey: string
-  /** Is the URL of the service. The default is http://127.0.0.1:3000. */
+  /** Is the URL of the service. The default URL of the service is http://127.0.0.1:3000. */
   baseUrl?: string
-  /** Limits the milliseconds of a call with all its retries. The default is 60,000. */
+  /**
+   * Limits the milliseconds of a call with all its retries. The default time limit of a call is 60,000 milliseconds.
+   */
   timeoutMs?: number
-  /** Limits the attempts of a call after the first attempt. The default is 3. */
+  /**
+   * Limits how often the client retries a call after the first attempt. By default the client retries a call at most 3
+   * times.
+   */
   retries?: number
-  /** Replaces the global function `fetch`. */
+  /** Is the function that the client calls in place of the global function `fetch`. */
   fetch?: (request: Request) => Promise<Response>
 }
 
@@ -20,8 +25,8 @@ export type CallOptions = {
   /** Limits the milliseconds of this call with all its retries. */
   timeoutMs?: number | undefined
   /**
-   * Is the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same key gets the first
-   * response again, so the client may repeat the call.
+   * Is the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same idempotency key
+   * gets the first response again, so the client may repeat the call.
    */
   idempotencyKey?: string | undefined
 }
@@ -38,7 +43,9 @@ const TIMEOUT_MS = 60_000
 const RETRIES = 3
 const BACK_OFF_MS = 250
 const BACK_OFF_MAX_MS = 8_000
-/** Is the maximum delay of `setTimeout` in milliseconds. A timer with a longer delay fires at once. */
+/**
+ * Is the maximum delay of `setTimeout` in milliseconds. A timer with a longer delay than this maximum fires at once.
+ */
 const TIMER_MAX_MS = 2 ** 31 - 1
 
 /** Lists the HTTP statuses after which a retry may succeed. Proxies return 502 and 504 while the service is down. */
@@ -67,11 +74,11 @@ export class Http {
   }
 
   /**
-   * Calls an operation, and retries the call where a retry is safe. Every call is retried after a 429, because the
-   * service did nothing for the refused call. Repeatable calls are also retried after 502, 503, 504 and a broken
-   * connection.
-   * @throws {PurserError} of the class in errors.ts that fits the failure. After an abort, throws the reason of the
-   * signal.
+   * Calls an operation, and retries the call where a retry is safe. The client retries every call after a 429, because
+   * the service did nothing for the refused call. The client also retries repeatable calls after 502, 503, 504 and a
+   * broken connection.
+   * @throws {PurserError} of the class in errors.ts that fits the failure of the call. After an abort, throws the
+   * reason of the signal.
    */
   async call<Id extends OperationId>(
     id: Id,
@@ -110,8 +117,9 @@ export class Http {
   }
 
   /**
-   * Opens the stream of an operation. The method never retries, because the reader of the stream reconnects.
-   * @throws {PurserError} when the service does not return a stream.
+   * Opens a stream of bytes, which the response to an API operation returns. The method that opens a stream never
+   * retries, because the reader of the stream reconnects.
+   * @throws {PurserError} when the service returns an error instead of a stream.
    */
   async stream<Id extends OperationId>(
     id: Id,
@@ -123,7 +131,7 @@ export class Http {
     throw errorOf(readError(response, parse(await response.text())))
   }
 
-  /** Tells whether a retry of the same call may succeed. */
+  /** Tells whether the same call may succeed if the client sends it again. */
   isTransient(error: unknown): boolean {
     return (
       error instanceof ConnectionError || (error instanceof ApiError && RETRIED.has(error.status))
@@ -146,7 +154,7 @@ export class Http {
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },
       ...(input.body === undefined ? {} : { body: JSON.stringify(input.body) }),
-      // A followed redirect would send the API key to another host.
+      // If the client followed a redirect, it would send the API key to another host.
       redirect: 'manual',
       signal,
     })
@@ -189,8 +197,9 @@ export class Http {
 }
 
 /**
- * Tells whether a lost call of an operation may be sent again. A PATCH may be sent again, because the PATCH operations
- * only set, add or remove values. The POST that returns a challenge changes nothing.
+ * Tells whether the client may send a call again after its response was lost. The client may send a PATCH again,
+ * because the PATCH operations only set, add or remove values. The POST request that returns a payment challenge
+ * changes nothing.
  */
 const isRepeatable = (id: OperationId): boolean =>
   OPERATIONS[id][0] !== 'POST' || id === 'postPaymentsChallenge'
@@ -199,8 +208,8 @@ function pathOf(template: string, { path = {}, query = {} }: Input): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name]
     if (value === undefined || value === '') throw new TypeError(`${name} must not be empty`)
-    // The URL parser treats "." and ".." as path steps even when they are encoded, so the call would reach another
-    // path.
+    // The URL parser treats "." and ".." as path steps even when they are percent-encoded, so the call would reach
+    // another path.
     if (value === '.' || value === '..') throw new TypeError(`${name} must not be "${value}"`)
     return encodeURIComponent(value)
   })
@@ -245,7 +254,7 @@ function readRetryAfter(value: string | null): number | null {
   return Number.isNaN(at) ? null : Math.max(0, (at - Date.now()) / 1_000)
 }
 
-/** Waits for some milliseconds. Returns early when the signal aborts. */
+/** Waits for some milliseconds. The wait ends early when the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

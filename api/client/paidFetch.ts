@@ -2,23 +2,29 @@ import type { Purchase, purse } from './calls/purse.ts'
 import { PurserError } from './errors.ts'
 import type { CallOptions } from './http.ts'
 
-/** Describes a request that may cost money. */
+/** Describes an HTTP request for which the seller may ask a payment. */
 export type PaidFetch = {
-  /** Limits the price of the request in USDC. */
+  /** Limits the price in USDC that the caller pays for the request. */
   maxAmount: string
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   headers?: Record<string, string>
-  /** Is the body of the request. A string is sent unchanged. Any other value is sent as JSON. */
+  /**
+   * Is the body of the request. If the request body is a string, the client sends it unchanged. The client sends any
+   * request body that is not a string as JSON.
+   */
   body?: unknown
   /** Is the reason for the purchase, which the owner reads. */
   why?: string
-  /** Is the idempotency key of the purchase. The same key never pays twice. The default is a random key. */
+  /**
+   * Is the idempotency key of the purchase. Two purchases with the same idempotency key never pay twice. The default
+   * idempotency key is random.
+   */
   key?: string
 }
 
 /**
- * Reports a purchase without a response: the purchase was refused, the seller was not reached, or the outcome is
- * unknown. `purchase` tells the state of the money.
+ * Reports a purchase without a seller's response: the purchase was refused, the seller was not reached, or the outcome
+ * is unknown. The field `purchase` tells whether the money of the purchase was spent.
  */
 export class PurchaseError extends PurserError {
   override readonly name = 'PurchaseError'
@@ -31,7 +37,7 @@ export class PurchaseError extends PurserError {
 }
 
 const WAIT_S = 40
-/** Lists the statuses of HTTP responses without a body (Fetch Standard). */
+/** Lists the HTTP statuses of responses that have no body (Fetch Standard). */
 const NO_BODY = [101, 204, 205, 304]
 
 /** Makes a purchase, waits for its end, and returns the seller's response as a `Response`. */
@@ -49,8 +55,8 @@ export async function paidFetch(
   const { status, statusText, body } = response
   const headers = new Headers()
   for (const [name, value] of Object.entries(response.headers)) {
-    // The service has already decompressed the seller's body. So the seller's content-encoding and content-length are
-    // wrong for this body.
+    // The service has already decompressed the seller's body. The seller's content-encoding and content-length are
+    // wrong for the decompressed body.
     if (name === 'content-encoding' || name === 'content-length') continue
     for (const line of name === 'set-cookie' ? String(value).split('\n') : [String(value)]) {
       headers.append(name, line)

@@ -34,7 +34,7 @@ export class Purser {
   readonly webhooks: ReturnType<typeof webhooks>
   readonly logs: ReturnType<typeof logs>
 
-  /** Creates the client. @throws TypeError unless `apiKey` is a project key. */
+  /** Creates the client of a project. @throws TypeError unless `apiKey` is a project key. */
   constructor(options: ClientOptions) {
     const http = new Http(options, 'loid-')
     this.#http = http
@@ -51,21 +51,23 @@ export class Purser {
     this.logs = logs(http)
   }
 
-  /** Follows the events of the project until the iteration ends. See {@link followEvents}. */
+  /**
+   * Follows the events of the project until the iteration ends. See {@link followEvents}, which reads the event stream.
+   */
   events(query: EventsQuery = {}, options?: Pick<CallOptions, 'signal'>) {
     return followEvents(this.#http, query, options)
   }
 
   /**
-   * Sends a request through the service, which pays if the seller asks for a payment. If the response is lost, repeat
-   * the call with the same `key`, which pays only once.
+   * Sends a request through the service, which pays from the purse if the seller asks for a payment. If the response is
+   * lost, repeat the call with the same `key`: two calls with one `key` pay only once.
    * @throws {PurchaseError} when the seller sent no response.
    */
   fetch(url: string, payment: PaidFetch, options?: CallOptions): Promise<Response> {
     return paidFetch(this.purse, url, payment, options)
   }
 
-  /** Returns the project of the API key. */
+  /** Returns the project to which the API key belongs. */
   whoami(options?: CallOptions) {
     return this.#http.call('getWhoami', {}, options)
   }

@@ -26,7 +26,7 @@ export class PurserPlatform {
   readonly purses: ReturnType<typeof purses>
   readonly mandates: ReturnType<typeof mandates>
 
-  /** Creates the client. @throws TypeError unless `apiKey` is a platform key. */
+  /** Creates the client of a platform. @throws TypeError unless `apiKey` is a platform key. */
   constructor(options: ClientOptions) {
     const http = new Http(options, 'lopk-')
     this.projects = projects(http)
@@ -44,14 +44,14 @@ function projects(http: Http) {
     http.call('getPlatformProjects', { query }, options)
   return {
     list,
-    /** Iterates over every project, newest first. The iteration loads the pages. */
+    /** Iterates over every project, newest first. The iteration loads the pages of projects one after another. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
         (page) => page.projects,
         query.pageToken,
       ),
-    /** Returns the payment header that a payer signed, rebuilt from the stored data. */
+    /** Returns the payment header that a payer signed. The service rebuilds the header from stored data. */
     paidHeader: (projectId: string, paymentId: string, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdPaymentsByPaymentIdHeader',
@@ -60,7 +60,10 @@ function projects(http: Http) {
       ),
     get: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectId', { path: { projectId } }, options),
-    /** Creates a project. `rawKey` in the response is the key of the project. Only this response shows the key. */
+    /**
+     * Creates a project. `rawKey` in the response is the API key of the project. Only the response that creates the
+     * project's API key shows this key.
+     */
     create: (
       project: Operations['postPlatformProjects']['input']['body'] = {},
       options?: CallOptions,
@@ -71,12 +74,12 @@ function projects(http: Http) {
       options?: CallOptions,
     ) =>
       http.call('patchPlatformProjectsByProjectId', { path: { projectId }, body: change }, options),
-    /** Replaces the key of a project. The service refuses the old key at once. */
+    /** Replaces the API key of a project. The service refuses the old API key at once. */
     rotateKey: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdRotateKey', { path: { projectId } }, options),
     /**
-     * Streams the export of a project: `json` is JSON Lines, `mail` is an mbox. A `json` export is complete only if its
-     * last line is `kind: "end"`. The method never retries.
+     * Streams the export of a project: the format `json` is JSON Lines, and `mail` is an mbox. A `json` export is
+     * complete only if its last line is `kind: "end"`. The method that streams the export never retries.
      */
     export: (
       projectId: string,

@@ -6,7 +6,7 @@
 import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
 
-/** Reports an invalid receipt, with the reason. */
+/** Reports that a receipt is invalid, and why. */
 export class InvalidReceiptError extends PurserError {
   override readonly name = 'InvalidReceiptError'
   readonly reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch'
@@ -19,17 +19,17 @@ export class InvalidReceiptError extends PurserError {
 /** Describes a JSON Web Key Set, as /.well-known/jwks.json returns it. */
 export type Jwks = { keys: readonly { kty?: string; crv?: string; x?: string }[] }
 
-/** Maps the names of the networks to their CAIP-2 names. */
+/** Maps the short names of blockchain networks to their CAIP-2 names. */
 const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'eip155:84532' }
 
 /**
  * Checks a receipt offline against the trusted keys of the service.
  *
- * @param receipt is the receipt of a redeem, a payment record or a webhook.
+ * @param receipt is the receipt from a redeem call, a payment record or a webhook.
  * @param keys is the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use a key that stands
  * in a receipt, because anyone can sign a receipt with a key of their own.
- * @returns the body of the receipt. Compare its `projectId`, `resource` and `amountUsdcRaw` with your sale, because a
- * valid receipt can belong to another payment.
+ * @returns the body of the valid receipt. Compare the receipt's `projectId`, `resource` and `amountUsdcRaw` with your
+ * sale, because a valid receipt can belong to another payment.
  * @throws {InvalidReceiptError} for a malformed receipt, an unknown key, or a wrong signature.
  *
  * @example
@@ -80,7 +80,7 @@ function isReceipt(value: unknown): value is Receipt {
   )
 }
 
-/** Returns the trusted keys as hexadecimal digits. */
+/** Returns the trusted public keys as hexadecimal digits. */
 function publicKeys(keys: Jwks | string | readonly string[]): string[] {
   if (typeof keys === 'string') return [keys.toLowerCase()]
   if (!isJwks(keys)) return keys.map((key) => key.toLowerCase())
@@ -95,8 +95,8 @@ function publicKeys(keys: Jwks | string | readonly string[]): string[] {
 const isJwks = (keys: Jwks | readonly string[]): keys is Jwks => !Array.isArray(keys)
 
 /**
- * Writes the body of a receipt in canonical form (RFC 8785). The body is a flat object of strings, whole numbers and
- * nulls. Names are sorted by UTF-16 code units, and values have ECMAScript notation.
+ * Writes the body of a receipt in canonical form (RFC 8785). The body of a receipt is a flat object of strings, whole
+ * numbers and nulls. The canonical form sorts names by UTF-16 code units, and writes values in ECMAScript notation.
  */
 function canonical(body: object): string {
   const members = Object.entries(body).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -104,15 +104,15 @@ function canonical(body: object): string {
 }
 
 /**
- * Tells whether the algorithm in a JWS header is EdDSA. No other algorithm is allowed, because a forged header could
- * name the algorithm `none`.
+ * Tells whether the algorithm in a JWS header is EdDSA. The check allows no other algorithm, because a forged header
+ * could name the algorithm `none`.
  */
 function isEdDsa(header: string): boolean {
   const { alg } = readJson(header)
   return alg === 'EdDSA' || alg === 'Ed25519'
 }
 
-/** Tells whether the JWS of a receipt describes the same payment as the body, member by member. */
+/** Tells whether every member of the JWS payload of a receipt equals the same member of the receipt's body. */
 function saysTheSame(payload: string, body: Receipt['body']): boolean {
   const said = readJson(payload)
   return (
@@ -142,7 +142,7 @@ function readJson(part: string): Record<string, unknown> {
 const fromHex = (hex: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(hex.match(/../g)!, (pair) => Number.parseInt(pair, 16))
 
-/** Decodes base64 and base64url. Returns `null` for any other text. */
+/** Decodes a text in base64 or base64url. Returns `null` if the text is neither base64 nor base64url. */
 function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
   try {
     const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))

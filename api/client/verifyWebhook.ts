@@ -1,7 +1,10 @@
 import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
 
-/** Reports a webhook delivery without a valid signature. Return 400 and ignore the content of the delivery. */
+/**
+ * Reports a webhook delivery without a valid signature. On this error, return status 400 and ignore the content of the
+ * delivery.
+ */
 export class InvalidWebhookError extends PurserError {
   override readonly name = 'InvalidWebhookError'
 }
@@ -9,9 +12,12 @@ export class InvalidWebhookError extends PurserError {
 export type WebhookEvent = {
   /** Is the event type, always `payment.received`. */
   event: string
-  /** Is the same key on every attempt of a delivery. Handle each key only once. */
+  /**
+   * Is an idempotency key, which is the same on every attempt of a webhook delivery. Handle each idempotency key only
+   * once.
+   */
   idempotencyKey: string
-  /** Holds the signed receipt. `verifyReceipt` checks the signature of the receipt. */
+  /** Holds the signed receipt of the payment. `verifyReceipt` checks the signature of the receipt. */
   receipt: Receipt
 }
 
@@ -20,10 +26,12 @@ type HeaderSource = Headers | Record<string, string | readonly string[] | undefi
 /**
  * Verifies the signature of a webhook delivery, then parses its body.
  *
- * @param body is the raw bytes of the body. A re-serialised JSON body has other bytes.
+ * @param body is the raw bytes of the request body. Do not pass a re-serialised JSON body, because its bytes differ
+ * from the signed bytes.
  * @param headers are the request headers: `Headers`, or Node's object with lower-case names.
- * @param secret is the `whsec_…` secret of the endpoint. During a rotation pass several secrets.
- * @throws {InvalidWebhookError} for a missing, malformed or wrong signature.
+ * @param secret is the `whsec_…` secret of the webhook's endpoint. During a rotation of the webhook secret, pass
+ * several secrets.
+ * @throws {InvalidWebhookError} if the signature is missing, malformed or wrong.
  *
  * @example
  * const event = await verifyWebhook({ body: await request.text(), headers: request.headers, secret: 'whsec_…' })

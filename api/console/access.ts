@@ -1,4 +1,6 @@
-/** Controls access to the console. A request needs a session cookie, and must come from the console's own page. */
+/**
+ * Controls access to the console. A console request needs a session cookie, and must come from the console's own page.
+ */
 
 import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { type Actor, ORGANIZATION } from '../../sql/account/audit.ts'
@@ -27,15 +29,15 @@ export function sessionOf(request: Request): ConsoleSession {
 }
 
 /**
- * Returns the actor for the audit log: the address of the person. The first operator has only an id until the address
- * is set.
+ * Returns the name of the acting person for the audit log, which is the person's mail address. The first operator has
+ * only an id until they set their mail address.
  */
 export const actorOf = ({ person }: ConsoleSession): string =>
   `console:${person.email ?? person.id}`
 
 /**
- * Returns the actor for audit log entries without a project.
- * @param session is the console session of the person. The default is the session that made the admitted request.
+ * Returns the actor for audit log entries that belong to no project.
+ * @param session is the console session of the person. The default session is the one that made the admitted request.
  */
 export const organizationActor = (
   request: Request,
@@ -47,10 +49,11 @@ export const organizationActor = (
 })
 
 /**
- * Refuses cross-site requests (CSRF). SameSite=Strict removes the cookie from such requests, but a sibling subdomain
- * counts as the same site. So this check is the second defence.
- * @param framed tells that the request loads the HTML body of a mail into a frame. The browser sends this request
- * without the header of the console.
+ * Refuses cross-site requests (CSRF). SameSite=Strict removes the session cookie from cross-site requests, but a
+ * sibling subdomain counts as the same site. So this check for cross-site requests is a second defence beside the
+ * SameSite cookie.
+ * @param framed tells that the request loads the HTML body of a mail into a frame. The browser loads the mail's frame
+ * without the console's request header.
  * @throws {ApiError} 403 for a cross-site request.
  */
 export function refuseOtherSites(request: Request, baseUrl: string, framed: boolean): void {
@@ -77,7 +80,7 @@ const cookieName = (baseUrl: string): string =>
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:')
 
-/** Returns the Set-Cookie header of a session. A `secret` of `null` deletes the cookie. */
+/** Returns the Set-Cookie header of a console session. If `secret` is `null`, the header deletes the session cookie. */
 export function sessionCookie(baseUrl: string, secret: string | null, expiresAt?: Date): string {
   const attributes = `Path=/console; HttpOnly; SameSite=Strict${isSecure(baseUrl) ? '; Secure' : ''}`
   const lifetime = secret === null ? 'Max-Age=0' : `Expires=${expiresAt?.toUTCString()}`

@@ -45,8 +45,8 @@ function assets(): Promise<ReadonlyMap<string, Asset>> {
 const HASHED = /^(\w+)\.([\w-]{22})\.(\w+)$/
 
 /**
- * Returns the console page's file with a name. Returns `undefined` if there is no such file. A name with a hash is
- * valid only for bytes with this hash.
+ * Returns the console page's file that has the given name. Returns `undefined` if the console page has no file of this
+ * name. A file name that contains a hash is valid only for bytes with this hash.
  */
 export async function findAsset(
   name: string,
@@ -57,7 +57,7 @@ export async function findAsset(
   return { asset, isHashed: hash !== undefined }
 }
 
-/** Replaces each `{{name}}` in a text by the address of the named file, which holds the hash of the file. */
+/** Replaces each `{{name}}` in a text by the address of the named file. The address holds the hash of the file. */
 export async function withAddresses(html: string): Promise<string> {
   const found = await assets()
   return html.replace(/\{\{(\w+)\.(\w+)\}\}/g, (_, stem: string, suffix: string) => {

@@ -41,7 +41,10 @@ export function connectRoutes(services: Services) {
     const { requestId } = stateOf(request)
     return { actor: actorOf(session), personId: session.person.id, requestId }
   }
-  /** Returns the projects for which the person may decide. `null` means every project. */
+  /**
+   * Returns the projects for which the person may connect an app. `null` means that the person may decide for every
+   * project.
+   */
   const ownProjects = (request: Request) => {
     const { person } = sessionOf(request)
     return person.role === 'operator' ? null : person.projectIds

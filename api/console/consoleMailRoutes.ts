@@ -30,8 +30,8 @@ const OutgoingQuery = t.Composite([
 ])
 
 /**
- * Serves mail routes of the console only. The console's mail routes never mark a message as read, because that is the
- * agent's task.
+ * Serves mail routes that only the console has. The console's mail routes never mark a message as read, because only
+ * the agent marks messages as read.
  */
 export function consoleMailRoutes(services: Services) {
   const { pool, searches } = services

@@ -4,18 +4,19 @@ import type { Route } from '../docs/routeTable.ts'
 type Settings = Partial<Pick<Route, 'framed' | 'form' | 'bodyMaxBytes'>>
 
 /**
- * Returns the `detail` of a console route. The detail holds only settings of the gate, because console routes are
- * undocumented.
+ * Returns the `detail` object of a console route. The `detail` of a console route holds only settings of the gate,
+ * because console routes are undocumented.
  */
 const detailOf = (detail: Partial<Route>) => detail as unknown as { summary: string }
 
 /**
- * Describes a console route for people with at least this role. If the path has `:projectId`, the person needs the role
- * in that project. Otherwise the route shows and changes only data of the person, unless the route is for operators.
+ * Describes a console route that a person with at least this role may use. If the path of a console route has
+ * `:projectId`, the person needs the role in that project. If the path has no `:projectId`, the route shows and changes
+ * only data of the person, unless the route is for operators.
  */
 export const consoleOperation = (role: Role, settings: Settings = {}) =>
   detailOf({ ...settings, access: 'console', role })
 
-/** Describes a console route that needs no session, such as a sign-in route, or a page that a link in a mail opens. */
+/** Describes a console route that needs no session, such as a sign-in route, or a page behind a link in a mail. */
 export const openOperation = (settings: Settings = {}) =>
   detailOf({ ...settings, access: 'public' })

@@ -1,6 +1,6 @@
 /**
- * Delegates console requests: `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` give a console session
- * access to routes of the API. The same handlers serve the console and the API.
+ * Forwards console requests to the API: `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` give a console
+ * session access to routes of the API. The console and the API use the same request handlers.
  */
 import type { Role } from '../../shared/people/roles.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
@@ -21,16 +21,22 @@ import { actorOf } from './access.ts'
 
 /** Describes a console request for a route of the API. */
 export type Delegation = {
-  /** Is the project that the request concerns. `null` means that the route belongs to the whole platform. */
+  /**
+   * Is the project that the console request concerns. `null` means that the requested route belongs to the whole
+   * platform.
+   */
   projectId: string | null
   /** Holds the path of the API route, percent-encoded. */
   path: string
 }
 
 type Opened = {
-  /** Names the least role that may use the route, in the project that the path names. */
+  /** Names the lowest role that may use the route in the project of the path. */
   role: Role
-  /** Names the action in the audit log. `null` means a read, or a change that its handler records. */
+  /**
+   * Names the action that the audit log records for the route. `null` means that the route reads data, or that its
+   * handler records the change itself.
+   */
   action: string | null
 }
 
@@ -81,16 +87,18 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PATCH /v0/threads/:threadId': 'thread.label',
     'DELETE /v0/threads/:threadId': 'thread.delete',
     'POST /v0/messages/drafts': 'draft.create',
-    // A draft is saved while a person types. The audit log records only its creation, sending and deletion.
+    // The console saves a draft repeatedly while a person types. The audit log records only when a person creates,
+    // sends or deletes a draft.
     'PATCH /v0/messages/drafts/:draftId': null,
     'POST /v0/messages/drafts/:draftId/send': 'message.send',
     'DELETE /v0/messages/drafts/:draftId': 'draft.delete',
-    // The handlers of these three kinds of routes write the audit log entry themselves, so the console writes none.
+    // The handlers of these three kinds of routes write audit log entries themselves, so the console writes none for
+    // them.
     'POST /v0/messages/:messageId/cancel': null,
     'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
     'POST /v0/platform/projects/:projectId/held/:approvalId/approve': null,
     'POST /v0/platform/projects/:projectId/held/:approvalId/reject': null,
-    // The handlers of the purse themselves record each change.
+    // The handlers of the purse routes record each change in the audit log themselves.
     'POST /v0/platform/projects/:projectId/purse': null,
     'PATCH /v0/platform/projects/:projectId/purse': null,
     'POST /v0/platform/projects/:projectId/purse/stop': null,
@@ -100,7 +108,7 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'POST /v0/platform/projects/:projectId/mandates': null,
     'PATCH /v0/platform/projects/:projectId/mandates/:mandateId': null,
     'DELETE /v0/platform/projects/:projectId/mandates/:mandateId': null,
-    // The handlers of the vault themselves record each read of a secret.
+    // The handlers of the vault routes record each read of a secret in the audit log themselves.
     'GET /v0/vault': null,
     'GET /v0/vault/:name': null,
     'PUT /v0/vault/:name': null,
@@ -140,8 +148,8 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
 type Made = { subject: string; detail?: string }
 
 /**
- * Reads the subject of an audit log entry from the response to a creation, because the request has no id yet. Secrets
- * in the response are not read.
+ * Reads the id of a new object for the audit log from the response, because the request that creates the object has no
+ * id yet. The audit log reads no secrets from the response.
  */
 const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {
   'email_rule.create': ({ id, type, scope, value }) => ({
@@ -160,14 +168,14 @@ const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> =
 
 const DELEGATED = /^\/console\/api(?:\/projects\/([\w-]{1,100}))?(\/v0\/.*)$/
 
-/** Reads the path of a console request. Returns `null` if the path is not a delegated path. */
+/** Reads the path of a console request. Returns `null` if the path does not lead to a route of the API. */
 export function readDelegation(pathname: string): Delegation | null {
   const match = DELEGATED.exec(pathname)
   return match === null ? null : { projectId: match[1] ?? null, path: match[2]! }
 }
 
 /**
- * Returns the least role that may use a route, and the audit action of the route.
+ * Returns the lowest role that may use a route, and the audit action of the route.
  * @throws {ApiError} 404 for a route that the console may not call.
  */
 export function findOpened(route: Route, { projectId }: Delegation): Opened {
@@ -178,7 +186,7 @@ export function findOpened(route: Route, { projectId }: Delegation): Opened {
 }
 
 /**
- * Lists the API routes that the console opens, in the form `GET /v0/vault/:name`, with the least role of each route.
+ * Lists the API routes that the console opens, in the form `GET /v0/vault/:name`, with the lowest role of each route.
  */
 export const listOpened = (): { route: string; role: Role }[] =>
   [...ALLOWED].map(([route, { role }]) => ({ route, role }))
@@ -187,8 +195,9 @@ export const listOpened = (): { route: string; role: Role }[] =>
 const VIEWER_SCOPES = ['mail:read', 'payments:accept'] as const
 
 /**
- * Returns the identity of a delegated request: the project with the scopes of the person's role, or the platform.
- * @throws {ApiError} 404 for a project that does not exist.
+ * Returns the identity under which the API handles a console request: the project with the scopes of the person's role,
+ * or the platform.
+ * @throws {ApiError} 404 if the project does not exist.
  */
 export async function delegatedIdentity(
   pool: Pool,
@@ -211,8 +220,8 @@ export async function delegatedIdentity(
 }
 
 /**
- * Writes the audit log entry of a change before the change is made.
- * @returns a function that takes the response and completes the entry with its outcome and its subject.
+ * Writes an audit log entry before the API makes the change.
+ * @returns a function that takes the response and adds the outcome and the subject to the audit log entry.
  */
 export async function openEntry(
   pool: Pool,
@@ -236,12 +245,12 @@ export async function openEntry(
   }
 }
 
-/** Matches a valid subject of an audit log entry, which is one line. */
+/** Matches a valid subject of an audit log entry, which is one line of text. */
 const SUBJECT = /^[^\p{Cc}]{1,320}$/u
 
 /**
- * Returns the first path parameter of a request: a project, a rule, an address or a domain. Returns `null` for a route
- * without parameters.
+ * Returns the first path parameter of a request, which names a project, a rule, an address or a domain. Returns `null`
+ * if the route has no path parameters.
  */
 export function subjectOf(route: Route, { path }: Delegation): string | null {
   const position = route.path.split('/').findIndex((part) => part.startsWith(':'))

@@ -13,7 +13,8 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 
 /**
- * Divides each time range of the overview into parts. `widthMs` is the width of one part, and `parts` is their number.
+ * Divides each time range of the overview into parts. `widthMs` is the duration of one part of the time range, and
+ * `parts` is the number of parts.
  */
 const RANGES = {
   hour: { widthMs: MINUTE_MS, parts: 60 },
@@ -32,7 +33,7 @@ const Query = t.Object({
   ),
 })
 
-/** Serves the figures of the whole service for a page that polls every two seconds. */
+/** Serves statistics of the whole service to a console page that polls every two seconds. */
 export function overviewRoutes({ pool }: Services) {
   const reading = new Map<string, ReturnType<typeof readOverview>>()
   return new Elysia().get(
@@ -51,7 +52,7 @@ export function overviewRoutes({ pool }: Services) {
 
 type Wanted = { range: keyof typeof RANGES; zoneMinutes: number }
 
-/** Reads the wanted time range and time zone. @throws {ApiError} 400 */
+/** Reads the time range and time zone that the console page asks for. @throws {ApiError} 400 */
 function readWanted({ range = 'hour', zoneMinutes = '0' }: Static<typeof Query>): Wanted {
   const minutes = Number(zoneMinutes)
   if (Math.abs(minutes) > ZONE_MINUTES_MAX || minutes % 15 !== 0) {

@@ -6,8 +6,9 @@ import { findAsset, withAddresses } from './assets.ts'
 import { openOperation } from './consoleOperation.ts'
 
 /**
- * Sets the Content-Security-Policy of the console page. The policy allows only resources of this service, and none
- * inline. Frames hold mails, which have a separate policy.
+ * Sets the Content-Security-Policy of the console page. The policy of the console page allows only resources of this
+ * service, and no inline scripts and styles. Frames of the console page hold mails, and these frames have a separate
+ * policy.
  */
 const PAGE_POLICY = [
   "default-src 'none'",
@@ -41,8 +42,8 @@ const PAGE = `<!doctype html>
 let made: Promise<Asset> | null = null
 
 /**
- * Returns the console page. The page names its files by their hashes, so a new release is seen at the next load, and no
- * file is requested twice.
+ * Returns the console page. The page names its files by their hashes, so a browser sees a new release at the next load
+ * and requests no file twice.
  */
 async function page({ request }: { request: Request }): Promise<Response> {
   made ??= withAddresses(PAGE)
@@ -56,9 +57,9 @@ async function page({ request }: { request: Request }): Promise<Response> {
 }
 
 /**
- * Serves the page of the console and its files. The page holds no data, because its script loads the data. A sign-in
- * link has its token behind a `#`. Browsers do not send the part after a `#`, so no server, proxy or log sees the
- * token, and link previews do not use it up.
+ * Serves the page of the console and its files. The console page holds no data, because its script loads the data. A
+ * sign-in link has its token behind a `#` character. Browsers do not send the part of a URL after `#`, so no server,
+ * proxy or log sees the token, and link previews do not use up the token.
  */
 export function pageRoutes() {
   const open = { detail: openOperation() }

@@ -10,8 +10,8 @@ import type { OpenApiDocument } from './openApi.ts'
 import { findViewerAsset, VIEWER_PAGE, VIEWER_POLICY } from './viewer.ts'
 
 /**
- * Serves the OpenAPI document, the API viewer and the Markdown documentation. The first request makes the Markdown
- * documentation.
+ * Serves the OpenAPI document, the API viewer and the Markdown documentation. The service makes the Markdown
+ * documentation at the first request for it.
  */
 export function docsRoutes(document: OpenApiDocument, markdown: () => MarkdownDocs) {
   const describe = { tag: 'Service', access: 'public' } as const

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../http/errors.ts'
 
-/** Describes each error code: its statuses, its meaning and the remedy for a client. */
+/** Describes each error code: its HTTP statuses, its meaning and what a client should do about it. */
 const ERRORS: Record<ErrorCode, { status: string; meaning: string; remedy: string }> = {
   bad_request: {
     status: '400',

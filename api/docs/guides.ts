@@ -1,4 +1,7 @@
-/** Reads the guides in the repository's folder docs. The service serves these guides. */
+/**
+ * Reads the guides in the repository's folder docs, which the service shows as pages. The service serves the guides in
+ * the folder docs as web pages.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -7,7 +10,7 @@ const ROOT = join(import.meta.dir, '../..')
 const EXAMPLE_URL = 'http://127.0.0.1:3000'
 
 /**
- * Names the pages of the folder docs, in the order of their readers: agents, sellers, authors of clients, operators.
+ * Names the guides in the folder docs, ordered by their readers: agents, sellers, authors of clients, operators.
  */
 const GUIDES = [
   'agent',
@@ -27,7 +30,10 @@ const GUIDES = [
 
 export type Guide = { name: string; summary: string; text: string }
 
-/** Returns the guides. @param baseUrl replaces the example address in the pages. */
+/**
+ * Returns the guides, with the service's own address in their examples. @param baseUrl replaces the example address in
+ * the guides.
+ */
 export const guides = (baseUrl: string): Guide[] =>
   GUIDES.map((name) => {
     const text = readFileSync(join(ROOT, 'docs', `${name}.md`), 'utf8')
@@ -38,7 +44,7 @@ export const guides = (baseUrl: string): Guide[] =>
     }
   })
 
-/** Returns the other files that the guides link to, by their path: the examples and SECURITY.md. */
+/** Returns the other files that the guides link to, keyed by path: the examples and SECURITY.md. */
 export function linkedFiles(): ReadonlyMap<string, string> {
   const paths = [
     'SECURITY.md',

@@ -162,9 +162,9 @@ function parameterObjects(place: 'path' | 'query', schema: TSchema | undefined):
 
 function errorResponses(method: string, detail: Operation, hooks: Hooks): Record<string, Json> {
   const { access, errors = {} } = detail
-  // A request with any method but GET may have a body, even where no body is needed.
+  // A request with any method but GET may have a body, even if the operation needs no body.
   const readsBody = method !== 'GET'
-  // A public operation without a schema for path and query accepts any parameters, so its URL causes no 400.
+  // A public operation without a schema for path and query accepts any parameters, so its URL never causes a 400.
   const isLenient = access === 'public' && hooks.query === undefined && hooks.params === undefined
   const described: Record<number, string | undefined> = {
     400:
@@ -206,9 +206,9 @@ const json = (schema: unknown, example: unknown): Json => ({
 })
 
 /**
- * Returns a TypeBox schema as plain JSON Schema, without symbols and `error` texts. The member `openapi` of a schema
- * replaces the schema, because some schemas only check a query string. A property of an object may have the name
- * `openapi` or `error`, because names of properties are no keywords.
+ * Returns a TypeBox schema as plain JSON Schema, without symbols and `error` texts. If a schema has the member
+ * `openapi`, that member replaces the schema, because some schemas only check a query string. A property of an object
+ * may have the name `openapi` or `error`, because property names are not schema keywords.
  */
 export function plain(schema: TSchema): unknown {
   return JSON.parse(

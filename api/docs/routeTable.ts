@@ -4,46 +4,51 @@ import type { Scope } from '../../shared/scopes.ts'
 
 /**
  * Describes the credential that a route requires: none, any API key, an API key with the named scope, or a console
- * session. The `detail` of the route holds this value. The gate, the OpenAPI document and the documentation pages read
- * it there.
+ * session. The `detail` of the route holds the credential that the route requires. The gate, the OpenAPI document and
+ * the documentation pages read the required credential in the `detail` of the route.
  */
 export type Access = 'public' | 'key' | 'console' | Scope
 
 export type Route = {
   method: string
-  /** Holds the path with its `:name` parameters. */
+  /** Holds the path of a route with its `:name` parameters. */
   path: string
   access: Access
-  /** Lists the names of the query parameters. */
+  /** Lists the names of the query parameters that a route accepts. */
   query: readonly string[]
-  /** Limits the bytes of the request body. Without this field the default limit applies. */
+  /**
+   * Limits the bytes of a request body for the route. A route without this field has the default limit on the body
+   * size.
+   */
   bodyMaxBytes?: number
-  /** Names a field. Only a body with this field may be larger than the default limit. */
+  /** Names a field. Only a request body that contains this field may be larger than the default limit. */
   largeFor?: string
-  /** Names a scope. Only a key with this scope may send a body larger than the default limit. */
+  /** Names a scope. Only a caller whose key has this scope may send a body larger than the default limit. */
   largeScope?: Scope
-  /** Tells whether pages of every origin may read the response. */
+  /** Tells whether web pages of every origin may read the response. */
   cors?: true
-  /** Tells that the request body may be any JSON value. The handler checks the value. */
+  /** Tells that the request body may be any JSON value. The handler of the route checks the JSON value. */
   anyJson?: true
   /** Tells that the request body is an HTML form. */
   form?: true
-  /** Tells that the browser loads this console route in a frame, and so without the console header. */
+  /** Tells that the browser loads this console route in a frame, and so without the console's request header. */
   framed?: true
   /**
-   * Names the least role that may use this console route. If the path has `:projectId`, the person needs the role in
+   * Names the lowest role that may use this console route. If the path has `:projectId`, the person needs the role in
    * that project.
    */
   role?: Role
 }
 
-/** Describes the result of a lookup: a route, a path that lacks the requested method, or no path. */
+/** Describes the result of looking up a route: a route, a path that lacks the requested method, or no such path. */
 export type Match =
   | { kind: 'route'; route: Route }
   | { kind: 'method'; allowed: string[] }
   | { kind: 'none' }
 
-/** Holds the routes of an application. The gate looks up a route before Elysia sees the request. */
+/**
+ * Holds the table of all routes of an application. The gate looks up a request's route before Elysia sees the request.
+ */
 export class RouteTable {
   readonly #byLength = new Map<number, { pattern: (string | null)[]; route: Route }[]>()
 
@@ -80,7 +85,7 @@ export class RouteTable {
   }
 
   /**
-   * Returns the HTTP method that web pages of every origin may use at the path. Returns `null` if web pages of other
+   * Returns the HTTP method that web pages of every origin may use at a path. Returns `null` if web pages of other
    * origins may use no method.
    */
   openMethod(path: string): 'GET' | 'POST' | null {
@@ -91,7 +96,10 @@ export class RouteTable {
     return null
   }
 
-  /** Finds the route of a method and a path. A literal segment wins over a parameter, as in Elysia's router. */
+  /**
+   * Finds the route for a method and a path. A literal path segment takes precedence over a path parameter, as in
+   * Elysia's router.
+   */
   match(method: string, path: string): Match {
     const parts = segments(path)
     const fitting = (this.#byLength.get(parts.length) ?? [])

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { type Asset, toAsset } from '../http/asset.ts'
 
 /**
- * Sets the Content-Security-Policy of the API viewer, which allows only resources of this service. Swagger UI sets
- * inline style attributes and uses `data:` images as icons.
+ * Sets the Content-Security-Policy of the API viewer, which allows only resources of this service. The policy allows
+ * inline style attributes and `data:` images, because Swagger UI uses both.
  */
 export const VIEWER_POLICY = [
   "default-src 'none'",
@@ -53,7 +53,10 @@ const FILES: Readonly<Record<string, { path: string; contentType: string }>> = {
 
 const loaded = new Map<string, Promise<Asset>>()
 
-/** Returns a file of the API viewer. Returns `undefined` if there is no such file. The first request reads the file. */
+/**
+ * Returns a file of the API viewer by its name. Returns `undefined` if the API viewer has no such file. The first
+ * request for a file reads the file from disk.
+ */
 export function findViewerAsset(name: string): Promise<Asset> | undefined {
   const file = Object.hasOwn(FILES, name) ? FILES[name] : undefined
   if (file === undefined) return undefined

@@ -9,7 +9,7 @@ const NullableString = t.Union([t.String(), t.Null()])
 const Id = (description: string, maxLength = 100) =>
   t.Optional(t.String({ minLength: 1, maxLength, description }))
 
-/** Describes the filters of the delivery log. */
+/** Describes the filters of the log of webhook deliveries. */
 export const DeliveryFilterQuery = t.Composite([
   RangeQuery,
   t.Object({
@@ -161,7 +161,7 @@ const Counts = {
   }),
 }
 
-/** Limits the deliveries that one call counts, because a project may have millions of deliveries. */
+/** Limits the webhook deliveries that one call counts, because a project may have millions of deliveries. */
 export const COUNTED_MAX = 100_000
 
 export const statsOperation = operation({

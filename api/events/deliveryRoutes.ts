@@ -32,7 +32,7 @@ import {
 
 const missing = () => notFound('Delivery not found')
 
-/** Returns a delivery in the form of the delivery log. */
+/** Returns a webhook delivery in the form that the delivery log shows. */
 const toView = (delivery: Delivery) => ({
   deliveryId: delivery.id,
   endpointId: delivery.endpointId,
@@ -58,7 +58,7 @@ const toAttemptView = (attempt: Attempt) => ({
   response: attempt.responsePrefix,
 })
 
-/** Serves the log of webhook deliveries, and replays deliveries. */
+/** Serves the log of webhook deliveries, and sends deliveries again. */
 export function deliveryRoutes({ pool, reads }: Services) {
   return new Elysia({ prefix: '/v0/webhooks/deliveries' })
     .get('', ({ request, query }) => reads.run(request, (server) => list(server, request, query)), {
@@ -85,7 +85,7 @@ export function deliveryRoutes({ pool, reads }: Services) {
 
 type Server = Pick<Services, 'pool' | 'searches'>
 
-/** Reads the filters of the delivery log. @throws {ApiError} 400, 403 */
+/** Reads the filters of the log of webhook deliveries. @throws {ApiError} 400, 403 */
 function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>): DeliveryFilter {
   const { endpointId, webhookId, messageId, paymentId, event, status, q } = query
   if (messageId !== undefined && paymentId !== undefined) {
@@ -107,7 +107,10 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
   }
 }
 
-/** Reads the delivery log. A search in the URLs may read every delivery, so the search waits for its turn. */
+/**
+ * Reads the delivery log. A search in the URLs may read every delivery, so the search waits until its project's turn
+ * comes.
+ */
 const read = <Result>(
   { pool, searches }: Server,
   filter: DeliveryFilter,

@@ -16,8 +16,8 @@ import { ApiError } from '../http/errors.ts'
 /** Reads the events of one project from a given position. */
 export type EventReader = {
   /**
-   * Returns the next events of the project in order. Returns no events at the deadline (performance.now()), or when the
-   * reader has ended.
+   * Returns the next events of the project in order. Returns no events if the deadline (performance.now()) passes, or
+   * when the reader has ended.
    * @throws the database's error when the database is unreachable.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
@@ -27,15 +27,16 @@ export type EventReader = {
 }
 
 /**
- * Holds all event readers of a process. One database connection listens for all readers. Each event is read once for
- * all readers of its project.
+ * Holds all event readers of a process. One database connection listens for all readers. The process reads each event
+ * from the database once for all readers of its project.
  */
 export type EventFeed = {
   /**
    * Opens a reader of a project's events.
-   * @param after is the last event that the client knows. `null` means that the client wants only new events.
+   * @param after is the last event that the client knows. `null` means that the client wants only events that happen
+   * from now on.
    * @returns a reader, and the event before its first event. `missed` tells that events after `after` are deleted, or
-   * that `after` is not an event of this stream.
+   * that `after` is not an event of this project's stream.
    * @throws {ApiError} 429 when the project has too many event readers.
    */
   open(
@@ -50,10 +51,14 @@ export type EventFeed = {
 }
 
 const READ_AT_ONCE = 200
-/** Limits the open event streams and waits of one project, because each of them holds a connection of this process. */
+/**
+ * Limits the event streams and waits that a project may have open, because each of them holds a connection of this
+ * process.
+ */
 const READERS_MAX = 1_000
 /**
- * Limits the events of a project that are kept in memory. These events serve event readers that are slightly behind.
+ * Limits the number of a project's events that the process keeps in memory. The events in memory serve event readers
+ * that are slightly behind.
  */
 const RECENT_MAX = 500
 
@@ -63,10 +68,13 @@ type Reader = { position: bigint; ended: boolean; pause: Pause }
 type Channel = {
   projectId: string
   readers: Set<Reader>
-  /** Holds the newest events of the project up to the event `head`. No event between them is missing. */
+  /**
+   * Holds the newest events of the project, up to the event with the sequence number `head`. The kept events have no
+   * gap between them.
+   */
   recent: StoredEvent[]
   head: bigint
-  /** Tells that the database may hold newer events than the event `head`. */
+  /** Tells that the database may hold events that are newer than the event `head`. */
   stale: boolean
   reading: Promise<void> | null
 }
@@ -74,8 +82,8 @@ type Channel = {
 type Feed = { pool: Pool; channels: Map<string, Channel>; released: boolean }
 
 /**
- * Starts to listen for events. An outage of the database connection loses no event, because every channel is read again
- * after the outage.
+ * Starts to listen for events. An outage of the database connection loses no event, because the process reads the
+ * events of every project with readers again after the outage.
  */
 export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): EventFeed {
   const feed: Feed = { pool, channels: new Map(), released: false }
@@ -91,10 +99,11 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      // An API key may have changed while the event listener was disconnected. So every client must authenticate again.
+      // The API key of a client may have changed while the event listener was disconnected. So after the listener
+      // reconnects, every client must authenticate again.
       for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
-      // After a reconnect the database may be a restored or promoted database. The remembered events may then be
-      // missing in the database, so the channels forget them.
+      // After a reconnect the event listener may be connected to a restored or promoted database. The restored database
+      // may lack events that the process keeps in memory, so the process forgets the kept events.
       if (!isFirst) channels.clear()
       isFirst = false
     },
@@ -131,8 +140,8 @@ async function open(
   after: EventPosition | null,
 ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }> {
   const reader: Reader = { position: 0n, ended: released, pause: createPause() }
-  // The reader receives the notifications of all events that are committed after this line. `readStream` finds the
-  // events that were committed earlier.
+  // The reader receives the notifications of all events that other transactions commit after this line. `readStream`
+  // finds the events that other transactions committed earlier.
   const channel = channels.get(projectId) ?? newChannel(projectId)
   if (channel.readers.size >= READERS_MAX) {
     const message = `At most ${READERS_MAX} event streams and waits may be open at once`
@@ -149,7 +158,7 @@ async function open(
   try {
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
-    // During an outage of the event listener, a new reader's own query is the first to find new events.
+    // During an outage of the event listener, new events are found first by the query of a new reader.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq
@@ -213,7 +222,8 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
   const events = covered
     ? channel.recent.filter(({ seq }) => seq > reader.position)
     : await listEvents(pool, channel.projectId, { after: reader.position, limit: READ_AT_ONCE })
-  // Deleted events never arrive. If no event is left, the reader continues at the newest event.
+  // A reader never receives events that the database has already deleted. If the database holds no further event, the
+  // reader continues at the newest event.
   reader.position = events.at(-1)?.seq ?? channel.head
   return events
 }
@@ -228,7 +238,7 @@ async function refresh(pool: Pool, channel: Channel): Promise<void> {
   channel.head = events.at(-1)?.seq ?? channel.head
 }
 
-/** Finds the event after which a client continues to read. `after` is the last event that the client knows. */
+/** Finds the event from which a client continues to read. `after` is the last event that the client knows. */
 async function findBegin(
   pool: Pool,
   projectId: string,
@@ -240,7 +250,8 @@ async function findBegin(
     after.seq > newest.seq ||
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
-  // The restored backup lacks the client's last event. All events after the time of that event are new to the client.
+  // This case means that a restored backup lacks the client's last known event. All events after the time of the
+  // client's last known event are new to the client.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

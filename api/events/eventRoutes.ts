@@ -16,10 +16,10 @@ import type { Services } from '../http/services.ts'
 import type { EventReader } from './eventFeed.ts'
 
 /**
- * Sets the milliseconds between two keep-alive lines, because proxies and clients take a silent connection for dead.
+ * Sets the milliseconds between two keep-alive lines, because proxies and clients consider a silent connection dead.
  */
 const KEEP_ALIVE_MS = 15_000
-/** Is the value of the `retry` field, which sets the wait before a client reconnects. */
+/** Is the value of the `retry` field, which sets how long a client waits before it reconnects. */
 const RETRY_MS = 2_000
 
 const Query = t.Object({
@@ -60,7 +60,7 @@ export function eventRoutes(services: Services) {
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
       const { reader, begin, missed } = await services.events.open(projectId, last)
-      // The API key may have been replaced between its authentication and the opening of the event reader.
+      // The owner may have replaced the API key between its authentication and the opening of the event reader.
       const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
         reader.close()
         throw error
@@ -144,8 +144,8 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        // The id of the first line lets a client reconnect that disconnects before its first event. The client then
-        // misses no event.
+        // The first line of the stream has an id, so that a client that disconnects before its first event can continue
+        // from there. A client that reconnects with the id of the first line misses no event.
         const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
         controller.enqueue(encoder.encode(head + gap))
       },
@@ -154,14 +154,14 @@ function eventStream(
         try {
           events = await reader.next(performance.now() + KEEP_ALIVE_MS)
         } catch {
-          // While the database is unreachable, the event stream is closed. The client then reconnects with its last
-          // event id.
+          // While the database is unreachable, the service closes the event stream. After the service has closed the
+          // event stream, the client reconnects with its last event id.
           reader.close()
         }
         const lines = events.map((event) => {
           const id = eventId({ seq: event.seq, at: event.createdAt })
           // If the API key may not see an event, the stream sends only the event's id. So a client that reconnects
-          // continues after the hidden event.
+          // continues after the event that it may not see.
           if (!types.has(event.type)) return `id: ${id}\n\n`
           return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
         })

@@ -189,7 +189,8 @@ async function change(
   { url, events }: Static<typeof Change>,
 ) {
   requireEventScopes(request, events ?? [])
-  // A new URL receives all events of the webhook. So the API key needs the scopes of the webhook's present events too.
+  // When a webhook gets a new URL, this URL receives all events of the webhook. So the API key needs the scopes for the
+  // events that the webhook already receives too.
   const target = await findTarget(services, request, id)
   const changed = await updateProjectWebhook(services.pool, target, {
     ...(events === undefined ? {} : { events }),
@@ -221,7 +222,8 @@ const withSecret = ({ webhook, secret }: { webhook: ProjectWebhook; secret: stri
 })
 
 /**
- * Returns a webhook of the API key's project. The key must be allowed to receive all events of this webhook.
+ * Returns a webhook of the project to which the API key belongs. The API key must be allowed to receive all events of
+ * the webhook.
  * @throws {ApiError} 403 for a missing scope, 404 for an unknown webhook.
  */
 async function findTarget({ pool }: Services, request: Request, id: string) {

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
-/** Lists the content encodings of a response. The better encoding comes first (RFC 9110 §12.5.3). */
+/**
+ * Lists the content encodings that a response can have. The list begins with the better content encoding (RFC 9110
+ * §12.5.3).
+ */
 const ENCODINGS = ['br', 'gzip'] as const
 type Encoding = (typeof ENCODINGS)[number]
 
@@ -11,7 +14,7 @@ export type Asset = {
   bytes: Uint8Array<ArrayBuffer>
   contentType: string
   hash: string
-  /** Holds the compressed bytes of the file. The first request compresses the file outside of the event loop. */
+  /** Holds the compressed bytes of the file. The first request for the file compresses it outside of the event loop. */
   packed: Map<Encoding, Promise<Uint8Array<ArrayBuffer>>>
 }
 
@@ -22,7 +25,10 @@ export const toAsset = (bytes: Uint8Array<ArrayBuffer>, contentType: string): As
   packed: new Map(),
 })
 
-/** Sets the brotli quality. The two highest qualities make the script 2 % smaller, and take ten times as long. */
+/**
+ * Sets the quality of brotli compression. The two highest brotli qualities make the script only 2 % smaller, and take
+ * ten times as long.
+ */
 const BROTLI_QUALITY = 9
 const PACK: Record<Encoding, (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>> = {
   br: async (bytes) => {
@@ -32,10 +38,13 @@ const PACK: Record<Encoding, (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuff
   gzip: async (bytes) => new Uint8Array(await promisify(gzip)(bytes)),
 }
 
-/** Matches the media types worth compressing. Pictures are compressed already. */
+/** Matches the media types of files that are worth compressing. Picture formats are already compressed. */
 const PACKABLE = /^(?:text\/|image\/svg\+xml|application\/json)/
 
-/** Returns the best content encoding that the browser accepts. Returns `null` if the browser accepts none. */
+/**
+ * Returns the best content encoding that the browser accepts. Returns `null` if the browser accepts no content
+ * encoding.
+ */
 function chooseEncoding(header: string | null): Encoding | null {
   const taken = new Map<string, boolean>()
   for (const part of (header ?? '').split(',')) {
@@ -52,10 +61,16 @@ async function pack(asset: Asset, encoding: Encoding): Promise<Uint8Array<ArrayB
 }
 
 const REVALIDATED = 'no-cache'
-/** Is the cache header for a file whose name holds the hash of its bytes. A file with other bytes has another name. */
+/**
+ * Is the cache header for a file whose name holds the hash of its bytes. If the bytes of the file change, the file gets
+ * another name.
+ */
 export const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** Returns the file in a content encoding that the browser accepts. Returns a 304 if the browser has the file. */
+/**
+ * Returns the file in a content encoding that the browser accepts. Returns a 304 response if the browser already has
+ * the file.
+ */
 export async function assetResponse(
   asset: Asset,
   request: Request,
@@ -66,7 +81,7 @@ export async function assetResponse(
   const head: Record<string, string> = {
     'cache-control': REVALIDATED,
     ...headers,
-    // Each content encoding of a file has a different tag (RFC 9110 §8.8.3).
+    // Each content encoding of a file has a different entity tag (RFC 9110 §8.8.3).
     etag: `"${asset.hash}${encoding === null ? '' : `-${encoding}`}"`,
     ...(isPackable ? { vary: 'accept-encoding' } : {}),
   }

@@ -1,4 +1,7 @@
-/** Writes a line of CSV (RFC 4180). A field that a spreadsheet would run as a formula gets an apostrophe in front. */
+/**
+ * Writes a line of CSV (RFC 4180). If a spreadsheet would run a field as a formula, the CSV writer puts an apostrophe
+ * in front of the field.
+ */
 export function csvLine(fields: readonly unknown[]): string {
   const quoted = fields.map((field) => {
     const text = field === null ? '' : String(field)

@@ -21,7 +21,7 @@ export type ErrorCode =
   | 'content_lost'
   | 'unavailable'
 
-/** Holds an error for the API client: its headers, and a body with status, code and message. */
+/** Describes an error that the API client sees: its headers, and a body with status, code and message. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: ErrorCode
@@ -40,23 +40,29 @@ export class ApiError extends Error {
   }
 }
 
-/** Makes a 400 error. The message names the field and tells the rule for the field. */
+/**
+ * Makes an error response with status 400. The message of a 400 error names the wrong field and tells the rule for the
+ * field.
+ */
 export const badRequest = (message: string) => new ApiError(400, 'bad_request', message)
 
-/** Reports with a 400 that the request body is not JSON. */
+/** Reports with status 400 that the request body is not JSON. */
 export class InvalidJsonError extends ApiError {
   constructor() {
     super(400, 'bad_request', 'The body must be valid JSON')
   }
 }
 
-/** Makes a 404 error. The message names the missing object. */
+/** Makes an error response with status 404. The message of a 404 error names the missing object. */
 export const notFound = (message = 'Not found') => new ApiError(404, 'not_found', message)
 
-/** Makes a 409 error. */
+/** Makes an error response with status 409. */
 export const conflict = (message: string) => new ApiError(409, 'conflict', message)
 
-/** Is the SQLSTATE of a write on a full disk. Reads still work while the disk is full. */
+/**
+ * Is the SQLSTATE with which PostgreSQL refuses a write on a full disk. PostgreSQL still answers reads while the disk
+ * is full.
+ */
 const DISK_FULL = '53100'
 /**
  * After a write failed for lack of disk space, the service reports the database's disk as full for this many
@@ -76,8 +82,8 @@ export const isUnavailable = (error: unknown): boolean =>
   isDatabaseUnavailable(error) || error instanceof BlobsAwayError
 
 /**
- * Turns a thrown error into the error that the API client sees. Only an ApiError tells more than the request id,
- * because a stack, an SQL text or a path would help an attacker.
+ * Turns a thrown error into the error that the API client sees. Only an ApiError tells the client more than the request
+ * id, because a stack trace, an SQL text or a path would help an attacker.
  */
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error

@@ -5,15 +5,21 @@ import type { RequestState } from './requestState.ts'
 import type { Services } from './services.ts'
 
 const MINUTE_MS = 60_000
-/** Is the length in bytes from which Bun may send head and body apart, because its send buffer holds 16 KB. */
+/**
+ * From this length in bytes, Bun may send the head and the body of a response separately, because its send buffer holds
+ * 16 KB.
+ */
 const LARGE_BYTES = 12_000
 /**
- * Matches the media type of JSON responses. No route streams this type, so its body is one value in memory. Streams
- * have the type application/jsonl.
+ * Matches the media type of JSON responses. No route streams the media type of JSON responses, so the body is one value
+ * in memory. Streamed responses have the type application/jsonl.
  */
 const WHOLE_JSON = /^application\/json(?:;|$)/
 
-/** Names the trace span of a request by the pattern of its route. The path itself may hold an id of a tenant. */
+/**
+ * Names the trace span of a request by the pattern of its route. The span does not show the path itself, because the
+ * path may hold an id of a tenant.
+ */
 export function describe(
   span: Span,
   { method }: Request,
@@ -70,8 +76,8 @@ export function finish(
 }
 
 /**
- * Returns the response to a CORS preflight request for a public route. {@link finish} adds the origin. Wallets send
- * headers that other clients do not send.
+ * Returns the response to a CORS preflight request for a public route. {@link finish} adds the header with the allowed
+ * origin. The preflight response allows all headers, because wallets send headers that other clients do not send.
  */
 export const preflight = (method: string): Response =>
   new Response(null, {
@@ -83,7 +89,7 @@ export const preflight = (method: string): Response =>
     },
   })
 
-/** Returns the rate-limit budget of a request that counts towards no limit. */
+/** Returns the rate-limit values of a request that counts towards no limit. */
 function untouchedBudget(limit: number): Budget | null {
   if (limit === 0) return null
   const resetsAt = new Date((Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS)
@@ -91,10 +97,10 @@ function untouchedBudget(limit: number): Budget | null {
 }
 
 /**
- * Gives a large JSON response a stream as its body. Bun sends the head of such a response in many system calls if the
- * response follows an `await` (oven-sh/bun pull request 41341). It makes one call for each part of each header. Only a
- * head and body that fit into Bun's send buffer are sent at once. A page of 25 KB costs 33 calls and 0.2 ms of CPU.
- * With a direct stream the page costs two calls.
+ * Gives a large JSON response a stream as its body. If the response follows an `await`, Bun sends the head of a large
+ * response in many system calls (oven-sh/bun pull request 41341). Bun makes one system call for each part of each
+ * header. Bun sends head and body in one call only if they fit into its send buffer. A response page of 25 KB costs 33
+ * system calls and 0.2 ms of CPU. With a direct stream as its body, a response of 25 KB costs two system calls.
  */
 export async function sendLargeAtOnce(response: Response): Promise<Response> {
   if (!WHOLE_JSON.test(response.headers.get('content-type') ?? '')) return response

@@ -15,12 +15,12 @@ import type { Services } from './services.ts'
 /** Holds the values of the X-RateLimit headers. */
 export type Budget = { limit: number; remaining: number; resetsAt: Date }
 
-/** Is the only path that accepts OAuth tokens. */
+/** Is the path of the MCP endpoint, the only path that accepts OAuth tokens. */
 export const MCP_PATH = '/mcp'
 
 /**
- * The routes below this path have their own request limit. So sales do not use up the request limit of the project, and
- * the project's own calls do not use up the limit of sales.
+ * The x402 facilitator routes below this path have their own request limit. So a seller's sales do not use up the
+ * request limit of the project, and the project's own calls do not use up the limit of sales.
  */
 const FACILITATOR = '/v0/x402/'
 
@@ -45,9 +45,9 @@ export class GateRefusal extends Error {
 
 /**
  * Checks the API key of a request, then its rate limit, then its scope.
- * @returns the identity of the API key, and the caller's remaining rate limit. `null` in place of the rate limit means
- * that the rate limit is turned off.
- * @throws {GateRefusal} 401 for a wrong API key, 403 for a missing scope, 429 past the rate limit.
+ * @returns the identity of the API key, and the number of requests that its rate limit still allows. `null` in place of
+ * the remaining requests means that the rate limit is turned off.
+ * @throws {GateRefusal} 401 for a wrong API key, 403 for a missing scope, 429 if the caller exceeds the rate limit.
  */
 export async function admit(
   services: Services,
@@ -65,8 +65,8 @@ export async function admit(
     : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason
-    // A request to the MCP endpoint without an API key is not counted as a wrong key. A chat host sends such a request
-    // to learn how to sign in, and all users of the host share its IP addresses.
+    // The gate does not count a request to the MCP endpoint without an API key as a wrong key. A chat host sends a
+    // request without a key to learn how to sign in, and all users of the host share its IP addresses.
     if (path === MCP_PATH && reason === 'header' && isOAuthOn(config.http.baseUrl)) {
       throw new GateRefusal(unauthorized(reason, mcpChallenge(config)), null)
     }
@@ -93,8 +93,9 @@ export async function admit(
 }
 
 /**
- * Counts each further call of one HTTP request (MCP batches) as a separate request.
- * @throws {GateRefusal} 429 past the rate limit. The service then answers no call of the HTTP request.
+ * Counts each further call in an HTTP request with several calls (an MCP batch) as a separate request.
+ * @throws {GateRefusal} 429 if the calls exceed the rate limit. If the calls exceed the rate limit, the service answers
+ * no call of the HTTP request.
  */
 export async function countFurther(
   { gatePool, config }: Services,
@@ -108,7 +109,10 @@ export async function countFurther(
   if (usage.used > limit) throw new GateRefusal(tooManyRequests(budget), budget)
 }
 
-/** Makes a 401 error. A request without an API key gets no error code (RFC 6750 §3.1). */
+/**
+ * Makes an error response with status 401. The 401 response to a request without an API key holds no error code (RFC
+ * 6750 §3.1).
+ */
 function unauthorized(reason: keyof typeof UNAUTHORIZED, challenge: string): ApiError {
   const fault =
     reason === 'header'
@@ -119,15 +123,17 @@ function unauthorized(reason: keyof typeof UNAUTHORIZED, challenge: string): Api
   })
 }
 
-/** Tells an MCP host where the authorization server is, and which scopes consent can give (RFC 9728 §5.1). */
+/**
+ * Tells an MCP host where the authorization server is, and which scopes the owner's consent can give (RFC 9728 §5.1).
+ */
 const mcpChallenge = ({ http: { baseUrl }, oauthPurseScopes }: Config): string =>
   isOAuthOn(baseUrl)
     ? `, resource_metadata="${resourceMetadataUrl(baseUrl)}", scope="${offeredScopes(oauthPurseScopes).join(' ')}"`
     : ''
 
 /**
- * Returns the OAuth access token of an Authorization header. Returns `null` if the header holds no access token. The
- * header may hold an API key then.
+ * Returns the OAuth access token of an Authorization header. Returns `null` if the header holds no access token. A
+ * header without an access token may hold an API key.
  */
 function bearerToken(authorization: string | null): string | null {
   const token = authorization === null ? undefined : /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
@@ -135,8 +141,8 @@ function bearerToken(authorization: string | null): string | null {
 }
 
 /**
- * Admits an OAuth client to the MCP endpoint. Requests with invalid tokens are not counted, because nobody guesses 256
- * bits and every token expires.
+ * Admits an OAuth client to the MCP endpoint. The gate does not count requests with invalid OAuth tokens, because
+ * nobody guesses 256 bits and every token expires.
  */
 async function admitToken({ gatePool, reads, config }: Services, token: string) {
   const found = await authenticateToken(gatePool, token, reads)
@@ -152,8 +158,8 @@ async function admitToken({ gatePool, reads, config }: Services, token: string) 
 }
 
 /**
- * Counts a wrong API key against the IP address of its sender. Past the limit, the address gets a 429 for every wrong
- * key.
+ * Counts a wrong API key against the IP address of its sender. After too many wrong API keys, the IP address gets a 429
+ * for every further wrong key.
  */
 async function refuseUnauthorized(
   pool: Services['pool'],
@@ -171,7 +177,7 @@ async function refuseUnauthorized(
 /**
  * Counts a failed sign-in to the console. Failed sign-ins and wrong API keys of the same IP address share one count.
  * @param subject is a value of `networkSubject`.
- * @throws {ApiError} 429 past the limit of failed sign-ins.
+ * @throws {ApiError} 429 if the address exceeds the limit of failed sign-ins.
  */
 export async function countFailedSignIn(
   { gatePool, config }: Services,
@@ -192,8 +198,8 @@ const toBudget = ({ used, resetsAt }: Usage, limit: number): Budget | null =>
   limit === 0 ? null : { limit, remaining: Math.max(0, limit - used), resetsAt }
 
 /**
- * Tells whether the identity of an API key may use a route. A platform key only manages projects. A project key is
- * limited to its scopes.
+ * Tells whether the identity of an API key may use a route. A caller with a platform key may only manage projects. A
+ * caller with a project key may use only the routes that the key's scopes cover.
  */
 function allows(identity: Identity, access: 'key' | Scope): boolean {
   if (access === 'key') return true

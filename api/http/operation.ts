@@ -2,7 +2,7 @@ import { type TSchema, Type as t } from '@sinclair/typebox'
 import type { Scope } from '../../shared/scopes.ts'
 import type { Access } from '../docs/routeTable.ts'
 
-/** Describes the `detail` of a route: its callers and its responses. */
+/** Describes the `detail` object of a route: who may call the route, and its responses. */
 export type Operation = {
   summary: string
   description?: string
@@ -22,17 +22,23 @@ export type Operation = {
     | 'Platform'
     | 'Service'
   access: Access
-  /** Limits the bytes of the request body. Without this field the default limit applies. */
+  /**
+   * Limits the bytes of the request body for the route. A route without this field has the default limit on the body
+   * size.
+   */
   bodyMaxBytes?: number
-  /** Names a field. A body with this field may be larger than the default limit. */
+  /** Names a field. Names a field: a request body with this field may be larger than the default limit. */
   largeFor?: string
   /** Names a scope of API keys. A caller whose API key has this scope may send a body above the default limit. */
   largeScope?: Scope
-  /** Tells that pages of every origin may read the response, which is public. The method is GET only. */
+  /**
+   * Tells that web pages of every origin may read the response, because the response is public. A route whose response
+   * every origin may read has the method GET.
+   */
   cors?: true
   /** Tells that the request body is an HTML form. */
   form?: true
-  /** Tells that the request body may be any JSON value. The handler checks the value. */
+  /** Tells that the request body may be any JSON value. The handler of the route checks the JSON value. */
   anyJson?: true
   /** Tells that the route accepts an `Idempotency-Key`. */
   idempotencyKey?: true
@@ -41,12 +47,12 @@ export type Operation = {
     description: string
     schema?: TSchema
     example?: unknown
-    /** Is the media type of the response. By default it is application/json. */
+    /** Is the media type of the route's response. The default media type of a response is application/json. */
     contentType?: string
   }
   /**
-   * Describes a second success status of the route. The response with this status has the same body, or no body if the
-   * status is 204.
+   * Describes a second success status of the route. The response with the second success status has the same body, or
+   * no body if the status is 204.
    */
   alsoAnswer?: { status: number; description: string }
   /** Is an example of the request body for the documentation. */
@@ -57,11 +63,11 @@ export type Operation = {
 
 /**
  * Returns the `detail` of a route. Elysia types the detail as an OpenAPI operation. The gate reads the access and the
- * body limit, and the OpenAPI document reads the rest.
+ * body limit from the `detail`, and the OpenAPI document reads the rest.
  */
 export const operation = (described: Operation) => described as unknown as { summary: string }
 
-/** Describes the query parameter `limit` of every list: 1–100, by default 50. A number above 100 counts as 100. */
+/** Describes the query parameter `limit` of every list: 1–100, by default 50. A `limit` above 100 counts as 100. */
 const Limit = t.String({
   pattern: '^[1-9][0-9]{0,19}$',
   error: 'be a whole number of at least 1',
@@ -97,7 +103,7 @@ export const OrderQuery = t.Object({
   ),
 })
 
-/** Describes a time in ISO 8601: UTC with milliseconds. */
+/** Describes a time in ISO 8601, in UTC with milliseconds. */
 export const Time = t.String({ format: 'date-time', examples: ['2026-01-31T09:30:00.000Z'] })
 
 /** Describes the body of an error response. */

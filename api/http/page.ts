@@ -21,7 +21,9 @@ export function readPage(query: { limit?: string; pageToken?: string }): {
   return { limit, cursor }
 }
 
-/** Returns the `nextPageToken` of a list's response. Returns an empty object on the last page. */
+/**
+ * Returns the `nextPageToken` of a list's response. Returns an empty object if the page is the last page of the list.
+ */
 export function nextPage<Row extends { row: bigint }>(
   page: readonly Row[],
   more: boolean,
@@ -33,8 +35,8 @@ export function nextPage<Row extends { row: bigint }>(
 }
 
 /**
- * Cuts the rows of a list to the size of a page. The query read one row more than `limit`. If this row exists, there is
- * a next page.
+ * Cuts the rows that a query returned to the size of a page. The query for a page reads one row more than `limit`. If
+ * the additional row exists, the list has a next page.
  */
 export function cutPage<Row extends { row: bigint }>(
   found: readonly Row[],

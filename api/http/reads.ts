@@ -9,22 +9,23 @@ import type { Searches } from '../mail/messages/searches.ts'
 type Server = { pool: Pool; searches: Searches }
 
 /**
- * Decides on which database server the reads of lists run. A read runs on the replica if the replica has everything
- * that the project wrote. Otherwise the read runs on the primary.
+ * Decides on which database server the reads of lists run. A read runs on the replica if the replica has already
+ * replayed everything that the project wrote. If the replica has not replayed everything that the project wrote, the
+ * read runs on the primary.
  */
 export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
   /**
-   * Records the position in the database log up to which a project has written. The caller awaits this function before
-   * it responds to a request that may have written to the database.
+   * Records the position in the database's write-ahead log up to which a project has written. The caller awaits this
+   * function before it responds to a request that may have written to the database.
    */
   wrote(projectId: string): Promise<void>
-  /** Tells that the gate must read the position in the database log up to which the project has written. */
+  /** Tells that the gate must read up to which position in the write-ahead log the project has written. */
   needsWritten: boolean
   stop(): Promise<void>
 }
 
-/** Sets the milliseconds between two queries for the position of the replica in the WAL. */
+/** Sets the milliseconds between two queries for the replica's position in the WAL. */
 const POLL_MS = 50
 
 /** Runs all reads of lists on the primary, because there is no replica. */
@@ -36,7 +37,7 @@ export const primaryReads = (primary: Server): Reads => ({
 })
 
 /**
- * Runs reads on the replica while the replica is near enough to the primary. A read that fails on the replica runs
+ * Runs reads on the replica while the replica is not too far behind the primary. A read that fails on the replica runs
  * again on the primary, because the replica may be unreachable, or its replay may cancel a long read.
  */
 export function replicaReads({
@@ -48,13 +49,17 @@ export function replicaReads({
   primary: Server
   replica: Server
   /**
-   * Returns the position in the database log up to which the request's project has written. A database server must have
-   * reached this position before it may answer the request. `null` means that any server may answer.
+   * Returns the position in the write-ahead log up to which the request's project has written. A database server may
+   * answer the request only after it has reached this position in the write-ahead log. `null` means that any database
+   * server may answer the request.
    */
   writtenTo: (request: Request) => Lsn | null
   log: Logger
 }): Reads {
-  /** Is a position in the database log that the replica has reached. `null` means that the replica is not used. */
+  /**
+   * Is the position in the write-ahead log that the replica has reached. `null` means that the service does not use the
+   * replica.
+   */
   let replayed: Lsn | null = null
   let stopping = false
   const poll = async () => {

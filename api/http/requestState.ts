@@ -9,19 +9,28 @@ import type { Budget } from './gate.ts'
 export type RequestState = {
   /** Identifies the HTTP request in the log and in `X-Request-Id`. */
   requestId: string
-  /** Is the IP address of the caller, without trusted proxies. The address is empty until the gate has run. */
+  /**
+   * Is the IP address of the caller, which is not the address of a trusted proxy. The caller's address is empty until
+   * the gate has run.
+   */
   clientAddress: string
   route: Route | null
   budget: Budget | null
-  /** Is the identity of the API key. The gate sets this field when it has checked the key and its scope. */
+  /**
+   * Is the identity to which the API key belongs. The gate sets the identity when it has checked the API key and its
+   * scope.
+   */
   identity: Identity | null
-  /** Is the session of the console. The gate sets this field when it has checked the console's cookie. */
+  /**
+   * Is the session of the person at the console. The gate sets the session when it has checked the console's cookie.
+   */
   session: ConsoleSession | null
   /** Holds the error behind an HTTP response with a status of 500 or more. */
   error: unknown
   /**
-   * Is the position in the database log that holds everything that the caller's project wrote. Only a replica that has
-   * reached this position may answer the request. `null` means that any replica may answer.
+   * Is a position in the write-ahead log: everything that the caller's project wrote stands before it. Only a replica
+   * that has reached this position in the write-ahead log may answer the request. `null` means that any replica may
+   * answer the request.
    */
   writtenTo: Lsn | null
   /** Counts the bytes of the request body that have already arrived. */
@@ -43,8 +52,8 @@ export const newRequestState = (requestId: string): RequestState => ({
 })
 
 /**
- * Attaches a state object to an HTTP request. A console request and the API request that is made from it share one
- * state object.
+ * Attaches a state object to an HTTP request. A console request and the API request that the service makes from it
+ * share one state object.
  */
 export function attachState(request: Request, state: RequestState): void {
   states.set(request, state)
@@ -69,7 +78,10 @@ export type Caller = Actor & {
   scopes: readonly string[]
   /** Tells whether the caller is a person at the console. */
   isOwner: boolean
-  /** Tells whether mail of this caller waits for the owner. The owner decided so when the app was connected. */
+  /**
+   * Tells whether mail of this caller waits for the owner's approval. The owner decided when connecting the app that
+   * its mail waits for approval.
+   */
   holdsMail: boolean
 }
 

@@ -31,33 +31,36 @@ import { stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
 /**
- * Limits the bytes of a body in Bun. The limit is above the body limit of every route, so that a client gets the error
- * response of this service, and not Bun's.
+ * Limits the bytes of a request body that Bun accepts. Bun's limit is above the body limit of every route, so that a
+ * client gets the error response of this service, and not Bun's.
  */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
-/** Limits the milliseconds of one SQL statement. The limit is short, because a caller waits for every statement. */
+/**
+ * Limits the milliseconds of one SQL statement of an API request. The limit is short, because an API caller waits for
+ * every statement.
+ */
 const STATEMENT_TIMEOUT_MS = 10_000
 
 /** Limits the milliseconds of one SQL statement of a search. */
 const SEARCH_TIMEOUT_MS = 3_000
 /**
- * A process has a limited number of database connections. The authentication of requests gets one connection in
- * POOL_PART, and the searches get the same number.
+ * A process has a limited number of database connections. One connection in POOL_PART is reserved for the
+ * authentication of requests, and the same number for searches.
  */
 const POOL_PART = 5
 
 /**
- * Limits how many reads of messages one database query combines. A message has some megabytes at most, and a batch of
- * the largest messages must fit into memory.
+ * Limits how many reads of messages the service combines in one database query. A message has some megabytes at most,
+ * and the largest messages of one query must fit into memory.
  */
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 
 /**
- * Sets how many mails to send are written to the database in one batch. One batch collects while another batch commits.
- * With 64 callers the batches need a third of PostgreSQL's CPU time for each mail. A new batch does not wait for an
- * earlier batch that is heavy or waits for a lock.
+ * Sets how many outgoing mails the service writes to the database in one batch. The service collects one batch of mails
+ * while another batch commits. With 64 callers, writing in batches needs a third of PostgreSQL's CPU time for each
+ * mail. A new batch of mails does not wait for an earlier batch that is slow or waits for a lock.
  */
 const SEND_BATCHING = {
   batchMax: 200,
@@ -66,7 +69,10 @@ const SEND_BATCHING = {
   weight: { of: intentBytes, max: 8 * 1024 * 1024 },
 }
 
-/** Sets how key lookups and reads of the vault are batched. One batch collects while another batch runs. */
+/**
+ * Sets how the service combines key lookups and reads of the vault in batches. The service collects one batch of reads
+ * while another batch runs.
+ */
 const KEY_BATCHING = { batchMax: 200, parallel: 2 }
 
 /** Describes a running process of the HTTP API. */

@@ -22,18 +22,18 @@ import type { OfferCounts } from '../till/payments/offerCounts.ts'
 import type { Reads } from './reads.ts'
 import type { Waiters } from './waiters.ts'
 
-/** Holds the services that the routes of the API use. Each process has one set of services. */
+/** Holds the services that the routes of the API use. Each process has one set of these services. */
 export type Services = {
   config: Config
   pool: Pool
   /**
-   * Holds database connections that only the authentication of requests uses. So an API key can be checked and counted
-   * even while `pool` has no free connection.
+   * Holds the database connections that only the authentication of requests uses. So the gate can check and count an
+   * API key even while `pool` has no free connection.
    */
   gatePool: Pool
-  /** Finds API keys, and counts their requests. */
+  /** Finds API keys in the database, and counts their requests. */
   keys: Batcher<WantedKey, FoundKey | null>
-  /** Stores large mail contents. */
+  /** Stores and reads large mail contents. */
   blobs: Blobs
   searches: Searches
   /** Runs reads of lists on a replica if there is one. */
@@ -45,36 +45,39 @@ export type Services = {
   log: Logger
   sendBatcher: Batcher<SendIntent, SendOutcome>
   /**
-   * Finds the recipients that the service refuses for a mail, and tells whether the project's storage has room for the
-   * mail.
+   * Finds the recipients that the service refuses for a mail, and tells whether the project has enough storage left for
+   * the mail.
    */
   policies: Batcher<WantedRecipients, SendPolicy>
-  /** Reads sellers and their resources. */
+  /** Reads sellers and the resources that they sell. */
   sales: Batcher<WantedSale, Sale>
   /**
-   * Claims the authorizations of payments. Returns `true` if the claim is new, and `false` if the authorization was
-   * already claimed.
+   * Stores the signed authorizations of payments as claims. Returns `true` if the claim is new, and `false` if the
+   * authorization was already claimed.
    */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>
-  /** Takes the grants of payments. Returns `true` for the first caller of a grant, and `false` for later callers. */
+  /**
+   * Gives the right to serve a paid resource to the first caller that asks for it. Returns `true` for the first caller
+   * that takes a payment's grant, and `false` for later callers.
+   */
   grants: Batcher<WantedGrant, boolean>
-  /** Counts challenges and refusals of offers. */
+  /** Counts payment challenges and refused payments by endpoint and day. */
   offerCounts: OfferCounts
   waiters: Waiters
   events: EventFeed
   exports: Exports
   metrics: Metrics
-  /** Holds the master keys that encrypt vault and webhook secrets. */
+  /** Holds the master keys that encrypt the vault and webhook secrets. */
   keyring: KeyringSource
-  /** Makes the seals that prove that the owner was shown the pages of a held mail. */
+  /** Makes the seals that prove that the owner has seen the pages of a held mail. */
   pageSeals: PageSeals
   /**
-   * Is the key that seals the state that MCP clients carry between calls. The key has 32 bytes and is the same in every
-   * process.
+   * Is the key that authenticates the state that MCP clients carry between calls. The key for the state of MCP clients
+   * has 32 bytes and is the same in every process.
    */
   stateKey: Uint8Array
-  /** Returns the key that signs offers. Returns `null` if no worker has published such a key. */
+  /** Returns the key that signs x402 offers. Returns `null` if no worker has published a key for signing offers. */
   offerKey: () => Promise<ReceiptKey | null>
 }

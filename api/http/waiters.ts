@@ -4,8 +4,8 @@ import { CHANGES_CHANNEL } from '../../sql/changes.ts'
 import { subscribe } from '../../sql/listen.ts'
 
 /**
- * Waits for changes of one database row. The caller opens the watch before it reads the row, so that no change is
- * missed.
+ * Waits for changes of one database row. The caller starts the watch before it reads the row, so that it misses no
+ * change.
  */
 type Watch = {
   /** Resolves `true` once the row has changed since the last call, or `false` at the deadline (performance.now()). */
@@ -13,10 +13,13 @@ type Watch = {
   close(): void
 }
 
-/** Holds the HTTP requests that wait for payments and checks. One database connection listens for all of them. */
+/**
+ * Holds the HTTP requests that wait for the result of a payment or a check. One database connection listens for the
+ * changes of all awaited rows.
+ */
 export type Waiters = {
   watch(id: string): Watch
-  /** Ends every wait of this process as if the deadline of the wait had come, because the process stops. */
+  /** Ends every wait of this process as if the deadline of the wait had passed, because the process stops. */
   release(): void
   stop(): Promise<void>
 }

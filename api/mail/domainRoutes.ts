@@ -117,7 +117,7 @@ const REMOVE = operation({
   errors: { ...errors, 409: 'The domain has projects' },
 })
 
-/** Serves the mail domains of the platform, in addition to MAIL_DOMAIN. */
+/** Serves the mail domains that the platform has in addition to MAIL_DOMAIN. */
 export function domainRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/platform/domains' })
     .post(

@@ -40,8 +40,8 @@ export const RuleItem = t.Object({
 })
 
 /**
- * Describes the response to a new email rule. The response holds the rule as an object, and repeats the rule's fields
- * at the top level. Clients may read the object or the repeated fields.
+ * Describes the response to a new email rule. The response to a new email rule holds the rule as an object, and repeats
+ * the rule's fields at the top level. Clients may read the email rule from the object or from the repeated fields.
  */
 const AddedRule = t.Composite([t.Object({ rule: RuleItem }), RuleItem])
 
@@ -147,7 +147,7 @@ export async function readRulePage(
   return { rules: page.map(toItem), count: page.length, ...next }
 }
 
-/** Adds an email rule. Adding the same rule twice changes nothing. @throws {ApiError} 400, 409 */
+/** Adds an email rule. Adding the same email rule twice changes nothing. @throws {ApiError} 400, 409 */
 export async function addRule(pool: Pool, projectId: string, body: Static<typeof RuleBody>) {
   const value = parseRuleValue(body.value)
   if (value === null) throw badRequest('value must be one email address, or *@ and a domain')

@@ -8,7 +8,7 @@ import type { Services } from '../http/services.ts'
 
 const PREFIX = 'mta-sts.'
 
-/** Serves the MTA-STS policy of each domain of this service at the host `mta-sts.DOMAIN` (RFC 8461 §3.2). */
+/** Serves the MTA-STS policy of each mail domain of this service at the host `mta-sts.DOMAIN` (RFC 8461 §3.2). */
 export function mtaStsRoutes({ config, pool }: Services) {
   const { mailDomain, mailHostname, mtaSts: mode } = config
   const isOurs = async (domain: string) =>

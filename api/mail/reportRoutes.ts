@@ -57,8 +57,8 @@ const EXAMPLE = {
 }
 
 /**
- * Serves the aggregate reports of other mail hosts. The reports tell who sends mail in the name of this service, and
- * which mail passes the checks.
+ * Serves the DMARC and TLS reports that other mail hosts send. The reports tell who sends mail under the domains of
+ * this service, and which mail passes the checks.
  */
 export function reportRoutes({ pool }: Services) {
   return new Elysia({ prefix: '/v0/platform/mail-reports' }).get(

@@ -1,4 +1,4 @@
-/** Answers JSON-RPC messages with the SDK of their MCP version. */
+/** Answers JSON-RPC messages with the SDK for their MCP version. */
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode as JsonRpcCode } from '@modelcontextprotocol/sdk/types.js'
@@ -7,7 +7,7 @@ import { methodOf } from './methodOf.ts'
 import { answerModern } from './modernServer.ts'
 import { type Connection, createMcpServer } from './server.ts'
 
-/** Answers the message or batch of one HTTP request. Each request gets its own MCP server. */
+/** Answers the JSON-RPC message or batch of one HTTP request. Each HTTP request gets its own MCP server object. */
 export async function exchange(
   request: Request,
   body: object,
@@ -17,7 +17,8 @@ export async function exchange(
   if (lacksVersion(body)) return versionMissing(body)
   const mcp = createMcpServer(connection)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  // The SDK's class does not satisfy the SDK's interface under exactOptionalPropertyTypes.
+  // The type cast is needed because the SDK's class does not satisfy the SDK's interface under
+  // exactOptionalPropertyTypes.
   await mcp.connect(transport as Transport)
   try {
     return await transport.handleRequest(request, { parsedBody: body })
@@ -26,7 +27,10 @@ export async function exchange(
   }
 }
 
-/** Tells whether an `initialize` request names no MCP version. The SDK would return the code of an internal error. */
+/**
+ * Tells whether an `initialize` request names no MCP version. For an `initialize` request without a version, the SDK
+ * would return the code of an internal error.
+ */
 const lacksVersion = (body: object): boolean =>
   methodOf(body) === 'initialize' &&
   typeof (body as { params?: { protocolVersion?: unknown } }).params?.protocolVersion !== 'string'

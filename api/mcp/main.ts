@@ -4,7 +4,10 @@ import { ConfigError } from '../../shared/config/config.ts'
 import { parseMcpConfig } from '../../shared/config/mcpConfig.ts'
 import { relay } from './relay.ts'
 
-/** Runs `bun run mcp`. The MCP messages use stdout, so every other output goes to stderr. */
+/**
+ * Starts the MCP server over stdio (`bun run mcp`). The program writes MCP messages to stdout, so it writes every other
+ * output to stderr.
+ */
 try {
   const config = parseMcpConfig(process.env)
   const host = new StdioServerTransport()

@@ -12,13 +12,16 @@ import type { Services } from '../http/services.ts'
 import { methodOf } from './methodOf.ts'
 import { findTool } from './naming.ts'
 
-/** Is the last version of MCP with JSON-RPC batches. Clients of this version send no version header. */
+/**
+ * Is the last version of MCP that allows JSON-RPC batches. Clients of the last version with batches send no version
+ * header.
+ */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
-/** Is the error code for a body that is not JSON (JSON-RPC 2.0 §5.1). */
+/** Is the error code for a request body that is not JSON (JSON-RPC 2.0 §5.1). */
 const PARSE_ERROR = -32_700
 
-/** Loads the MCP SDKs with the first MCP request of a process, because they cost 13 MB and 0.1 s of CPU. */
+/** Loads the MCP SDKs only at the first MCP request of a process, because they cost 13 MB and 0.1 s of CPU. */
 const loadExchange = () => import('./exchange.ts')
 
 const Query = t.Object({
@@ -26,8 +29,9 @@ const Query = t.Object({
 })
 
 /**
- * Serves MCP over Streamable HTTP without sessions. Each request gets a new MCP server, so any API process can answer
- * it. GET and DELETE belong to sessions, so these methods return 405 to a valid key.
+ * Serves MCP over Streamable HTTP without sessions. Each HTTP request gets a new MCP server object, so any API process
+ * can answer the request. GET and DELETE belong to MCP sessions, so these methods return 405 to a caller with a valid
+ * key.
  */
 export function mcpRoutes(services: Services) {
   return new Elysia()
@@ -52,7 +56,7 @@ const DETAIL = {
   success: { status: 200, description: 'JSON-RPC.' },
 } as const
 
-/** Refuses session requests after the gate has run, because a host with a wrong key must get a 401 first. */
+/** Refuses MCP session requests only after the gate has run, because a host with a wrong key must get a 401 first. */
 function refuseSession(): never {
   throw new ApiError(405, 'method_not_allowed', 'MCP has no sessions here: use POST', {
     allow: 'POST',
@@ -91,8 +95,8 @@ async function answer(
 }
 
 /**
- * Asks an MCP host to request a further scope from the owner (RFC 6750 §3.1), if consent can give this scope. The
- * challenge lists both the present and the missing scopes, because some hosts forget the present scopes.
+ * Asks an MCP host to request a further scope from the owner (RFC 6750 §3.1), if the owner's consent can give this
+ * scope. The challenge lists both the present and the missing scopes, because some MCP hosts forget the present scopes.
  * @throws {ApiError} 403 with the missing scope in the header WWW-Authenticate.
  */
 function requireScope(
@@ -113,7 +117,7 @@ function requireScope(
 
 /**
  * Prevents DNS rebinding: a page of another site must not reach an MCP server on the user's machine (MCP, Streamable
- * HTTP, security warning). Programs send no Origin header, but browsers always send it.
+ * HTTP, security warning). Programs send no Origin header, but browsers always send an Origin header.
  */
 function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
   if (origin === null || !URL.canParse(origin)) return
@@ -126,8 +130,8 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
 
 /**
  * Reads the JSON-RPC message or batch of an HTTP request.
- * @returns the messages that need a response. Returns `null` when no message needs a response.
- * @throws {ApiError} 400 for a body that is no JSON-RPC message.
+ * @returns the JSON-RPC messages that need a response. Returns `null` when no JSON-RPC message needs a response.
+ * @throws {ApiError} 400 for a body that is not a JSON-RPC message.
  */
 function readMessages(value: unknown, version: string | null): object | null {
   if (typeof value !== 'object' || value === null) throw notAnObject()
@@ -142,7 +146,10 @@ function readMessages(value: unknown, version: string | null): object | null {
   return rest.length === 0 ? null : rest
 }
 
-/** Returns the response to a body that is not JSON (JSON-RPC 2.0 §5.1). The id of the request is unknown. */
+/**
+ * Returns the response to a request body that is not JSON (JSON-RPC 2.0 §5.1). The response has no request id, because
+ * the id is unknown.
+ */
 export function parseError(): Response {
   const error = {
     code: PARSE_ERROR,
@@ -152,8 +159,9 @@ export function parseError(): Response {
 }
 
 /**
- * Tells whether a message cancels a request. Without sessions such a message cannot find a request of another
- * connection. For a request of the same batch the transport would wait for the response forever.
+ * Tells whether a JSON-RPC message cancels a request. Because there are no MCP sessions, a cancelling message cannot
+ * find a request of another connection. If a message cancels a request of the same batch, the transport would wait for
+ * the request's response forever.
  */
 const isCancellation = (message: unknown): boolean =>
   methodOf(message) === 'notifications/cancelled'

@@ -1,5 +1,5 @@
 /**
- * Serves MCP 2026-07-28, in which each request is independent. The `_meta` and the headers of a request name the
+ * Serves MCP 2026-07-28, in which each request is independent. The `_meta` and the headers of each request name the MCP
  * version and the client, and `server/discover` replaces `initialize`.
  */
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
@@ -7,13 +7,13 @@ import { afterOwner, type HeldCall, heldCalls, linkForOwner } from './ownerLink.
 import { type Connection, callTool, instructionsFor, listedTools, serverInfo } from './server.ts'
 
 /**
- * Lets a client cache a tool list for one minute only, because the owner can change the scopes of an app at any time.
+ * Lets a client cache the tool list for only one minute, because the owner can change the scopes of an app at any time.
  */
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 
 /**
- * Maps the MCP library's record of a caller to the connection of the running request. The library hands only its own
- * record to a tool.
+ * Maps the MCP library's record of a caller to this service's record of the running request. The MCP library hands only
+ * its own record of the caller to a tool.
  */
 const connections = new WeakMap<object, Connection>()
 
@@ -38,13 +38,13 @@ const { fetch: serve } = createMcpHandler(
     })
     return mcp
   },
-  // A separate server handles the other revisions of MCP (server.ts).
+  // A separate MCP server handles the other revisions of MCP (server.ts).
   { legacy: 'reject' },
 )
 
 /**
- * Answers one request of MCP 2026-07-28. If the `_meta` or the headers of the request are wrong, the response reports
- * the fault.
+ * Answers one request of MCP 2026-07-28. If the `_meta` or the headers of the request are wrong, the response names the
+ * error.
  */
 export async function answerModern(
   request: Request,
@@ -58,8 +58,8 @@ export async function answerModern(
 }
 
 /**
- * Is the MCP method that would open a stream of changes of the tool list. The tool list never changes during a
- * connection, so the stream would only occupy a connection.
+ * Is the MCP method with which a client opens a stream of changes of the tool list. The tool list never changes during
+ * a connection, so such a stream would only occupy a connection.
  */
 const LISTEN = 'subscriptions/listen'
 

@@ -9,10 +9,10 @@ const anyName = new RegExp(
   'g',
 )
 
-/** Writes the tool names in a text of this service in the given notation. */
+/** Replaces the tool names in a text of this service by names in the given notation. */
 export const named = (text: string, naming: Naming): string =>
   naming === 'dotted' ? text : text.replace(anyName, (name) => name.replaceAll('.', '_'))
 
-/** Finds an MCP tool by its name in either notation. */
+/** Finds an MCP tool by its name, which may be written with dots or underscores. */
 export const findTool = (name: string) =>
   TOOLS.find((tool) => tool.name === name || tool.name.replaceAll('.', '_') === name)

@@ -1,7 +1,8 @@
 /**
- * Handles held mail for an MCP host that can show its owner a link (MCP 2026-07-28, elicitation in URL mode). The link
- * leads to the console, where the owner signs in. The link itself gives no access. A repeated tool call sends nothing.
- * The response to it tells the owner's decision.
+ * Handles held mail for an MCP host that can show a link to its user, the owner (MCP 2026-07-28, elicitation in URL
+ * mode). The link for the owner leads to the console, where the owner signs in. The link for the owner gives no access
+ * by itself. If the MCP host repeats the tool call, the service sends no second mail. The response to the repeated tool
+ * call tells the owner's decision.
  */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import {
@@ -16,7 +17,10 @@ import { requestHash } from '../http/input/idempotencyKey.ts'
 import type { Connection } from './server.ts'
 import { acceptedText } from './tools/mailTools.ts'
 
-/** Describes a tool call that waits for the owner: its digest, and the response for clients without URL elicitation. */
+/**
+ * Describes a tool call that waits for the owner: a digest of the call, and the response for clients without URL
+ * elicitation.
+ */
 export type HeldCall = { call: string; data: Record<string, unknown> }
 
 const STATE_SECONDS = 3_600
@@ -25,8 +29,8 @@ const digest = (name: string, args: unknown): string =>
   requestHash([name, args]).toString('base64url')
 
 /**
- * Seals the state that an MCP client carries from one call to the next. Another key of the project cannot use this
- * state.
+ * Authenticates the state that an MCP client carries from one call to the next. A caller with another API key of the
+ * project cannot use this state.
  */
 export const heldCalls = (connection: Connection) => {
   const { services, caller, projectId } = connection
@@ -38,8 +42,8 @@ export const heldCalls = (connection: Connection) => {
 }
 
 /**
- * Returns the link for the owner if the mail is held and the MCP host can show a link. Returns `null` if the tool's
- * result itself is the response.
+ * Returns the link for the owner if the mail is held and the MCP host can show a link. Returns `null` if the owner
+ * needs no link, so that the tool's result is the response.
  */
 export async function linkForOwner(
   connection: Connection,
@@ -109,7 +113,8 @@ const refusal = (text: string): CallToolResult => ({
 })
 
 /**
- * Tells whether the MCP host declares that it shows links. An empty `elicitation` means that the host shows forms only.
+ * Tells whether the MCP host declares that it can show links. If the host declares an empty `elicitation`, it can show
+ * forms only.
  */
 function showsLinks({ mcpReq }: ServerContext): boolean {
   const envelope = mcpReq.envelope as Record<string, unknown> | undefined

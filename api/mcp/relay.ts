@@ -1,23 +1,23 @@
 /**
- * Provides MCP over stdio, for hosts that start their servers as processes. The relay passes every message to the
- * `/mcp` endpoint of the service, and returns the response. The relay runs on the agent's machine and holds only the
- * agent's API key.
+ * Provides MCP over stdio, for MCP hosts that start their servers as processes. The relay program passes every MCP
+ * message to the `/mcp` endpoint of the service, and returns the response. The relay program runs on the agent's
+ * machine and holds only the agent's API key.
  */
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { McpConfig } from '../../shared/config/mcpConfig.ts'
 
-/** Is the JSON-RPC code for an error of the service. JSON-RPC reserves -32000 to -32099 for server errors. */
+/** Is the JSON-RPC error code for an error of the service. JSON-RPC reserves -32000 to -32099 for server errors. */
 const SERVER_ERROR = -32_000
 
 type Call = Extract<JSONRPCMessage, { method: string; id: string | number }>
 
 /**
  * Relays MCP messages between the host and the service until the host disconnects.
- * @returns a promise that resolves when the host has disconnected and every response is written.
+ * @returns a promise that resolves when the host has disconnected and the relay has written every response.
  */
 export async function relay(host: Transport, config: McpConfig): Promise<void> {
-  // The package of the relay runs under Node 20, which has no Promise.withResolvers.
+  // The relay package also runs under Node 20, which has no Promise.withResolvers.
   const ended = new Promise<void>((resolve) => {
     host.onclose = resolve
   })
@@ -44,7 +44,8 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   host.onmessage = (message) => {
     const cancelled = cancelledId(message)
     if (cancelled !== null) {
-      // The service keeps no MCP sessions, so only a closed connection tells the service that a call is cancelled.
+      // The service keeps no MCP sessions, so the relay must close the connection to tell the service that a call is
+      // cancelled.
       underWay.get(cancelled)?.abort()
       return
     }
@@ -75,7 +76,7 @@ async function post(
       ...envelopeHeaders(message),
     },
     body: JSON.stringify(message),
-    // A followed redirect would send the API key to another host.
+    // If the relay followed a redirect, it would send the API key to another host.
     redirect: 'error',
     signal,
   })
@@ -91,7 +92,7 @@ async function post(
   throw new RefusedError(`${body.error}: ${body.message}.${again}`)
 }
 
-/** Reads a JSON object. @returns null if the text is anything else, such as the error page of a proxy. */
+/** Reads a JSON object. @returns null if the text is not a JSON object, such as the error page of a proxy. */
 function readObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text)
@@ -106,7 +107,8 @@ function reasonOf(error: unknown, { url }: McpConfig): string {
 }
 
 /**
- * Returns the error response of a call. A failed tool call gets a tool error, because a model sees only tool errors.
+ * Returns the JSON-RPC error response for a failed call. The response to a failed tool call is a tool error, because a
+ * language model sees only tool errors.
  */
 function failure({ id, method }: Call, text: string): JSONRPCMessage {
   if (method !== 'tools/call') {
@@ -130,8 +132,8 @@ function negotiated(answer: JSONRPCMessage | null): string | null {
 }
 
 /**
- * Returns the HTTP headers of an MCP message. MCP 2026-07-28 repeats parts of a message in HTTP headers. A message of
- * an earlier revision names no version.
+ * Returns the HTTP headers of an MCP message. MCP 2026-07-28 repeats parts of a message in HTTP headers. An MCP message
+ * of an earlier revision does not name its version.
  */
 function envelopeHeaders(message: JSONRPCMessage): Record<string, string> {
   if (!('method' in message)) return {}
@@ -150,7 +152,7 @@ const VERSION_FIELD = 'io.modelcontextprotocol/protocolVersion'
 const VERSION = /^\d{4}-\d\d-\d\d$/
 const NAMED_METHODS = ['tools/call', 'resources/read', 'prompts/get']
 
-/** Encodes a text in base64 if an HTTP header cannot hold the text. */
+/** Encodes a text in base64 if the text contains characters that an HTTP header cannot hold. */
 const headerText = (text: string): string =>
   /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)
     ? text

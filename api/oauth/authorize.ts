@@ -18,8 +18,8 @@ const ID_MAX_CHARS = 500
 
 /**
  * Serves `GET /oauth/authorize` (OAuth 2.1 §4.1.1): stores the authorization request and redirects to the consent page
- * of the console. If the client or the redirect URI is wrong, shows an error page, because nothing may be sent to an
- * address that nobody registered.
+ * of the console. If the client or the redirect URI is wrong, shows an error page, because the service may redirect
+ * nobody to an unregistered address.
  */
 export async function authorize(services: Services, request: Request): Promise<Response> {
   const { pool, config } = services
@@ -35,7 +35,7 @@ export async function authorize(services: Services, request: Request): Promise<R
     if (!(error instanceof OAuthError)) throw error
     return errorPage(error)
   }
-  // RFC 6749 §3.1: a parameter without a value counts as absent.
+  // A parameter without a value counts as absent (RFC 6749 §3.1).
   const state = query.get('state') || null
   try {
     const asked = readRequest(query, config)
@@ -101,8 +101,8 @@ function once(query: URLSearchParams, name: string, maxChars: number, needed = t
 }
 
 /**
- * Returns the redirect URI of an authorization request. If the request names none, returns the client's only registered
- * URI.
+ * Returns the redirect URI of an authorization request. If the authorization request names no redirect URI, returns the
+ * client's only registered URI.
  */
 function registeredUri(query: URLSearchParams, { redirectUris }: OAuthClient): string {
   const given = once(query, 'redirect_uri', ID_MAX_CHARS, false)
@@ -115,8 +115,8 @@ function registeredUri(query: URLSearchParams, { redirectUris }: OAuthClient): s
 }
 
 /**
- * Returns the redirect URL with an authorization response. `iss` protects against a mix-up of authorization servers
- * (RFC 9207).
+ * Returns the URL with which an authorization response redirects the browser. The parameter `iss` protects against a
+ * mix-up of authorization servers (RFC 9207).
  */
 export function redirectTo(
   redirectUri: string,

@@ -11,12 +11,16 @@ import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/
-/** A browser waits this many milliseconds for the client metadata. A fetch of the metadata ends within 5 s. */
+/**
+ * A browser waits at most this many milliseconds until the service has read the client's metadata. A worker's fetch of
+ * the client's metadata ends within 5 s.
+ */
 const WAIT_MS = 8_000
 
 /**
- * Returns the OAuth client with a client id. The client is registered, or its id is the URL of its metadata.
- * @throws {OAuthError} for an unknown client, or for metadata that cannot be read.
+ * Returns the OAuth client that belongs to a client id. The OAuth client is registered, or its id is the URL of its
+ * metadata document.
+ * @throws {OAuthError} for an unknown client, or for a client whose metadata cannot be read.
  */
 export async function findClient(
   services: Services,
@@ -37,7 +41,10 @@ export async function findClient(
   throw new OAuthError('invalid_client', 'client_id is unknown: let the app register again', 401)
 }
 
-/** Returns the current metadata document of an OAuth client. If necessary, a worker fetches the document. */
+/**
+ * Returns the current metadata document of an OAuth client. If the database holds no current document, a worker fetches
+ * the document.
+ */
 async function readDocument(
   services: Services,
   request: Request,

@@ -3,12 +3,12 @@ import type { Services } from '../http/services.ts'
 import { OAuthError } from './oauthError.ts'
 
 /**
- * Limits the OAuth requests of one network in a minute. The limits are generous, because all users of a chat host share
- * a few addresses.
+ * Limits the OAuth requests that one network may send in a minute. The limits on OAuth requests are high, because all
+ * users of a chat host share a few IP addresses.
  */
 const PER_MINUTE = { authorize: 120, document: 30, register: 60, token: 600 } as const
 
-/** Limits the OAuth requests of strangers. @throws {OAuthError} 429 */
+/** Limits the OAuth requests of clients that are not signed in. @throws {OAuthError} 429 */
 export async function limitNetwork(
   services: Services,
   request: Request,

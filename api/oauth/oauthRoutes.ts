@@ -12,7 +12,10 @@ import { answerOAuth } from './oauthError.ts'
 import { register } from './register.ts'
 import { giveTokens, revoke } from './token.ts'
 
-/** Limits the bytes of an OAuth request body. The limit is low, because forms and registrations are small. */
+/**
+ * Limits the bytes of an OAuth request body. The limit on the body is low, because OAuth forms and registrations are
+ * small.
+ */
 const BODY_MAX_BYTES = 8 * 1024
 
 const Form = t.Record(t.String(), t.String())
@@ -22,8 +25,8 @@ const small = { ...describe, bodyMaxBytes: BODY_MAX_BYTES } as const
 const ok = { status: 200, description: 'JSON.' } as const
 
 /**
- * Serves the authorization server of the MCP endpoint (OAuth 2.1, RFC 8414, RFC 9728). The endpoints are hand-written,
- * because no library works with Bun (docs/decisions/oauth-endpoints.md).
+ * Serves the authorization server of the MCP endpoint (OAuth 2.1, RFC 8414, RFC 9728). The OAuth endpoints are
+ * hand-written, because no OAuth library works with Bun (docs/decisions/oauth-endpoints.md).
  */
 export function oauthRoutes(services: Services) {
   const { baseUrl } = services.config.http
@@ -112,8 +115,8 @@ export function oauthRoutes(services: Services) {
 }
 
 /**
- * Returns the metadata of the authorization server (RFC 8414). `issuer` has the same bytes as `iss` and as the issuer
- * in the metadata of the resource.
+ * Returns the metadata of the authorization server (RFC 8414). `issuer` has exactly the same bytes as `iss` and as the
+ * issuer in the metadata of the protected resource.
  */
 const serverMetadata = ({ http: { baseUrl }, oauthPurseScopes }: Config) => ({
   issuer: baseUrl,

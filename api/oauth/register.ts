@@ -4,7 +4,10 @@ import type { Services } from '../http/services.ts'
 import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
-/** Serves `POST /oauth/register` (RFC 7591). The client is public, so it gets no client secret. @throws {OAuthError} */
+/**
+ * Serves `POST /oauth/register`, the dynamic registration of OAuth clients (RFC 7591). The registered client is a
+ * public client, so it gets no client secret. @throws {OAuthError}
+ */
 export async function register(services: Services, request: Request, body: unknown) {
   await limitNetwork(services, request, 'register')
   const metadata = read(body)

@@ -17,7 +17,7 @@ type Form = Record<string, string>
 
 const FIELD_MAX_CHARS = 1_000
 
-/** Serves `POST /oauth/token` (OAuth 2.1 §3.2). @throws {OAuthError} */
+/** Serves the token endpoint `POST /oauth/token` (OAuth 2.1 §3.2). @throws {OAuthError} */
 export async function giveTokens(services: Services, form: Form) {
   const { pool, config } = services
   const grantType = field(form, 'grant_type')
@@ -47,7 +47,10 @@ export async function giveTokens(services: Services, form: Form) {
   )
 }
 
-/** Returns the scopes that a refresh of a token asks for. `null` means that the scopes stay the same. */
+/**
+ * Returns the scopes that a client asks for when it refreshes a token. `null` means that the refreshed token keeps its
+ * scopes.
+ */
 function narrowed(scope: string | undefined): string[] | null {
   if (scope === undefined) return null
   if (scope.length > SCOPE_MAX_CHARS) {
@@ -74,15 +77,18 @@ function answer(found: TokenPair | TokenFault) {
   }
 }
 
-/** Serves `POST /oauth/revoke` (RFC 7009). An unknown token is not an error. @throws {OAuthError} */
+/**
+ * Serves the revocation endpoint `POST /oauth/revoke` (RFC 7009). The revocation of an unknown token is not an error.
+ * @throws {OAuthError}
+ */
 export async function revoke(services: Services, form: Form): Promise<void> {
   const token = field(form, 'token')
   await revokeToken(services.pool, token, field(form, 'client_id'))
 }
 
 /**
- * Refuses an unknown OAuth client, because chat hosts then register again. A client with a metadata document is known
- * by its grant.
+ * Refuses an unknown OAuth client with an error, because a chat host then registers again. The service knows a client
+ * with a metadata document by the owner's grant to the client.
  */
 async function requireClient({ pool }: Services, clientId: string): Promise<void> {
   if (clientId.startsWith('https://')) return

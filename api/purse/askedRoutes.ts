@@ -68,7 +68,7 @@ const ListQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })
 type Pooled = Pick<Services, 'pool'>
 type Wanted = { projectId: string; approvalId: string }
 
-/** Returns an approval request with its purchase. @throws {ApiError} 404 */
+/** Returns an approval request together with its purchase. @throws {ApiError} 404 */
 export async function readAskedPayment(
   { pool }: Pooled,
   { projectId, approvalId }: Wanted,
@@ -82,7 +82,7 @@ export async function readAskedPayment(
   return view
 }
 
-/** Returns one page of the approval requests for payments that are in a state, newest first. */
+/** Returns one page of the approval requests for payments that are in the given state, newest first. */
 async function listAsked(
   { pool }: Pooled,
   projectId: string,
@@ -133,9 +133,9 @@ const toView = (
 })
 
 /**
- * Decides about a payment that waits for its owner. A repeated decision changes nothing.
- * @throws {ApiError} 404 for an unknown approval request. 409 after another decision, or for a hash of other terms. 410
- * after the time limit of the approval request.
+ * Records the owner's decision about a payment that waits for approval. The same decision, made again, changes nothing.
+ * @throws {ApiError} 404 for an unknown approval request. 409 if another decision was made, or for the hash of other
+ * terms. 410 if the approval request has expired.
  */
 export async function decideAsked(
   services: Pooled,
@@ -171,7 +171,7 @@ const ERRORS = {
   410: 'The request has expired',
 }
 
-/** Serves the payments that wait for their owner. */
+/** Serves the payments that wait for their owner's approval. */
 export const askedRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId/purse/asked' })
     .get('', ({ params, query }) => listAsked(services, params.projectId, query), {

@@ -1,4 +1,4 @@
-/** Describes the terms of a mandate as an owner writes them: amounts in USDC, hosts and URLs as text. */
+/** Describes the terms of a spending mandate as an owner writes them: amounts in USDC, hosts and URLs as text. */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseIsoTime } from '../../shared/isoTime.ts'
@@ -28,12 +28,12 @@ const At = t.Optional(
 )
 
 /**
- * Matches a text without control characters. The JSON Schema pattern has no flag `u`. Without this flag, `\p{Cc}` would
- * match the letters of its own name.
+ * Matches a text that has no control characters. A pattern in JSON Schema has no regular-expression flag `u`. Without
+ * the flag `u`, `\p{Cc}` would match the letters of its own name.
  */
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$'
 
-/** Describes the fields that change a mandate. */
+/** Describes the fields of a mandate that a change may set. */
 const MandateFields = {
   name: t.Optional(t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS })),
   task: t.Optional(
@@ -96,7 +96,10 @@ export const MandateBody = t.Composite(
   KEEPS_UNKNOWN,
 )
 
-/** Describes a change of a mandate. Fields that are left out stay unchanged. `null` removes a bound. */
+/**
+ * Describes a change of a spending mandate. Fields that the change leaves out stay unchanged in the mandate. A `null`
+ * value removes a limit of the mandate.
+ */
 export const MandateChange = t.Composite(
   [
     ChangeBody,
@@ -128,7 +131,7 @@ const EMPTY: Omit<MandateTerms, 'name' | 'network' | 'perPaymentAtomic'> = {
 
 type Rules = { allowPrivate: boolean }
 
-/** Returns the terms of a new mandate. @throws {ApiError} 400 */
+/** Returns the terms of a new spending mandate. @throws {ApiError} 400 */
 export const newTerms = (
   given: Static<typeof MandateBody>,
   network: string,
@@ -147,7 +150,7 @@ export const changedTerms = (
 ): MandateTerms & { state: MandateState } => ({
   ...merged(
     { ...present, validFrom: null },
-    // Without a start a mandate is valid from now on.
+    // A mandate without a start time is valid from now on.
     given.validFrom === null ? { ...given, validFrom: new Date().toISOString() } : given,
     { ...rules, start: present.validFrom },
   ),
@@ -156,7 +159,7 @@ export const changedTerms = (
 
 /**
  * Returns the terms of a mandate with the given changes.
- * @param rules.start is the present start of the mandate. Null means that the mandate is new.
+ * @param rules.start is the time at which the present mandate starts. Null means that the mandate is new.
  * @throws {ApiError} 400
  */
 function merged(
@@ -187,7 +190,7 @@ function merged(
   }
   const from = terms.validFrom ?? start
   const hasTimes = given.validFrom !== undefined || given.validUntil !== undefined
-  // A change of other fields, such as a stop, never fails by times that an earlier version has stored.
+  // A change of other fields, such as a stop, never fails because of times that an earlier version has stored.
   if (hasTimes && terms.validUntil !== null && from !== null && terms.validUntil <= from) {
     throw badRequest('validUntil must be after validFrom')
   }
@@ -248,7 +251,7 @@ function readPayee(text: string, n: number): string {
 
 const Nullable = t.Union([t.String(), t.Null()])
 
-/** Describes a mandate with the sums paid so far. */
+/** Describes a spending mandate with the sums that the project has paid so far. */
 export const MandateSchema = t.Object({
   mandateId: t.String({ examples: ['man_0a1b2c3d4e5f60718293a4b5'] }),
   state: t.String({ enum: ['active', 'stopped', 'ended'] }),

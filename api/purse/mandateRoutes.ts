@@ -40,7 +40,7 @@ const mandate = {
 }
 const NO_MANDATE = { 404: 'Mandate not found, or ended' }
 
-/** Serves the mandates that an owner gives to a project. */
+/** Serves the spending mandates that an owner gives to a project. */
 export const mandateRoutes = (services: Services) =>
   new Elysia()
     .get(

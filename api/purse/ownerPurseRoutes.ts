@@ -59,7 +59,8 @@ const purse = {
 const NO_PURSE = { 404: 'The project has no purse' }
 
 /**
- * Serves the operations of an owner on the purse of a project. The project's own key may use none of these operations.
+ * Serves the owner's operations on the purse of a project. A caller with the project's own key may use none of the
+ * owner's operations.
  */
 export const ownerPurseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId' })

@@ -1,4 +1,6 @@
-/** Holds the operations with which an agent buys. REST and MCP share these operations. */
+/**
+ * Holds the operations with which an agent buys from sellers. The REST API and the MCP tools share these operations.
+ */
 import type { Static } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
@@ -31,16 +33,16 @@ export type GivenPurchase = {
   method?: UseMethod
   headers?: Record<string, string>
   body?: unknown
-  /** Names the MCP tool to call at the server of `url`. */
+  /** Names the MCP tool that the service calls at the server of `url`. */
   tool?: { name: string; arguments?: Record<string, unknown> }
-  /** Names the vault credential whose {{fields}} the request holds. */
+  /** Names the vault credential whose {{fields}} stand in the request. */
   credential?: string
   maxAmount?: string
   why?: string
 }
 
 const RETRY_S = 5
-/** Names the HTTP headers that hold a payment. Only the service may write these headers. */
+/** Names the HTTP headers that carry a payment. Only the service may write the payment headers. */
 const PAYMENT_HEADERS = [
   'x-payment',
   'payment-signature',
@@ -49,10 +51,12 @@ const PAYMENT_HEADERS = [
 ]
 
 /**
- * Handles POST /v0/purse/pay and /quote. Waits for the end of the purchase, for at most `waitMs`.
- * @param key is the Idempotency-Key. `null` means a quote, which has no key.
+ * Handles POST /v0/purse/pay and /quote, which buy from a seller or ask for a price. Waits at most `waitMs` until the
+ * purchase has ended.
+ * @param key is the Idempotency-Key of the purchase. A `null` key means that the caller asks for a quote, which has no
+ * key.
  * @throws {ApiError} 400 for an invalid request, 401 for a revoked key, 403 for a missing scope, 409 for an idempotency
- * key of another purchase, 429 past a limit.
+ * key that belongs to another purchase, 429 if the project exceeds a limit.
  */
 export async function purchase(
   services: Buying,
@@ -90,7 +94,7 @@ export async function purchase(
       request,
       maxAmount: String(maxAtomic),
       why: why ?? null,
-      // Fields that the request does not name stay absent from the hash, so that requests of earlier versions keep
+      // The hash of a purchase covers only fields that the request names, so that requests of earlier versions keep
       // their hash.
       ...(tool === undefined ? {} : { tool: tool.name }),
       ...(name === undefined ? {} : { credential: name }),
@@ -120,7 +124,11 @@ export async function purchase(
   }
 }
 
-/** Returns the HTTP request that calls an MCP tool. Its body holds the arguments of the tool. @throws {ApiError} 400 */
+/**
+ * Returns the HTTP request with which the service calls a seller's MCP tool. The body of the HTTP request holds the
+ * arguments of the MCP tool.
+ * @throws {ApiError} 400
+ */
 function toolRequest(
   { url, headers = {}, method, body }: GivenRequest,
   { arguments: given = {} }: { arguments?: Record<string, unknown> },
@@ -131,7 +139,10 @@ function toolRequest(
   return { method: 'POST', url, headers, body: JSON.stringify(given) }
 }
 
-/** Checks the request of a purchase and returns its target. @throws {ApiError} 400 with the name of the wrong field. */
+/**
+ * Checks the request of a purchase and returns the URL that it targets. @throws {ApiError} 400 with the name of the
+ * wrong field.
+ */
 function targetOf(request: UseRequest, allowLoopback: boolean): UseTarget {
   try {
     return checkUseRequest(request, { allowLoopback })
@@ -150,7 +161,8 @@ function orBadAmount(amount: string): bigint {
 }
 
 /**
- * Handles GET /v0/purse/payments/{purchaseId}. Waits at most `waitMs` for the end of the purchase.
+ * Handles GET /v0/purse/payments/{purchaseId}, which reads a purchase. Waits at most `waitMs` until the purchase has
+ * ended.
  * @param untilAsked tells that the call also returns when the purchase waits for its owner's approval.
  * @throws {ApiError} 403 for a missing scope, 404 for an unknown purchase.
  */

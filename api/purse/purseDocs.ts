@@ -1,4 +1,4 @@
-/** Describes the responses of the purse for both REST and MCP. */
+/** Describes the responses of the purse routes, for both REST and MCP. */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { PROOF_VERDICTS } from '../../shared/purse/offerReceipt.ts'
 import { REFUSAL_REASONS } from '../../shared/purse/refusal.ts'
@@ -11,7 +11,7 @@ import { Time } from '../http/operation.ts'
 const Nullable = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
   t.Union([schema, t.Null()])
 
-/** Describes an amount of USDC that a caller gives. */
+/** Describes an amount of USDC in a caller's request. */
 export const Usdc = (description: string) =>
   t.String({
     maxLength: 64,
@@ -264,7 +264,10 @@ export const EXAMPLE_PURCHASE: Static<typeof PurchaseSchema> = {
   endedAt: '2026-01-05T09:30:01.000Z',
 }
 
-/** Tells whether a purchase has ended. After its end only the chain changes the record of the purchase. */
+/**
+ * Tells whether a purchase has ended. After a purchase has ended, only the chain watcher changes the record of the
+ * purchase.
+ */
 export const hasEnded = ({ endedAt }: Purchase): boolean => endedAt !== null
 
 /** Returns a purchase in the form that both the project and its owner see. */

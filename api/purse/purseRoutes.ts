@@ -71,7 +71,7 @@ export const PayFields = {
   ),
 }
 
-/** A call of the purse waits at most this many seconds for the end of the purchase. */
+/** A call of the purse waits at most this many seconds until the purchase has ended. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 const WaitQuery = t.Object({
@@ -182,7 +182,7 @@ export const PaymentsPage = t.Object({
   nextPageToken: t.Optional(t.String()),
 })
 
-/** Is an example of a page of payments for the documentation. The responses of sellers are left out. */
+/** Is an example of a page of payments for the documentation. The example leaves out the responses of sellers. */
 export const EXAMPLE_PAYMENTS = {
   payments: [{ ...EXAMPLE_PURCHASE, response: null }],
   count: 1,
@@ -205,7 +205,7 @@ const pending = {
   description: 'It has not ended: read it at /v0/purse/payments/{purchaseId}.',
 }
 
-/** Serves the operations of an agent on the purse of its project. */
+/** Serves an agent's operations on the purse of its project. */
 export const purseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/purse' })
     .get('', ({ request }) => readPurse(services, projectOf(request).projectId), {

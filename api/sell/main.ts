@@ -1,5 +1,6 @@
 /**
- * `bun run sell URL PRICE`, or `bun run sell ORIGIN --prices FILE`, sells the responses of a server without any code.
+ * `bun run sell URL PRICE`, or `bun run sell ORIGIN --prices FILE`, sells the responses of a server without any change
+ * of its code.
  */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -14,18 +15,21 @@ import { createSellProxy } from './sellProxy.ts'
 
 const PORT = '4402'
 const TIMEOUT_S = '60'
-/** Sets how long a connection may be idle. Bun's default of 10 s ends slow responses. Bun allows no higher value. */
+/**
+ * Sets how long a client's connection may be idle. By default Bun closes an idle connection after 10 s, which would cut
+ * off slow responses. Bun allows no higher value for the idle time-out.
+ */
 const IDLE_TIMEOUT_S = 255
 /**
- * Limits the time-out for the server behind the proxy. The limit is below the idle time-out, so that the proxy can
- * still send an error when the server is late.
+ * Limits how long the proxy waits for the server behind it. The limit is below the idle time-out, so that the proxy can
+ * still send an error when the server responds too late.
  */
 const TIMEOUT_MAX_S = 240
 
 const USAGE =
   'bun run sell URL PRICE [--port PORT] [--host HOST] [--public ORIGIN] [--timeout SECONDS], or bun run sell ORIGIN --prices FILE'
 
-/** Reports that the arguments of `bun run sell` cannot be used. */
+/** Reports that the arguments of `bun run sell` are unusable. */
 class UsageError extends Error {}
 
 function readArguments() {
@@ -76,7 +80,7 @@ try {
   const { origin, prices, port, host, public: given, timeoutMs } = readArguments()
   const { url, apiKey } = parseMcpConfig(process.env)
   const purser = new Purser({ baseUrl: url, apiKey })
-  // A buyer may send a request before the proxy is ready. So the request waits for this promise.
+  // A buyer may send a request before the proxy is ready. So a buyer's early request waits for this promise.
   const { promise: ready, resolve: isReady } =
     Promise.withResolvers<ReturnType<typeof createSellProxy>>()
   const server = serve({

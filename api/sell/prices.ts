@@ -2,21 +2,21 @@
 import { z } from 'zod'
 
 /**
- * Holds an amount and the path that is registered for the amount: the exact path, or the part of a glob without
+ * Holds an amount, and the path that the seller registers for it: the exact path, or the part of a glob without
  * wildcards.
  */
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
-/** Returns the price of a normalised path. Returns `null` if the path is not for sale. */
+/** Returns the price of a path in its normal form. Returns `null` if the seller does not sell the path. */
 type PriceOf = (path: string) => Price | null
 
 /**
- * Holds the prices of the proxy. `of` returns the price of a path. `registeredAt` returns the price whose registered
- * path is the given path.
+ * Holds the prices of everything that the proxy sells. The function `of` returns the price of a path. The function
+ * `registeredAt` returns the price whose registered path is the given path.
  */
 export type Prices = { all: readonly Price[]; of: PriceOf; registeredAt: PriceOf }
 
-/** Reports that a price file or an argument cannot be used. The message tells the user the necessary change. */
+/** Reports that a price file or an argument is unusable. The error message tells the user what to change. */
 export class PriceError extends Error {}
 
 const PRICES_MAX = 1_000
@@ -45,7 +45,8 @@ function readAmount(text: string): string {
 }
 
 /**
- * Reads a price file, which is a JSON object that maps globs of paths to amounts. The first matching glob counts.
+ * Reads a price file, which is a JSON object that maps globs of paths to amounts. If several globs match a path, the
+ * first matching glob sets the price.
  * @throws {PriceError} for a file that is not such a JSON object.
  */
 export function readPrices(json: string): Prices {

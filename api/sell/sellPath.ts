@@ -1,12 +1,18 @@
-/** Makes the normal form of a URL path. The proxy looks up the price by the normal form, and forwards this form. */
+/**
+ * Makes the normal form of a URL path. The proxy looks up the price by the normal form of the path, and forwards the
+ * request with this form.
+ */
 
-/** Reports a path that two servers can read differently. The message names the forbidden content. */
+/**
+ * Reports a path that two servers can read differently. The error message names the part of the path that is forbidden.
+ */
 export class PathError extends Error {}
 
 /** Matches one unreserved character of a URL (RFC 3986 §2.3). */
 const UNRESERVED = /^[A-Za-z0-9._~-]$/
 /**
- * Matches an encoded slash, backslash, percent sign or control character, because the next server may decode it again.
+ * Matches an encoded slash, backslash, percent sign or control character, because the server behind the proxy may
+ * decode it again.
  */
 const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
 

@@ -1,4 +1,7 @@
-/** Puts a price on any server by a reverse proxy. The proxy serves the content only after the grant of the payment. */
+/**
+ * Implements a reverse proxy that sells the responses of any server. The proxy sends the content only after the service
+ * has granted the payment.
+ */
 import { proxy } from 'hono/proxy'
 import { requirePayment } from '../client/paywalls/fetchPaywall.ts'
 import type { Purser } from '../client/purser.ts'
@@ -10,9 +13,9 @@ export type SellOptions = {
   /** Is the origin of the server to which the proxy forwards paid requests, such as `http://localhost:4000`. */
   origin: string
   prices: Prices
-  /** Is the public origin of the proxy as payers see it. */
+  /** Is the public origin of the proxy, as payers see it. */
   publicOrigin: string
-  /** Limits the milliseconds until the server behind the proxy begins its response. */
+  /** Limits the milliseconds until the server behind the proxy begins to send its response. */
   timeoutMs: number
   /** Sends a request to the server behind the proxy. */
   fetch: (request: Request) => Promise<Response>
@@ -32,7 +35,7 @@ const PAYMENT_HEADERS = [
 /** Names the headers that a caller can forge. The server behind the proxy must not trust these headers. */
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto']
 
-/** Creates a function that answers one request. @param from is the IP address of the caller. */
+/** Creates a function that answers one request to the proxy. @param from is the IP address of the client. */
 export function createSellProxy(
   options: SellOptions,
 ): (request: Request, from: string) => Promise<Response> {
@@ -55,8 +58,9 @@ export function createSellProxy(
       if (request.headers.get('upgrade') !== null) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
-      // The service itself requests each registered path without a payment. For a glob the service requests the part
-      // without wildcards. This fixed part gets a challenge, but the proxy sells nothing there.
+      // To check an endpoint, the service itself requests each registered path without a payment. If the registered
+      // path comes from a glob, the service requests the part of the glob without wildcards. The proxy answers a
+      // request for this part with a payment challenge, but sells nothing there.
       const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
       const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
       if (price === null) return refuse(404, 'not_found', 'This path is not for sale')
@@ -74,7 +78,7 @@ export function createSellProxy(
   }
 }
 
-/** Sends the request to the server behind the proxy when the payment is granted. */
+/** Forwards a request to the server behind the proxy after the service has granted the payment. */
 async function forward(
   { origin, timeoutMs, fetch, log }: SellOptions,
   request: Request,
@@ -86,7 +90,7 @@ async function forward(
   headers.set('x-forwarded-for', from)
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
-  // The time limit of the proxied request begins after the grant, because the payer has paid from then on.
+  // The time limit of the forwarded request begins after the grant, because the payer has paid by then.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   try {

@@ -14,7 +14,10 @@ export const TOO_LARGE = `5.3.4 Message exceeds the limit of ${MESSAGE_MAX_BYTES
 export const TOO_MANY_CONNECTIONS = '4.7.0 Too many connections from your address'
 export const TOO_MUCH_IN_FLIGHT = '4.3.1 Too much mail in flight, try again later'
 
-/** Makes smtp-server send a reply other than 250. The reply consists of `responseCode` and the message. */
+/**
+ * Makes smtp-server send a reply other than 250. The SMTP reply consists of `responseCode` and the message of the
+ * error.
+ */
 export class SmtpReply extends Error {
   readonly responseCode: number
   constructor(responseCode: number, message: string) {
@@ -23,7 +26,7 @@ export class SmtpReply extends Error {
   }
 }
 
-/** Holds the parts that decide whether a mail is accepted, both over SMTP and over HTTP. */
+/** Holds the parts of the service that decide whether to accept a mail, both over SMTP and over HTTP. */
 export type AcceptingParts = {
   spool: Spool
   mover: Mover
@@ -31,7 +34,7 @@ export type AcceptingParts = {
   blockedSenders: BlockedSenders
   rates: SenderRates
   fullInboxes: FullInboxes
-  /** Logs the beginning and the end of a time in which the spool cannot store mail. */
+  /** Logs when the spool of accepted mail stops being able to store mail, and when it is able again. */
   spoolOutage: Outage
   log: Logger
 }
@@ -75,7 +78,7 @@ export async function findInbox(
   return recipient.inbox
 }
 
-/** Stores a mail in the spool. Resolves when the mail is on disk. @throws {SmtpReply} */
+/** Stores a mail in the spool of accepted mail. The promise resolves when the mail is on disk. @throws {SmtpReply} */
 export async function keepMail(parts: AcceptingParts, mail: NewSpooledMail): Promise<void> {
   try {
     await parts.spool.accept(mail)

@@ -18,9 +18,10 @@ const PAGE = 5_000
 export type Recipient = { inbox: string } | 'unknown' | 'undecided'
 
 /**
- * Looks up inbox addresses. A local copy decides about known addresses. PostgreSQL decides about all other addresses,
- * because an inbox may be new. Every (re)connection to PostgreSQL renews the copy. Notifications update the copy in
- * between.
+ * Looks up the addresses of inboxes. A local copy of the inbox addresses decides about known addresses. PostgreSQL
+ * decides about addresses that the local copy lacks, because an inbox may be new. Every (re)connection to PostgreSQL
+ * renews the local copy of the inbox addresses. Between two connections, notifications from PostgreSQL update the local
+ * copy.
  */
 export class AddressBook {
   readonly #spool: Spool
@@ -31,8 +32,8 @@ export class AddressBook {
   #turn = Promise.resolve()
 
   /**
-   * @param options.aliases maps an address without an inbox to the inboxes to use instead. The first existing inbox
-   * gets the mail.
+   * @param options.aliases maps an address that has no inbox to the inboxes that get its mail instead. If an alias
+   * names several inboxes, the first existing inbox gets the mail.
    */
   constructor(options: {
     spool: Spool
@@ -55,7 +56,7 @@ export class AddressBook {
     })
   }
 
-  /** Looks up a recipient. An address with a `+tag` finds the inbox without the tag. */
+  /** Looks up the inbox of a recipient address. An address with a `+tag` finds the inbox without the tag. */
   async find(address: string): Promise<Recipient> {
     const candidates = recipientKeys(address).flatMap((key) => [
       key,
@@ -75,8 +76,8 @@ export class AddressBook {
   }
 
   /**
-   * Applies the changes to the local copy one after the other. Otherwise a page that was read before a deletion could
-   * be written after the deletion.
+   * Applies the changes to the local copy of the addresses one after the other. Otherwise the listener could write back
+   * a page of addresses that it read before a deletion.
    */
   #inTurn(work: () => Promise<void>): void {
     this.#turn = this.#turn.then(work)

@@ -3,23 +3,26 @@ import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import type { Logger } from 'pino'
 import { ConfigError } from '../../shared/config/config.ts'
 
-/** Holds the PEM texts of certificate and key for STARTTLS. */
+/** Holds the TLS certificate and its private key for STARTTLS, as PEM texts. */
 export type Certificate = { cert: Buffer; key: Buffer }
 
 export type CertificateFiles = { certFile: string; keyFile: string }
 
 /**
- * Sets the milliseconds between two checks of the certificate files. Certificates are renewed weeks before they expire.
+ * Sets the milliseconds between two checks of the certificate files. This interval is short enough, because
+ * certificates are renewed weeks before they expire.
  */
 const WATCH_MS = 10_000
 
 /**
- * Reads certificate and key. @throws {ConfigError} when a file is unusable, or the key does not match the certificate.
+ * Reads the certificate and its private key from their files. @throws {ConfigError} when a file is unusable, or the key
+ * does not match the certificate.
  */
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
   const cert = read('SMTP_TLS_CERT_FILE', certFile)
   const key = read('SMTP_TLS_KEY_FILE', keyFile)
-  // The PEM is checked before its use, because a TLS context accepts invalid PEM and fails at every handshake later.
+  // The code checks the PEM before its use, because a TLS context accepts invalid PEM and then fails at every
+  // handshake.
   const parsed = parse('SMTP_TLS_CERT_FILE', 'a certificate', () => new X509Certificate(cert))
   const privateKey = parse('SMTP_TLS_KEY_FILE', 'a private key', () => createPrivateKey(key))
   if (!parsed.checkPrivateKey(privateKey)) {
@@ -46,9 +49,9 @@ function read(variable: string, file: string): Buffer {
 }
 
 /**
- * Uses a renewed certificate without a restart. If the renewed certificate is unusable, the listener keeps the old
- * certificate and logs the error.
- * @returns a function that ends the watching.
+ * Starts to use a renewed certificate without a restart of the listener. If the renewed certificate is unusable, the
+ * listener keeps the old certificate and logs the error.
+ * @returns a function that stops watching the certificate files.
  */
 export function watchCertificate(
   files: CertificateFiles,
@@ -60,8 +63,8 @@ export function watchCertificate(
       use(readCertificate(files))
       log.info('a renewed certificate is in use')
     } catch (error) {
-      // The files of certificate and key are replaced one after the other at a renewal. So for a moment the key may not
-      // match the certificate.
+      // A renewal replaces the files of certificate and private key one after the other. So for a moment the private
+      // key may not match the certificate.
       log.warn({ err: error }, 'the certificate could not be renewed; the old one stays')
     }
   }

@@ -1,7 +1,7 @@
 import { workOfGreediest } from '../../shared/fair/greediest.ts'
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
-/** A /48 network gets this many times the limit of a /64, because one IPv6 client can hold a whole /48. */
+/** A /48 network may have this many times the connections of a /64, because one IPv6 client can own a whole /48. */
 const WIDE_FACTOR = 4
 
 /** Describes an open SMTP connection. */
@@ -12,8 +12,8 @@ export type OpenConnection = {
    */
   readonly networks: readonly string[]
   /**
-   * Is the time of the last SMTP command, or of the last progress within a message. The time is a value of
-   * performance.now().
+   * Is the time of the last SMTP command, or of the last bytes of a message. The time of the last activity is a value
+   * of performance.now().
    */
   activeMs: number
   /** Ends the SMTP connection with a 421 reply. */
@@ -21,9 +21,9 @@ export type OpenConnection = {
 }
 
 /**
- * Shares the SMTP connections of a listener between the networks of its clients. Each network has a limit. When the
- * listener is full, it ends a connection to admit a new connection. The ended connection belongs to the network with
- * the most connections, and has been idle longest there.
+ * Shares the SMTP connections of a listener among the networks of its clients. Each network may have only a limited
+ * number of SMTP connections. When the listener has no free connection, it ends a connection to admit a new connection.
+ * The listener ends the longest idle connection of the network that has the most connections.
  */
 export class ConnectionLimits {
   readonly #max: number
@@ -37,8 +37,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Admits an SMTP connection. Returns `null` if the client's network has too many connections. The caller calls
-   * `leave` when the connection ends.
+   * Admits an SMTP connection. Returns `null` if the client's network has too many connections. The caller of this
+   * function must call `leave` when the connection ends.
    */
   enter(address: string, hangUp: (reason: string) => void): OpenConnection | null {
     const networks = networksOf(address)

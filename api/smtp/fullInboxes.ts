@@ -6,8 +6,9 @@ import type { Pool } from '../../sql/db.ts'
 const INTERVAL_MS = 5_000
 
 /**
- * Holds the inboxes that have reached their storage limit, for the reply to RCPT. The list is seconds old. Mail for an
- * inbox that became full meanwhile is accepted, and accepted mail is always stored.
+ * Holds the inboxes that have reached their storage limit, so that the listener can refuse their mail at RCPT. The list
+ * of full inboxes may be some seconds old. If an inbox became full meanwhile, the listener still accepts its mail, and
+ * the service always stores accepted mail.
  */
 export class FullInboxes {
   #full = new Set<string>()
@@ -15,7 +16,10 @@ export class FullInboxes {
   #stopping = false
   readonly #done: Promise<void>
 
-  /** @param options.defaultBytes is the storage limit of a project without its own limit. `null` means no limit. */
+  /**
+   * @param options.defaultBytes is the storage limit of a project without its own limit. `null` means that such a
+   * project has no storage limit.
+   */
   constructor(options: {
     pool: Pool
     log: Logger

@@ -8,31 +8,32 @@ import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
 /**
- * Is the size in bytes up to which a message stays in memory. Such a message is never refused to make room for other
- * messages.
+ * Is the size in bytes up to which a message stays in memory. The listener never drops a message of this size to make
+ * room for other messages.
  */
 const SMALL_BYTES = 64 * 1024
-/** Limits the bytes of incomplete messages on disk: for all connections together, and for one network. */
+/** Limits the bytes of incompletely received messages on disk: for all connections together, and for one network. */
 const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB }
-/** A message that is slower than LEAST_BYTES_PER_S after its first half minute is an attack, or will never end. */
+/** A message that arrives slower than LEAST_BYTES_PER_S after its first half minute is an attack, or will never end. */
 const GRACE_MS = 30_000
 const LEAST_BYTES_PER_S = 1024
 
 /**
- * Begins the name of the folder for incomplete messages. Each listener has a separate folder. The folder of a killed
- * listener is removed at the next start.
+ * Is the beginning of the name of the folder for incomplete messages. Each SMTP listener has a separate folder for
+ * incomplete messages. The next start of a listener removes the folder that a killed listener left behind.
  */
 const FOLDER = 'incoming-'
 
 /** Describes one SMTP message whose bytes are still arriving. */
 export type Incoming = {
   /**
-   * Adds the next bytes of the incoming message. @returns false if the sending network already occupies too many bytes.
+   * Adds the next bytes of the incoming message. @returns false if the network of the sender already occupies too many
+   * bytes.
    */
   write(chunk: Buffer): Promise<boolean>
   /** Returns all bytes of the incoming message. */
   bytes(): Promise<Buffer>
-  /** Frees the memory and the disk space that the incoming message occupies. */
+  /** Frees the memory and the disk space of the incoming message. */
   discard(): Promise<void>
 }
 
@@ -40,8 +41,8 @@ type Held = { network: string; bytes: number; startedMs: number; connection: Ope
 
 /**
  * Holds SMTP messages whose bytes are still arriving: small messages in memory, larger messages on disk. When all
- * messages together exceed the limit, the class drops the slowest message of the network that occupies the most bytes.
- * So a new sender is served.
+ * incoming messages together exceed the limit, the class drops the slowest message of the network that occupies the
+ * most bytes. Dropping this message makes room for mail of other senders.
  */
 export class IncomingMails {
   readonly #folder: string
@@ -63,7 +64,7 @@ export class IncomingMails {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
   }
 
-  /** Begins a message. @param inboxes are the inboxes that get the message. */
+  /** Begins to receive a message. @param inboxes are the inboxes to which the message is addressed. */
   begin(address: string, inboxes: Iterable<string>, connection: OpenConnection): Incoming {
     const held: Held = {
       network: networkSubject(address),
@@ -104,7 +105,7 @@ export class IncomingMails {
       async bytes() {
         const rest = Buffer.concat(chunks)
         if (file === null) return rest
-        // Shared memory reaches the thread of the spool without a copy.
+        // The listener passes bytes to the thread of the spool through shared memory, which needs no copy.
         const whole = Buffer.from(new SharedArrayBuffer(size))
         const written = size - rest.length
         for (let at = 0; at < written; ) {

@@ -23,25 +23,28 @@ import type { IncomingMails } from './incomingMail.ts'
 import { takeQuotedPaths } from './quotedPaths.ts'
 import type { SmtpMetrics } from './smtpMetrics.ts'
 
-/** Limits the recipients of one message. RFC 5321 §4.5.3.1.8 asks for at least 100. */
+/**
+ * Limits the number of recipients of one SMTP message. A server must accept at least 100 recipients (RFC 5321
+ * §4.5.3.1.8).
+ */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
   /** Limits how many milliseconds an SMTP client may stay silent. */
   silentMs: 60_000,
   /**
-   * Limits the life of an SMTP connection, against slow clients. RFC 5321 §4.5.3.2 asks for ten minutes at the end of
-   * DATA.
+   * Limits the duration of an SMTP connection, so that slow clients cannot occupy it. A client should wait ten minutes
+   * for the reply at the end of DATA (RFC 5321 §4.5.3.2).
    */
   connectionMs: 20 * 60_000,
 }
 export type Patience = typeof PATIENCE
-/** Limits the SMTP connections that were told to end and whose clients are still reading the reply. */
+/** Limits the number of closing SMTP connections whose clients are still reading the last reply. */
 const ENDING_MAX = 200
-/** An SMTP client with this many unknown recipients in a session is guessing addresses. */
+/** If an SMTP client names this many unknown recipients in a session, it is guessing addresses. */
 const UNKNOWN_RECIPIENTS_MAX = 20
 /**
- * After SIGTERM a message that is still arriving has this many milliseconds to finish. The sender of an unfinished
- * message sends it again later.
+ * After SIGTERM, a message that is still arriving has this many milliseconds to arrive completely. The sender of an
+ * unfinished message sends it again later.
  */
 const CLOSE_TIMEOUT_MS = 5_000
 
@@ -58,7 +61,7 @@ type SessionState = {
   /** Counts the unknown recipients that the client named in this SMTP session. */
   unknown: number
   /**
-   * Is the entry of this SMTP session in the list of open connections. `null` means that the listener refused the
+   * Is the entry for this SMTP session in the list of open connections. `null` means that the listener refused the
    * connection.
    */
   connection: OpenConnection | null
@@ -79,7 +82,8 @@ function stateOf(session: SMTPServerSession): SessionState {
 
 /**
  * Creates the inbound SMTP server (RFC 5321). The server checks a recipient at RCPT, and replies 250 to a message only
- * when the spool has the message on disk. The server does not relay: it accepts only addresses of inboxes.
+ * after the spool has written the message to disk. The server does not relay mail: it accepts only the addresses of its
+ * inboxes.
  */
 export function createListener(
   parts: Parts,
@@ -105,10 +109,11 @@ export function createListener(
     authOptional: true,
     disableReverseLookup: true,
     hideDSN: true,
-    // This service sends mail without SMTPUTF8. So it could not reply to a sender whose mail address needs SMTPUTF8.
+    // This service does not support SMTPUTF8 for outgoing mail. So the service could not reply to a sender whose mail
+    // address needs SMTPUTF8.
     hideSMTPUTF8: true,
     hideREQUIRETLS: true,
-    // `maxClients` also counts the SMTP connections that are ending.
+    // The library's limit `maxClients` also counts SMTP connections that are ending.
     maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
     closeTimeout: CLOSE_TIMEOUT_MS,
@@ -167,8 +172,8 @@ export function createListener(
 }
 
 /**
- * Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The library shows domains in Unicode, so only the local part
- * counts.
+ * Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The SMTP library shows domains in Unicode, so only the local
+ * part of the address decides.
  */
 const needsUtf8 = (address: string, args: object | false | undefined) =>
   /[^ -~]/.test(address.slice(0, address.lastIndexOf('@'))) || (args && 'SMTPUTF8' in args)
@@ -226,8 +231,8 @@ async function receive(
   )
   let fits = true
   try {
-    // The stream of a message is always read to its end, because SMTP replies only after the client has sent the whole
-    // message.
+    // The listener reads every message to its end, because an SMTP server replies only after the client has sent the
+    // whole message.
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (fits && !stream.sizeExceeded) fits = await incoming.write(chunk)
     }
@@ -236,7 +241,7 @@ async function receive(
     }
     if (!fits) throw new SmtpReply(452, TOO_MUCH_IN_FLIGHT)
     const bytes = await incoming.bytes()
-    // Trace headers in a mail belong to the content of the mail, so a new trace begins with its arrival.
+    // Trace headers in a mail are content of the mail, so the listener begins a new trace when the mail arrives.
     await traced(
       'SMTP DATA',
       { kind: 'server', parent: null, attributes: { 'purser.mail.bytes': bytes.length } },

@@ -7,11 +7,17 @@ type Connection = {
   _parseAddressCommand(name: string, command: string): Parsed
 }
 
-/** Matches an SMTP path with a quoted local part (RFC 5321 §4.1.2). The library ends a path at the first space. */
+/**
+ * Matches an SMTP path with a quoted local part (RFC 5321 §4.1.2). The SMTP library ends a path at the first space,
+ * even within quotes.
+ */
 const QUOTED_PATH = /^(mail from|rcpt to)\s*:\s*<("[^"\\<>@]{1,62}"@[^\s<>@]{1,253})>/i
 const STAND_IN = 'quoted@example.com'
 
-/** Makes an SMTP connection accept paths with a quoted local part. The library reads the parameters after the path. */
+/**
+ * Makes an SMTP connection accept paths with a quoted local part. The SMTP library still reads the parameters that
+ * follow the path.
+ */
 export function takeQuotedPaths(server: SMTPServer, session: SMTPServerSession): void {
   const { connections } = server as unknown as { connections: Set<Connection> }
   for (const connection of connections) {

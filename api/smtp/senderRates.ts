@@ -2,12 +2,12 @@ import { networksOf } from '../../shared/http/networkSubject.ts'
 
 const MINUTE_MS = 60_000
 /**
- * Limits the unknown recipients of one network in ten minutes. A client that guesses addresses needs thousands of
- * guesses.
+ * Limits how many unknown recipients one network may name in ten minutes. A client that guesses addresses needs
+ * thousands of guesses until it finds one.
  */
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
-/** A /48 network gets this many times the limit of a /64, because one IPv6 client can hold a whole /48. */
+/** A /48 network gets this many times the limit of a /64, because one IPv6 client can own a whole /48. */
 const WIDE_FACTOR = 4
 
 /** Measures how many mails arrive from each network and for each inbox, over all SMTP connections of this listener. */
@@ -16,7 +16,7 @@ export class SenderRates {
   readonly #messages: WindowCounts
   readonly #unknown: WindowCounts
 
-  /** @param limits are numbers of messages a minute. The number 0 means no limit. */
+  /** @param limits are numbers of messages per minute. A limit of 0 means that there is no limit. */
   constructor(
     limits: { messagesPerIp: number; messagesPerInbox: number },
     nowMs = () => performance.now(),
@@ -30,7 +30,7 @@ export class SenderRates {
   takesFrom = (address: string): boolean =>
     this.#within(this.#messages, address, this.#limits.messagesPerIp)
 
-  /** Tells whether an inbox may get a further message in the current minute. */
+  /** Tells whether an inbox may receive another message in the current minute. */
   takesFor(inbox: string): boolean {
     const { messagesPerInbox } = this.#limits
     return messagesPerInbox === 0 || this.#messages.get(`inbox ${inbox}`) < messagesPerInbox
@@ -45,7 +45,7 @@ export class SenderRates {
   /** Tells whether the network of an IP address is guessing inbox addresses. */
   isGuessing = (address: string): boolean => !this.#within(this.#unknown, address, UNKNOWN_MAX)
 
-  /** Counts a recipient that does not exist, for the sending network. */
+  /** Counts a recipient that does not exist against the limit of the sending network. */
   countUnknown(address: string): void {
     for (const network of networksOf(address)) this.#unknown.add(network)
   }
@@ -58,7 +58,7 @@ export class SenderRates {
   }
 }
 
-/** Counts events by name. A count covers a time window of fixed length, and then begins again at 0. */
+/** Counts events by name. The count of an event begins again at 0 after a time window of fixed length. */
 class WindowCounts {
   readonly #windowMs: number
   readonly #nowMs: () => number

@@ -28,25 +28,25 @@ import { Mover } from './spool/mover.ts'
 import { Spool } from './spool/spool.ts'
 
 /**
- * Sets the number of the listener's connections to PostgreSQL. Two connections serve the mover, and the others serve
- * address lookups.
+ * Sets the number of PostgreSQL connections of the SMTP listener. Two connections serve the mover of spooled mail, and
+ * the others serve address lookups.
  */
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 /**
- * Limits bursts of large mail. A network or an inbox may send at once as many bytes as its rate limit allows in this
- * many seconds.
+ * Limits how much large mail can arrive at once. A network or an inbox may use at once as many bytes as its rate limit
+ * allows in this many seconds.
  */
 const LARGE_BURST_S = 2
 
 /** Describes a running SMTP listener. */
 export type SmtpServer = Running & {
   port: number
-  /** Is the port of mail over HTTP. `null` means that mail over HTTP is turned off. */
+  /** Is the port on which the listener receives mail over HTTP. `null` means that mail over HTTP is turned off. */
   httpPort: number | null
 }
 
-/** Starts the inbound SMTP listener with its spool. */
+/** Starts the inbound SMTP listener with its spool of accepted mail. */
 export async function startSmtp(
   config: Config,
   databaseUrl: string,
@@ -171,7 +171,7 @@ export async function startSmtp(
   }
 }
 
-/** Returns the adapter for Amazon SES. Returns `null` if no SNS topic is set. */
+/** Returns the adapter that receives mail from Amazon SES. Returns `null` if the operator has set no SNS topic. */
 function sesAdapter(
   { ses }: NonNullable<Config['smtp']['http']>,
   log: Logger,
@@ -182,8 +182,8 @@ function sesAdapter(
 }
 
 /**
- * Returns the aliases for the operator's mail. Mail for postmaster, with or without the domain, reaches the operator
- * (RFC 5321 §4.5.1). So do the reports that this service's DNS records ask for.
+ * Returns the mail addresses whose mail reaches the operator. Mail for postmaster, with or without the domain, reaches
+ * the operator (RFC 5321 §4.5.1). The operator also receives the reports that this service's DNS records ask for.
  */
 function postmasterAliases({ mailDomain, postmaster }: Config): Map<string, string[]> {
   const own = `postmaster@${mailDomain}`

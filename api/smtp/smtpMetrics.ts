@@ -7,9 +7,12 @@ export type SmtpMetrics = {
   registry: Registry
   /** Counts a message that got a 250 reply. */
   accepted(): void
-  /** Counts a refusal by its SMTP reply. The replies are texts of this service, so strangers cannot make new labels. */
+  /**
+   * Counts a refused mail by the SMTP reply that it got. The labels are reply texts of this service, so strangers
+   * cannot create new labels.
+   */
   refused(reply: string): void
-  /** Reads how many connections and spooled mails there are now. */
+  /** Reads the present numbers of connections and of spooled mails. */
   look(): void
 }
 

@@ -1,6 +1,6 @@
 /**
- * Implements the operations of the vault for both REST and MCP. Each operation checks scope and input, and writes the
- * audit log entry. Each operation returns the JSON of the API or throws an ApiError.
+ * Implements the operations of the vault for both REST and MCP. Each operation of the vault checks scope and input, and
+ * writes the audit log entry. Each operation of the vault returns the JSON of the API or throws an ApiError.
  */
 
 import { encodeCursor } from '../../shared/cursor.ts'
@@ -46,7 +46,10 @@ import { toItem, toOpen, toOpenVersion, toStored, toVersion } from './vaultDocs.
 type Vault = Pick<Services, 'pool' | 'keyring'>
 type Reading = Vault & Pick<Services, 'credentials'>
 
-/** Handles GET /v0/vault. Without `limit` the response holds all credentials, up to the size limit of a response. */
+/**
+ * Handles GET /v0/vault, which lists the credentials. Without `limit` the response holds all credentials that fit into
+ * the size limit of a response.
+ */
 export async function listCredentials(
   { pool }: Vault,
   caller: Caller,
@@ -83,7 +86,7 @@ export async function listCredentials(
   }
 }
 
-/** Handles PUT /v0/vault/{name}. */
+/** Handles PUT /v0/vault/{name}, which stores a credential. */
 export async function storeCredential(
   { pool, keyring, config }: Vault & Pick<Services, 'config'>,
   caller: Caller,
@@ -95,7 +98,7 @@ export async function storeCredential(
   try {
     const stored = await storeRow(pool, { ...target, content, reveal: body.reveal })
     if (stored === 'withheld') throw ownersAlone()
-    // The project was deleted after the gate had accepted the API key.
+    // This error means that the project was deleted after the gate had accepted the API key.
     if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
     return config.answers === 'full' ? toItem(stored) : toStored(stored)
   } catch (error) {
@@ -104,26 +107,26 @@ export async function storeCredential(
   }
 }
 
-/** Handles GET /v0/vault/{name}. */
+/** Handles GET /v0/vault/{name}, which reads a credential with its secret. */
 export async function readCredential(vault: Reading, caller: Caller, name: string) {
   return toOpen(await open(vault, caller, name, 'vault.get'))
 }
 
-/** Handles GET /v0/vault/{name}/totp. */
+/** Handles GET /v0/vault/{name}/totp, which returns the current one-time code. */
 export async function currentTotp(vault: Reading, caller: Caller, name: string) {
   const { type, data } = await open(vault, caller, name, 'vault.totp')
   const { code, remainingS } = totpCode(totpKeyOf(type, data)!, Date.now())
   return { code, remaining: remainingS, backupCodesRemaining: unusedBackupCodes(data) }
 }
 
-/** Handles POST /v0/vault/{name}/totp/backup. */
+/** Handles POST /v0/vault/{name}/totp/backup, which takes a backup code. */
 export async function takeBackupCode(vault: Vault, caller: Caller, name: string) {
   const taken = await takeCode(vault.pool, await changeTarget(vault, caller, name))
   if (taken.kind !== 'ok') throw failure(name, taken, 'No unused backup codes remaining')
   return { code: taken.code, remaining: taken.remaining }
 }
 
-/** Handles PATCH /v0/vault/{name}. */
+/** Handles PATCH /v0/vault/{name}, which changes the limits on a credential. */
 export async function protectCredential(
   { pool }: Vault,
   caller: Caller,
@@ -150,14 +153,14 @@ export async function protectCredential(
   return toItem(found)
 }
 
-/** Handles DELETE /v0/vault/{name}. */
+/** Handles DELETE /v0/vault/{name}, which deletes a credential. */
 export async function deleteCredential({ pool }: Vault, caller: Caller, name: string) {
   requireScope(caller, 'vault:write')
   orBadRequest(() => checkName(name))
   if (!(await deleteRow(pool, { actor: caller, name }))) throw missing()
 }
 
-/** Handles GET /v0/vault/{name}/versions. */
+/** Handles GET /v0/vault/{name}/versions, which lists the versions of a credential. */
 export async function listVersions({ pool }: Vault, caller: Caller, name: string) {
   requireScope(caller, 'vault:read')
   orBadRequest(() => checkName(name))
@@ -166,12 +169,12 @@ export async function listVersions({ pool }: Vault, caller: Caller, name: string
   return { versions: found.map(toVersion), count: found.length }
 }
 
-/** Handles GET /v0/vault/{name}/versions/{version}. */
+/** Handles GET /v0/vault/{name}/versions/{version}, which reads one version of a credential. */
 export async function readVersion(vault: Reading, caller: Caller, name: string, version: number) {
   return toOpenVersion(await open(vault, caller, name, 'vault.version_get', version))
 }
 
-/** Handles POST /v0/vault/{name}/versions/{version}/restore. */
+/** Handles POST /v0/vault/{name}/versions/{version}/restore, which makes an old version the newest. */
 export async function restoreVersion(vault: Vault, caller: Caller, name: string, version: number) {
   const target = await changeTarget(vault, caller, name)
   const restored = await restoreRow(vault.pool, { ...target, version })
@@ -223,8 +226,8 @@ const ownersAlone = () =>
   )
 
 /**
- * Returns the API error of an operation on a credential that failed.
- * @param refused is the error message for a credential that lacks the secret for the operation.
+ * Returns the API error for a failed operation on a credential.
+ * @param refused is the error message for a credential without the secret that the operation needs.
  */
 export function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
   const { kind, expiresAt } = failed
@@ -272,7 +275,7 @@ function readExpiringWithin(given: string | undefined): number | null {
   )
 }
 
-/** Runs a check and turns the error of an invalid input into a 400 error. */
+/** Runs a check of the input and turns its error into a 400 error. */
 export function orBadRequest<Result>(work: () => Result): Result {
   try {
     return work()

@@ -19,8 +19,8 @@ import { badRequest } from '../http/errors.ts'
 const METHODS: readonly string[] = USE_METHODS
 
 /**
- * Tells how the entries of each bound are read. A parser returns the canonical form of an entry. For an invalid entry
- * the parser returns `null`.
+ * Holds the parser for the entries of each bound, such as the allowed hosts. A parser returns the canonical form of an
+ * entry, such as an allowed host. For an invalid entry the parser returns `null`.
  */
 const READERS = {
   allowedHosts: { most: ALLOWED_HOSTS_MAX, rule: ALLOWED_HOST_RULE, parse: parseAllowedHost },
@@ -39,8 +39,8 @@ const entries = (most: number, maxLength: number, description: string) =>
   )
 
 /**
- * Describes the bounds of a credential in a request body. The operation that REST and MCP share checks each entry of a
- * bound.
+ * Describes the fields of a request body that limit the use of a credential. The operation that REST and MCP share
+ * checks each entry of these fields.
  */
 export const ProtectionFields = {
   allowedHosts: entries(
@@ -76,12 +76,12 @@ export const ProtectionFields = {
   ),
 }
 
-/** Describes the bounds that a request body gives to a credential. */
+/** Describes the limits on the use of a credential that a request body sets. */
 export type GivenBounds = { [Bound in (typeof BOUNDS)[number]]?: readonly string[] | null }
 
 /**
- * Returns the given bounds of a credential in their canonical form. Absent bounds stay absent. Throws a 400 error with
- * the invalid entry.
+ * Returns the given limits on a credential in their canonical form. Limits that the request does not name stay absent.
+ * Throws a 400 error that names the invalid entry.
  */
 export function readBounds(given: GivenBounds): Partial<Bounds> {
   const read: Partial<Bounds> = {}

@@ -58,7 +58,7 @@ const TimeIfFull = t.Optional(
   }),
 )
 
-/** Describes the response when a credential is stored or restored. */
+/** Describes the response when a caller stores or restores a credential. */
 export const StoredSchema = t.Object({
   ...shared,
   lastUsedAt: TimeIfFull,
@@ -90,8 +90,8 @@ export const OpenVersionSchema = t.Object({
 })
 
 /**
- * Describes the credential name in the path, which Elysia has decoded. `maxLength` counts UTF-16 units. The operations
- * check the name itself, because MCP calls them too.
+ * Describes the name of a credential in the path, which Elysia has decoded. The schema's `maxLength` counts UTF-16 code
+ * units. The operations of the vault check the name themselves, because MCP tools call them too.
  */
 export const NameParams = t.Object({
   name: t.String({
@@ -112,7 +112,7 @@ export const NameQuery = t.Object({
   ),
 })
 
-/** Returns the name of the credential that an HTTP request is about. */
+/** Returns the name of the credential that an HTTP request concerns. */
 export const nameOf = ({
   params,
   query,
@@ -189,7 +189,7 @@ export const toStored = (credential: StoredCredential) => ({
   createdAt: isoSeconds(credential.createdAt),
 })
 
-/** Returns a credential in the form that a list of credentials holds. */
+/** Returns a credential in the form in which a list shows it. */
 export const toItem = (credential: StoredCredential) => ({
   ...toStored(credential),
   lastUsedAt: iso(credential.lastUsedAt),

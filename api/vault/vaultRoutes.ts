@@ -36,8 +36,8 @@ const SHAPES = CREDENTIAL_TYPES.filter((type) => describeShape(type) !== '')
   .join('; ')
 
 /**
- * Describes any object in a body. The members of `data` and `metadata` have no schema, because the operation checks the
- * members, and they must stay unchanged.
+ * Describes any JSON object in a request body. The members of `data` and `metadata` have no schema, because the vault
+ * operation checks them, and they must stay unchanged.
  */
 const anyObject = (description: string) =>
   t.Unknown({ openapi: { type: 'object', additionalProperties: true, description } })

@@ -116,8 +116,8 @@ function signRequest(credential: OpenCredential, input: SignInput) {
     { accessKeyId, secretAccessKey, sessionToken: token },
     new Date(),
   )
-  // The session token is a secret too. So the response holds the placeholder `{{sessionToken}}`, which a later use of
-  // the credential replaces by the token.
+  // The session token of a credential is a secret too. So the response holds the placeholder `{{sessionToken}}`, which
+  // the service replaces by the token in a later use of the credential.
   const hidden = token === null ? {} : { 'x-amz-security-token': '{{sessionToken}}' }
   return { algorithm, headers: { ...signed, ...hidden } }
 }

@@ -1,4 +1,4 @@
-/** Implements the operations that act with a secret and do not show it, for both REST and MCP. */
+/** Implements the vault operations that use a secret without showing it, for both REST and MCP. */
 
 import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import type { UseMethod } from '../../shared/vault/bounds/useMethods.ts'
@@ -15,7 +15,10 @@ import { failure, orBadRequest, requireScope } from './vault.ts'
 
 type Vault = Pick<Services, 'pool' | 'keyring' | 'waiters' | 'config'>
 
-/** Describes the HTTP request that a caller wants to send with a secret. A body that is an object is sent as JSON. */
+/**
+ * Describes the HTTP request that a caller wants to send with a secret. If the request body is an object, the service
+ * sends it as JSON.
+ */
 export type GivenRequest = {
   method?: UseMethod
   url: string
@@ -26,8 +29,9 @@ export type GivenRequest = {
 const RETRY_S = 5
 
 /**
- * Handles POST /v0/vault/{name}/use. Waits for the end of the use, for at most `waitMs`.
- * @param key is the Idempotency-Key.
+ * Handles POST /v0/vault/{name}/use, which sends a request with a secret. Waits at most `waitMs` until the service has
+ * finished the use of the secret.
+ * @param key is the Idempotency-Key of the call.
  */
 export async function useCredential(
   services: Vault,
@@ -71,7 +75,7 @@ export async function useCredential(
   }
 }
 
-/** Returns a function that judges whether the secret of a credential may be filled into an HTTP request. */
+/** Returns a function that decides whether the service may fill a credential's secret into an HTTP request. */
 export const judgeFilling =
   (name: string, request: UseRequest) =>
   (credential: OpenCredential): ApiError | null => {
@@ -85,11 +89,11 @@ export const judgeFilling =
     }
   }
 
-/** Makes the 403 error for a request that the bounds of a credential forbid. */
+/** Makes the 403 error for a request that the limits of a credential forbid. */
 export const outOfBounds = (name: string, { message }: OutOfBoundsError) =>
   new ApiError(403, 'forbidden', `Credential "${name}" ${message}`)
 
-/** Handles GET /v0/vault/{name}/uses/{useId}. */
+/** Handles GET /v0/vault/{name}/uses/{useId}, which reads a use of a secret. */
 export function readUse(
   services: Vault,
   caller: Caller,
@@ -122,7 +126,7 @@ async function waitForUse(
 
 const hasEnded = ({ state }: Use): boolean => state !== 'queued' && state !== 'sending'
 
-/** Returns a use in the form that its caller sees. */
+/** Returns the record of a secret's use in the form in which its caller sees it. */
 const toUse = (use: Use) => ({
   useId: use.id,
   name: use.name,

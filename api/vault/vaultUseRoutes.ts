@@ -19,8 +19,8 @@ const oneOf = <Word extends string>(words: readonly Word[], description: string)
   )
 
 /**
- * Describes the HTTP request that the service sends with a secret. The operation itself checks the length limits,
- * because MCP passes the same description.
+ * Describes the HTTP request that the service sends with a secret. The vault operation itself checks the length limits,
+ * because MCP tools pass the same description.
  */
 export const RequestSchema = t.Object({
   method: t.Optional(oneOf(USE_METHODS, 'The default is POST with a body, and GET without one.')),
@@ -99,7 +99,7 @@ export const SignedSchema = t.Object({
   ),
 })
 
-/** Limits the seconds that a call waits for the end of a use, if the caller names no time. */
+/** Limits the seconds for which a call waits until a secret's use has ended, if the caller names no time. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 
@@ -143,7 +143,10 @@ const EXAMPLE = {
 const common = { tag: 'Vault', access: 'vault:use' } as const
 const pending = { status: 202, description: 'The use has not ended: read it at /uses/{useId}.' }
 
-/** Serves uses of secrets, and signatures with secrets. Neither of them shows the secret. */
+/**
+ * Serves the routes that use a secret in an HTTP request or sign with a secret. Neither of these routes shows the
+ * secret.
+ */
 export function vaultUseRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/vault/:name' })
     .post(

@@ -37,7 +37,10 @@ import { payments } from './till/payments.ts'
 
 const MOMENTS_MS = 5_000
 
-/** Maps the paths of the console to its screens. A path segment that begins with `:` matches any one value. */
+/**
+ * Maps the URL paths of the console to its screens. A path segment that begins with `:` matches any value of one
+ * segment.
+ */
 const SCREENS: readonly [string, Screen][] = [
   ['', overview],
   ['projects', projects],
@@ -67,7 +70,7 @@ const SCREENS: readonly [string, Screen][] = [
   ['you', yourSignIn],
 ]
 
-/** Lists the parts of the console, with the least role for each part. */
+/** Lists the parts of the console, with the lowest role that may use each part. */
 const SECTIONS: readonly [path: string, name: string, role: Role][] = [
   ['', 'Overview', 'operator'],
   ['projects', 'Projects', 'viewer'],
@@ -127,7 +130,8 @@ function startConsole(session: Session): void {
       replaceContent(main, content)
     } catch (error) {
       if (signal.aborted) return
-      // Without a connection the content on the page stays. The screen opens when the service is reachable again.
+      // While there is no connection to the service, the old content stays on the page. The new screen opens when the
+      // service is reachable again.
       if (error instanceof OfflineError && main.childElementCount > 0) {
         connection.addEventListener('back', () => void show(moveFocus), { once: true, signal })
         main.ariaBusy = null

@@ -10,8 +10,8 @@ type Given = NonNullable<Operations['getCalendar']['input']['query']>
 type CalendarQuery = Pick<Given, 'limit' | 'pageToken'> & { from: string; to: string }
 
 /**
- * Reads the events that the project organizes or has accepted. `messages.send` with `event` announces an event. `rsvp`
- * answers an invitation.
+ * Reads the events that the project organizes or has accepted. Call `messages.send` with `event` to announce an event.
+ * Call `rsvp` to answer an invitation.
  *
  * @example
  * const { events } = await purser.calendar.list({ from: '2026-03-02', to: '2026-03-09' })
@@ -23,7 +23,9 @@ export function calendar(http: Http) {
     http.call('getCalendar', { query }, options)
   return {
     list,
-    /** Iterates over every calendar event of a period. The iteration loads the pages. */
+    /**
+     * Iterates over every calendar event of a period. The iteration loads each page of events when it reaches the page.
+     */
     all: (query: CalendarQuery, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -31,7 +33,8 @@ export function calendar(http: Http) {
         query.pageToken,
       ),
     /**
-     * Answers the invitation in a message. If the response is lost, the client retries only with an `idempotencyKey`.
+     * Answers the invitation in a message. If the response to the answer is lost, the client retries the call only with
+     * an `idempotencyKey`.
      */
     rsvp: (
       messageId: string,

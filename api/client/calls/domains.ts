@@ -8,7 +8,7 @@ export type MailDomain = Operations['getPlatformDomainsByDomain']['result']
 type ListQuery = NonNullable<Operations['getPlatformDomains']['input']['query']>
 
 /**
- * Manages the mail domains of a platform. The list does not include the service's own domain.
+ * Manages the mail domains of a platform. The list of mail domains does not include the service's own domain.
  *
  * @example
  * const { domain, records } = await platform.domains.add('shop.example')
@@ -22,7 +22,9 @@ export function domains(http: Http) {
     http.call('getPlatformDomains', { query }, options)
   return {
     list,
-    /** Iterates over every mail domain, newest first. The iteration loads the pages. */
+    /**
+     * Iterates over every mail domain, newest first. The iteration loads the pages of mail domains one after another.
+     */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -31,20 +33,20 @@ export function domains(http: Http) {
       ),
     get: (domain: string, options?: CallOptions) =>
       http.call('getPlatformDomainsByDomain', { path: { domain } }, options),
-    /** Adds a mail domain. Set the returned records in the DNS of the domain. */
+    /** Adds a mail domain. Set the returned DNS records in the DNS of the added domain. */
     add: (domain: string, options?: CallOptions) =>
       http.call('postPlatformDomains', { body: { domain } }, options),
     /** Starts a check of the domain's DNS records. */
     verify: (domain: string, options?: CallOptions) =>
       http.call('postPlatformDomainsByDomainVerify', { path: { domain } }, options),
-    /** Returns the reports of other mail hosts about mail in the names of all domains. */
+    /** Returns the reports that other mail hosts sent about mail from the platform's domains. */
     reports: (query: { days?: number } = {}, options?: CallOptions) =>
       http.call('getPlatformMailReports', { query }, options),
     /** Manages the secrets with which a mail service delivers the mail of one domain by HTTP. */
     inbound: {
       /**
-       * Creates an inbound secret. Only this response shows the secret. The former secret becomes invalid after 24
-       * hours.
+       * Creates an inbound secret. Only the response to this call shows the inbound secret. The former inbound secret
+       * becomes invalid after 24 hours.
        */
       create: (domain: string, options?: CallOptions) =>
         http.call('postPlatformDomainsByDomainInbound', { path: { domain } }, options),
@@ -53,7 +55,7 @@ export function domains(http: Http) {
       revoke: (domain: string, options?: CallOptions) =>
         http.call('deletePlatformDomainsByDomainInbound', { path: { domain } }, options),
     },
-    /** Deletes a mail domain. Fails with ConflictError while the domain has projects. */
+    /** Deletes a mail domain. Deleting a mail domain fails with ConflictError while the domain has projects. */
     delete: (domain: string, options?: CallOptions) =>
       http.call('deletePlatformDomainsByDomain', { path: { domain } }, options),
   }

@@ -20,7 +20,7 @@ export function drafts(http: Http) {
     http.call('getMessagesDrafts', { query }, options)
   return {
     list,
-    /** Iterates over every draft, newest first. The iteration loads the pages. */
+    /** Iterates over every draft, newest first. The iteration loads the pages of drafts one after another. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -33,13 +33,16 @@ export function drafts(http: Http) {
       draft: Operations['postMessagesDrafts']['input']['body'] = {},
       options?: CallOptions,
     ) => http.call('postMessagesDrafts', { body: draft }, options),
-    /** Changes a draft. The given fields replace the present fields. `remove` lists fields to remove. */
+    /**
+     * Changes a draft. The fields in the change replace the present fields of the draft. The list `remove` names the
+     * fields to remove from the draft.
+     */
     update: (
       draftId: string,
       change: Operations['patchMessagesDraftsByDraftId']['input']['body'],
       options?: CallOptions,
     ) => http.call('patchMessagesDraftsByDraftId', { path: { draftId }, body: change }, options),
-    /** Sends a draft once. For 24 hours a repeated call gets the first response again. */
+    /** Sends a draft once. For 24 hours a repeated call to send the draft gets the first response again. */
     send: (draftId: string, options?: CallOptions) =>
       http.call('postMessagesDraftsByDraftIdSend', { path: { draftId } }, options),
     delete: (draftId: string, options?: CallOptions) =>

@@ -19,7 +19,7 @@ export function emailRules(http: Http) {
     http.call('getEmailRules', { query }, options)
   return {
     list,
-    /** Iterates over every email rule, newest first. The iteration loads the pages. */
+    /** Iterates over every email rule, newest first. The iteration loads the pages of email rules one after another. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

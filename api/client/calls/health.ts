@@ -1,7 +1,10 @@
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes a report on the health of the service. The report holds findings, each with the line to change. */
+/**
+ * Describes a report on the health of the service. A health report holds findings, each with the line of the
+ * configuration to change.
+ */
 export type HealthReport = Operations['getPlatformHealth']['result']
 
 /**
@@ -12,9 +15,12 @@ export type HealthReport = Operations['getPlatformHealth']['result']
  */
 export function health(http: Http) {
   return {
-    /** Returns the last health report. Fails with NotFoundError before the first report. */
+    /**
+     * Returns the last health report. Reading a report fails with NotFoundError before the service has made its first
+     * health report.
+     */
     get: (options?: CallOptions) => http.call('getPlatformHealth', {}, options),
-    /** Makes the workers examine the service again. The response takes some seconds. */
+    /** Makes the workers examine the service again. The response to the new examination takes some seconds. */
     lookAgain: (options?: CallOptions) => http.call('postPlatformHealth', {}, options),
   }
 }

@@ -11,7 +11,7 @@ type Reject = Operations['postPlatformProjectsByProjectIdHeldByApprovalIdReject'
 type Edit = Operations['patchPlatformProjectsByProjectIdHeldByApprovalId']['input']['body']
 
 /**
- * Handles the mail of projects that waits for the owner's approval.
+ * Handles the mail of projects while the mail waits for the owner's approval.
  *
  * @example
  * for await (const { approvalId } of platform.held.all('prj_…', { state: 'waiting' })) {
@@ -20,12 +20,18 @@ type Edit = Operations['patchPlatformProjectsByProjectIdHeldByApprovalId']['inpu
  * }
  */
 export function held(http: Http) {
-  /** Returns one page of the approval requests for mail, newest first. `state` selects decided requests. */
+  /**
+   * Returns one page of the approval requests for mail, newest first. With `state` the list holds approval requests
+   * that are already decided.
+   */
   const list = (projectId: string, query: ListQuery = {}, options?: CallOptions) =>
     http.call('getPlatformProjectsByProjectIdHeld', { path: { projectId }, query }, options)
   return {
     list,
-    /** Iterates over every approval request for mail, newest first. The iteration loads the pages. */
+    /**
+     * Iterates over every approval request for mail, newest first. The iteration loads the pages of approval requests
+     * one after another.
+     */
     all: (projectId: string, query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list(projectId, { ...query, pageToken }, options),
@@ -38,28 +44,31 @@ export function held(http: Http) {
         { path: { projectId, approvalId } },
         options,
       ),
-    /** Returns the bytes of the held mail, which an approval would send. */
+    /** Returns the bytes of a held mail, which the service sends after an approval. */
     raw: (projectId: string, approvalId: string, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdHeldByApprovalIdRaw',
         { path: { projectId, approvalId } },
         options,
       ),
-    /** Approves a held mail. Only the bytes with the given hash are sent. A second approval changes nothing. */
+    /**
+     * Approves a held mail. The service sends a held mail only if its bytes have the hash that the approval names. A
+     * second approval of the same held mail changes nothing.
+     */
     approve: (projectId: string, approvalId: string, seen: Approve, options?: CallOptions) =>
       http.call(
         'postPlatformProjectsByProjectIdHeldByApprovalIdApprove',
         { path: { projectId, approvalId }, body: seen },
         options,
       ),
-    /** Rejects a held mail. The agent can read the reason. */
+    /** Rejects a held mail. The agent can read the reason why its mail was rejected. */
     reject: (projectId: string, approvalId: string, why: Reject = {}, options?: CallOptions) =>
       http.call(
         'postPlatformProjectsByProjectIdHeldByApprovalIdReject',
         { path: { projectId, approvalId }, body: why },
         options,
       ),
-    /** Changes the content of a held mail. The change gives the mail's bytes a new hash. */
+    /** Changes the content of a held mail. The change of a held mail gives its bytes a new hash. */
     edit: (projectId: string, approvalId: string, change: Edit, options?: CallOptions) =>
       http.call(
         'patchPlatformProjectsByProjectIdHeldByApprovalId',

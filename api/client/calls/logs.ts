@@ -22,7 +22,10 @@ export function logs(http: Http) {
     http.call('getLogs', { query }, options)
   return {
     list,
-    /** Iterates over every audit log entry, newest first. The iteration loads the pages. */
+    /**
+     * Iterates over every audit log entry, newest first. The iteration loads the pages of audit log entries one after
+     * another.
+     */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

@@ -2,7 +2,7 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes a mandate, which limits the payments of a project, with the sums paid so far. */
+/** Describes a mandate, which limits the payments of a project, and the sums that the project has paid so far. */
 export type Mandate = Operations['getPlatformProjectsByProjectIdMandatesByMandateId']['result']
 
 type Terms = Operations['postPlatformProjectsByProjectIdMandates']['input']['body']
@@ -18,7 +18,7 @@ type PaymentsQuery = NonNullable<
 >
 
 /**
- * Manages the purses of projects.
+ * Manages the purses of projects: each purse is the wallet from which a project pays.
  *
  * @example
  * const { address } = await platform.purses.open('prj_…')
@@ -35,10 +35,13 @@ export function purses(http: Http) {
   return {
     get: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectIdPurse', at(projectId), options),
-    /** Opens the purse of a project. A second call changes nothing. */
+    /** Opens the purse of a project. A second call to open the purse changes nothing. */
     open: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurse', at(projectId), options),
-    /** Sets the balance in USDC below which the event purse.low is sent. `null` turns the event off. */
+    /**
+     * Sets the balance in USDC below which the service sends the event purse.low. A `null` balance turns the event
+     * purse.low off.
+     */
     setLow: (projectId: string, low: string | null, options?: CallOptions) =>
       http.call(
         'patchPlatformProjectsByProjectIdPurse',
@@ -46,8 +49,9 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Sets the most USDC that the purse keeps, and the address that gets the rest. `null` removes the setting.
-     * @param change holds the new settings. A new `payoutAddress` takes effect after 24 hours.
+     * Sets the highest USDC balance of the purse, and the address that receives any USDC above this balance. A `null`
+     * value removes the setting of the purse.
+     * @param change holds the new payout settings of the purse. A new `payoutAddress` takes effect after 24 hours.
      */
     setPayout: (
       projectId: string,
@@ -60,8 +64,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Refunds a final payment, or a part of it. `by_hand` in the response means that you must send the refund, because
-     * the purse was not the payee of the payment.
+     * Refunds a final payment, or a part of it. `by_hand` in the response means that you must send the refund yourself,
+     * because the purse was not the payee of the payment.
      */
     refund: (
       paymentId: string,
@@ -71,8 +75,8 @@ export function purses(http: Http) {
     refunds: (paymentId: string, options?: CallOptions) =>
       http.call('getPaymentsByPaymentIdRefunds', { path: { paymentId } }, options),
     /**
-     * Names the transaction of a refund that you made by hand. The service looks up the transaction on the chain as the
-     * proof.
+     * Names the transaction of a refund that you made by hand. The service looks up the refund's transaction on the
+     * chain as the proof of the refund.
      */
     proveRefund: (
       { paymentId, refundId }: { paymentId: string; refundId: string },
@@ -84,7 +88,7 @@ export function purses(http: Http) {
         { path: { paymentId, refundId }, body: { txHash } },
         options,
       ),
-    /** Withdraws a refund that was to be made by hand and was not made. */
+    /** Withdraws a refund that you were to send by hand and did not send. */
     withdrawRefund: (
       { paymentId, refundId }: { paymentId: string; refundId: string },
       options?: CallOptions,
@@ -99,14 +103,20 @@ export function purses(http: Http) {
       http.call('postPlatformProjectsByProjectIdPurseStop', at(projectId), options),
     resume: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseResume', at(projectId), options),
-    /** Returns the sums that the purse paid in the last days, by day and host. The default is 30 days. */
+    /**
+     * Returns the sums that the purse paid in the last days, by day and host. By default the sums cover the last 30
+     * days.
+     */
     spending: (projectId: string, query: { days?: number } = {}, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdPurseSpending',
         { path: { projectId }, query },
         options,
       ),
-    /** Lists the payments that wait for approval, newest first. `state` selects decided payments. */
+    /**
+     * Lists the payments that wait for the owner's approval, newest first. With `state` the list holds payments that
+     * are already approved or rejected.
+     */
     asked: (projectId: string, query: AskedQuery = {}, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdPurseAsked',
@@ -120,8 +130,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Approves a payment that waits for the owner. Only the terms with the given hash are signed. A second approval
-     * changes nothing.
+     * Approves a payment that waits for the owner. The service signs a payment only if its terms have the hash that the
+     * approval names. A second approval of the same payment changes nothing.
      */
     approve: (
       projectId: string,
@@ -134,7 +144,7 @@ export function purses(http: Http) {
         { path: { projectId, approvalId }, body: seen },
         options,
       ),
-    /** Rejects a payment that waits for the owner. The agent can read the reason. */
+    /** Rejects a payment that waits for the owner. The agent can read the reason why its payment was rejected. */
     reject: (
       projectId: string,
       approvalId: string,
@@ -190,14 +200,17 @@ export function mandates(http: Http) {
         { path: { projectId }, body: terms },
         options,
       ),
-    /** Changes a mandate. Fields that are left out stay unchanged. `null` removes a bound. */
+    /**
+     * Changes a mandate. Fields that the change leaves out stay unchanged in the mandate. A `null` value removes a
+     * limit of the mandate.
+     */
     change: (projectId: string, mandateId: string, change: Change, options?: CallOptions) =>
       http.call(
         'patchPlatformProjectsByProjectIdMandatesByMandateId',
         { path: { projectId, mandateId }, body: change },
         options,
       ),
-    /** Ends a mandate. An ended mandate allows no payments, but its record stays. */
+    /** Ends a mandate. An ended mandate allows no payments, but the service keeps its record. */
     end: (projectId: string, mandateId: string, options?: CallOptions) =>
       http.call(
         'deletePlatformProjectsByProjectIdMandatesByMandateId',

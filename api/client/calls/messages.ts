@@ -14,7 +14,7 @@ type ListQuery = Omit<
 > & {
   /** Sets the number of messages in a page: 1–100, by default 50. */
   limit?: number | undefined
-  /** Lists labels. Only messages that have all of these labels are returned. */
+  /** Lists labels. The list holds only messages that have all of these labels. */
   labels?: readonly string[] | undefined
 }
 
@@ -27,12 +27,14 @@ type WaitQuery = Omit<
 }
 
 /**
- * Limits the milliseconds of a wait in the client. The client waits longer than the maximum wait of the service (60 s).
+ * Limits the milliseconds for which the client waits for a message. The client's time limit for a wait exceeds the
+ * maximum wait of the service (60 s).
  */
 const WAIT_TIMEOUT_MS = 75_000
 
 /**
- * Reads and sends the mail of an inbox. `q`, `from`, `to`, `subject`, `after` and `before` filter a list.
+ * Reads and sends the mail of an inbox. The query fields `q`, `from`, `to`, `subject`, `after` and `before` filter a
+ * list of messages.
  *
  * @example
  * const { messageId } = await purser.messages.send({ to: ['ann@example.com'], subject: 'Hi', text: 'Hello' })
@@ -44,9 +46,9 @@ export function messages(http: Http) {
     http.call('getMessages', { query: { ...page, labels: labels?.join(',') } }, options)
   /**
    * Waits for the next received message that matches the query. Returns `undefined` after the timeout.
-   * @param query filters the messages. Its `timeout` is in seconds, at most 60. With `after`, earlier messages since
-   * that time count too. With `has`, only a message counts that has a one-time code, an attachment whose text was read,
-   * or an invite.
+   * @param query filters the messages. The query's `timeout` is in seconds, at most 60. With `after` in the query, a
+   * message received since that time also ends the wait. With `has`, the wait ends only for a message with a one-time
+   * code, an attachment whose text was read, or an invite.
    */
   const wait = ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
     http.call(
@@ -56,7 +58,7 @@ export function messages(http: Http) {
     ) as Promise<Message | undefined>
   return {
     list,
-    /** Iterates over every message, newest first. The iteration loads the pages. */
+    /** Iterates over every message, newest first. The iteration loads the pages of messages one after another. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -68,7 +70,7 @@ export function messages(http: Http) {
     wait,
     /**
      * Waits for a received message with a one-time code. Returns `undefined` after the timeout. Anybody can mail a
-     * code, so name the sender in `from`.
+     * one-time code, so name the sender in `from`.
      * @returns the most certain code, and the message with all its `codes` and `links`.
      */
     waitForCode: async (query: Omit<WaitQuery, 'has'> = {}, options?: CallOptions) => {
@@ -87,9 +89,11 @@ export function messages(http: Http) {
         options,
       ),
     /**
-     * Returns a page of the text of an attachment. A stranger wrote this text. `state` is pending until the attachment
-     * is read. Wait with `has: 'text'`, or follow the event attachment.read.
-     * @param query selects the page of the text. `offset` and `limit` count characters.
+     * Returns a page of the text of an attachment. A stranger wrote the text of the attachment. The field `state` is
+     * pending until the service has read the attachment. To wait for the text of the attachment, use `has: 'text'`, or
+     * follow the event attachment.read.
+     * @param query selects the page of the attachment's text. The query fields `offset` and `limit` count characters of
+     * the text.
      */
     attachmentText: (
       messageId: string,
@@ -104,13 +108,18 @@ export function messages(http: Http) {
       ),
     /** Manages drafts, which are mails that are still being written. */
     drafts: drafts(http),
-    /** Cancels a scheduled message, or withdraws a held message. The service never sends such a message. */
+    /**
+     * Cancels a scheduled message, or withdraws a held message. The service never sends a message that was canceled or
+     * withdrawn.
+     */
     cancel: (messageId: string, options?: CallOptions) =>
       http.call('postMessagesByMessageIdCancel', { path: { messageId } }, options),
-    /** Deletes a message permanently. A queued message is not sent. */
+    /** Deletes a message permanently. The service does not send a queued message after its deletion. */
     delete: (messageId: string, options?: CallOptions) =>
       http.call('deleteMessagesByMessageId', { path: { messageId } }, options),
-    /** Changes the labels of a message. Adding read removes unread, and adding unread removes read. */
+    /**
+     * Changes the labels of a message. Adding the label read removes the label unread, and adding unread removes read.
+     */
     updateLabels: (
       messageId: string,
       change: Operations['patchMessagesByMessageId']['input']['body'],

@@ -27,14 +27,14 @@ export function purse(http: Http) {
     /** Returns the purse with its balance. */
     get: (options?: CallOptions) => http.call('getPurse', {}, options),
     /**
-     * Makes a purchase. The same `idempotencyKey` never buys twice. If the state of the purchase is `pending`, read the
-     * result with `status`.
+     * Makes a purchase from the purse of the project. Two calls with the same `idempotencyKey` never buy twice. If the
+     * state of the purchase is `pending`, read the result with `status`.
      */
     pay: (
       body: PayBody,
       { timeout, ...options }: CallOptions & Timeout & { idempotencyKey: string },
     ) => http.call('postPursePay', { body, ...waiting(timeout) }, options),
-    /** Asks the seller for the price of a request, and signs nothing. */
+    /** Asks the seller for the price of a request, and signs no payment. */
     quote: (body: QuoteBody, options?: CallOptions) =>
       http.call('postPurseQuote', { body }, options),
     /** Returns a purchase. Waits for the end of the purchase, for at most `timeout` seconds. */
@@ -45,7 +45,7 @@ export function purse(http: Http) {
         options,
       ),
     list,
-    /** Iterates over every purchase, newest first. The iteration loads the pages. */
+    /** Iterates over every purchase, newest first. The iteration loads the pages of purchases one after another. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

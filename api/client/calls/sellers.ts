@@ -2,7 +2,7 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes an endpoint with its number of calls and its revenue. */
+/** Describes a seller's endpoint with its number of calls and its revenue. */
 export type Endpoint = Operations['getSellersEndpointsByEndpointId']['result']
 
 type ListQuery = NonNullable<Operations['getSellersEndpoints']['input']['query']>
@@ -14,12 +14,12 @@ type ListQuery = NonNullable<Operations['getSellersEndpoints']['input']['query']
  * await purser.sellers.put({ urlPattern: 'https://api.example.com/report', priceUsdc: '0.01' })
  */
 export function sellers(http: Http) {
-  /** Returns one page of endpoints, newest first. */
+  /** Returns one page of a seller's endpoints, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getSellersEndpoints', { query }, options)
   return {
     list,
-    /** Iterates over every endpoint, newest first. The iteration loads the pages. */
+    /** Iterates over every endpoint, newest first. The iteration loads the pages of endpoints one after another. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -29,8 +29,8 @@ export function sellers(http: Http) {
     get: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointId', { path: { endpointId } }, options),
     /**
-     * Registers an endpoint, or changes the endpoint with the same URL. The response holds `webhookSecret` only for a
-     * new endpoint.
+     * Registers an endpoint, or changes the endpoint with the same URL. The response holds `webhookSecret` only if the
+     * endpoint is new.
      */
     put: (endpoint: Operations['putSellersEndpoints']['input']['body'], options?: CallOptions) =>
       http.call('putSellersEndpoints', { body: endpoint }, options),
@@ -50,8 +50,8 @@ export function sellers(http: Http) {
     verify: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdVerify', { path: { endpointId } }, options),
     /**
-     * Starts a trial, in which the service calls the endpoint as a buyer does. With `buy` the trial pays once, on the
-     * embedded devnet.
+     * Starts a trial of an endpoint, in which the service calls the endpoint as a buyer does. With `buy` the trial of
+     * the endpoint makes one payment, on the embedded devnet.
      */
     startTrial: (endpointId: string, buy: boolean, options?: CallOptions) =>
       http.call(
@@ -62,7 +62,10 @@ export function sellers(http: Http) {
     /** Returns the last trial of an endpoint. */
     trial: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointIdTrial', { path: { endpointId } }, options),
-    /** Replaces the webhook secret of an endpoint. Only this response shows the new secret. */
+    /**
+     * Replaces the webhook secret of an endpoint. Only the response to this call shows the endpoint's new webhook
+     * secret.
+     */
     rotateSecret: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdRotateSecret', { path: { endpointId } }, options),
   }

@@ -22,7 +22,7 @@ export function suppressions(http: Http) {
     http.call('getSuppressions', { query }, options)
   return {
     list,
-    /** Iterates over every suppressed address, newest first. The iteration loads the pages. */
+    /** The iteration loads the pages of suppressed addresses one after another. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

@@ -21,7 +21,10 @@ export function threads(http: Http) {
     http.call('getThreads', { query }, options)
   return {
     list,
-    /** Iterates over every thread. The most recently updated thread comes first. The iteration loads the pages. */
+    /**
+     * Iterates over every thread. The most recently updated thread comes first. The iteration loads the pages of
+     * threads one after another.
+     */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

@@ -10,8 +10,8 @@ export type Credential = Operations['getVaultByName']['result']
 type ListQuery = NonNullable<Operations['getVault']['input']['query']>
 
 /**
- * Makes the input that names a credential. A path segment of a URL cannot be "." or "..", so these two names go into
- * the query.
+ * Makes the path and query parameters of a call that name a credential. A path segment of a URL cannot be "." or "..",
+ * so a credential with such a name is named in the query.
  */
 const named = <More extends object>(name: string, more?: More) => {
   const isStep = name === '.' || name === '..'
@@ -30,21 +30,24 @@ const named = <More extends object>(name: string, more?: More) => {
  */
 export function vault(http: Http) {
   /**
-   * Returns one page of credentials. Without `limit` the response holds all credentials, up to the size limit of a
-   * response.
+   * Returns one page of credentials. Without `limit` the response holds all credentials that fit into the size limit of
+   * a response.
    */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getVault', { query }, options)
   return {
     list,
-    /** Iterates over every credential, newest first. The iteration loads the pages. */
+    /** Iterates over every credential, newest first. The iteration loads the pages of credentials one after another. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
         (page) => page.credentials,
         query.pageToken,
       ),
-    /** Returns a credential with its secret, but without a TOTP secret. Throws ExpiredError after its `expiresAt`. */
+    /**
+     * Returns a credential with its secret, but never returns a TOTP secret. Throws ExpiredError after the `expiresAt`
+     * of the credential.
+     */
     get: (name: string, options?: CallOptions) => http.call('getVaultByName', named(name), options),
     /** Stores a credential. The new credential completely replaces an existing credential of the same name. */
     put: (
@@ -59,21 +62,25 @@ export function vault(http: Http) {
     totp: (name: string, options?: CallOptions) =>
       http.call('getVaultByNameTotp', named(name), options),
     /**
-     * Takes a backup code of a credential, which is then used up. The client never retries this call when the response
-     * is lost, because a retry would take another code.
+     * Takes a backup code of a credential and marks the code as used. The client never retries this call when the
+     * response is lost, because a retry would take another code.
      */
     takeBackupCode: (name: string, options?: CallOptions) =>
       http.call('postVaultByNameTotpBackup', named(name), options),
-    /** Changes who may read a credential, and where the credential may be used. A project key may only narrow both. */
+    /**
+     * Changes who may read a credential, and where the credential may be used. A caller with a project key may only
+     * narrow who may read the credential and where it may be used.
+     */
     protect: (
       name: string,
       protection: Operations['patchVaultByName']['input']['body'],
       options?: CallOptions,
     ) => http.call('patchVaultByName', { ...named(name), body: protection }, options),
     /**
-     * Sends an HTTPS request with the secret filled in, and returns the response without the secret. The service sends
-     * the request at most once. With an `idempotencyKey` you can call again when the response is lost. If the state of
-     * the use is `pending`, read the result with `getUse`.
+     * Sends an HTTPS request into which the service fills a secret, and returns the response without the secret. The
+     * service sends the request with the secret at most once. With an `idempotencyKey` you can call again when the
+     * response of the service is lost. If the use of the secret is in the state `pending`, read the result with
+     * `getUse`.
      */
     use: (
       name: string,
@@ -81,12 +88,12 @@ export function vault(http: Http) {
       options?: CallOptions & { idempotencyKey?: string },
     ) => http.call('postVaultByNameUse', { ...named(name), body: { request } }, options),
     /**
-     * Waits for the end of a use, and returns the use with its response. The service keeps the use for ten minutes
-     * after its end.
+     * Waits until the use of a secret has ended, and returns the use with the host's response. The service keeps the
+     * record of a use for ten minutes after its end.
      */
     getUse: (name: string, useId: string, options?: CallOptions) =>
       http.call('getVaultByNameUsesByUseId', named(name, { useId }), options),
-    /** Signs with a key of the credential: HMAC-SHA256, Ed25519, or AWS Signature Version 4. */
+    /** Signs data with a key of the credential: HMAC-SHA256, Ed25519, or AWS Signature Version 4. */
     sign: (
       name: string,
       input: Operations['postVaultByNameSign']['input']['body'],

@@ -4,7 +4,7 @@ import type { Operations } from '../operations.ts'
 
 /** Describes a webhook delivery as it appears in a list. */
 export type DeliveryItem = Operations['getWebhooksDeliveries']['result']['deliveries'][number]
-/** Describes a webhook delivery with its attempts. */
+/** Describes a webhook delivery with its delivery attempts. */
 export type Delivery = Operations['getWebhooksDeliveriesByDeliveryId']['result']
 
 type ListQuery = NonNullable<Operations['getWebhooksDeliveries']['input']['query']>
@@ -23,7 +23,7 @@ export function webhooks(http: Http) {
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getWebhooksDeliveries', { query }, options)
   return {
-    /** Registers a webhook URL. Only this response shows the webhook's secret. */
+    /** Registers a webhook URL. Only the response to the registration shows the webhook's secret. */
     create: (webhook: Operations['postWebhooks']['input']['body'], options?: CallOptions) =>
       http.call('postWebhooks', { body: webhook }, options),
     /** Returns the registered webhooks. */
@@ -42,14 +42,17 @@ export function webhooks(http: Http) {
     delete: (webhookId: string, options?: CallOptions) =>
       http.call('deleteWebhooksByWebhookId', { path: { webhookId } }, options),
     list,
-    /** Iterates over every webhook delivery, newest first. The iteration loads the pages. */
+    /**
+     * Iterates over every webhook delivery, newest first. The iteration loads the pages of webhook deliveries one after
+     * another.
+     */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
         (page) => page.deliveries,
         query.pageToken,
       ),
-    /** Counts the webhook deliveries of a project, and returns the share of failed deliveries. */
+    /** Counts the webhook deliveries of a project, and returns which share of them failed. */
     stats: (
       query: NonNullable<Operations['getWebhooksDeliveriesStats']['input']['query']> = {},
       options?: CallOptions,

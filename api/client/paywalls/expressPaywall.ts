@@ -11,11 +11,14 @@ import { sha256 } from './paidRequest.ts'
 /** Describes the fields of a request in Express 4 and 5 that the paywall uses. */
 type ExpressRequest = {
   method: string
-  /** Is `http` or `https`. Express applies the `trust proxy` setting of the application to this field. */
+  /**
+   * Is the URL scheme of the request, `http` or `https`. Express applies the `trust proxy` setting of the application
+   * to the request's protocol.
+   */
   protocol: string
   originalUrl: string
   headers: Record<string, string | string[] | undefined>
-  /** Is `true` after a body parser has read the body. */
+  /** Is `true` after a body parser has read the body of the request. */
   readableEnded?: boolean
   body?: unknown
 }
@@ -82,7 +85,7 @@ export function requirePayment(
   }
 }
 
-/** Sets headers when the head of the response is written, so that they override headers of the route. */
+/** Sets payment headers just before the response head is sent, so that they override headers of the route. */
 function setLate(response: ExpressResponse, headers: Record<string, string>): void {
   const { writeHead } = response
   response.writeHead = (...args: never[]) => {
@@ -108,7 +111,7 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   response.end = (...args) => {
     add(args)
     const ended = end.apply(response, args)
-    // The head of the response is complete when the handler has called `end`.
+    // The status and headers of the response are complete when the handler has called `end`.
     const { statusCode } = response
     if (!isSold(statusCode)) sale.unsold()
     else
@@ -119,11 +122,14 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   }
 }
 
-/** Returns the bytes of a chunk that a handler writes to its response. Returns `null` if the bytes are unknown. */
+/**
+ * Returns the bytes of a chunk that a handler writes to its response. Returns `null` if the paywall cannot know the
+ * bytes of the chunk.
+ */
 function pieceOf(chunk: unknown, encoding: unknown): Uint8Array | null {
   // In Node, `end` may get a callback as its first argument in place of a chunk.
   if (chunk === undefined || chunk === null || typeof chunk === 'function') return new Uint8Array()
-  // The bytes of the chunk are copied, because the handler may reuse its buffer for other bytes.
+  // The paywall copies the bytes of the chunk, because the handler may reuse its buffer for other bytes.
   if (chunk instanceof Uint8Array) return new Uint8Array(chunk)
   const isUtf8 = typeof encoding !== 'string' || /^utf-?8$/i.test(encoding)
   return typeof chunk === 'string' && isUtf8 ? new TextEncoder().encode(chunk) : null

@@ -1,16 +1,18 @@
-/** Handles the HTTP part of the paywalls: payment headers, CORS, and the resource of a request. */
+/** Handles the HTTP part of the paywalls: payment headers, CORS, and the resource that a request names. */
 import { createPaywall, type PaywallOptions, type Refused, type Verdict } from './paywall.ts'
 import { notePage, offerPage, pageHeaders, prefersHtml } from './paywallPage.ts'
 
 export type HttpPaywallOptions = PaywallOptions & {
   /**
-   * Trusts X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Use this setting only behind a proxy that
-   * sets both headers. Otherwise any client can set them.
+   * Makes the paywall trust X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Trust the forwarded
+   * headers only behind a proxy that sets both headers. Without such a proxy, any client can set the headers
+   * X-Forwarded-Proto and X-Forwarded-Host.
    */
   trustProxy?: boolean
   /**
-   * Names the origin whose pages may buy. `*` means any origin. The paywall then answers preflight requests, and lets a
-   * page read the payment headers. Without this setting there are no CORS headers.
+   * Names the web origin whose pages may buy the resource. The value `*` allows pages of any origin. With an allowed
+   * origin, the paywall answers preflight requests, and lets a page read the payment headers. Without an allowed
+   * origin, the paywall sends no CORS headers.
    */
   cors?: string
 }
@@ -25,8 +27,8 @@ export type HttpRequest = {
   target: string
   header: Header
   /**
-   * Returns the hash of the request body. `null` means that the hash is unknown. The paywall then cannot send a stored
-   * response to a repeated request.
+   * Returns the hash of the request body. A `null` hash means that the hash of the request body is unknown. Without the
+   * hash of the request body, the paywall cannot send a stored response to a repeated request.
    */
   hashBody: () => Promise<string | null>
 }
@@ -40,9 +42,12 @@ export type HttpAnswer = {
 
 export type HttpVerdict =
   | Exclude<Verdict<HttpAnswer>, Refused>
-  /** Means that the request is refused. If there is a `page`, the server sends this page instead of the body. */
+  /**
+   * Means that the paywall refuses the request. If the refusal has a `page`, the server sends this HTML page instead of
+   * the body.
+   */
   | (Refused & { page: string | null })
-  /** Means that the server answers a CORS preflight request by a 204 with these headers. */
+  /** Means that the server answers a CORS preflight request with status 204 and these headers. */
   | { kind: 'preflight'; headers: Record<string, string> }
 
 const PAYMENT_HEADERS = 'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE'
@@ -54,7 +59,8 @@ const REQUEST_HEADERS = 'PAYMENT-SIGNATURE, X-PAYMENT, Access-Control-Expose-Hea
 
 /**
  * Creates a paywall for HTTP.
- * @returns a function that decides whether one HTTP request has paid. The function throws PaywallError.
+ * @returns a function that decides whether the payer of one HTTP request has paid. The function that checks a request
+ * for its payment throws PaywallError.
  */
 export function createHttpPaywall(
   options: HttpPaywallOptions,
@@ -72,7 +78,8 @@ export function createHttpPaywall(
       }
       return { kind: 'preflight', headers }
     }
-    // Some wallets send the same payment in both payment headers. The paywall redeems this payment only once.
+    // Some wallets send the same payment in both payment headers. The paywall redeems a payment that stands in both
+    // payment headers only once.
     const payment = header('payment-signature') ?? header('x-payment') ?? null
     const judged = await judge({
       payment,
@@ -92,8 +99,8 @@ export function createHttpPaywall(
 }
 
 /**
- * Lists the request headers that may change the content of the response. The headers count as a part of the request. So
- * a stranger who copied a payment cannot get the response to another person's cookie.
+ * Lists the request headers that may change the content of the response. Two requests are equal only if these headers
+ * are equal too. So a stranger who copied a payment cannot get the response that belongs to another person's cookie.
  */
 const ASKING_HEADERS = [
   'authorization',
@@ -112,12 +119,12 @@ async function askedBy({ method, target, header, hashBody }: HttpRequest) {
 }
 
 /**
- * Lists the response headers that describe one connection. A stored response is sent without these headers, because the
- * new connection sets its own values.
+ * Lists the response headers that describe one connection. The paywall sends a stored response without these headers,
+ * because the new connection sets its own values.
  */
 const CONNECTION_HEADERS = new Set(['connection', 'content-length', 'date', 'transfer-encoding'])
 
-/** Returns the stored form of an HTTP response. */
+/** Returns the form of an HTTP response that the paywall stores. */
 export const httpAnswer = (
   status: number,
   headers: Iterable<[name: string, value: string]>,
@@ -134,12 +141,12 @@ export const httpAnswer = (
 }
 
 /**
- * Tells whether the payer has to pay for a response with this status. After a failure of the seller the payer may send
- * the same request again.
+ * Tells whether a response with this HTTP status counts as a sale. After a failure of the seller's server the payer may
+ * send the same request again.
  */
 export const isSold = (status: number): boolean => status < 500
 
-/** Adds an HTML page for a browser to a refusal. The payment headers stay. */
+/** Adds an HTML page for browsers to the paywall's refusal. The refusal with an HTML page keeps its payment headers. */
 async function withPage(
   refused: Refused,
   amount: string,
@@ -152,7 +159,7 @@ async function withPage(
   return { ...refused, page, headers: { ...headers, ...(await pageHeaders()) } }
 }
 
-/** Returns the resource of a request: `options.resource`, or otherwise the URL of the request. */
+/** Returns the URL of the paid resource: `options.resource`, or otherwise the URL of the request. */
 function resourceOf(
   { resource, trustProxy = false }: HttpPaywallOptions,
   { protocol, host, target, header }: HttpRequest,

@@ -14,28 +14,28 @@ type ToolResult = {
 type ToolExtra = { _meta?: Record<string, unknown> | undefined }
 
 /**
- * Lists the keys of `_meta` under which wallets send a payment. The x402 transport specifies `x402/payment`. Older
- * hosts use the other keys.
+ * Lists the keys of `_meta` under which wallets send a payment. The x402 transport specifies `x402/payment`. Older MCP
+ * hosts use the other keys of `_meta`.
  */
 const PAYMENT_KEYS = ['x402/payment', 'x402.payment', 'x-payment']
 
 export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
   /**
-   * Is the registered URL of the tool. Each tool needs a different URL, because a lost response is found again by
-   * resource and arguments.
+   * Is the URL under which the seller registered the tool. Each tool needs a different URL, because the paywall finds a
+   * lost response by its resource and arguments.
    */
   resource: string
   /**
-   * Sets the x402 version of the challenge, 2 by default. One tool result can hold only one version. A payment of
-   * either version is accepted.
+   * Sets the x402 version of the challenge, 2 by default. One tool result can hold a challenge of only one x402
+   * version. The paywall accepts a payment of either x402 version.
    */
   x402Version?: 1 | 2
 }
 
 /**
  * Puts a price on the callback of an MCP tool. The payer sends its payment in `_meta["x402/payment"]` (or
- * `x402.payment`, `x-payment`), as an object or as base64. The result holds the settlement in
- * `_meta["x402/payment-response"]`. A paid tool should have no `outputSchema`, because clients would check the
+ * `x402.payment`, `x-payment`), as an object or as base64. The tool's result holds the settlement in
+ * `_meta["x402/payment-response"]`. A paid tool should have no `outputSchema`, because clients would check the payment
  * challenge against that schema.
  *
  * @example

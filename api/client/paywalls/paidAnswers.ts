@@ -1,39 +1,50 @@
 /**
- * Stores the responses that payments have bought. A payer who lost a response gets it again, and the handler does not
- * run a second time.
+ * Stores the responses for which payers have paid. If a payer lost a paid response, the paywall sends the response
+ * again, and the handler does not run a second time.
  */
 
-/** Limits the paid requests whose outcome is kept in memory. */
+/** Limits the number of paid requests whose outcome the paywall keeps in memory. */
 const REQUESTS_MAX = 10_000
-/** Limits the bytes of one stored response to a paid request. A longer response is not stored. */
+/**
+ * Limits the bytes of one stored response to a paid request. The paywall does not store a response that is longer than
+ * this limit.
+ */
 export const ANSWER_MAX_BYTES = 256 * 1024
 /** Limits the bytes of all stored responses to paid requests. */
 const STORED_MAX_BYTES = 32 * 1024 * 1024
 /**
- * A paid request waits this many milliseconds for the response to an earlier equal request. The service waits as long
- * for a settlement.
+ * A paid request waits this many milliseconds for the response to an earlier equal request. The service waits for a
+ * settlement for the same number of milliseconds.
  */
 const WAIT_MS = 30_000
 
 type Stored<Answer> = { answer: Answer; bytes: number }
 
-/** Ends the first of several equal paid requests. A second call of `sold` or `unsold` has no effect. */
+/**
+ * Ends the first of several equal paid requests, as sold or unsold. A second call of `sold` or `unsold` has no effect.
+ */
 export type Sale<Answer> = {
   /**
-   * Records that the response was sent to the payer. A `stored` of `null` means that the response is too long to store.
+   * Records that the response was sent to the payer. If `stored` is `null`, the response is too long to store.
    */
   sold(stored: Stored<Answer> | null): void
-  /** Records that the payer got nothing. The payer may send the same request again. */
+  /**
+   * Records that the payer did not get the paid response. If the payer got nothing, the payer may send the same request
+   * again.
+   */
   unsold(): void
 }
 
 export type Asked<Answer> =
-  /** Means that no equal request came before. So the caller redeems the payment and serves the resource. */
+  /**
+   * Means that no equal request came before. So the caller of this function redeems the payment and serves the
+   * resource.
+   */
   | { kind: 'first'; sale: Sale<Answer> }
   | { kind: 'answered'; answer: Answer }
-  /** Means that an equal request was answered before, and that its response is not stored. */
+  /** Means that the paywall answered an equal request before, and that it does not store the response. */
   | { kind: 'spent' }
-  /** Means that the first of the equal requests sold nothing, or that its response does not exist yet. */
+  /** Means that the first of several equal requests sold nothing, or that its response does not exist yet. */
   | { kind: 'open' }
 
 type Ended<Answer> = Exclude<Asked<Answer>, { kind: 'first' }>
@@ -44,7 +55,7 @@ export class PaidAnswers<Answer> {
   readonly #entries = new Map<string, Entry<Answer>>()
   #storedBytes = 0
 
-  /** Begins a paid request, or waits for the response to an earlier equal request. */
+  /** Registers a paid request, or waits for the response to an earlier equal request. */
   async ask(key: string): Promise<Asked<Answer>> {
     const entry = this.#entries.get(key)
     if (entry === undefined) return { kind: 'first', sale: this.#open(key) }

@@ -4,19 +4,20 @@
  */
 
 /**
- * Limits the characters of a payment header. The response to a longer payment is not stored, because the service
- * refuses such a payment anyway.
+ * Limits the characters of a payment header. The paywall does not store the response to a longer payment header,
+ * because the service refuses such a payment anyway.
  */
 const PAYMENT_MAX_CHARS = 16_384
 /**
- * The response to a paid request can still be sent again for this many milliseconds after the window of its
- * authorization. The authorization may settle at the end of its window.
+ * For this many milliseconds after the end of an authorization's time window, the paywall can still send the paid
+ * response again. The chain may settle an authorization as late as the end of its time window.
  */
 const LATE_MS = 10 * 60_000
 
 /**
- * Returns the idempotency key of a request with a payment. If a third party copies the payment for a different request,
- * the key differs. So the third party gets `duplicate_settlement`.
+ * Returns the idempotency key of a request that carries a payment. If a third party copies the payment for a different
+ * request, the copy gets a different idempotency key. So a third party that copied the payment gets the error
+ * `duplicate_settlement`.
  * @param parts describe the content that the payer asked for. Two requests with the same payment and the same parts
  * count as one request.
  * @returns `null` for a payment header that is unreadable or too long, or if the time window of its authorization is
@@ -42,7 +43,7 @@ export async function sha256(data: string | Uint8Array<ArrayBuffer>): Promise<st
 
 type Unread = { payload?: { authorization?: { validBefore?: unknown } } } | null
 
-/** Returns the end of the window of an authorization in Unix seconds. Returns `null` for an unreadable payment. */
+/** Returns the end of an authorization's time window in Unix seconds. Returns `null` if the payment is unreadable. */
 function validBefore(payment: string | object): number | null {
   try {
     const read = (typeof payment === 'string' ? JSON.parse(atob(payment)) : payment) as Unread

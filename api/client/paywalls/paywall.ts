@@ -1,5 +1,5 @@
 /**
- * Holds the common part of all paywalls. A paywall sends a challenge, redeems a payment, or returns 503 when the
+ * Holds the code that all paywalls share. A paywall sends a challenge, redeems a payment, or returns 503 when the
  * outcome of a payment is unknown.
  */
 
@@ -11,33 +11,36 @@ import { requestKey } from './paidRequest.ts'
 
 export type PaywallOptions = {
   purser: Purser
-  /** Sets the price of the resource in decimal USDC, e.g. `0.01`. */
+  /** Sets the price of the paid resource in decimal USDC, e.g. `0.01`. */
   amount: string
-  /** Is the registered URL as the payer sees it. The default is the URL of the request. */
+  /**
+   * Is the registered URL of the paid resource, as the payer sees it. The default resource is the URL of the request.
+   */
   resource?: string
-  /** Describes the resource for the payer, in at most 500 characters. */
+  /** Describes the paid resource for the payer, in at most 500 characters. */
   description?: string
-  /** Is the media type of the resource, e.g. `application/json`. */
+  /** Is the media type of the paid resource, e.g. The media type is, for example, `application/json`. */
   mimeType?: string
   /**
-   * Lists the x402 versions that a 402 offers, both by default. A payment of either version is accepted. A wallet of
-   * `@x402/fetch` that registered only version 1 needs `[1]`, because it ignores the body when a header of version 2 is
-   * present.
+   * Lists the x402 versions that a 402 response offers. The default is both versions. The paywall accepts a payment of
+   * either x402 version. A wallet of `@x402/fetch` that registered only version 1 needs `[1]`, because it ignores the
+   * body when a header of version 2 is present.
    */
   versions?: readonly (1 | 2)[]
 }
 
 export type Verdict<Answer> =
   /**
-   * Means that the payment has settled, so the seller serves the resource with these headers. Afterwards the seller
-   * passes the response to `sale`, or tells `sale` that there was no response.
+   * Means that the payment has settled, so the seller serves the paid resource with these headers. After serving, the
+   * seller passes the response to `sale`, or tells `sale` that there was no response.
    */
   | { kind: 'paid'; grant: Grant; headers: Record<string, string>; sale: Sale<Answer> }
-  /** Means that an equal request already had this response, so the seller sends the response again. */
+  /** Means that the paywall already answered an equal request, so the seller sends the same response again. */
   | { kind: 'answered'; answer: Answer }
   /**
-   * Means that the seller returns a refusal without the paid content. A 402 offers a price, or tells that a payment is
-   * in progress. A 503 means that the payment may have settled: an offer would make the payer pay again.
+   * Means that the seller returns a refusal without the paid content. A 402 response of the paywall offers a price, or
+   * tells that a payment is in progress. A 503 response means that the payment may have settled, so an offer could make
+   * the payer pay again.
    */
   | Refused
 
@@ -47,8 +50,8 @@ export type Refused = {
   headers: Record<string, string>
   body: Record<string, unknown>
   /**
-   * Holds the offer in the form of x402 version 1, even if the body holds no offer. `null` means that the refusal
-   * offers nothing.
+   * Holds the paywall's offer in the form of x402 version 1, even if the response body holds no offer. `null` means
+   * that the paywall's refusal offers no price.
    */
   challenge: Omit<Challenge, 'headers'> | null
 }
@@ -57,32 +60,37 @@ export type Payment = {
   payment: string | object | null
   resource: string
   /**
-   * Holds the parts of the request that choose the content, in addition to the resource. `null` means that these parts
-   * are unknown. A stored response is then never sent again.
+   * Holds the parts of the request, besides the resource, that determine the content of the response. `null` means that
+   * the paywall does not know which parts of the request determine the content. If the parts are unknown, the paywall
+   * never sends a stored response again.
    */
   asked: readonly unknown[] | null
 }
 
-/** Is a header of every response of a paywall, because a cache must not serve a paid resource without payment. */
+/**
+ * Is a header of every response of a paywall, because a cache must not serve a paid resource to a client that has not
+ * paid.
+ */
 const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
 /**
  * Holds the responses to paid requests for all paywalls of the process. A seller may create a new paywall for each
- * request. The new paywall must find the responses that earlier paywalls sent.
+ * request. A new paywall must find the responses that earlier paywalls of the process sent.
  */
 const ANSWERS = new PaidAnswers<unknown>()
 
 /**
- * For this many milliseconds after a paid request, the payer may repeat the request without a new payment, if the
- * process has lost the response. The payer chooses the window of an authorization. Without this limit one payment could
- * buy the news of a whole day.
+ * For this many milliseconds the payer may repeat a paid request without a new payment if the process has lost its
+ * response. The payer chooses the time window of an authorization. Without this time limit, one payment could buy new
+ * content for a whole day.
  */
 const AGAIN_MS = 10 * 60_000
 
 /**
  * Creates a paywall for one price.
- * @returns a function that decides about one HTTP request. The function throws {@link PaywallError}.
+ * @returns a function that decides whether one HTTP request is paid. The function that checks one HTTP request throws
+ * {@link PaywallError}.
  */
 export function createPaywall<Answer>(
   options: PaywallOptions,
@@ -91,8 +99,8 @@ export function createPaywall<Answer>(
   const answers = ANSWERS as PaidAnswers<Answer>
 
   /**
-   * Redeems a payment. Without `sale` the response is not stored, and a second equal request gets
-   * `duplicate_settlement`.
+   * Redeems the payment of a request at the service. Without `sale` the paywall does not store the response, and a
+   * second equal request gets `duplicate_settlement`.
    */
   const redeem = async (
     payment: string | object,
@@ -100,13 +108,14 @@ export function createPaywall<Answer>(
     { idempotencyKey, sale }: { idempotencyKey: string; sale: Sale<Answer> },
   ): Promise<Verdict<Answer>> => {
     try {
-      // The redeem call does not get the abort signal of the payer's request. So the settlement goes on when the payer
-      // disconnects.
+      // The redeem call does not get the abort signal of the payer's request. So the settlement goes on even when the
+      // payer disconnects.
       const result = await purser.payments.redeem(
         { paymentHeader: payment as string, ...price },
         { idempotencyKey },
       )
-      // An older service returns no `grantedAt`. The age of the grant is then NaN, so the comparison is false.
+      // A service of an older version returns no `grantedAt`. Without `grantedAt` the age of the grant is NaN, so the
+      // comparison is false.
       if (result.ok && Date.now() - Date.parse(result.grantedAt ?? '') > AGAIN_MS) {
         sale.sold(null)
         return redeem(payment, price, once())
@@ -135,8 +144,8 @@ export function createPaywall<Answer>(
         return unavailable(error)
       }
     }
-    // The price is a part of the idempotency key too. Otherwise a request with a changed price would cause a 409
-    // conflict.
+    // The idempotency key of a redeem also depends on the price. If the key did not depend on the price, a request with
+    // a changed price would cause a 409 conflict.
     const key = asked === null ? null : await requestKey(payment, [price, ...asked])
     if (key === null) return redeem(payment, price, once())
     const before = await answers.ask(key)
@@ -150,15 +159,15 @@ export function createPaywall<Answer>(
 type Price = { amount: string; resource: string; description?: string }
 
 /**
- * Makes the options of a redeem under a new idempotency key. The service then grants the payment, or returns
- * `duplicate_settlement`.
+ * Makes the options that redeem a payment under a new idempotency key. Under a new idempotency key, the service grants
+ * the payment, or returns `duplicate_settlement`.
  */
 const once = () => ({
   idempotencyKey: crypto.randomUUID(),
   sale: { sold() {}, unsold() {} } satisfies Sale<unknown>,
 })
 
-/** Returns a 402 with the challenge: x402 version 1 in the body, version 2 in a header. */
+/** Returns a 402 with the payment challenge: x402 version 1 in the body, version 2 in a header. */
 function offer(
   challenge: Omit<Challenge, 'headers'>,
   headers: Record<string, string>,
@@ -191,7 +200,8 @@ function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
 }
 
 /**
- * Returns the refusal for a failed call of the service. @throws {PaywallError} for a configuration error of the seller.
+ * Returns the paywall's refusal after a call of the service failed. @throws {PaywallError} if the seller has configured
+ * the paywall wrongly.
  */
 function unavailable(error: unknown): Refused {
   if (!(error instanceof PurserError)) throw error
@@ -202,7 +212,7 @@ function unavailable(error: unknown): Refused {
   return notYet(Math.ceil((passes ? error.retryAfterS : null) ?? RETRY_AFTER_S))
 }
 
-/** Returns a 503 refusal. The payer may send the same payment again after some seconds. */
+/** Returns a refusal with status 503. After the 503, the payer may send the same payment again in some seconds. */
 const notYet = (retryAfterS: number): Refused => ({
   kind: 'refused',
   status: 503,

@@ -1,12 +1,17 @@
-/** Makes the HTML page that tells the price to a browser. A program gets the same refusal as JSON. */
+/**
+ * Makes the HTML page that tells the price to a browser. A program gets the paywall's refusal as JSON instead of HTML.
+ */
 import type { Challenge } from '../calls/payments.ts'
 
-/** Limits the characters of an Accept header that is read. For a longer header the response is JSON. */
+/**
+ * Limits the characters of an Accept header that the paywall reads. If the Accept header is longer than this limit, the
+ * response is JSON.
+ */
 const ACCEPT_MAX_CHARS = 1_024
 
 /**
- * Tells whether an Accept header prefers HTML to JSON (RFC 9110 §12.5.1). Only browsers name `text/html`. Programs send
- * a wildcard.
+ * Tells whether an Accept header prefers HTML to JSON (RFC 9110 §12.5.1). Browsers name `text/html` in the Accept
+ * header, and programs do not. Programs send a wildcard in the Accept header.
  */
 export function prefersHtml(accept: string | null | undefined): boolean {
   if (!accept || accept.length > ACCEPT_MAX_CHARS) return false
@@ -25,8 +30,8 @@ const STYLE =
   'dt{font-weight:600;margin-top:1rem}dd{margin:0;overflow-wrap:anywhere}'
 
 /**
- * Returns the headers of a paywall page. The headers forbid the page to run a script, to load anything, and to be shown
- * in a frame.
+ * Returns the headers of a paywall page. The headers forbid a paywall page to run a script, to load anything, and to be
+ * shown in a frame.
  */
 export async function pageHeaders(): Promise<Record<string, string>> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(STYLE))
@@ -39,14 +44,14 @@ export async function pageHeaders(): Promise<Record<string, string>> {
   }
 }
 
-/** Describes the offer that a paywall page shows. */
+/** Describes the price offer that a paywall page shows. */
 export type ShownOffer = {
-  /** Is the price in decimal USDC. */
+  /** Is the price of the offer in decimal USDC. */
   amount: string
   challenge: Omit<Challenge, 'headers'>
 }
 
-/** Returns the HTML page that shows the price of an offer. */
+/** Returns the HTML page that shows the price of a paywall's offer. */
 export function offerPage({ amount, challenge }: ShownOffer): string {
   const [requirement] = challenge.accepts
   if (requirement === undefined) return notePage(challenge.error)
@@ -70,7 +75,7 @@ request again, with the signature in the header <code>PAYMENT-SIGNATURE</code> (
 (version 1). The offer stands in the header <code>PAYMENT-REQUIRED</code>, and as JSON in the answer to a program.</p>`)
 }
 
-/** Returns the HTML page of a refusal without an offer. */
+/** Returns the HTML page of a paywall's refusal that offers no price. */
 export const notePage = (message: string): string => page(`<p>${escapeHtml(message)}</p>`)
 
 const page = (content: string): string => `<!doctype html>

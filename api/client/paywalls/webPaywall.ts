@@ -8,15 +8,18 @@ import {
 import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
 import { sha256 } from './paidRequest.ts'
 
-/** Limits the bytes of a request body that is hashed. A longer body has no hash. */
+/**
+ * Limits the bytes of a request body of which the paywall makes a hash. The paywall makes no hash of a request body
+ * that is longer than this limit.
+ */
 const REQUEST_MAX_BYTES = 1024 * 1024
 
 type Judged =
   /** Means that the server sends this response and does not run the handler. */
   | { kind: 'answer'; response: Response }
   /**
-   * Means that the server serves the request. `finish` makes the response of the paid request. The server calls `fail`
-   * if there is no response.
+   * Means that the request is paid, so the server serves it. The function `finish` makes the response to the paid
+   * request. The server calls `fail` if its handler returned no response.
    */
   | { kind: 'paid'; finish: (served: Response) => Response; fail: () => void }
 
@@ -61,10 +64,10 @@ function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
   return page === null ? Response.json(body, answer) : new Response(page, answer)
 }
 
-/** Adds the payment headers to the response of a paid request, and stores the response while it is sent. */
+/** Adds the payment headers to the response of a paid request, and stores the response while the server sends it. */
 function finish(served: Response, { headers, sale }: Paid): Response {
   const [sent, stored] = isSold(served.status) ? (served.body?.tee() ?? []) : []
-  // The response of the handler is copied, because fetched responses and redirects have immutable headers.
+  // The paywall copies the handler's response, because fetched responses and redirects have immutable headers.
   const response = new Response(sent ?? served.body, served)
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
   const keep = (pieces: Uint8Array[] | null) =>
@@ -76,8 +79,8 @@ function finish(served: Response, { headers, sale }: Paid): Response {
 }
 
 /**
- * Returns the hash of a request body, which the handler can still read. Returns `null` if the body is too long, or was
- * read before.
+ * Returns the hash of a request body, which the handler can still read. Returns `null` if the request body is too long,
+ * or if somebody has already read it.
  */
 async function hashBody(request: Request): Promise<string | null> {
   if (request.body === null) return ''
@@ -87,7 +90,7 @@ async function hashBody(request: Request): Promise<string | null> {
   return pieces && sha256(httpAnswer(0, [], pieces).answer.body)
 }
 
-/** Reads a stream of bytes. Returns `null` if the stream is longer than `maxBytes`. */
+/** Reads a stream of bytes completely. Returns `null` if the stream is longer than `maxBytes`. */
 async function readUpTo(
   stream: ReadableStream<Uint8Array>,
   maxBytes: number,
@@ -101,7 +104,8 @@ async function readUpTo(
     bytes += value.length
     pieces.push(value)
     if (bytes <= maxBytes) continue
-    // The promise of `cancel` is not awaited. The promise resolves only after the other branch of the `tee` ends too.
+    // The code does not await the promise of `cancel`, because it may resolve late. The promise of `cancel` resolves
+    // only after the other branch of the `tee` ends too.
     reader.cancel().catch(() => {})
     return null
   }

@@ -89,7 +89,10 @@ const WHY: Record<string, string> = {
   price_rose: 'The price rose by more than the mandate allows.',
 }
 
-/** Returns the page of a payment that waits for the owner. Texts of the seller and of the agent are marked as such. */
+/**
+ * Returns the HTML page that shows a payment waiting for the owner's approval. The page marks texts that the seller or
+ * the agent wrote.
+ */
 export function paymentHtml({
   asked,
   note,

@@ -1,6 +1,7 @@
 /**
- * Serves the page that the link of a notification mail opens. GET shows the held mail and changes nothing, because
- * scanners open every link of a mail. A POST of the form decides about the held mail.
+ * Serves the approval page that the link in a notification mail opens. GET shows the held mail and changes nothing,
+ * because mail scanners open every link of a mail. When the owner submits the page's form, the POST request decides
+ * about the held mail.
  */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
@@ -33,8 +34,8 @@ const Form = t.Object({
 const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])
 
 /**
- * Sets the Content-Security-Policy of the approval page. The page loads only its style and runs no script, because an
- * agent wrote the text of the held mail.
+ * Sets the Content-Security-Policy of the approval page. The approval page loads only its style and runs no script,
+ * because an agent wrote the text of the held mail.
  */
 const POLICY = [
   "default-src 'none'",
@@ -42,7 +43,7 @@ const POLICY = [
   "img-src 'self'",
   "base-uri 'none'",
   "form-action 'self'",
-  // The frame with the HTML part has a separate policy without scripts and network.
+  // The frame with the HTML part of the mail has its own Content-Security-Policy, without scripts and network.
   "frame-src 'self'",
   "frame-ancestors 'none'",
 ].join('; ')
@@ -62,7 +63,7 @@ const CHANGED = 'The mail has changed since. Read it again.'
 
 const GONE = 'This link is not valid. It may be mistyped, or its request is deleted.'
 
-/** Serves the pages that the links of notification mails open. */
+/** Serves the approval pages that the links in notification mails open. */
 export const approvalPageRoutes = (services: Services) =>
   new Elysia()
     .get(
@@ -88,9 +89,9 @@ type Open = {
 }
 
 /**
- * Returns the approval request of a link. Returns `null` if there is no such link. A wrong token counts as a failed
- * sign-in.
- * @throws {ApiError} 429 after too many wrong tokens.
+ * Returns the approval request to which a link belongs. Returns `null` if no approval request has this link. A wrong
+ * token in an approval link counts as a failed sign-in.
+ * @throws {ApiError} 429 after too many wrong tokens in approval links.
  */
 async function find(services: Services, request: Request, token: string): Promise<Open | null> {
   const link = APPROVAL_TOKEN.test(token) ? await findApprovalLink(services.pool, token) : null
@@ -116,7 +117,7 @@ async function show(
   return await pageOf(services, open, asked)
 }
 
-/** Returns the HTML part of a held mail for its frame. */
+/** Returns the HTML part of a held mail, which the approval page shows in a frame. */
 async function htmlPart(services: Services, { wanted, used }: Open): Promise<Response> {
   const held = await readHeldRequest(services, wanted)
   const { projectId } = wanted
@@ -130,7 +131,10 @@ async function htmlPart(services: Services, { wanted, used }: Open): Promise<Res
   return found === null ? page(endHtml('Nothing here', GONE), 404) : framedMail(found)
 }
 
-/** Returns a page of the held mail with the form. If the approval request has ended, returns a page that tells how. */
+/**
+ * Returns the approval page of a held mail with the form for the decision. If the approval request has ended, returns a
+ * page that tells how.
+ */
 async function pageOf(
   services: Services,
   { wanted, used }: Open,
@@ -198,8 +202,8 @@ async function act(
 }
 
 /**
- * Returns a page of the waiting payment with the form. If the approval request has ended, returns a page that tells
- * how.
+ * Returns the approval page of a waiting payment with the form for the decision. If the approval request has ended,
+ * returns a page that tells how.
  */
 async function paymentPage(
   services: Services,

@@ -1,8 +1,9 @@
 import type { InlineImage } from '../../../sql/mail/messages/messageHtml.ts'
 
 /**
- * Lists HTML elements that load, navigate, submit or run. The sandbox and the policy forbid all of these actions. Some
- * browsers resolve a name or connect before they check the policy, so the elements are removed too.
+ * Lists the HTML elements that load resources, navigate, submit forms or run scripts. The frame's sandbox and
+ * Content-Security-Policy forbid loading, navigation, submission and scripts. Some browsers resolve a name or connect
+ * before they check the policy, so the service also removes these elements.
  */
 const REMOVED =
   'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template'
@@ -14,7 +15,10 @@ const PAGE_STYLE =
   'html{color-scheme:light}body{margin:12px;background:#fff;color:#111;font:15px/1.5 system-ui,sans-serif;' +
   'overflow-wrap:anywhere}img{max-width:100%;height:auto}'
 
-/** Returns the HTML of a mail as a page for a frame, with its inline images. A remote image shows its alt text. */
+/**
+ * Returns the HTML of a mail as a page for a frame, with its inline images. In place of a remote image the page shows
+ * its alt text.
+ */
 export function framedHtml({ html, images }: { html: string; images: InlineImage[] }): string {
   const carried = new Map(
     images.map(({ contentId, contentType, bytes }) => [
@@ -30,7 +34,7 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
     })
     .on('*', {
       element(element) {
-        // The sandbox opens no link, so the title of a link shows its target.
+        // The sandbox opens no link, so the title of each link shows the link's target.
         const href = element.getAttribute('href')
         for (const name of [...element.attributes].map(([attribute]) => attribute)) {
           if (REMOVED_ATTRIBUTE.test(name) || (name === 'src' && element.tagName !== 'img'))

@@ -2,7 +2,7 @@ import { ApiError } from '../../http/errors.ts'
 import { isOverLimit } from '../../http/limits/networkLimit.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Limits the sign-ins that one network may begin in a minute. All people of an office share one address. */
+/** Limits the sign-ins that one network may begin in a minute. All people of an office share one public IP address. */
 const PER_MINUTE = 30
 
 /**

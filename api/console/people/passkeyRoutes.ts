@@ -30,7 +30,10 @@ import {
 } from './passkeys.ts'
 import { signedIn } from './sessionRoutes.ts'
 
-/** Limits the bytes of an authenticator's response. The service requests no attestations, so a response is short. */
+/**
+ * Limits the bytes of an authenticator's response. The service requests no attestations, so an authenticator's response
+ * is short.
+ */
 const RESPONSE_MAX_BYTES = 16_384
 
 const Text = (maxLength: number) => t.String({ maxLength })

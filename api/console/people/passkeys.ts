@@ -13,8 +13,8 @@ import type { Person } from '../../../sql/account/people/people.ts'
 import type { Pool } from '../../../sql/db.ts'
 
 /**
- * Loads the WebAuthn library only when it is needed. The library parses certificates of eight vendors, and would delay
- * the start.
+ * Loads the WebAuthn library only when a request needs it. The WebAuthn library parses certificates of eight vendors at
+ * load, and would delay the start of the service.
  */
 const library = () => import('@simplewebauthn/server')
 
@@ -48,7 +48,7 @@ export async function creationOptions(
     userDisplayName: person.name,
     attestationType: 'none',
     excludeCredentials: known.map(({ id }) => ({ id })),
-    // A passkey is the only factor, so the device must verify the person by a finger or a PIN.
+    // A passkey is the only sign-in factor, so the device must verify the person by a fingerprint or a PIN.
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
   })
   await storeChallenge(pool, { challenge: options.challenge, browser, personId: person.id })
@@ -95,7 +95,10 @@ export async function requestOptions(pool: Pool, { rpID }: Party, browser: strin
   return options
 }
 
-/** Checks the signature of a passkey. @returns the id of the person. @throws {PasskeyError} */
+/**
+ * Checks the signature with which a passkey signs a person in. @returns the id of the person who owns the passkey.
+ * @throws {PasskeyError}
+ */
 export async function authenticate(
   pool: Pool,
   { rpID, origin }: Party,
@@ -105,8 +108,8 @@ export async function authenticate(
   const passkey = await findPasskey(pool, response.id)
   if (passkey === null) throw new PasskeyError('nobody here has it')
   const { userHandle } = response.response
-  // A passkey's response holds the id of its owner. The owner must be the person whose passkey is stored (WebAuthn §7.2
-  // step 6).
+  // The response of a passkey holds the id of the passkey's owner. The owner in the response must be the person for
+  // whom the passkey is stored (WebAuthn §7.2 step 6).
   if (userHandle != null && Buffer.from(userHandle, 'base64url').toString() !== passkey.personId) {
     throw new PasskeyError('it is somebody else’s')
   }
@@ -142,14 +145,15 @@ function challengeOf(clientDataJSON: string): string {
     const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString('utf8'))
     if (typeof challenge === 'string' && challenge.length <= 200) return challenge
   } catch {
-    // A stranger sent these bytes, so a parse error is no fault of the service. The passkey is refused below.
+    // A stranger may have sent the bytes of the passkey's response, so a parse error is no fault of the service. The
+    // code below refuses the passkey whose response cannot be parsed.
   }
   throw new PasskeyError('its clientDataJSON holds no challenge')
 }
 
 /**
- * Turns an error of the library into a PasskeyError, because the library throws plain errors for every fault of a
- * response.
+ * Turns an error of the WebAuthn library into a PasskeyError, because the library throws plain errors for every fault
+ * of a response.
  */
 function refuse(error: unknown): never {
   throw new PasskeyError(error instanceof Error ? error.message.slice(0, 200) : 'it is malformed')

@@ -12,9 +12,10 @@ export const decidesFor = (person: Person, projectId: string): boolean =>
   isAtLeast(person.role, 'owner') && sees(person, projectId)
 
 /**
- * Refuses a person without the required role. A request for a project that the person cannot see gets a 404, so that
- * the project stays unknown.
- * @param projectId is the project that the path of the route names. `null` means that the path names no project.
+ * Refuses a person without the required role. If a person cannot see the requested project, the response is 404, so
+ * that the project's existence stays secret.
+ * @param projectId is the project that the path of the console route names. `null` means that the path of the console
+ * route names no project.
  * @throws {ApiError} 403 for a role that is too low, 404 for a project that the person cannot see.
  */
 export function requireRole(
@@ -27,7 +28,8 @@ export function requireRole(
 }
 
 /**
- * Returns the value of `:projectId` in a path. Returns `null` if the route has no such parameter.
+ * Returns the value of the parameter `:projectId` in the path of a request. Returns `null` if the route has no
+ * parameter `:projectId`.
  * @throws {ApiError} 404 for a project id with a malformed percent-encoding.
  */
 export function projectOfPath(routePath: string, pathname: string): string | null {

@@ -93,7 +93,7 @@ export async function signedIn(
   )
 }
 
-/** Tells how people can sign in without a link by mail. */
+/** Tells in which ways people can sign in other than by a link in a mail. */
 const ways = ({ config }: Services) => ({
   passkeys: relyingParty(config.http.baseUrl) !== null,
   company: config.company === null ? null : new URL(config.company.issuer).hostname,
@@ -113,7 +113,10 @@ async function readSession({ pool, config }: Services, request: Request) {
   }
 }
 
-/** Returns the person whose sessions are shown. `null` means every person, which only an operator gets. */
+/**
+ * Returns the person whose sessions the response shows. `null` means that the response shows the sessions of every
+ * person, which only an operator gets.
+ */
 const whose = ({ person }: ConsoleSession): string | null =>
   person.role === 'operator' ? null : person.id
 

@@ -1,12 +1,15 @@
-/** Removes from responses the data that a viewer may not see. */
+/** Removes data that a person with the role viewer may not see from responses. */
 
 /**
- * Names the fields with webhook URLs. The path or query of such a URL is often a secret, for example in the webhooks of
- * a chat service.
+ * Names the response fields that contain webhook URLs. The path or query of a webhook URL is often a secret, for
+ * example in the webhooks of a chat service.
  */
 const HOOKS = new Set(['url', 'webhookUrl'])
 
-/** Reduces each webhook URL in a response to its host. Files, exports and responses without a body stay unchanged. */
+/**
+ * Reduces each webhook URL in a response to its host. Files, exports and responses without a body are sent to a viewer
+ * unchanged.
+ */
 export async function withoutHookSecrets(response: Response): Promise<Response> {
   const { status, headers, body } = response
   const isJson = /^application\/json\s*(?:;|$)/.test(headers.get('content-type') ?? '')

@@ -1,4 +1,7 @@
-/** Starts Swagger UI with the document of this service. A key typed into the page stays in the page. */
+/**
+ * Starts Swagger UI with the OpenAPI document of this service. An API key that a person types into the page never
+ * leaves the page except in requests to the service.
+ */
 const entries = (request) => {
   const headers = request.get('headers')
   return headers === undefined ? [] : [...headers.entries()]
@@ -25,15 +28,15 @@ const samples = {
 
 const description = await (await fetch('/openapi.json')).json()
 globalThis.SwaggerUIBundle({
-  // The Content-Security-Policy allows requests only to the host of this page.
+  // The Content-Security-Policy allows the API viewer to send requests only to its own host.
   spec: { ...description, servers: [{ url: location.origin }] },
   dom_id: '#viewer',
   deepLinking: true,
-  // With all tags open, Swagger UI stops drawing in the first tag if there are more than some 135 operations.
+  // If all tags are open and there are more than some 135 operations, Swagger UI stops drawing in the first tag.
   docExpansion: 'list',
   filter: true,
   tryItOutEnabled: true,
-  // By default Swagger UI calls a validator on the internet.
+  // By default Swagger UI sends the OpenAPI document to a validator on the internet, so this setting turns that off.
   validatorUrl: null,
   requestSnippetsEnabled: true,
   requestSnippets: {

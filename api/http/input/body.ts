@@ -1,29 +1,33 @@
 import { ApiError, badRequest, InvalidJsonError } from '../errors.ts'
 
-/** Limits a JSON body, in bytes (docs/contract.md §2). */
+/** Limits the bytes of a JSON request body (docs/contract.md §2). */
 export const BODY_MAX_BYTES = 2 * 1024 * 1024
 
-/** Limits a JSON body of mail with attachments, in bytes (docs/contract.md §2). */
+/** Limits the bytes of a JSON request body that holds a mail with attachments (docs/contract.md §2). */
 export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
 
-/** Sets the limits of one HTTP body. */
+/** Describes the limits on the body of one HTTP request. */
 export type BodyLimit = {
   maxBytes: number
   /** Names a field. Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
   /**
-   * Is called with the number of bytes of each chunk of the request body. If the bytes in memory exceed the limit, the
-   * function throws. If another body needs the memory later, the function calls `end`.
-   * @returns the milliseconds to wait before the next chunk of the body is read.
+   * Is a function that the body reader calls with the number of bytes of each chunk of the request body. The function
+   * throws if the bytes in memory exceed the limit. If another request body needs the memory later, the function calls
+   * `end`.
+   * @returns the milliseconds to wait before reading the next chunk of the request body.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
   /** Limits the time in which the body of a mail over HTTP must arrive. */
   patience?: BodyPatience
 }
 
-/** Sets the least speed of a body. A slower body is refused, because it would occupy memory and a connection. */
+/**
+ * Sets the lowest speed at which a request body may arrive. The service refuses a slower request body, because it would
+ * occupy memory and a connection.
+ */
 type BodyPatience = {
-  /** Is the number of milliseconds that a body may take before its speed is checked. */
+  /** Is the number of milliseconds for which a request body may arrive before the service checks its speed. */
   graceMs: number
   bytesPerS: number
   /** Limits the milliseconds in which the whole body of an HTTP request must arrive. */
@@ -34,9 +38,9 @@ const PATIENCE: BodyPatience = { graceMs: 10_000, bytesPerS: 8 * 1024, totalMs: 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 
 /**
- * Reads the body of an HTTP request, and returns its JSON value and its text. Returns `undefined` for a request without
- * a body.
- * @throws {ApiError} 413 for a body past its limit, 415 for a media type other than JSON, 400 for invalid JSON.
+ * Reads the body of an HTTP request, and returns its JSON value and its text. Returns `undefined` if the request has no
+ * body.
+ * @throws {ApiError} 413 for a body that exceeds its limit, 415 for a media type other than JSON, 400 for invalid JSON.
  */
 export async function readJsonValue(
   request: Request,
@@ -73,15 +77,15 @@ export async function readJsonValue(
 }
 
 /**
- * Limits the JSON values of one body. The bounds of a schema are checked only after parsing, and 2 MB can hold a
- * million values.
+ * Limits the number of JSON values in one request body. The service checks the limits of a schema only after parsing,
+ * and 2 MB of JSON can hold a million values.
  */
 const VALUES_MAX = 20_000
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 123]
 
-/** Counts the values of a JSON text without parsing it. A string is skipped by a fast search for its end. */
+/** Counts the values of a JSON text without parsing it. A fast search for the end of a string skips the string. */
 function hasFewValues(text: string): boolean {
-  // Every JSON value except the first follows a comma, a colon, `[` or `{`.
+  // In JSON, every value except the first follows a comma, a colon, `[` or `{`.
   if (text.length <= VALUES_MAX) return true
   let values = 1
   for (let at = 0; at < text.length; at++) {
@@ -97,8 +101,8 @@ function hasFewValues(text: string): boolean {
 }
 
 /**
- * Returns the position of the quote that ends a JSON string. Returns -1 if the string does not end. JSON.parse then
- * refuses the text.
+ * Returns the position of the quote that ends a JSON string. Returns -1 if the JSON string has no end. JSON.parse then
+ * refuses the JSON text with the unended string.
  */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
@@ -112,9 +116,9 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Reads the JSON body of an HTTP request. Returns `undefined` for a request without a body, even with a Content-Type,
- * because clients send that header on every request.
- * @throws {ApiError} 413 for a body past its limit, 415 for another media type, 400 for invalid JSON or U+0000.
+ * Reads the JSON body of an HTTP request. Returns `undefined` for a request without a body, even if it has a
+ * Content-Type, because some clients send that header on every request.
+ * @throws {ApiError} 413 for a body that exceeds its limit, 415 for another media type, 400 for invalid JSON or U+0000.
  */
 export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {
   const read = await readJsonValue(request, limit)
@@ -122,7 +126,7 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
   // Only a body with a NUL, or with the escape of a NUL or a surrogate, can hold a character that PostgreSQL cannot
-  // store. A walk over every body would cost more than its parsing.
+  // store. The service does not walk over every body, because the walk would cost more than the parsing.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }
@@ -130,8 +134,8 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
 /**
- * Reads the fields of an HTML form. If a field name occurs twice, the last value counts. @throws {ApiError} 413 for a
- * body past its limit, 415 for another media type, 400 for invalid data
+ * Reads the fields of an HTML form. If a form field name occurs twice, the last value counts. @throws {ApiError} 413
+ * for a body that exceeds its limit, 415 for another media type, 400 for invalid data
  */
 export async function readForm(request: Request, limit: BodyLimit): Promise<unknown> {
   const bytes = await readBytes(request, limit)
@@ -192,14 +196,14 @@ const tooLarge = (maxBytes: number) =>
   new ApiError(413, 'payload_too_large', `The body must be at most ${maxBytes} bytes`)
 
 /**
- * Limits how deep a body may nest, because the walk over the body must not exhaust the stack. Inputs of this API nest
- * far less.
+ * Limits how deeply the JSON values of a body may nest, because a recursive walk over the body must not exhaust the
+ * stack. Valid inputs of this API nest far less deeply.
  */
 const DEPTH_MAX = 100
 
 /**
  * Refuses strings with U+0000 or half a surrogate pair, because PostgreSQL cannot store them.
- * @param path is the name of `value` in the error message. An empty path means the whole body.
+ * @param path names `value` in the error message. An empty path stands for the whole body.
  * @throws {ApiError} 400 for a string that PostgreSQL cannot store.
  */
 export function refuseUnstorable(value: unknown, path: string, depth = 0): void {

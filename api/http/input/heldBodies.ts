@@ -6,8 +6,8 @@ import type { RequestState } from '../requestState.ts'
 
 const MB = 1024 * 1024
 /**
- * Limits the bytes of large request bodies in memory. Decoded, and encoded again for PostgreSQL, these bodies take
- * several times as much.
+ * Limits the bytes of large request bodies in memory. The service decodes a body and encodes it again for PostgreSQL,
+ * so a body takes several times as much memory.
  */
 const HELD_MAX_BYTES = 256 * MB
 /** Limits the memory that the bodies of one project or platform key may take. */
@@ -16,25 +16,25 @@ const CALLER_MAX_BYTES = 96 * MB
  * Limits the memory that the bodies of one network may take, because several projects may call from the same network.
  */
 const NETWORK_MAX_BYTES = 192 * MB
-/** A request body of up to this many bytes is never refused for lack of memory. */
+/** The service never refuses a request body of up to this many bytes for lack of memory. */
 const SMALL_BODY_BYTES = 64 * 1024
 const RETRY_S = 2
 /**
- * Limits the bytes per second that a caller's large bodies may arrive with. Twelve connections that sent 32 MB each at
- * full speed blocked the event loop for 50 ms at a time.
+ * Limits the bytes per second at which the large request bodies of one caller may arrive. Twelve connections that sent
+ * 32 MB each at full speed blocked the event loop for 50 ms at a time.
  */
 const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 
 /**
- * Describes an HTTP request body that is held in memory. `end` stops a body that is still arriving. An `end` of `null`
- * means that the body has arrived.
+ * Describes an HTTP request body that the process holds in memory. The function `end` stops a request body that is
+ * still arriving. If `end` is `null`, the request body has arrived completely.
  */
 type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
 
 /**
  * Shares the memory for large request bodies between callers. Each caller has a share of the memory. When the memory is
- * full, the caller with the most bytes loses its largest body that is still arriving. So a new caller is served, even
- * beside many callers that use their whole share.
+ * full, the service drops the largest still-arriving body of the caller that holds the most bytes. So a new caller is
+ * served, even when many other callers use their whole share of the memory.
  */
 export class HeldBodies {
   readonly #pace = new Pace(RATE)
@@ -43,9 +43,9 @@ export class HeldBodies {
   readonly #held = new Map<RequestState, Held>()
 
   /**
-   * Adds bytes of a request's body to the bytes in memory.
-   * @param end is called with an error when the body must be dropped to make room for other bodies.
-   * @returns the milliseconds to wait before the next bytes are read.
+   * Adds bytes of a request's body to the count of body bytes in memory.
+   * @param end is called with an error when the service must drop the body to make room for other bodies.
+   * @returns the milliseconds to wait before reading the next bytes of the body.
    * @throws {ApiError} 503 when the caller already occupies its fair share of the memory.
    */
   hold(state: RequestState, bytes: number, end: (error: ApiError) => void): number {
@@ -74,15 +74,15 @@ export class HeldBodies {
   }
 
   /**
-   * Marks a request body as complete. The service is now answering its request, so the body can no longer be dropped to
-   * make room for other bodies.
+   * Marks a request body as complete. The service is now answering the request, so it can no longer drop the request's
+   * body to make room for other bodies.
    */
   complete(state: RequestState): void {
     const held = this.#held.get(state)
     if (held !== undefined) held.end = null
   }
 
-  /** Removes the body of an answered request from the bytes in memory. */
+  /** Subtracts the body of an answered request from the count of body bytes in memory. */
   release(state: RequestState): void {
     const held = this.#held.get(state)
     if (held !== undefined) this.#add(held, -held.bytes)
@@ -107,7 +107,7 @@ const crowded = (): ApiError =>
     'retry-after': String(RETRY_S),
   })
 
-/** Returns the caller of a request, then the network of the caller. */
+/** Returns two names that share the memory for a body: the caller of a request, and the caller's network. */
 function sharersOf({ identity, clientAddress }: RequestState): [string, string] {
   const network = `network ${networkSubject(clientAddress)}`
   const caller =

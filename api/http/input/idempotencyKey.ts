@@ -4,7 +4,10 @@ import { badRequest, conflict } from '../errors.ts'
 
 const KEY_FORM = /^[\x21-\x7e]{1,255}$/
 
-/** Checks the header `Idempotency-Key`. @returns `null` if there is no such header. @throws {ApiError} 400 */
+/**
+ * Checks the header `Idempotency-Key`. @returns `null` if the request has no header `Idempotency-Key`. @throws
+ * {ApiError} 400
+ */
 export function readIdempotencyKey(given: string | null | undefined): string | null {
   if (given === null || given === undefined) return null
   if (KEY_FORM.test(given)) return given
@@ -12,7 +15,8 @@ export function readIdempotencyKey(given: string | null | undefined): string | n
 }
 
 /**
- * Returns the hash of a request, to which an idempotency key is bound. The order of fields does not change the hash.
+ * Returns the hash of a request, which is stored with the request's idempotency key. The order of the fields in the
+ * request does not change the hash.
  */
 export const requestHash = (request: unknown): Buffer =>
   createHash('sha256').update(canonicalJson(request)).digest()

@@ -20,13 +20,13 @@ const Instant = (description: string) =>
     }),
   )
 
-/** Describes the period in the query of a list. */
+/** Describes the period of time in the query of a list. */
 export const RangeQuery = t.Object({
   after: Instant('The list holds only entries that were created at this ISO 8601 time or later.'),
   before: Instant('The list holds only entries that were created before this ISO 8601 time.'),
 })
 
-/** Reads the period in the query of a list. @throws {ApiError} 400 */
+/** Reads the period of time in the query of a list. @throws {ApiError} 400 */
 export function readRange(query: { after?: string; before?: string }): {
   after?: Date
   before?: Date

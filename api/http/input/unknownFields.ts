@@ -1,18 +1,21 @@
 import { nearestName } from '../../../shared/nearestName.ts'
 import { badRequest } from '../errors.ts'
 
-/** Limits the characters of an unknown field name in an error, because a caller chooses the length of the name. */
+/**
+ * Limits the characters of an unknown field name in an error message, because a caller chooses the length of the name.
+ */
 const SHOWN_CHARS = 64
 
 /**
- * Is the option of a body's schema for {@link refuseUnknown}. Without this option Elysia would drop the fields that the
- * schema does not name. A misspelt setting would then change nothing instead of causing an error.
+ * Is the option in a body's schema that lets {@link refuseUnknown} see unknown fields. Without this option Elysia would
+ * drop the fields that the schema does not name. A misspelt setting would then be ignored instead of causing an error.
  */
 export const KEEPS_UNKNOWN = { additionalProperties: true }
 
 /**
- * Refuses unknown fields of a request body. Otherwise a misspelt setting would get a 200 and change nothing.
- * @throws {ApiError} 400 with the unknown field.
+ * Refuses unknown fields of a request body. Otherwise a request with a misspelt setting would get a 200 although the
+ * service ignores the setting.
+ * @throws {ApiError} 400 with the name of the unknown field.
  */
 export function refuseUnknown(
   place: string,
@@ -26,8 +29,8 @@ export function refuseUnknown(
 }
 
 /**
- * Refuses unknown query parameters. Otherwise a misspelt filter would return a list without that filter.
- * @throws {ApiError} 400 with the nearest known parameter.
+ * Refuses unknown query parameters. Otherwise a request with a misspelt filter would return an unfiltered list.
+ * @throws {ApiError} 400 with the name of the most similar known parameter.
  */
 export function refuseUnknownQuery(given: URLSearchParams, known: readonly string[]): void {
   for (const name of given.keys()) {

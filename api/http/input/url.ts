@@ -4,8 +4,8 @@ import { badRequest } from '../errors.ts'
 const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w.~%-]{1,253})(?::\d{0,5})?$/i
 
 /**
- * Reads the URL of an HTTP request. A wrong Host header is an error of the client, because that header is a part of the
- * URL.
+ * Reads the URL of an HTTP request. A wrong Host header is an error of the client, because the header is a part of the
+ * request's URL.
  */
 export function readUrl(request: Request): URL {
   const host = request.headers.get('host')

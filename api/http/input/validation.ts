@@ -2,8 +2,9 @@ import type { TSchema } from '@sinclair/typebox'
 import type { ValueError } from '@sinclair/typebox/errors'
 
 /**
- * Returns one sentence about the first error of an input: the field, and the rule for the field. The schema's `error`
- * gives the text of the rule. Without it the limits in the schema give the text.
+ * Returns one sentence about the first error in a request's input: it names the field, and the rule for the field. The
+ * property `error` of the schema holds the text of the rule for a field. If the schema has no `error`, its limits give
+ * the text of the rule.
  */
 export function describeValidationError(source: string, first: ValueError | undefined): string {
   if (first === undefined) return `The ${source} is not valid`

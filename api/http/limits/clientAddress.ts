@@ -4,9 +4,9 @@ import { BlockList, isIP } from 'node:net'
 export type ClientAddress = (socketAddress: string, forwardedFor: string | null) => string
 
 /**
- * Returns the IP address of the socket. Behind a trusted proxy, returns the rightmost address of X-Forwarded-For that
- * is not a trusted proxy. The client itself can write any address further left.
- * @param trustedProxies are IP addresses and CIDR ranges.
+ * Returns the IP address to which the socket is connected. Behind a trusted proxy, returns the rightmost address of
+ * X-Forwarded-For that is not a trusted proxy. The client itself can write any address further left in X-Forwarded-For.
+ * @param trustedProxies are the IP addresses and CIDR ranges of trusted proxies.
  */
 export function createClientAddress(trustedProxies: string[]): ClientAddress {
   const trusted = new BlockList()
@@ -32,5 +32,7 @@ export function createClientAddress(trustedProxies: string[]): ClientAddress {
   }
 }
 
-/** Removes the prefix of an IPv4 address, because a dual-stack socket shows the address as ::ffff:a.b.c.d. */
+/**
+ * Removes the prefix of an IPv4-mapped address, because a dual-stack socket shows an IPv4 address as ::ffff:a.b.c.d.
+ */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')

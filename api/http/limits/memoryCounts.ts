@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 type Options<Count> = {
   everyMs: number
   log: Logger
-  /** Names the counted things in the log, for example `requests`. */
+  /** Names what is counted, for the log, for example `requests`. */
   name: string
   keyOf: (count: Count) => string
   /** Returns the sum of two counts that have the same key. */
@@ -12,8 +12,8 @@ type Options<Count> = {
 }
 
 /**
- * Counts events in memory, and writes the counts to the database at intervals. So a counted request need not write a
- * row.
+ * Counts events in memory, and writes the counts to the database at intervals. Because the counts are in memory, a
+ * counted request need not write a row.
  */
 export class MemoryCounts<Count> {
   readonly #options: Options<Count>
@@ -32,7 +32,7 @@ export class MemoryCounts<Count> {
     this.#counts.set(key, before === undefined ? count : sum(before, count))
   }
 
-  /** Writes the counts to the database. While the database is unreachable, the counts stay in memory. */
+  /** Writes the counts to the database. While the database is unreachable, the process keeps the counts in memory. */
   async flush(): Promise<void> {
     if (this.#counts.size === 0) return
     const { log, name, write } = this.#options

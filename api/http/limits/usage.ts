@@ -10,8 +10,8 @@ import { MemoryCounts } from './memoryCounts.ts'
 const FLUSH_MS = 2_000
 
 /**
- * Counts requests by project and by platform key. The counts of projects and of platform keys are written separately.
- * So a failed write for projects does not make the counts of platform keys count twice.
+ * Counts requests by project and by platform key. The process writes the counts of projects and of platform keys in
+ * separate statements. So a failed write for projects does not make the counts of platform keys count twice.
  */
 export class UsageRecorder {
   readonly #counts: Record<UsageSubject['kind'], MemoryCounts<UsageCount>>

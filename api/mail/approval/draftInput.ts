@@ -13,12 +13,12 @@ import {
   SendBody,
 } from '../outbound/sendInput.ts'
 
-// An event is recorded when its mail is accepted, so a draft has no event.
+// The service records a calendar event when it accepts the event's mail, so a draft has no event.
 const { to: _to, event: _event, ...optional } = SendBody.properties
 
 /**
- * Describes the content of a draft: the fields of send or, with `inReplyTo`, the fields of reply. No field is required
- * until the draft is sent.
+ * Describes the content of a draft: the fields of a `send` call or, with `inReplyTo`, the fields of a `reply` call. A
+ * draft may lack any field until it is sent.
  */
 export const DraftBody = t.Partial(
   t.Object({
@@ -66,7 +66,7 @@ const DraftHead = t.Composite([
 /** Describes a draft in a list, without its bodies and attachments. */
 export const DraftItem = DraftHead
 
-/** Describes a whole draft. */
+/** Describes a whole draft, with its bodies and attachments. */
 export const WholeDraft = t.Composite([
   DraftHead,
   t.Pick(DraftBody, ['text', 'html']),
@@ -86,7 +86,8 @@ export const WholeDraft = t.Composite([
 const OF_ORIGINAL = ['to', 'cc', 'bcc', 'subject', 'unsubscribe'] as const
 
 /**
- * Checks the fields that a draft has by the rules of send and reply. Missing fields are allowed. @throws {ApiError} 400
+ * Checks the fields that a draft has by the rules for sending and replying. A draft may have missing fields. @throws
+ * {ApiError} 400
  */
 export function checkDraft(content: Content): void {
   const lists = (['to', 'cc', 'bcc'] as const).map((name) =>
@@ -121,8 +122,8 @@ export const contentOf = ({ content, attachments }: Draft): Content => ({
 })
 
 /**
- * Returns the content of a draft as the body of send or reply. @throws {ApiError} 400 with the name of a field that the
- * draft lacks.
+ * Returns the content of a draft as the request body of a `send` or `reply` call. @throws {ApiError} 400 with the name
+ * of a field that the draft lacks.
  */
 export function sendable(content: Content) {
   const { inReplyTo, replyAll, to, subject, text, ...rest } = content

@@ -236,7 +236,10 @@ export async function removeDraft({ pool }: Services, projectId: string, draftId
   if (!(await deleteDraft(pool, projectId, draftId))) throw noDraft()
 }
 
-/** Sends a draft once. @throws {ApiError} 404, 409, and the errors of send and reply. */
+/**
+ * Sends a draft once. @throws {ApiError} 404 for an unknown draft, 409 for a conflict, and the errors of send and
+ * reply.
+ */
 export async function sendDraft(
   services: Services,
   { holdsMail: held }: Pick<Caller, 'holdsMail'>,
@@ -264,7 +267,7 @@ const split = ({ attachments = [], ...content }: Static<typeof DraftBody>) => ({
   attachments,
 })
 
-/** Turns the errors for exceeded draft limits into error responses. */
+/** Turns the errors for exceeded limits on drafts into error responses. */
 async function bounded<Result>(store: () => Promise<Result>): Promise<Result> {
   try {
     return await store()

@@ -25,7 +25,9 @@ export const HeldQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(St
 const EXCERPT_CHARS = 1_000
 const WHOLE_CHARS = 2 ** 30
 
-/** Returns one page of the approval requests for mail that are in a state, newest first. @throws {ApiError} 404 */
+/**
+ * Returns one page of the approval requests for mail that are in the given state, newest first. @throws {ApiError} 404
+ */
 export async function readHeld(
   { pool }: Services,
   projectId: string,
@@ -81,9 +83,9 @@ async function requested({ pool }: Services, { projectId, approvalId }: Wanted) 
 }
 
 /**
- * Decides an approval request for mail. A repeated decision changes nothing.
- * @throws {ApiError} 404 for an unknown approval request. 409 after another decision, or for a hash of other bytes. 410
- * after the time limit of the approval request.
+ * Decides an approval request for mail. The same decision, made again, changes nothing.
+ * @throws {ApiError} 404 for an unknown approval request. 409 if another decision was made, or for the hash of other
+ * bytes. 410 if the approval request has expired.
  */
 export async function decide(
   services: Services,

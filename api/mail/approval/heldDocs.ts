@@ -131,13 +131,13 @@ const toHeldMail = ({ html: _html, attachments: _files, sendAt, ...mail }: HeldM
   ...(sendAt === null ? {} : { sendAt: sendAt.toISOString() }),
 })
 
-/** Returns an approval request in the form that a list of requests holds. */
+/** Returns an approval request in the form in which a list shows it. */
 export const toHeldItem = (approval: Approval, mail: HeldMail | undefined) => ({
   ...toHead(approval),
   message: mail === undefined ? null : toHeldMail(mail),
 })
 
-/** Returns a whole approval request. */
+/** Returns a whole approval request with its mail. */
 export const toHeldRequest = (
   approval: Approval,
   mail: HeldMail | undefined,

@@ -8,7 +8,7 @@ import { findAttachment } from '../../../sql/mail/messages/attachments.ts'
 import { conflict, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Describes the query for one page of a held mail. */
+/** Describes the query for one page of the text of a held mail. */
 export const ReviewQuery = t.Object({
   page: t.Optional(
     t.String({ pattern: '^[1-9][0-9]{0,2}$', error: 'be a whole number of 1 to 999' }),
@@ -16,10 +16,10 @@ export const ReviewQuery = t.Object({
   seen: t.Optional(t.String({ maxLength: 100 })),
 })
 
-/** Is the error message for an approval whose pages were not all shown. */
+/** Is the error message for an approval by a person who has not seen all pages of the held mail. */
 export const UNREAD = 'seen must be the seal of the last page: read all pages of the mail'
 
-/** Describes one page of a held mail. */
+/** Describes one page of the text of a held mail. */
 export type ReviewPage = {
   sha256: string
   /** Is the number of the page of the held mail, counted from 1. */
@@ -27,26 +27,29 @@ export type ReviewPage = {
   pages: number
   sections: Section[]
   /**
-   * Lists the reasons why the held mail cannot be approved at the console. An empty list means that the mail can be
-   * approved.
+   * Lists the reasons why the held mail cannot be approved at the console. An empty list of obstacles means that the
+   * owner can approve the mail at the console.
    */
   obstacles: string[]
   /**
-   * Is the seal that proves that this page was shown. A request for the next page needs this seal. After the last page
-   * the approval needs it.
+   * Is the seal that proves that this page of the held mail was shown. A request for the next page of the held mail
+   * must contain this seal. The approval of the mail must contain the seal of the last page.
    */
   seal: string
   hasHtml: boolean
 }
 
 const WHOLE_CHARS = 2 ** 30
-/** Is the page number that stands for all pages. The seal of this page number allows the approval of a held mail. */
+/**
+ * Is the page number that stands for all pages of a held mail. The seal for this page number allows the approval of a
+ * held mail.
+ */
 const ALL_PAGES = 0
 
 /**
- * Returns a page of a held mail. A page is shown only to a person who was shown the page before it. Any other request
- * gets the first page.
- * @param seen is the seal that proves that the person was shown the previous page.
+ * Returns a page of the text of a held mail. The service shows a page of a held mail only to a person who has seen the
+ * page before it. Any other request for a page gets the first page.
+ * @param seen is the seal that proves that the person has seen the previous page.
  * @throws {ApiError} 404 for an unknown approval request.
  */
 export async function readReviewPage(
@@ -85,7 +88,10 @@ export async function readReviewPage(
   }
 }
 
-/** Returns the invitations in a held mail. The invitations are short, because the service wrote them. */
+/**
+ * Returns the texts of the calendar invitations in a held mail. The invitations are short, because the service wrote
+ * them.
+ */
 async function readInvitations(
   { pool, blobs }: Services,
   {
@@ -103,7 +109,7 @@ async function readInvitations(
   return texts
 }
 
-/** Refuses an approval of a held mail whose pages were not all shown. @throws {ApiError} 409 */
+/** Refuses the approval of a held mail if the person has not seen all its pages. @throws {ApiError} 409 */
 export function requireSeen(
   { pageSeals }: Services,
   { approvalId, sha256, seen }: { approvalId: string; sha256: string; seen: string | undefined },

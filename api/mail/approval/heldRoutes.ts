@@ -43,8 +43,8 @@ const actorOf = (request: Request, projectId: string): Actor => ({
 type Approval = Static<typeof Params> & Static<typeof ApproveBody>
 
 /**
- * Approves a held mail. A platform key proves nothing about the mail, because its holder can read the bytes anyway. An
- * operator at the console must prove that the console showed all pages.
+ * Approves a held mail. A platform key needs no proof that its holder saw the mail, because the holder can read the
+ * bytes anyway. An operator at the console must prove that the console showed all pages.
  */
 async function approve(
   services: Services,
@@ -60,10 +60,13 @@ async function approve(
   })
 }
 
-/** Tells whether the actor is a console session (api/console/access.ts). No prefix of a key contains a colon. */
+/**
+ * Tells whether the actor in the audit log is a console session (api/console/access.ts). The prefix of an API key never
+ * contains a colon.
+ */
 const isAtConsole = (actor: string): boolean => actor.startsWith('console:')
 
-/** Serves the mail of projects that waits for the owner's approval. */
+/** Serves the mail of projects while the mail waits for the owner's approval. */
 export const heldRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId/held' })
     .get('', ({ params, query }) => readHeld(services, params.projectId, query), {

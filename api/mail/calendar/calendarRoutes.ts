@@ -86,7 +86,7 @@ const EXAMPLE = {
   messageId: '<offer-1@example.com>',
 }
 
-/** Serves the calendar of a project, and answers to invitations. */
+/** Serves the calendar of a project, and the route that answers an invitation. */
 export function calendarRoutes(services: Services) {
   return new Elysia()
     .get(
@@ -182,7 +182,8 @@ export async function readCalendarPage(
 }
 
 /**
- * Returns an event instance in the form of the API. The times belong to the instance, all other fields to its series.
+ * Returns one instance of a calendar event in the form of the API. The times belong to the instance of the event, and
+ * all other fields to its series.
  */
 function toEvent({
   invite,

@@ -106,7 +106,7 @@ type Announced = Pick<
   'summary' | 'start' | 'end' | 'description' | 'location' | 'url' | 'rule'
 >
 
-/** Holds the invitation of a mail, and the fields of the invitation that the API response shows. */
+/** Holds the calendar invitation of a mail, and the fields of the invitation that the API response shows. */
 export type Invitation = {
   attachment: SentAttachment
   shown: { uid: string; sequence: number }
@@ -121,7 +121,7 @@ type Mail = {
 }
 
 /**
- * Writes the invitation of a mail, and records its event in the table own_events.
+ * Writes the calendar invitation of a mail, and records its event in the table own_events.
  * @throws {ApiError} 400 for an invalid event, 404 for an unknown event.
  */
 export async function invitationOf(
@@ -173,7 +173,10 @@ export async function invitationOf(
   }
 }
 
-/** Returns the cancellation of an event, which repeats the cancelled event. A single instance is named by its start. */
+/**
+ * Returns the cancellation of a calendar event, which repeats the fields of the cancelled event. The cancellation names
+ * a single instance of a series by the start of the instance.
+ */
 function cancelled(series: Announced, instance: WrittenTime | null): Announced {
   if (instance === null) return series
   return { ...series, start: instance, end: instance, rule: null }
@@ -224,7 +227,8 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/
 const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?$/
 
 /**
- * Reads a time of an event. If the time has a UTC offset, converts it to the clock of `zone`. @throws {ApiError} 400
+ * Reads the start or end time of an event. If the time has a UTC offset, the function converts it to the local time of
+ * `zone`. @throws {ApiError} 400
  */
 function momentOf(
   field: string,
@@ -259,7 +263,9 @@ function plain(local: string, fault: Error): string {
   return inFourDigits(text, fault)
 }
 
-/** Returns a time whose year has four digits. RFC 5545 §3.3.4: a calendar file has room for no other year. */
+/**
+ * Returns a time if its year has four digits. A calendar file has room only for years of four digits (RFC 5545 §3.3.4).
+ */
 function inFourDigits(local: string, fault: Error): string {
   if (/^[1-9]\d{3}-/.test(local)) return local
   throw fault

@@ -99,7 +99,7 @@ export const InviteSchema = t.Object({
   answer: AnswerSchema,
 })
 
-/** Returns an invite for the response of get-message. */
+/** Returns a calendar invitation in the form of the get-message response. */
 export const toInvite = (invite: AppliedInvite, event: EventState | null) => ({
   ...invite,
   state: stateOf(invite, event),

@@ -47,7 +47,7 @@ const WORDS = { accepted: 'Accepted', declined: 'Declined', tentative: 'Tentativ
 
 /**
  * Answers an invitation by mail to its organizer (RFC 5546 §3.2.3), in the thread of the invitation. The calendar
- * changes when this mail is being sent, and not while the mail waits for an approval.
+ * changes when the service sends the answering mail, and not while the mail waits for an approval.
  * @throws {ApiError} 400 for an invalid answer, 404 for an unknown message, 409 when the event was changed or cancelled
  * meanwhile, and the errors of send.
  */
@@ -123,7 +123,7 @@ export async function answerInvite(
   })
 }
 
-/** Returns the invitation in a message if the inbox can answer it. @throws {ApiError} 400, 409 */
+/** Returns the invitation in a message if the owner of the inbox can answer it. @throws {ApiError} 400, 409 */
 async function inviteToAnswer(
   { pool }: Services,
   projectId: string,
@@ -165,8 +165,8 @@ const withoutInvite = (original: SingleMessage) =>
 const nameOf = (person: Person | null): string | null => person?.name ?? null
 
 /**
- * Returns the attendee that stands for this inbox. If a mailing list was invited, the inbox answers under its own
- * address.
+ * Returns the attendee of an event that stands for this inbox. If the organizer invited a mailing list, the inbox
+ * answers under its own address.
  */
 function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   const own = addressKey(inboxAddress)
@@ -175,7 +175,7 @@ function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   return { address: address ?? inboxAddress, name: named?.name ?? null }
 }
 
-/** Returns the RECURRENCE-ID of an invite on the clock of the event. */
+/** Returns the RECURRENCE-ID of an invitation in the time zone of the event. */
 function instanceOf({ recurrenceId, allDay }: Invite) {
   if (recurrenceId === null) return null
   const local = recurrenceId.slice(0, 19)

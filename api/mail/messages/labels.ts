@@ -33,12 +33,14 @@ export function readLabels(query: string | undefined): string[] {
 }
 
 /**
- * Tells whether the query parameter `labels` can name a label. Labels that older versions stored may fail this check.
+ * Tells whether the query parameter `labels` can name a label. Labels in the database that an older version accepted
+ * may fail this check.
  */
 const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
 
 /**
- * Reads the labels to add to a message and to remove from it. A label in both lists is removed. @throws {ApiError} 400
+ * Reads which labels a request adds to a message and removes from it. If a label is in both lists, the service removes
+ * the label. @throws {ApiError} 400
  */
 export function readLabelChange(body: Static<typeof LabelChange>): {
   add: string[]

@@ -62,7 +62,9 @@ export function messageChangeRoutes(services: Services) {
     )
 }
 
-/** Adds and removes the labels of a message. @throws {ApiError} 400 for an invalid change, 404 */
+/**
+ * Adds and removes the labels of a message. @throws {ApiError} 400 for an invalid change, 404 for an unknown message.
+ */
 export async function changeLabels(
   { pool, config }: Services,
   projectId: string,

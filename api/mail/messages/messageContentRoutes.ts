@@ -13,14 +13,17 @@ import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { MessageParams } from './messageRoutes.ts'
 
-/** Matches a media type (RFC 6838 §4.2). An attachment with any other type is served as `BYTES`. */
+/** Matches a media type (RFC 6838 §4.2). The service serves an attachment of any other type as `BYTES`. */
 const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
 const BYTES = 'application/octet-stream'
 
 /** Serves the original bytes of a message, and its attachments. */
 export function messageContentRoutes(services: Services) {
   const { pool, blobs } = services
-  /** Composes an outbound mail even before the first attempt. Each attempt then sends the stored bytes. */
+  /**
+   * Composes the bytes of an outbound mail even before the first delivery attempt. Each delivery attempt then sends the
+   * stored bytes.
+   */
   const composeNow = async (projectId: string, messageId: string) => {
     const mail = await findOutboundContent(pool, projectId, messageId)
     return mail === null ? null : ((await composedMail(services, mail))?.bytes ?? null)
@@ -92,7 +95,9 @@ export function messageContentRoutes(services: Services) {
     )
 }
 
-/** Reads an attachment. @throws {ApiError} 404. 413 for an attachment larger than `maxBytes`. */
+/**
+ * Reads an attachment. @throws {ApiError} 404 for an unknown attachment. 413 for an attachment larger than `maxBytes`.
+ */
 export async function readAttachment(
   { pool, blobs }: Pick<Services, 'pool' | 'blobs'>,
   wanted: { projectId: string; messageId: string; attachmentId: string; maxBytes?: number },
@@ -112,8 +117,8 @@ export async function readAttachment(
 }
 
 /**
- * Returns a file as a download. The sender of the mail chose its bytes, type and name, so a browser must save the file,
- * and must not run it or guess its type.
+ * Returns a file as a download. The sender of the mail chose the file's bytes, type and name, so a browser must save
+ * the file, and must not run it or guess its type.
  */
 export function download(bytes: Buffer, contentType: string, filename: string): Response {
   return new Response(new Uint8Array(bytes), {

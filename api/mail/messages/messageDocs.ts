@@ -89,7 +89,7 @@ const InboxId = t.String({ examples: ['agent@mail.example.com'] })
 const IF_FULL = 'The field appears only with ANSWERS=full.'
 const InboxIdIfFull = t.Optional(t.String({ description: IF_FULL }))
 
-/** Describes a message in a list: without cc, and by default without inboxId (docs/contract.md §4). */
+/** Describes a message in a list: it has no cc, and by default no inboxId (docs/contract.md §4). */
 const MessageItem = t.Object({
   messageId: MessageId,
   threadId: ThreadId,
@@ -117,7 +117,7 @@ const Highlights = t.Array(
   }),
 )
 
-/** Describes a message in a list. Search results hold the matched excerpts too. */
+/** Describes a message in a list. Search results also hold the excerpts in which the searched words occur. */
 export const FoundMessage = t.Composite([
   MessageItem,
   t.Object({
@@ -262,7 +262,10 @@ export const RepliedMessage = t.Composite([
   t.Object({ inboxId: InboxIdIfFull }),
 ])
 
-/** Names the scope that gives an API key the codes and links of messages. The key needs `mail:read` too. */
+/**
+ * Names the scope with which an API key gets the codes and links of messages. The API key needs the scope `mail:read`
+ * too.
+ */
 export const CODES_SCOPE = 'mail:codes' satisfies Scope
 
 type Answers = Config['answers']
@@ -335,8 +338,8 @@ export function toSingle(
 }
 
 /**
- * Returns the codes of a message. An earlier version stored messages without codes. For such a message, the codes are
- * searched in subject and text at each read.
+ * Returns the codes of a message. A message that an earlier version stored has no stored codes. For a message without
+ * stored codes, each read searches the subject and the text for codes.
  */
 const codesOf = ({ codes, subject, text }: SingleMessage) =>
   codes ?? findCodes({ subject, text, html: null })

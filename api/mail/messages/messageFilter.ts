@@ -49,7 +49,7 @@ export const MessageFilterQuery = t.Object({
 
 export type MessageFilter = {
   labels: string[]
-  /** Holds the search queries. A message must match every one of these queries. */
+  /** Holds the search queries of a message list. A message must match every one of the search queries. */
   queries: SearchQuery[]
   after: Date | null
   before: Date | null
@@ -87,7 +87,10 @@ function readSearch(
   }
 }
 
-/** Matches a time of RFC 3339, or a date alone. A date alone means its first moment in UTC. */
+/**
+ * Matches a time in the format of RFC 3339, or a date alone. A date without a time means the first moment of the day in
+ * UTC.
+ */
 const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i
 
 function readInstant(name: string, text: string | undefined): Date | null {

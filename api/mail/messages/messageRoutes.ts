@@ -16,8 +16,8 @@ import { FoundMessage, SingleMessageSchema, toFound, toItem, toSingle } from './
 import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
 
 /**
- * Describes the message id in a path. A Message-ID has at most 998 characters (RFC 5322 §2.1.1). The id of a duplicate
- * gets the suffix `.N` (docs/contract.md §4).
+ * Describes the message id in the path of a URL. A Message-ID has at most 998 characters (RFC 5322 §2.1.1). If an id
+ * occurs twice in an inbox, the id of the duplicate gets the suffix `.N` (docs/contract.md §4).
  */
 export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_100 }) })
 
@@ -124,7 +124,10 @@ export function messageRoutes(services: Services) {
     )
 }
 
-/** Returns one page of an inbox's messages, newest first. Search results hold the matched excerpts. */
+/**
+ * Returns one page of an inbox's messages, newest first. Search results hold the excerpts in which the searched words
+ * occur.
+ */
 export async function readMessages(
   { pool, searches, config: { answers } }: Pick<Services, 'pool' | 'searches' | 'config'>,
   filter: MessageFilter & { projectId: string; limit: number; cursor: Cursor | null },
@@ -132,9 +135,9 @@ export async function readMessages(
   const { queries, labels, projectId } = filter
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
-  // A read with several labels may scan a large part of an inbox. Each label may be on a million messages although no
-  // message has all labels. A label combined with a status has the same problem. So such a read runs among the
-  // searches.
+  // A read with several labels may scan a large part of an inbox. Each of the labels may be on a million messages
+  // although no message has all of them. A read that combines a label with a status may scan just as much. So a read
+  // with several labels takes its turn among the searches.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null
@@ -152,7 +155,7 @@ export async function readMessage(services: Services, caller: Caller, messageId:
   return await answerSingle(services, caller, await readStored(services, caller, messageId))
 }
 
-/** Returns one message as the database holds it. @throws {ApiError} 404 */
+/** Returns one message in the form in which the database holds it. @throws {ApiError} 404 */
 export async function readStored(
   services: Services,
   { projectId }: { projectId: string },
@@ -163,7 +166,7 @@ export async function readStored(
   return message
 }
 
-/** Returns the invites of a message with their present states. */
+/** Returns the calendar invitations of a message with their present states. */
 async function invitesOf(
   db: Queryable,
   { invites }: SingleMessage,
@@ -175,8 +178,8 @@ async function invitesOf(
 }
 
 /**
- * Returns a message for a caller. If the response holds a code or a sensitive link, an audit log entry is written
- * first.
+ * Returns a message with the data that the caller may see. If the response holds a code or a sensitive link, the
+ * service first writes an audit log entry.
  */
 export async function answerSingle(
   { pool, config }: Pick<Services, 'pool' | 'config'>,

@@ -15,7 +15,7 @@ import { answerSingle, EXAMPLE_SINGLE } from './messageRoutes.ts'
 const TIMEOUT_DEFAULT_S = 30
 const TIMEOUT_MAX_S = 60
 
-/** Describes the filters of a wait. The awaited message must match all filters. */
+/** Describes the filters of a call that waits for a message. The awaited message must match all filters. */
 export const WaitFilter = t.Pick(MessageFilterQuery, ['labels', 'from', 'subject', 'after'])
 
 const Query = t.Composite([
@@ -87,7 +87,7 @@ export function messageWaitRoutes(services: Services) {
   )
 }
 
-/** Names the event that announces a message with the awaited content. */
+/** Names the type of event that announces a message with the awaited content. */
 const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
   message: 'message.received',
   code: 'message.code',
@@ -97,7 +97,8 @@ const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
 
 /**
  * Waits for a received message that matches the filters.
- * @returns the message. Returns `null` after the timeout, or when the caller has disconnected.
+ * @returns the message for which the caller waited. Returns `null` after the timeout, or when the caller has
+ * disconnected.
  * @throws {ApiError} 400 for invalid filters, 403 for a missing scope.
  */
 export async function waitForMessage(
@@ -118,7 +119,7 @@ export async function waitForMessage(
   }
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
-  // The event reader opens before the inbox is read, so that a message that arrives in between is not missed.
+  // The event reader opens before the inbox is read, so that the wait does not miss a message that arrives in between.
   const { reader } = await events.open(projectId, null)
   const awaited = AWAITED[has ?? 'message']
   const leave = () => reader.close()

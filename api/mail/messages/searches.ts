@@ -5,8 +5,8 @@ import { SearchTimeoutError } from '../../../sql/mail/search/hits.ts'
 import { ApiError, badRequest } from '../../http/errors.ts'
 
 /**
- * Limits the concurrent searches of one project. With a higher limit the project would take the database's processors
- * from other projects.
+ * Limits the concurrent searches of one project. If a project could run more searches at once, it would take the
+ * database's processors from other projects.
  */
 const PER_PROJECT = 1
 const WAITING_PER_PROJECT = 20
@@ -18,17 +18,17 @@ const isTooSlow = (error: unknown): boolean =>
 /** Runs searches and other database reads that may scan a large part of an inbox. */
 export type Searches = {
   /**
-   * Runs one read, and runs the read again if it took too long. @throws {ApiError} 400 for a read that takes too long
-   * twice, 429 for too many concurrent reads of one project.
+   * Runs one database read, and runs the read again if it took too long. @throws {ApiError} 400 for a read that takes
+   * too long twice, 429 for too many concurrent reads of one project.
    */
   run<Result>(projectId: string, read: (db: Pool) => Promise<Result>): Promise<Result>
 }
 
 /**
- * Creates the runner of searches. Searches have separate connections with a short statement timeout, so they never
- * occupy the connection of another request. Projects take turns.
+ * Creates the object that runs searches. Searches have separate connections with a short statement timeout, so they
+ * never occupy the connection of another request. Projects take turns in running searches.
  * @param pool holds the database connections that only searches use.
- * @param size is the number of connections.
+ * @param size is the number of database connections.
  */
 export function createSearches(pool: Pool, size: number): Searches {
   const turns = new FairTurns({
@@ -45,8 +45,8 @@ export function createSearches(pool: Pool, size: number): Searches {
       try {
         return await read(pool).catch((error: unknown) => {
           if (!isTooSlow(error)) throw error
-          // A database that stands still for seconds ends a search, too. The second run tells whether the search is
-          // slow.
+          // A search also exceeds its time limit if the whole database stands still for seconds. A second run of the
+          // search tells whether the search itself is slow.
           return read(pool)
         })
       } catch (error) {

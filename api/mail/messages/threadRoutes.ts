@@ -113,7 +113,9 @@ export function threadRoutes(services: Services) {
     )
 }
 
-/** Returns one page of an inbox's threads, sorted by their last update. The newest update comes first. */
+/**
+ * Returns one page of an inbox's threads, sorted by their last update. The thread with the newest update comes first.
+ */
 export async function readThreads(
   pool: Pool,
   filter: { projectId: string; limit: number; cursor: Cursor | null },

@@ -7,7 +7,7 @@ import type { Services } from '../../http/services.ts'
 import { toWhole, WholeMessage } from '../messages/messageDocs.ts'
 import { EXAMPLE_MESSAGE, MessageParams, readStored } from '../messages/messageRoutes.ts'
 
-/** Serves the cancellation of mail that waits for its time or its owner. */
+/** Serves the cancellation of mail that waits for its sending time or for its owner's approval. */
 export const cancelRoutes = (services: Services) =>
   new Elysia().post(
     '/v0/messages/:messageId/cancel',
@@ -37,7 +37,7 @@ export const cancelRoutes = (services: Services) =>
     },
   )
 
-/** Cancels a waiting message. @throws {ApiError} 404, 409 */
+/** Cancels a message that waits for its sending time or for an approval. @throws {ApiError} 404, 409 */
 export async function cancel(services: Services, caller: Caller, messageId: string) {
   const end = await cancelMail(services.pool, caller, messageId)
   if (end === 'not found') throw notFound('Message not found')

@@ -30,7 +30,9 @@ import { EventInput } from '../calendar/eventInput.ts'
 
 /** Limits the recipients of one message in to, cc and bcc together (docs/contract.md §4). */
 export const RECIPIENTS_MAX = 50
-/** Limits the characters of a subject, because a line of a message has at most 998 characters (RFC 5322 §2.1.1). */
+/**
+ * Limits the characters of a subject, because a header line of a message has at most 998 characters (RFC 5322 §2.1.1).
+ */
 export const SUBJECT_MAX_LENGTH = 998
 
 const AddressList = (minItems: number) =>
@@ -43,7 +45,7 @@ const AddressList = (minItems: number) =>
 
 /**
  * Limits the characters of the text body and of the HTML body each. A request body without attachments has the same
- * limit.
+ * limit on its size.
  */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
 const Text = t.String({
@@ -59,11 +61,11 @@ const Html = t.Optional(
 
 const ATTACHMENTS_MAX = 50
 /**
- * Limits the bytes of all attachments of a message. Base64 adds a third, and most receivers accept messages of up to 35
- * MB.
+ * Limits the bytes of all attachments of a message. Base64 makes attachments a third larger, and most mail hosts accept
+ * messages of up to 35 MB.
  */
 const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
-/** Returns how many characters some bytes have in base64 (RFC 4648 §4). */
+/** Returns how many characters some bytes take in base64 (RFC 4648 §4). */
 const base64Length = (bytes: number): number => 4 * Math.ceil(bytes / 3)
 const FILENAME_MAX_LENGTH = 255
 
@@ -128,7 +130,7 @@ const HeadersInput = t.Optional(
   }),
 )
 
-/** Limits the days ahead for which a mail can be scheduled. */
+/** Limits how many days ahead a caller can schedule a mail. */
 const SEND_AT_MAX_DAYS = 366
 const SendAt = t.Optional(
   t.String({
@@ -186,7 +188,7 @@ export function readMailboxes(field: string, texts: string[]): Mailbox[] {
   return [...new Map(mailboxes.map((one) => [addressKey(one.address), one])).values()]
 }
 
-/** Returns the display names of mailboxes by address. Returns `null` if no mailbox has a name. */
+/** Returns the display names of mailboxes by address. Returns `null` if no mailbox has a display name. */
 export function namesOf(mailboxes: readonly Mailbox[]): Record<string, string> | null {
   const named = mailboxes.flatMap(({ address, name }) => (name === null ? [] : [[address, name]]))
   return named.length === 0 ? null : Object.fromEntries(named)
@@ -261,7 +263,10 @@ export function readUnsubscribe(
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** Reads the time at which a mail is to be sent. Returns `null` for an immediate mail. @throws {ApiError} 400 */
+/**
+ * Reads the time at which the service is to send a mail. Returns `null` if the service is to send the mail at once.
+ * @throws {ApiError} 400
+ */
 export function readSendAt(given: string | undefined): Date | null {
   if (given === undefined) return null
   const at = given.includes('T') ? parseIsoTime(given) : null

@@ -44,11 +44,11 @@ type SentAnswer = {
   labels: string[]
   event?: Invitation['shown']
 }
-/** Lists the recipients of a mail that a rule or a suppression refused. */
+/** Lists the recipients that the service refused because of a rule or a suppression. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
-/** Describes the additional response field of a sent mail that waits for its time or for its owner. */
+/** Describes the additional response field of a mail that waits for its sending time or for its owner's approval. */
 type Waiting = { deliveryStatus: 'scheduled' | 'held' }
-/** Describes the response to `reply`. The setting `ANSWERS=full` adds `inboxId`. */
+/** Describes the response to `reply`. With the setting `ANSWERS=full` the response also has the field `inboxId`. */
 export type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
 
 export type Prepared<Answer> = Omit<
@@ -59,16 +59,16 @@ export type Prepared<Answer> = Omit<
 }
 
 /**
- * Holds the idempotency key of a call, and the draft that the call sends. Each of them keeps a repeated call from
- * sending a second mail. `held` tells that a mail of this caller waits for the owner's approval.
+ * Holds the idempotency key of a call, and the draft that the call sends. Both the idempotency key and the draft keep a
+ * repeated call from sending a second mail. If `held` is true, a mail of this caller waits for the owner's approval.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 
 /**
- * Accepts a send intent that starts a new thread. A repeated request with the same idempotency key gets the first
- * response again.
- * @throws {ApiError} 400 for an invalid mail, 409 for an idempotency key of another mail, or for a draft that has
- * changed.
+ * Accepts a request to send a mail that starts a new thread. A repeated request with the same idempotency key gets the
+ * first response again.
+ * @throws {ApiError} 400 for an invalid mail, 409 for an idempotency key that belongs to another mail, or for a draft
+ * that has changed.
  */
 export async function sendMessage(
   services: Services,
@@ -94,7 +94,8 @@ export async function sendMessage(
     const files = readAttachments(body.attachments)
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
-    // The invitation is written last, because writing the invitation already records its event.
+    // The invitation is written after all other parts of the mail, because writing the invitation already records its
+    // event.
     const invitation =
       body.event === undefined
         ? null
@@ -140,8 +141,8 @@ export async function sendMessage(
 }
 
 /**
- * Returns the text of a sent mail for the response. The text is added to each response later, because a stored response
- * would hold the text twice.
+ * Returns the text of a sent mail for the response. The service adds the text to each response later, because a stored
+ * response would hold the text twice.
  */
 const textIfFull = ({ config }: Services, { text }: { text: string }) =>
   config.answers === 'full' ? { text, extractedText: text } : {}
@@ -149,8 +150,8 @@ const textIfFull = ({ config }: Services, { text }: { text: string }) =>
 /**
  * Accepts a reply in the thread of the original message. A repeated request with the same idempotency key gets the
  * first response again.
- * @throws {ApiError} 400 for an invalid mail, 404 for an unknown original message, 409 for an idempotency key of
- * another mail, or for a draft that has changed.
+ * @throws {ApiError} 400 for an invalid mail, 404 for an unknown original message, 409 for an idempotency key that
+ * belongs to another mail, or for a draft that has changed.
  */
 export async function replyTo(
   services: Services,
@@ -252,8 +253,8 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
 }
 
 /**
- * Returns the idempotency key of a draft. Each draft has one key, so the draft is sent only once, and a repeated call
- * gets the first response again.
+ * Returns the idempotency key that belongs to a draft. Each draft has one idempotency key, so the service sends the
+ * draft only once, and a repeated call gets the first response again.
  */
 const keyOfDraft = (id: string) => ({
   name: `draft:${id}`,
@@ -268,7 +269,10 @@ type Answered<Answer> = Answer &
   Partial<RefusedRecipients & Waiting> &
   Omit<AcceptedMessage, 'status'>
 
-/** Returns the response to an accepted call. If the mail waits, the response has its delivery status and its label. */
+/**
+ * Returns the response to an accepted request to send a mail. If the mail waits, the response holds its delivery status
+ * and its label.
+ */
 function answered<Answer extends { labels: string[] }>(
   answer: Answer,
   { threadId, createdAt, status }: AcceptedMessage,
@@ -280,7 +284,10 @@ function answered<Answer extends { labels: string[] }>(
 
 const DAY_S = 24 * 60 * 60
 
-/** Makes the 429 error of the daily limit. Its Retry-After lasts until the next day (UTC). */
+/**
+ * Makes the 429 error for a project that has reached its daily limit of mails. The Retry-After of the 429 error lasts
+ * until the next day (UTC).
+ */
 function quotaExceeded(limit: number | null): ApiError {
   const waitS = DAY_S - (Math.floor(Date.now() / 1000) % DAY_S)
   const message = `The daily limit of ${limit} recipients is reached`
@@ -288,8 +295,8 @@ function quotaExceeded(limit: number | null): ApiError {
 }
 
 /**
- * Makes the 413 error of a full project. The error ends when messages are deleted, or when the operator raises the
- * storage limit.
+ * Makes the 413 error for a project whose storage is full. The error ends when the project deletes messages, or when
+ * the operator raises the storage limit.
  */
 function storageFull(): ApiError {
   const message = 'The storage of this project is used up: delete messages or ask the operator'
@@ -318,8 +325,9 @@ async function refusals(
 }
 
 /**
- * Returns the stored response of an idempotency key. Returns `null` if the key has no stored response. @throws
- * {ApiError} 409 for a key that belongs to another request.
+ * Returns the stored response that belongs to an idempotency key. Returns `null` if no response is stored for the
+ * idempotency key.
+ * @throws {ApiError} 409 for an idempotency key that belongs to another request.
  */
 async function findAnswer<Answer extends { labels: string[] }>(
   { pool }: Services,

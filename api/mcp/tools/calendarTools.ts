@@ -63,5 +63,5 @@ const rsvp = defineTool({
   },
 })
 
-/** Lists the tools for calendar events. */
+/** Lists the MCP tools for calendar events. */
 export const calendarTools: readonly Tool[] = [list, rsvp]

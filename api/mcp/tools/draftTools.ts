@@ -138,7 +138,7 @@ const cancelTool = defineTool({
   },
 })
 
-/** Lists the tools for drafts and waiting mail. */
+/** Lists the MCP tools for drafts and waiting mail. */
 export const draftTools: readonly Tool[] = [
   createDraft,
   updateDraft,

@@ -1,4 +1,4 @@
-/** Formats mail for the text of a tool result. structuredContent holds the full data. */
+/** Formats mail for the text of an MCP tool result. structuredContent holds the full data. */
 import type { answerText } from '../../mail/messages/attachmentTextRoutes.ts'
 import type { toItem, toWhole } from '../../mail/messages/messageDocs.ts'
 
@@ -9,7 +9,7 @@ const PREVIEW_MAX_CHARS = 200
 const THREAD_BODY_MAX_CHARS = 2_000
 const BODY_MAX_CHARS = 20_000
 
-/** Returns the text that the sender wrote, without the quoted history. */
+/** Returns the text that the sender wrote, without the quoted text of earlier messages. */
 const ownText = (message: Item): string => message.extractedText || message.text
 
 /** Formats a message as one line of a list for an MCP tool result. */
@@ -18,12 +18,12 @@ export function messageLine(message: Item): string {
   return `${message.messageId} | ${message.createdAt} | from ${message.from.join(', ')} | ${message.labels.join(',')} | ${oneLine(message.subject)} | ${preview}`
 }
 
-/** Formats one message of a thread. */
+/** Formats one message of a thread as text for an MCP tool result. */
 export function messageBlock(message: Whole): string {
   return `${head(message)}\n\n${cut(ownText(message), THREAD_BODY_MAX_CHARS)}`
 }
 
-/** Formats a single message. */
+/** Formats a single message as text for an MCP tool result. */
 export function wholeMessage(message: Whole): string {
   const files = message.attachments.map(
     ({ attachmentId, filename, contentType, size, text }) =>
@@ -56,13 +56,13 @@ const textNote = (text: Whole['attachments'][number]['text']): string =>
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
-/** Cuts a text at a length, but never within a surrogate pair. */
+/** Cuts a text to a given length, but never within a surrogate pair. */
 export function cut(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
   return `${text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')}… [cut]`
 }
 
-/** Formats a page of an attachment's text, or the reason for the missing text. */
+/** Formats a page of an attachment's text, or the reason why there is no text. */
 export function attachmentText(page: Awaited<ReturnType<typeof answerText>>): string {
   const { filename, contentType, state, reason, chars, omitted, text, nextOffset } = page
   const head = `${filename} (${contentType})`

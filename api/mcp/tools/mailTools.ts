@@ -22,7 +22,7 @@ import { cut, messageLine, wholeMessage } from './mailText.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
 
-/** Describes the paging arguments that every tool with a list result has. */
+/** Describes the paging arguments of every MCP tool that returns a list. */
 export const PageInput = {
   limit: t.Optional(
     t.Integer({ minimum: 1, maximum: 100, default: 50, description: 'Maximum number of results.' }),
@@ -32,7 +32,7 @@ export const PageInput = {
   ),
 }
 
-/** Reads the paging arguments of a tool. @throws {ApiError} 400 */
+/** Reads the paging arguments of an MCP tool. @throws {ApiError} 400 */
 export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: string }) =>
   readPage({
     ...(limit === undefined ? {} : { limit: String(limit) }),
@@ -40,8 +40,8 @@ export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: strin
   })
 
 /**
- * Holds the hints of the tools that send mail. The hints warn hosts, because a mail cannot be recalled and a repeated
- * call sends a second mail.
+ * Holds the MCP hints of the tools that send mail. The hints warn MCP hosts, because nobody can recall a sent mail and
+ * a repeated call sends a second mail.
  */
 export const SENDS = {
   readOnlyHint: false,
@@ -50,7 +50,9 @@ export const SENDS = {
   openWorldHint: true,
 } as const
 
-/** Limits the characters of a mail's body in a list, because fifty whole mails would fill a model's context. */
+/**
+ * Limits the characters of a mail's body in a list, because fifty whole mails would fill a language model's context.
+ */
 const LIST_BODY_MAX_CHARS = 1_000
 
 const ACCEPTED = {
@@ -59,7 +61,7 @@ const ACCEPTED = {
   held: 'Held until the owner approves it; do not send it again',
 } as const
 
-/** Returns the sentence that an accepted send or reply adds to the tool result. */
+/** Returns the sentence that the result of the tool shows after the service has accepted a mail or reply. */
 export const acceptedText = (sent: {
   messageId: string
   threadId: string
@@ -83,7 +85,7 @@ const WRONG_MESSAGE_ID =
 
 type Page = Static<typeof MessagePage>
 
-/** Returns a message of a list with a shortened body. */
+/** Returns a message for a list, with a shortened body. */
 export const shortened = (message: Page['messages'][number]): Page['messages'][number] => ({
   ...message,
   text: cut(message.text, LIST_BODY_MAX_CHARS),
@@ -208,5 +210,5 @@ const updateLabels = defineTool({
   },
 })
 
-/** Lists the tools for single messages. */
+/** Lists the MCP tools for single messages. */
 export const mailTools: readonly Tool[] = [listMessages, getMessage, send, reply, updateLabels]

@@ -16,7 +16,10 @@ const fixes = {
   not_found: 'Take purchaseId from the answer of purse.pay or purse.quote.',
 } as const
 
-/** Describes a purchase in words. Text of the seller stands between delimiters. */
+/**
+ * Describes a purchase in words for the result of an MCP tool. The description of the purchase puts text of the seller
+ * between delimiters.
+ */
 function textOf(bought: Static<typeof PurchaseSchema>): string {
   const { state, reason, detail, purchaseId, payment, terms, response } = bought
   const price = terms === null ? 'no price' : `${terms.amountUsdc} USDC to ${terms.payTo}`
@@ -106,5 +109,5 @@ const status = defineTool({
   },
 })
 
-/** Lists the tools that spend money within the owner's mandates. */
+/** Lists the MCP tools that spend money within the owner's spending mandates. */
 export const purseTools: readonly Tool[] = [quote, pay, status]

@@ -102,7 +102,7 @@ const removeSuppressionTool = defineTool({
   },
 })
 
-/** Lists the tools for email rules and suppressions. */
+/** Lists the MCP tools for email rules and suppressions. */
 export const ruleTools: readonly Tool[] = [
   listRules,
   addRuleTool,

@@ -69,5 +69,5 @@ const getThread = defineTool({
   },
 })
 
-/** Lists the tools for conversations. */
+/** Lists the MCP tools for conversations. */
 export const threadTools: readonly Tool[] = [listThreads, getThread]

@@ -8,21 +8,26 @@ import { describeValidationError } from '../../http/input/validation.ts'
 import type { Caller } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Holds the context of one tool call. */
+/** Holds the data that one call of an MCP tool needs. */
 export type ToolContext = {
   services: Services
   projectId: string
   inboxAddress: string
   /** Describes the caller of an operation that checks scopes and writes the audit log itself. */
   caller: Caller
-  /** Aborts when the tool call is cancelled or its connection closes. A waiting tool must then end. */
+  /**
+   * This signal aborts when the tool call is cancelled or its connection closes. A tool that waits must end when the
+   * signal aborts.
+   */
   signal: AbortSignal
 }
 
-/** Holds the result of a tool: data in its output schema, and a short text for hosts that ignore structuredContent. */
+/**
+ * Holds the result of an MCP tool: data in its output schema, and a short text for hosts that ignore structuredContent.
+ */
 export type ToolAnswer = { data: Record<string, unknown>; text: string }
 
-/** Describes the hints of a tool (MCP ToolAnnotations). */
+/** Describes the hints of an MCP tool (MCP ToolAnnotations). */
 export type ToolHints = {
   readOnlyHint: boolean
   destructiveHint: boolean
@@ -30,7 +35,7 @@ export type ToolHints = {
   openWorldHint: boolean
 }
 
-/** Holds the hints of a read-only tool that contacts no system outside this service. */
+/** Holds the hints of a read-only MCP tool that contacts no system outside this service. */
 export const READS: ToolHints = {
   readOnlyHint: true,
   destructiveHint: false,
@@ -38,34 +43,41 @@ export const READS: ToolHints = {
   openWorldHint: false,
 }
 
-/** Makes a schema refuse unknown arguments, because a misspelt argument must not be ignored silently. */
+/** Makes a schema refuse unknown arguments, because the service must not silently ignore a misspelt argument. */
 export const STRICT = { additionalProperties: false } as const
 
 type ToolSpecification<Input extends TObject> = {
-  /** Is the name of the tool with a dot, e.g. `mail.send`. A host can ask for underscores (naming.ts). */
+  /**
+   * Is the name of the MCP tool, written with a dot, e.g. `mail.send`. An MCP host can ask for tool names with
+   * underscores (naming.ts).
+   */
   name: string
   title: string
   /**
-   * Describes the tool for a model: purpose, result, one example. The description writes names of other tools with
-   * dots.
+   * Describes the tool for a language model: its purpose, its result and one example. The description writes names of
+   * other MCP tools with dots.
    */
   description: string
   scope: Exclude<Access, 'public'>
   input: Input
   output: TObject
   hints: ToolHints
-  /** Holds advice to the model for each error code. */
+  /** Holds advice to the language model for each error code. */
   fixes?: Partial<Record<ErrorCode, string>>
 }
 
-/** Describes a tool as the server lists and calls it. */
+/** Describes an MCP tool as the server lists and calls it. */
 export type Tool = ToolSpecification<TObject> & {
-  /** Checks the arguments and runs the tool. @throws {ApiError} 400 for invalid arguments, and the errors of `run`. */
+  /**
+   * Checks the arguments of a tool call and runs the tool. @throws {ApiError} 400 for invalid arguments of the tool,
+   * and the errors of `run`.
+   */
   call(context: ToolContext, args: unknown): Promise<ToolAnswer>
 }
 
 /**
- * Turns a single text into an array with one element, because models often write one label or address without an array.
+ * Turns a single text into an array with one element, because language models often write one label or address without
+ * an array.
  */
 function withLists({ properties }: TObject, args: unknown): unknown {
   if (typeof args !== 'object' || args === null) return args
@@ -77,7 +89,7 @@ function withLists({ properties }: TObject, args: unknown): unknown {
   )
 }
 
-/** Creates a tool. `run` gets arguments that match the input schema. */
+/** Creates a tool. The function `run` gets only arguments that match the input schema of the tool. */
 export function defineTool<Input extends TObject>(
   specification: ToolSpecification<Input> & {
     run(context: ToolContext, input: Static<Input>): Promise<ToolAnswer>
@@ -98,8 +110,8 @@ export function defineTool<Input extends TObject>(
 }
 
 /**
- * Returns a text that names the invalid argument and lists all arguments, because a model corrects its call from this
- * text alone.
+ * Returns a text that names the invalid argument and lists all arguments, because a language model corrects its call
+ * from this text alone.
  */
 function describeFault(input: TObject, args: unknown, fault: ValueError): string {
   const names = Object.keys(input.properties)
@@ -108,8 +120,8 @@ function describeFault(input: TObject, args: unknown, fault: ValueError): string
     names.length === 0
       ? 'This tool takes no arguments'
       : `Arguments: ${names.map((name) => (required.includes(name) ? `${name} (required)` : name)).join(', ')}`
-  // An unknown argument is reported before a missing argument, because a misspelt name is the usual cause of a missing
-  // argument.
+  // The error names an unknown argument before a missing argument, because a misspelt name is the usual cause of a
+  // missing argument.
   const unknown = Object.keys(args as object).find((name) => !names.includes(name))
   if (unknown !== undefined) return `${unknown} is not an argument of this tool. ${takes}`
   const missing = fault.type === ValueErrorType.ObjectRequiredProperty ? ', and it is missing' : ''

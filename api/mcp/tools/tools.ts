@@ -10,7 +10,7 @@ import { vaultTools } from './vaultTools.ts'
 import { vaultUseTools } from './vaultUseTools.ts'
 import { whoamiTool } from './whoamiTool.ts'
 
-/** Lists every tool in the order of the tool list. */
+/** Lists every MCP tool in the order of the tool list. */
 export const TOOLS: readonly Tool[] = [
   whoamiTool,
   ...mailTools,

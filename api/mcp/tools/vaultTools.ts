@@ -155,5 +155,5 @@ const remove = defineTool({
   },
 })
 
-/** Lists the tools that read and store credentials. */
+/** Lists the MCP tools that read and store credentials. */
 export const vaultTools: readonly Tool[] = [list, get, totp, store, remove]

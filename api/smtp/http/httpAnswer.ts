@@ -3,7 +3,7 @@ import { SmtpReply } from '../acceptance.ts'
 /** After a 503 refusal a mail service may send the same mail again after this many seconds. */
 const RETRY_S = 30
 
-/** Maps statuses to the error codes of docs/contract.md §2 that mail over HTTP uses. */
+/** Maps HTTP statuses to the error codes of docs/contract.md §2 that the routes for mail over HTTP use. */
 const CODES: Record<number, string> = {
   400: 'bad_request',
   401: 'unauthorized',
@@ -24,7 +24,8 @@ export class HttpRefusal extends Error {
 }
 
 /**
- * Turns an SMTP reply (RFC 5321) into the equal HTTP refusal: 552 becomes 413, 550 becomes 404, and 4xx becomes 503.
+ * Turns an SMTP reply (RFC 5321) into the corresponding HTTP error: 552 becomes 413, 550 becomes 404, and 4xx becomes
+ * 503.
  */
 function refusalOf({ responseCode, message }: SmtpReply): HttpRefusal {
   if (responseCode === 552) return new HttpRefusal(413, message)
@@ -40,8 +41,8 @@ export function refusalResponse({ status, message }: HttpRefusal): Response {
 }
 
 /**
- * Returns the refusal that the mail service gets for an error. Returns `null` for an unexpected error, because its text
- * may not be shown.
+ * Returns the HTTP error that the mail service gets for an exception. Returns `null` for an unexpected exception,
+ * because the mail service may not see its text.
  */
 export function toRefusal(error: unknown): HttpRefusal | null {
   if (error instanceof HttpRefusal) return error

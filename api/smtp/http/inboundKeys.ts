@@ -9,18 +9,21 @@ import {
 /** A revoked inbound secret of a domain stays valid for at most this many milliseconds. */
 const FRESH_MS = 30_000
 /**
- * Is the least pause in milliseconds between two database reads for an unknown key id. So the guesses of a stranger put
- * no load on the database.
+ * Is the shortest pause in milliseconds between two database reads for an unknown key id. Because of the pause, a
+ * stranger who guesses key ids puts no load on the database.
  */
 const AGAIN_MS = 1_000
-/** While the database is unreachable, a known inbound secret stays valid for this many milliseconds. */
+/** While the database is unreachable, the listener accepts a known inbound secret for this many milliseconds. */
 const STALE_MS = 24 * 60 * 60_000
 
 const DOMAIN_KEY = /^([a-z0-9.-]{1,253})#\d{1,9}$/
 
-/** Describes the rights of a key for mail over HTTP. */
+/** Describes what a key for mail over HTTP allows. */
 export type InboundKey = {
-  /** Holds the secrets of the inbound key. A signature is valid if it was made with any one of these secrets. */
+  /**
+   * Holds the secrets that belong to the inbound key. A signature is valid if it was made with any one of these
+   * secrets.
+   */
   secrets: Uint8Array[]
   /**
    * Names the only domain for which the inbound key may deliver mail. `null` means that the key may deliver for every
@@ -74,8 +77,8 @@ export class InboundKeys {
   }
 
   /**
-   * Reads all inbound keys again. Two reads have a minimum distance in time, so a key that was just created may be
-   * found only after a moment.
+   * Reads all inbound keys from the database again. The listener pauses between two database reads, so it may find a
+   * new key only after a moment.
    */
   async #read(ageMs: number): Promise<Known> {
     if (ageMs < AGAIN_MS) await Bun.sleep(AGAIN_MS - ageMs)

@@ -20,8 +20,8 @@ const DRAIN_POLL_MS = 20
 const REQUEST_MS = 10 * 60_000
 
 /**
- * Reads an HTTP request into a mail or a report, or refuses the request. Returns `null` if the path belongs to another
- * adapter.
+ * Reads a mail or a report from an HTTP request, or refuses the request. Returns `null` if the request's path belongs
+ * to another adapter.
  * @throws {HttpRefusal} when the adapter refuses the HTTP request.
  */
 type Adapter = (
@@ -30,12 +30,13 @@ type Adapter = (
   keys: InboundKeys,
 ) => Promise<HandedMail | HandedReports | null>
 
-/** Lists one adapter for each format in which mail services deliver mail. */
+/** Lists the adapters: one for each format in which mail services deliver mail. */
 const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
 
 /**
- * Starts the server that receives mail over HTTP. The server runs in the process of the SMTP listener. A mail is
- * accepted when the spool has it on disk, and the spool is a file of this process (docs/decisions/mail-over-http.md).
+ * Starts the server that receives mail over HTTP. The server runs in the process of the SMTP listener. The service
+ * accepts a mail when the spool has the mail on disk, and the spool is a file of this process
+ * (docs/decisions/mail-over-http.md).
  */
 export function startMailServer(
   parts: ServerParts,
@@ -58,7 +59,8 @@ export function startMailServer(
       port: http.port,
       hostname: host,
       idleTimeout: IDLE_TIMEOUT_S,
-      // The limit of Bun is above the limit of this service, so that a client gets the error response of this service.
+      // Bun's limit on a request body is above this service's limit, so that a client gets the error response of this
+      // service.
       maxRequestBodySize: MESSAGE_MAX_BYTES * 2,
       async fetch(request, self) {
         inFlight++
@@ -86,7 +88,7 @@ type ServerParts = HttpParts & {
   limits: ConnectionLimits
   keys: InboundKeys
   pool: Pool
-  /** Is the adapter for Amazon SES. `null` means that no SNS topic is set. */
+  /** Is the adapter that receives mail from Amazon SES. `null` means that the operator has set no SNS topic. */
   ses: Adapter | null
 }
 
@@ -137,7 +139,10 @@ async function read(
   throw new HttpRefusal(404, 'Not found')
 }
 
-/** Returns the metric label of a refusal. The label is a reply text of this service, and never a stranger's text. */
+/**
+ * Returns the label under which a metric counts a refusal. The metric label is a reply text of this service, and never
+ * a stranger's text.
+ */
 const labelOf = (error: unknown, { status }: HttpRefusal) =>
   error instanceof SmtpReply ? `${error.responseCode} ${error.message}` : `HTTP ${status}`
 

@@ -32,7 +32,7 @@ export async function readPostmarkRequest(
     key: key!,
     envelope,
     provider: { name: 'postmark', spf },
-    // Postmark sends the same text again until Postmark gets a 200.
+    // Postmark repeats an identical request until it gets a 200.
     sourceKey: requestId(keyId, json),
     content: slices(bytes),
     check() {},

@@ -17,7 +17,7 @@ export async function readBody(
 
 const SLICE_BYTES = 1024 * 1024
 
-/** Returns a message in slices, in the way in which an SMTP connection would deliver the message. */
+/** Returns the bytes of a message in slices, as an SMTP connection would deliver them. */
 export async function* slices(bytes: Buffer): AsyncIterable<Uint8Array> {
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) yield bytes.subarray(at, at + SLICE_BYTES)
 }

@@ -19,19 +19,22 @@ import { HttpRefusal } from './httpAnswer.ts'
 import { readBody, slices } from './readBody.ts'
 import type { HandedMail, HandedReports } from './takeMail.ts'
 
-/** Limits the bytes of an SNS message. SNS sends at most 256 KB. */
+/** Limits the bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
 const JSON_MAX_BYTES = 512 * 1024
 const CERTIFICATE_MAX_BYTES = 16 * 1024
 const FETCH_MS = 5_000
-/** Limits the cached certificates of SNS. SNS changes its certificate about once a year, and each region has one. */
+/**
+ * Limits the number of SNS certificates that the service caches. SNS changes its certificate about once a year, and
+ * each region has one certificate.
+ */
 const CERTIFICATES_MAX = 20
 
 /** Requests a certificate from SNS, or confirms a subscription. @throws when SNS does not return a text. */
 export type AskSns = (url: string, maxBytes: number) => Promise<string>
 
 /**
- * Sends requests to Amazon SNS with the given function `fetch`. The caller has already checked that the host belongs to
- * SNS.
+ * Sends requests to Amazon SNS with the given function `fetch`. The caller has already checked that the requested host
+ * belongs to SNS.
  */
 export const createAskSns =
   (request: typeof fetch): AskSns =>
@@ -46,7 +49,10 @@ export const createAskSns =
 
 export type SesParts = {
   settings: NonNullable<NonNullable<Config['smtp']['http']>['ses']>
-  /** Is the S3 bucket with large mail. `null` means that mail only comes inside the notification. */
+  /**
+   * Is the S3 bucket in which SES stores large mail. `null` means that the mail always stands inside the SNS
+   * notification.
+   */
   bucket: ObjectStore | null
   ask: AskSns
   log: Logger
@@ -64,7 +70,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     return pem
   }
   /**
-   * Checks the topic and the signature of an SNS message. An unknown topic is refused before anything is fetched.
+   * Checks the topic and the signature of an SNS message. The handler refuses an unknown topic before it fetches a
+   * certificate.
    * @throws {SignedMailError} for an unknown topic, or for a wrong certificate or signature.
    */
   const prove = async (message: SnsMessage) => {
@@ -98,7 +105,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
       key,
       envelope,
       provider: { name: 'ses', spf },
-      // SNS repeats a message under the same message id.
+      // If SNS sends a message again, the message keeps its message id.
       sourceKey: requestId('ses', message.messageId),
       content: slices(bytes),
       check() {},
@@ -128,7 +135,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     }
     try {
       const bytes = await bucket.get(place.key.slice(wanted.prefix.length), MESSAGE_MAX_BYTES)
-      // SES writes the object of a mail before the notification. A missing object may still appear.
+      // Amazon SES writes the S3 object of a mail before it sends the notification. If the S3 object is missing, it may
+      // still appear later.
       if (bytes === null) throw new SmtpReply(451, '4.3.0 The object of the message is missing')
       return bytes
     } catch (error) {

@@ -25,19 +25,22 @@ export type HttpParts = AcceptingParts & {
   mailDomain: string
 }
 
-/** Describes a mail that a mail service with an inbound secret hands over. Each adapter makes such a mail. */
+/**
+ * Describes a mail that a mail service with an inbound secret hands over. Each adapter turns a request of its mail
+ * service into such a mail.
+ */
 export type HandedMail = {
   key: InboundKey
   envelope: Envelope
   provider: MailProvider
   /**
-   * Is a UUID that identifies the HTTP request. An equal request has the same UUID, so that a repeated request is
-   * stored once.
+   * Is a UUID that identifies the HTTP request. An identical request has the same UUID, so that the service stores a
+   * repeated request only once.
    */
   sourceKey: string
   /** Holds the bytes of the message (RFC 5322). */
   content: AsyncIterable<Uint8Array>
-  /** Checks the proof of the whole message before the message is stored. @throws {HttpRefusal} */
+  /** Checks the signature over the whole message before the service stores the message. @throws {HttpRefusal} */
   check(bytes: Buffer): void
 }
 
@@ -48,10 +51,10 @@ export type HandedReports = { key: InboundKey; reports: RelayReport[] }
 export type Taken = { accepted: string[]; refused: { address: string; reason: string }[] }
 
 /**
- * Accepts a mail in the same way as the SMTP listener. Resolves when the spool has the mail on disk.
- * @param from holds the IP address of the mail service, the connection, and the signal that aborts the connection.
- * @throws {SmtpReply} when this service can serve no recipient, or when the sender must try a recipient again later.
- * The spool then stores nothing.
+ * Accepts a mail in the same way as the SMTP listener. The promise resolves when the spool has the mail on disk.
+ * @param from holds the IP address of the mail service, the connection, and a signal that aborts with the connection.
+ * @throws {SmtpReply} when this service can serve no recipient, or when the sender must try a recipient again later. If
+ * the function throws, the spool stores nothing of the mail.
  */
 export async function takeMail(
   parts: HttpParts,
@@ -108,8 +111,8 @@ async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
       const inbox = await findInbox(
         parts,
         { address, sender: envelope.from, mailDomain: key.domain ?? parts.mailDomain },
-        // Unknown recipients are not counted: a stranger who guesses addresses must not block the mail service that
-        // delivers everybody's mail.
+        // The service does not count unknown recipients here, because a stranger who guesses addresses must not block
+        // the mail service that delivers everybody's mail.
         () => {},
       )
       byInbox.set(inbox, address)

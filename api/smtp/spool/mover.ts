@@ -9,18 +9,19 @@ import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
 /**
- * Limits the count and the bytes of mails that the mover stores in one batch. A mail of a sender with less cost waits
- * until the current batch ends.
+ * Limits how many mails, and how many bytes, the mover stores in one batch. A mail of a sender that has caused less
+ * load waits at most until the current batch ends.
  */
 const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
 /**
- * Moves spooled mails to PostgreSQL in batches. The mails whose inboxes and network have the least cost move first.
- * Small and large mails move separately, so that a small mail never waits for a large mail. The mover deletes a batch
- * from the spool after PostgreSQL has committed it. After a crash in between the batch moves again, and its source keys
- * make the second insert a no-op. While the object store is unreachable, large mails stay in the spool.
+ * Moves spooled mails to PostgreSQL in batches. The mover first takes the mails whose inboxes and sender network have
+ * recently caused the least load. The mover moves small and large mails separately, so that a small mail never waits
+ * for a large mail. The mover deletes a batch from the spool after PostgreSQL has committed it. After a crash between
+ * commit and deletion, the mover stores the batch again, and unique source keys make the second insert a no-op. While
+ * the object store is unreachable, large mails stay in the spool.
  */
 export class Mover {
   readonly #spool: Spool
@@ -40,14 +41,14 @@ export class Mover {
     this.#done = Promise.all([this.#run('small'), this.#run('large')])
   }
 
-  /** Signals that new mail of this size class has arrived in the spool. */
+  /** Signals that new mail of this size class (small or large) has arrived in the spool. */
   nudge(size: SpooledSize): void {
     this.#pauses[size].wake()
   }
 
   /**
-   * Moves the remaining mails before the process ends. While PostgreSQL is unreachable, the spool keeps the mails for
-   * the next start.
+   * Moves the remaining mails to PostgreSQL before the process ends. If PostgreSQL is unreachable, the spool keeps the
+   * mails for the next start.
    */
   async stop(): Promise<void> {
     this.#stopping = true
@@ -88,7 +89,8 @@ export class Mover {
   }
 
   /**
-   * Writes large mails to the object store. @returns the oldest mails of the batch, up to the first mail that failed.
+   * Writes the large mails of a batch to the object store. @returns the oldest mails of the batch, up to the first mail
+   * that could not be stored.
    */
   async #keep(batch: SpoolBatch): Promise<{ kept: SpoolBatch; failure: Error | null }> {
     const kept: SpoolBatch = []

@@ -9,12 +9,12 @@ import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
 /**
  * Describes a complete message with its envelope before the spool has stored it. docs/decisions/spool.md tells why the
- * spool is an SQLite file.
+ * spool of accepted mail is an SQLite file.
  */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
   /**
-   * Identifies the mail. Without this field the mail gets a new key. A second mail with the same source key changes
-   * nothing.
+   * Identifies the mail in the spool. If this field is absent, the mail gets a new key. If a second mail has the same
+   * source key, storing it changes nothing.
    */
   sourceKey?: string
 }
@@ -23,22 +23,22 @@ export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
 export class SpoolFull extends Error {}
 
 /**
- * Reserves disk space for deletions, because SQLite writes deletions to its log. Without the reserve, a spool on a full
- * disk could never be emptied.
+ * Reserves disk space for deletions from the spool, because SQLite writes deletions to its write-ahead log. Without the
+ * reserve, the service could never empty a spool on a full disk.
  */
 const RESERVE_BYTES = 16 * 1024 * 1024
 
 /**
- * The spool measures the free space of the disk again after this many milliseconds. In between the spool subtracts the
- * accepted mail from the last measurement.
+ * The spool measures the free space of the disk again after this many milliseconds. Between two measurements the spool
+ * subtracts the size of accepted mail from the last measurement.
  */
 const ROOM_MS = 100
 
 const FILE = 'spool.sqlite'
 
 /**
- * Sets how many accepted mails share one fsync. Only one fsync runs at a time. The mails that arrive during an fsync
- * share the next fsync.
+ * Sets how many accepted mails the spool writes with one fsync. The spool runs only one fsync at a time. The mails that
+ * arrive during an fsync share the next fsync.
  */
 const ACCEPTING = {
   batchMax: 1_000,
@@ -49,8 +49,8 @@ const ACCEPTING = {
 /** Is the size class of a spooled mail: `small` up to 64 KB, otherwise `large`. */
 export type SpooledSize = 'small' | 'large'
 /**
- * Mail that goes to the object store counts as large. While the object store is unreachable, small mail still moves to
- * PostgreSQL.
+ * A mail whose content goes to the object store counts as large. While the object store is unreachable, small mail
+ * still moves to PostgreSQL.
  */
 const SMALL_BYTES = BLOB_BYTES
 const WHERE = {
@@ -61,7 +61,7 @@ const WHERE = {
 export const sizeOf = (bytes: Uint8Array): SpooledSize =>
   bytes.length > SMALL_BYTES ? 'large' : 'small'
 
-/** Describes a spooled mail that waits to be moved. */
+/** Describes a spooled mail that waits until the mover stores it in PostgreSQL. */
 export type Arrival = Pick<SpooledMail, 'remoteIp' | 'inboxes'> & { id: number; size: number }
 
 type SpoolRow = {
@@ -78,9 +78,10 @@ type SpoolRow = {
 }
 
 /**
- * Holds accepted mail that waits for PostgreSQL in one SQLite file, the spool. With `synchronous = FULL` in WAL mode a
- * commit is on disk. So a message with a 250 reply survives a crash of the process and of the machine. Several
- * listeners may share the file, which also holds the local copy of the inbox addresses.
+ * Holds accepted mail that waits for PostgreSQL in one SQLite file, the spool. With `synchronous = FULL` in WAL mode,
+ * SQLite has a commit on disk when it reports success. So a message with a 250 reply survives a crash of the process
+ * and of the machine. Several SMTP listeners may share the spool's file, which also holds the local copy of the inbox
+ * addresses.
  */
 export class Spool {
   readonly #db: Database
@@ -88,7 +89,10 @@ export class Spool {
   readonly #writer: SpoolWriter
   readonly #accepting: Batcher<SpooledColumns, boolean>
   #room = { untilMs: 0, bytes: 0 }
-  /** Is the local copy of the inbox addresses. With this copy, mail is accepted while PostgreSQL is unreachable. */
+  /**
+   * Is the local copy of the inbox addresses. With this local copy, the listener accepts mail while PostgreSQL is
+   * unreachable.
+   */
   readonly addresses: SpoolAddresses
 
   constructor(dataDir: string) {
@@ -96,7 +100,8 @@ export class Spool {
     this.#dataDir = dataDir
     const file = join(dataDir, FILE)
     this.#db = new Database(file, { create: true, strict: true })
-    // Only the owner may read the file, because it holds mail. SQLite gives its -wal and -shm files the same mode.
+    // Only the owner of the process may read the spool's file, because it holds mail. SQLite gives its -wal and -shm
+    // files the same file mode.
     chmodSync(file, 0o600)
     this.#db.run('pragma busy_timeout = 5000')
     this.#db.run('pragma journal_mode = wal')
@@ -122,7 +127,7 @@ export class Spool {
 
   /**
    * Adds a column to the spool's table if an earlier release created the table without the column. Two listeners may
-   * try to add the column at the same time.
+   * try to add the column to the spool's table at the same time.
    */
   #addColumn(name: 'traceparent' | 'provider'): void {
     const hasColumn = () =>
@@ -135,7 +140,7 @@ export class Spool {
     }
   }
 
-  /** Tells whether the disk has room for `bytes` of mail and the reserve. */
+  /** Tells whether the disk has room for `bytes` of mail in addition to the reserve. */
   hasRoom(bytes = 0): boolean {
     const nowMs = performance.now()
     if (nowMs >= this.#room.untilMs) {
@@ -147,7 +152,8 @@ export class Spool {
   }
 
   /**
-   * Resolves when the message is on disk. Messages that arrive at the same moment share one transaction and one fsync.
+   * The promise resolves when the message is on disk. Messages that arrive at the same moment share one transaction and
+   * one fsync.
    * @throws {SpoolFull} when the disk has no room for the message.
    */
   async accept(mail: NewSpooledMail): Promise<void> {
@@ -167,8 +173,8 @@ export class Spool {
   }
 
   /**
-   * Returns the spooled mails of one size class that lie after the row `after`. The oldest mail comes first, and the
-   * bodies are left out.
+   * Returns the spooled mails of one size class with row ids above `after`. The list begins with the oldest mail, and
+   * it holds no bodies.
    */
   arrivals(size: SpooledSize, after: number, limit: number): Arrival[] {
     const rows = this.#db
@@ -189,8 +195,8 @@ export class Spool {
   }
 
   /**
-   * Returns the spooled mails with the given row ids, the oldest first. A mail is missing in the result if another
-   * listener has moved it out of the spool.
+   * Returns the spooled mails with the given row ids, oldest first. A mail is missing in the result if another listener
+   * has moved it out of the spool.
    */
   read(ids: readonly number[]): (SpooledMail & { id: number })[] {
     const rows = this.#db
@@ -231,7 +237,7 @@ export class Spool {
       .get()!
   }
 
-  /** Closes the file of the spool after the pending writes. */
+  /** Closes the file of the spool after all pending writes. */
   async close(): Promise<void> {
     await this.#accepting.drain()
     await this.#writer.close()

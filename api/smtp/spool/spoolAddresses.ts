@@ -1,8 +1,8 @@
 import type { Database } from 'bun:sqlite'
 
 /**
- * Limits the inbox addresses that are kept in memory. A lookup in the spool's file takes locks and reads the header of
- * the file.
+ * Limits the inbox addresses that the process keeps in memory. The addresses are kept in memory because each lookup in
+ * the spool's file takes locks and reads the file's header.
  */
 const KNOWN_MAX = 10_000
 
@@ -20,7 +20,7 @@ export class SpoolAddresses {
   }
 
   /**
-   * Returns the first of the given addresses that the local copy of the inbox addresses holds. The given addresses are
+   * Returns the first of the given addresses that is in the local copy of the inbox addresses. The given addresses are
    * in lower case.
    */
   find(addresses: string[]): string | null {
@@ -55,8 +55,8 @@ export class SpoolAddresses {
   }
 
   /**
-   * Replaces a section of the local copy of the inbox addresses: the addresses after `after` up to `upTo`. An `upTo` of
-   * `null` means the end of the alphabet.
+   * Replaces a range of the local copy of the inbox addresses: the addresses after `after` up to `upTo`. If `upTo` is
+   * `null`, the range reaches to the end of the alphabet.
    */
   replace(range: { after: string; upTo: string | null; addresses: string[] }): void {
     this.#known.clear()

@@ -2,13 +2,14 @@ import { Database } from 'bun:sqlite'
 import type { SpoolAnswer, SpooledColumns, SpoolWork } from './spoolWriter.ts'
 
 /**
- * Writes the spool for `SpoolWriter` in a separate thread, so that an fsync delays no SMTP dialogue. The thread opens
- * the file that the first write names.
+ * Writes to the spool for `SpoolWriter` in a separate thread, so that an fsync delays no SMTP dialogue. The thread
+ * opens the spool's file when the first write names it.
  */
 declare const self: { onmessage: (event: { data: SpoolWork }) => void }
 
 /**
- * Is the only connection to the spool's file. Writes over a second connection would empty the page cache of the first.
+ * Is the only database connection that writes to the spool's file. Writes over a second connection would empty the page
+ * cache of the first connection.
  */
 let mails: Database | undefined
 
@@ -41,8 +42,8 @@ function accept(db: Database, added: SpooledColumns[]): void {
 }
 
 /**
- * Deletes stored mails from the spool without an fsync. A power cut may undo the deletion. The mover then moves the
- * mail again, which changes nothing.
+ * Deletes stored mails from the spool without an fsync. A power cut may undo the deletion of stored mails. After an
+ * undone deletion, the mover moves the mail again, which changes nothing.
  */
 function remove(db: Database, sourceKeys: string[]): void {
   db.run('pragma synchronous = normal')

@@ -4,12 +4,12 @@ import type { SpooledMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
 /**
- * Limits the spooled mails that wait in memory for their turn. Later mails are read from the spool's file when these
- * mails have been moved.
+ * Limits how many spooled mails the mover keeps in memory until their turn comes. When the mover has moved these mails,
+ * it reads later mails from the spool's file.
  */
 const WINDOW = 20_000
 /**
- * The cost of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes of the mail.
+ * The load of a mail counts as BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes of the mail.
  * Measurements of the mail parser and of the database gave the values of BASE_MS and BYTES_PER_MS.
  */
 const BASE_MS = 1
@@ -21,17 +21,20 @@ type Line = { sharers: readonly string[]; mails: Waiting[] }
 export type SpoolBatch = (SpooledMail & { id: number })[]
 
 /**
- * Chooses the spooled mails that the mover stores next: the mails whose inboxes and sender network have caused the
- * least cost. So a stranger's flood waits in the spool until the mails of all others are stored. Mails of the same
- * inboxes and network keep their order.
+ * Chooses which spooled mails the mover stores next: those whose inboxes and sender network have recently caused the
+ * least load. So the mails of a stranger's flood wait in the spool until the mails of all others are stored. Mails with
+ * the same inboxes and the same sender network keep their order.
  */
 export class SpoolTurns {
   readonly #spool: Spool
   readonly #size: SpooledSize
   readonly #costs: Costs
-  /** Holds the queues of waiting mails. Each queue holds the mails of the same inboxes and network. */
+  /**
+   * Holds the queues of mails that wait in the spool. Each queue holds the mails with the same inboxes and the same
+   * sender network.
+   */
   readonly #lines = new Map<string, Line>()
-  /** Maps the id of each waiting mail to the key of its queue. */
+  /** Maps the id of each waiting mail to the key of the queue that holds it. */
   readonly #keys = new Map<number, string>()
   #lastId = 0
 
@@ -42,8 +45,8 @@ export class SpoolTurns {
   }
 
   /**
-   * Returns the next mails to move, at most `count`. The batch ends once `maxBytes` are reached, but holds at least one
-   * mail if a mail waits.
+   * Returns at most `count` mails that the mover moves next. The batch ends once it has `maxBytes` bytes, but it holds
+   * at least one mail if a mail waits.
    */
   next(limit: { count: number; maxBytes: number }): SpoolBatch {
     for (;;) {
@@ -72,15 +75,15 @@ export class SpoolTurns {
       if (line.mails.length === 0) this.#lines.delete(key!)
     }
     for (const id of ids) this.#keys.delete(id)
-    // SQLite gives the row id of the last spooled mail to the next mail when the last mail is deleted. So `#lastId`
-    // falls back to the newest row that still exists.
+    // When the last spooled mail is deleted, SQLite gives its row id to the next mail. So `#lastId` falls back to the
+    // newest row that still exists.
     if (gone.has(this.#lastId)) {
       this.#lastId = 0
       for (const id of this.#keys.keys()) this.#lastId = Math.max(this.#lastId, id)
     }
   }
 
-  /** Reads newly arrived mails from the spool. */
+  /** Reads mails that have newly arrived in the spool. */
   #look(): void {
     const room = WINDOW - this.#keys.size
     if (room <= 0) return
@@ -96,8 +99,9 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // The cost of a queue only grows in this loop. So a batch of `count` mails never takes a mail beyond the `count`
-    // cheapest queues. The bytes that a flood has in this batch do not delay a mail of a sender with little cost.
+    // The measured load of a queue only grows in this loop. So a batch of `count` mails takes mails only from the
+    // `count` queues with the least load. The large mails of a flood in this batch do not delay a mail of a sender that
+    // causes little load.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)

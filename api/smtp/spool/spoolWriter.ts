@@ -1,4 +1,4 @@
-/** Lists the columns of a spooled mail in the order of the insert. */
+/** Lists the columns of a spooled mail in the order in which the insert statement names them. */
 export type SpooledColumns = [
   sourceKey: string,
   bytes: Uint8Array,
@@ -22,27 +22,30 @@ export type SpoolAnswer = string | null
 type Waiting = { resolve: () => void; reject: (error: Error) => void }
 
 /**
- * Writes mails to the spool in a separate thread, which starts with the first write. The thread runs the writes one
- * after the other.
+ * Writes mails to the spool in a separate thread, which starts with the first write. The thread runs the writes to the
+ * spool one after the other.
  */
 export class SpoolWriter {
   readonly #file: string
   #thread: Worker | undefined
-  /** Holds the writes that wait for their result. The thread sends the results in the order of the writes. */
+  /**
+   * Holds the writes to the spool that still wait for their result. The thread sends the results in the order in which
+   * it got the writes.
+   */
   #waiting: Waiting[] = []
 
   constructor(file: string) {
     this.#file = file
   }
 
-  /** Resolves when the mails are on disk. Either all mails of the call are stored, or none. */
+  /** The promise resolves when the mails are on disk. The thread stores either all mails of a call or none of them. */
   accept = (mails: SpooledColumns[]): Promise<void> =>
     this.#run({ file: this.#file, accept: mails })
 
   remove = (sourceKeys: string[]): Promise<void> =>
     this.#run({ file: this.#file, remove: sourceKeys })
 
-  /** Closes the file of the spool after the pending writes. */
+  /** Closes the file of the spool after all pending writes. */
   async close(): Promise<void> {
     if (this.#thread === undefined) return
     await this.#run({ close: true })

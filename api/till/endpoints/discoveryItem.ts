@@ -12,7 +12,7 @@ import type { DiscoveredEndpoint } from '../../../sql/till/endpoints/discovery.t
 import { Time } from '../../http/operation.ts'
 import { requirementOf } from '../payments/challenge.ts'
 
-/** Describes a paid resource in the public list. */
+/** Describes a paid resource in the public list of paid resources. */
 export const Item = t.Object({
   resource: t.String({ description: 'The URL to call; of an MCP tool that of its server.' }),
   type: t.Union([t.Literal('http'), t.Literal('mcp')]),

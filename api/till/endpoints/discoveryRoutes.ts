@@ -10,7 +10,7 @@ import { readAmount } from '../payments/paymentQuery.ts'
 import { EXAMPLE_ITEM, Item, toItem } from './discoveryItem.ts'
 
 /**
- * The routes of the public list are public, so caches may store their responses and reduce the load on the database.
+ * The routes of the public list need no key, so caches may store their responses and reduce the load on the database.
  */
 const CACHE_CONTROL = 'public, max-age=60'
 const WORDS_MAX = 10
@@ -73,7 +73,8 @@ export function discoveryRoutes({ pool }: Services) {
         set.headers['cache-control'] = CACHE_CONTROL
         const { limit, offset } = readPart(query, query.cursor === undefined ? query.offset : '0')
         const after = query.cursor === undefined ? null : BigInt(query.cursor)
-        // The query reads one row more than the limit. If this row exists, the list continues on a next page.
+        // The query for a page reads one row more than the limit. If the additional row exists, the list has a next
+        // page.
         const part = { words: null, after, limit: limit + 1, offset }
         const { endpoints, total } = await find(query, part)
         const shown = endpoints.slice(0, limit)

@@ -81,7 +81,7 @@ const deleteOperation = operation({
   errors,
 })
 
-/** Changes and deletes one endpoint, and rotates its secret. */
+/** Changes or deletes one endpoint of a seller, and rotates its secret. */
 export const endpointChangeRoutes = (services: Services) =>
   new Elysia()
     .patch(

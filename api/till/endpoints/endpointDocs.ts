@@ -95,7 +95,7 @@ export const EXAMPLE_ENDPOINT = {
 
 export const EXAMPLE_SECRET = `whsec_${'0'.repeat(64)}`
 
-/** Returns an endpoint in the form of the API, without its webhook secret. */
+/** Returns a seller's endpoint in the form of the API, without its webhook secret. */
 const toEndpointView = (endpoint: Endpoint) => ({
   endpointId: endpoint.id,
   urlPattern: endpoint.urlPattern,
@@ -135,14 +135,16 @@ function toListing({ metadata, openApi }: Endpoint) {
   }
 }
 
-/** Returns an endpoint with its earnings. */
+/** Returns a seller's endpoint with its earnings. */
 export const toEarningView = (endpoint: Endpoint, totals: EndpointTotals | undefined) => ({
   ...toEndpointView(endpoint),
   callCount: totals?.callCount ?? 0,
   revenueUsdcRaw: (totals?.revenueAtomic ?? 0n).toString(),
 })
 
-/** Returns the endpoint as it is after a change. The response holds the webhook secret only if the secret is new. */
+/**
+ * Returns the endpoint in its state after a change. The response holds the webhook secret only if the secret is new.
+ */
 export const toChangedView = ({ endpoint, newSecret }: ChangedEndpoint) => ({
   ...toEndpointView(endpoint),
   ...(newSecret === null ? {} : { webhookSecret: newSecret }),

@@ -70,7 +70,7 @@ const Active = t.Boolean({
     'False pauses the endpoint, so that it gets no new challenges. Payments for earlier challenges are still redeemed.',
 })
 
-/** Reads `urlPattern`. @throws {ApiError} 400 */
+/** Reads the field `urlPattern` of a request. @throws {ApiError} 400 */
 export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl {
   try {
     const resource = parsePaidResource(text)
@@ -83,7 +83,8 @@ export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl
 }
 
 /**
- * Reads the URL of a webhook in its normal form. Removes the fragment, because a fragment is never sent.
+ * Reads the URL of a webhook and returns its normal form. Removes the fragment of a URL, because HTTP clients never
+ * send a fragment.
  * @throws {ApiError} 400 for an invalid or forbidden URL.
  */
 export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
@@ -119,8 +120,8 @@ export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>
 }
 
 /**
- * Returns the chain of the prices. The service sells on the chain of the payment workers. Before a worker has reported,
- * it sells on the devnet if the devnet is on.
+ * Returns the blockchain whose USDC the prices mean. The service sells on the chain that the payment workers use.
+ * Before a payment worker has reported its chain, the service sells on the devnet if the devnet is on.
  * @throws {ApiError} 503 before any payment worker has reported its chain.
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
@@ -130,7 +131,7 @@ export async function serviceNetwork({ pool, config }: Services): Promise<Networ
   throw chainUnknown()
 }
 
-/** Reads the field `network`, which must be absent or name the service's own chain. @throws {ApiError} 400 */
+/** Reads the field `network`, which must be absent or name the chain of the service. @throws {ApiError} 400 */
 export function readNetwork(network: string | undefined, own: string): string {
   if (network === undefined || usdcNetworkOf(network)?.network === own) return own
   const known = usdcNetworkOf(network) === undefined ? 'unknown' : 'not the chain of this service'
@@ -149,9 +150,9 @@ export const ENDPOINT_FIELDS = {
 const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 
 /**
- * Reads the fields of a changed endpoint, except the fields of its listing. A field that the request body lacks is
+ * Reads the fields of a changed endpoint, except the fields for the public list. A field that the request body lacks is
  * absent from the result too.
- * @throws {ApiError} 400 with the invalid field.
+ * @throws {ApiError} 400 with the name of the invalid field.
  */
 export async function readChange(
   services: Services,
@@ -181,7 +182,7 @@ export async function readChange(
   }
 }
 
-/** Runs a change of an endpoint and turns its errors into API errors. @throws {ApiError} 400 */
+/** Runs a change of a seller's endpoint and turns its errors into API errors. @throws {ApiError} 400 */
 export async function orBadRequest<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()

@@ -66,7 +66,7 @@ const changed = {
   example: { ...EXAMPLE_ENDPOINT, webhookSecret: EXAMPLE_SECRET },
 }
 
-/** Registers, lists and reads endpoints. */
+/** Registers, lists and reads the endpoints of a seller. */
 export function endpointRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/sellers/endpoints' })
     .use(putRoute(services))

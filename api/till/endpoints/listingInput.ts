@@ -28,7 +28,7 @@ const Part = (description: string) =>
     error: 'be an object or null',
   })
 
-/** Describes the body fields that tell how an endpoint is called and listed. */
+/** Describes the request fields that tell how buyers call an endpoint and how the public list shows it. */
 export const LISTING_FIELDS = {
   serviceName: OrNull(Word, {
     description: 'Lists show your service under this name.',
@@ -72,9 +72,9 @@ export const hasListing = (body: ListingBody): boolean =>
   Object.keys(LISTING_FIELDS).some((name) => body[name as keyof ListingBody] !== undefined)
 
 /**
- * Reads how buyers call an endpoint and how the public list shows the endpoint. A challenge must have room for the new
- * fields and for the stored fields together.
- * @throws {ApiError} 400 for invalid fields, or for fields that do not fit into a challenge.
+ * Reads how buyers call an endpoint and how the public list shows the endpoint. A payment challenge must have room for
+ * the new fields and the stored fields together.
+ * @throws {ApiError} 400 for invalid fields, or for fields that do not fit into a payment challenge.
  */
 export function readListing(
   { config }: Services,
@@ -137,7 +137,7 @@ function readOpenApiUrl(
   return readOutboundUrl('openApiUrl', given, allowPrivate)
 }
 
-/** Returns the metadata for the next challenge of an endpoint: the stored metadata with a change. */
+/** Returns the metadata for the endpoint's next payment challenge: the stored metadata with a change. */
 function wholeOf(
   stored: Stored | null,
   change: MetadataChange,

@@ -8,25 +8,27 @@ import { badRequest, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer } from '../payments/offer.ts'
 
-/** A request for a challenge waits this many milliseconds for a check of the endpoint that has begun. */
+/**
+ * A request for a payment challenge waits at most this many milliseconds for a check of the endpoint that is queued.
+ */
 const WAIT_MS = 5_000
 /**
- * Limits the milliseconds that a challenge waits for an endpoint check that is already running. The check calls the
- * seller's URL, and the seller may then request this very challenge. So the service returns the challenge before the
- * check ends.
+ * Limits the milliseconds that a request for a payment challenge waits for a check of the endpoint that is already
+ * running. The check calls the seller's URL, and the seller's server may then request this very challenge from the
+ * service. So the service returns the payment challenge before the check ends.
  */
 const RUNNING_WAIT_MS = 250
 const POLL_MS = 100
 /**
- * Sets the pause between two endpoint checks that challenges start. A challenge that comes too early waits for the next
- * check, because a seller that has just become reachable must be able to sell.
+ * Sets the pause between two endpoint checks that requests for a challenge start. A request within the pause waits for
+ * the next check, because a seller that has just become reachable must be able to sell.
  */
 const PROVOKE_PAUSE_MS = 2_000
 
 /**
- * Refuses a challenge for an endpoint that is paused, or that the last check did not reach. An endpoint that was not
- * reached is first checked again.
- * @throws {ApiError} 400 when the endpoint is paused or was not reached.
+ * Refuses a payment challenge for an endpoint that is paused, or that the last check could not reach. If the last check
+ * could not reach the endpoint, the service first checks the endpoint again.
+ * @throws {ApiError} 400 when the endpoint is paused or the check could not reach it.
  */
 export async function checkReachable({ pool }: Services, offer: Offer): Promise<void> {
   const { endpointId, verification } = offer
@@ -70,8 +72,8 @@ export async function checkAnew(
 }
 
 /**
- * Waits until a running check of an endpoint has ended. `isOurs` tells that the check still runs after the wait. The
- * current HTTP request may then come from the check itself.
+ * Waits until a running check of a seller's endpoint has ended. `isOurs` tells that the endpoint check still runs after
+ * the wait. The current HTTP request may then be a result of the check's own call to the seller.
  */
 async function waitForCheck(
   pool: Services['pool'],

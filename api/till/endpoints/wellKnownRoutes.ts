@@ -9,7 +9,7 @@ import { notFound } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Caches may keep the public keys for 60 seconds, so clients see a key rotation within this time. */
+/** Caches may keep the public keys for 60 seconds, so clients learn of a key rotation within this time. */
 const CACHE_CONTROL = 'public, max-age=60'
 
 const RESOURCES_MAX = 1_000
@@ -43,7 +43,10 @@ const DidDocument = t.Object({
   assertionMethod: t.Array(t.String()),
 })
 
-/** Serves the public keys that verify receipts. The retired keys are served too. */
+/**
+ * Serves the public keys with which anybody can verify receipts. The route also serves retired keys, because old
+ * receipts need them.
+ */
 export function wellKnownRoutes({ pool, config }: Services) {
   const did = didWeb(config.http.baseUrl)
   const describe = { tag: 'Payments', access: 'public', cors: true } as const

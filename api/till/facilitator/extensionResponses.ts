@@ -10,10 +10,10 @@ import type { Services } from '../../http/services.ts'
 /** Names the header in which a facilitator tells how it handled an x402 extension (x402 specs/extensions/bazaar.md). */
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 
-/** Sets the minimum time between two checks of an endpoint that settlements cause, in milliseconds. */
+/** Sets the minimum milliseconds between two checks of an endpoint that settled payments cause. */
 const LOOK_PAUSE_MS = 60_000
 
-/** Limits the characters of a declaration, because a longer declaration does not fit into a header. */
+/** Limits the characters of a bazaar declaration, because a longer declaration does not fit into a header. */
 const DECLARED_CHARS_MAX = 16_384
 
 type Response =
@@ -21,10 +21,12 @@ type Response =
   | { status: 'rejected'; rejectedReason: string }
 
 /**
- * Tells how the bazaar declarations in a payment were handled. The payer only repeats the seller's declarations, so
- * they are not stored. When they differ from the public list, a worker reads the seller's own 402.
+ * Tells how the service handled the bazaar declarations in a payment (an x402 extension). The payer only repeats the
+ * seller's declarations, so the service does not store them. When the declarations differ from the public list, a
+ * worker reads the seller's own 402 response.
  *
- * @returns the header. `null` means that the payment declares nothing.
+ * @returns the header that reports how the declarations were handled. `null` means that the payment contains no bazaar
+ * declaration.
  */
 export async function extensionResponses(
   { pool }: Services,
@@ -59,7 +61,7 @@ const listedOf = ({ metadata, openApi, seen, urlPattern }: Endpoint): Bazaar | n
   bazaarOf({ ...openApi?.metadata, ...metadata }, urlPattern) ?? seen.bazaar ?? null
 
 /**
- * Tells whether two bazaar declarations are equal. The values of the path parameters are not compared, because they
+ * Tells whether two bazaar declarations are equal. The comparison ignores the values of path parameters, because they
  * differ in each request.
  */
 function isSame(one: Bazaar, other: Bazaar | null): boolean {

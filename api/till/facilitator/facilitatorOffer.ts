@@ -12,18 +12,22 @@ import { isSoldByAnother } from '../../../sql/till/endpoints/rivalEndpoints.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer, Seller } from '../payments/offer.ts'
 
-/** Is the resource of a version 2 payment that names no resource, because version 2 does not require one. */
+/** Is the resource of a payment in x402 version 2 that names no resource, because version 2 does not require one. */
 const UNSPECIFIED = 'urn:x402:unspecified'
 const RESOURCE_CHARS_MAX = 2048
 
 /**
- * Holds the result of reading a seller's requirement: an offer, or the x402 reason for the refusal of the requirement.
+ * Holds the result of reading a seller's payment requirement: an offer, or the x402 reason why the service refuses the
+ * requirement.
  */
 export type FacilitatorOffer =
   | { ok: true; offer: Offer; endpoint: Endpoint | null }
   | { ok: false; reason: X402Reason }
 
-/** Describes a seller's requirement of either x402 version. A `resource` of `null` means that the seller names none. */
+/**
+ * Describes a seller's payment requirement of either x402 version. A `resource` of `null` means that the seller names
+ * no resource.
+ */
 type Wanted = {
   scheme: string
   network: string
@@ -35,14 +39,15 @@ type Wanted = {
   extra: Record<string, unknown>
 }
 
-/** Reads the requirement of a seller in the x402 version of the payment. */
+/** Reads a seller's payment requirement in the x402 version of the payment. */
 export async function readFacilitatorOffer(
   services: Services,
   seller: Seller,
   decoded: DecodedPayment,
   requirements: unknown,
 ): Promise<FacilitatorOffer> {
-  // The x402 version decides the form of a requirement. So the requirement cannot be read when the version is unknown.
+  // The x402 version decides the form of a payment requirement. So the service cannot read a payment requirement when
+  // the x402 version is unknown.
   if (!decoded.ok && decoded.reason === 'invalid_x402_version') {
     return { ok: false, reason: decoded.reason }
   }
@@ -51,7 +56,7 @@ export async function readFacilitatorOffer(
   if (wanted === null || reason !== null) {
     return { ok: false, reason: reason ?? 'invalid_payment_requirements' }
   }
-  // The payer's copy of the resource is not signed, so the resource that the seller names has priority over the copy.
+  // The payer's copy of the resource is not signed, so the resource that the seller names takes precedence.
   const copy = decoded.ok ? (decoded.payload.resourceUrl ?? null) : null
   const byPayer = copy === null ? null : readResource(copy)
   const resourceSource = wanted.resource === null && byPayer !== null ? 'payer' : 'seller'
@@ -71,7 +76,8 @@ export async function readFacilitatorOffer(
     matchKey === null
       ? null
       : await findEndpointByResource(services.pool, seller.projectId, matchKey)
-  // The price is compared, because otherwise a payer could pay for a cheap resource and name an expensive resource.
+  // The service compares the price, because otherwise a payer could pay for a cheap resource and name an expensive
+  // resource.
   const isSold = resourceSource === 'seller' || found?.priceAtomic === amountAtomic
   const endpoint = isSold ? found : null
   const offer: Offer = {
@@ -92,8 +98,8 @@ export async function readFacilitatorOffer(
 function readV1(requirements: unknown): Wanted | null {
   const { data } = paymentRequirementsSchema.safeParse(requirements)
   if (data === undefined || !URL.canParse(data.resource)) return null
-  // This service has always ignored `extra` in x402 version 1. The check of `extra` is not needed, because a wrong
-  // EIP-712 domain in `extra` makes the payment's signature invalid.
+  // This service has always ignored the field `extra` in x402 version 1. The check of `extra` is not needed, because a
+  // wrong EIP-712 domain in `extra` makes the payment's signature invalid.
   return { ...data, amount: data.maxAmountRequired, extra: {} }
 }
 
@@ -124,8 +130,8 @@ function faultOf(wanted: Wanted, { network, payTo }: Seller): X402Reason | null 
 }
 
 /**
- * Reads a web address or the name of an MCP tool as the paid resource. Returns `null` for any other text, because the
- * resource is written into a signed receipt.
+ * Reads the paid resource from a text, which is a web address or the name of an MCP tool. Returns `null` for any other
+ * text, because the service writes the resource into a signed receipt.
  */
 function readResource(text: string): ReturnType<typeof parsePaidResource> | null {
   try {

@@ -26,15 +26,15 @@ import { EXTENSION_RESPONSES, extensionResponses } from './extensionResponses.ts
 import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
 
 /**
- * Limits the wait for a transaction hash. The 25 s of SETTLEMENT_WAIT_MS and this wait together stay below the 30 s of
- * Python and Go clients.
+ * Limits how long the response waits for a transaction hash. This wait and the 25 s of SETTLEMENT_WAIT_MS together stay
+ * below the 30 s time-out of Python and Go clients.
  */
 const HASH_WAIT_MS = 3_000
 const HASH_POLL_MS = 200
 
 /**
- * Describes the request body of a facilitator call. The schema is loose on purpose, because sellers' middleware expects
- * an x402 reason for a wrong payment, and not a 400.
+ * Describes the request body of a facilitator call. The schema accepts almost any body on purpose, because sellers'
+ * middleware expects an x402 reason for a wrong payment, and not a 400.
  */
 const Body = t.Object({
   x402Version: t.Optional(t.Unknown()),
@@ -94,8 +94,8 @@ const EXAMPLE_REQUEST = {
 const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
 /**
- * Serves the facilitator of x402 versions 1 and 2. The payment payload decides the version. Sellers' unmodified
- * middleware settles its payments at these routes.
+ * Serves the routes of an x402 facilitator, for versions 1 and 2. The payment payload decides which x402 version
+ * applies. Sellers' unmodified x402 middleware settles its payments at these routes.
  */
 export function facilitatorRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
@@ -192,8 +192,8 @@ export function facilitatorRoutes(services: Services) {
 type FaceInput = { paymentPayload?: unknown; paymentRequirements?: unknown }
 
 /**
- * Reads one call of a seller's middleware to the facilitator. The result holds the function `explain`, which writes the
- * text of a refusal.
+ * Reads one call that a seller's middleware sends to the facilitator. The result holds the function `explain`, which
+ * writes the text that explains a refusal.
  */
 async function readFace(services: Services, projectId: string, body: FaceInput) {
   const deadlineMs = performance.now() + services.config.settlementWaitMs
@@ -219,8 +219,8 @@ async function readFace(services: Services, projectId: string, body: FaceInput) 
 type Face = Awaited<ReturnType<typeof readFace>>
 
 /**
- * Returns the project as a seller, or the reason why the project cannot sell. The facilitator response keeps the status
- * 200, because a seller's middleware shows its payers the text of every other response.
+ * Returns the project as a seller, or the reason why the project cannot sell. The facilitator responds with status 200,
+ * because a seller's middleware shows its payers the text of every other response.
  */
 async function findSeller({ pool }: Services, projectId: string) {
   try {
@@ -263,7 +263,7 @@ async function settleFace(services: Services, face: Face) {
       errorReason,
       errorMessage,
       transaction: payment?.txHash ?? '',
-      // The field `network` is empty until the chain of the payment workers is known.
+      // The field `network` is empty until a payment worker has reported its chain.
       network: (x402Version === 2 ? network?.caip2 : network?.network) ?? '',
       ...face.payer,
       ...(payment === null ? {} : { paymentId: payment.id }),
@@ -282,8 +282,8 @@ async function settleFace(services: Services, face: Face) {
 }
 
 /**
- * Waits up to HASH_WAIT_MS for the hash of a transaction. Middleware settles a pending payment again only if the
- * response names a transaction. Clients give up after 30 s.
+ * Waits up to HASH_WAIT_MS for the hash of a transaction. Seller's middleware asks again about a pending payment only
+ * if the response names a transaction. Facilitator clients give up after 30 s.
  */
 async function waitForHash(services: Services, payment: Payment): Promise<Payment> {
   const untilMs = performance.now() + HASH_WAIT_MS

@@ -9,7 +9,9 @@ import type { Services } from '../../http/services.ts'
 import { EXAMPLE_PAYMENT, PaymentItem, toPaymentItem } from './paymentDocs.ts'
 import { Days, readDays } from './paymentQuery.ts'
 
-/** Limits the rows of one response. GET /v0/payments lists all payments. */
+/**
+ * Limits the number of rows in one response of the income statistics. The route GET /v0/payments lists all payments.
+ */
 const ROWS_MAX = 100
 
 const Query = t.Object({ days: Days })

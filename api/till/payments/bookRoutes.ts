@@ -15,7 +15,7 @@ import { operation } from '../../http/operation.ts'
 import { callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Limits the accounting entries of one response. A client continues with the cursor of the last entry. */
+/** Limits the accounting entries of one response. A client continues the export with the cursor of the last entry. */
 const ENTRIES_MAX = 10_000
 /** Limits the accounting entries that one query reads. */
 const PAGE = 500
@@ -155,7 +155,10 @@ function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>):
   return new Response(body, { headers })
 }
 
-/** Returns the lines of the accounting export, page by page. When the client stops reading, the queries stop too. */
+/**
+ * Returns the lines of the accounting export and reads them from the database page by page. When the client stops
+ * reading the export, the queries stop too.
+ */
 async function* linesOf(
   pool: Pool,
   {

@@ -11,12 +11,15 @@ import { isPublishedKey, receiptSeeds } from '../../../sql/till/payments/receipt
 import type { Services } from '../../http/services.ts'
 import type { Offer } from './offer.ts'
 
-/** Is the `error` of a first challenge in x402 version 2. The reference middleware sends the same text. */
+/**
+ * Is the `error` text of the first payment challenge in x402 version 2. The x402 reference middleware sends the same
+ * error text.
+ */
 const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'
 
 /**
- * Returns the challenge for an offer in x402 version 1. If `error` is given, the challenge is the `requirement` of a
- * refusal.
+ * Returns the payment challenge for an offer in x402 version 1. If `error` is given, the challenge becomes the
+ * `requirement` in a refusal.
  */
 export function challengeFor(
   offer: Offer,
@@ -34,11 +37,17 @@ export function challengeFor(
   })
 }
 
-/** Returns the requirement of a challenge. Each challenge of this service has exactly one requirement. */
+/**
+ * Returns the payment requirement that a challenge contains. Each payment challenge of this service has exactly one
+ * requirement.
+ */
 export const requirementOf = (challenge: Challenge): PaymentRequirements =>
   challenge.accepts[0] as PaymentRequirements
 
-/** Returns the header that holds a challenge in x402 version 2. `reason` tells why a payment was refused. */
+/**
+ * Returns the HTTP header that holds a payment challenge in x402 version 2. `reason` tells why the service refused a
+ * payment.
+ */
 export async function paymentRequiredHeader(
   services: Services,
   { challenge, metadata }: { challenge: Challenge; metadata: Metadata },
@@ -52,7 +61,7 @@ export async function paymentRequiredHeader(
 
 /**
  * Creates the lookup of the key that signs offers and receipts. The lookup returns `null` until a worker has published
- * the key, because nobody could check the signature before.
+ * the key, because until then nobody could check the signature.
  */
 export function createOfferKey({ config, pool }: Pick<Services, 'config' | 'pool'>) {
   const [signing] = receiptSeeds(config)

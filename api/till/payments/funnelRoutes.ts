@@ -42,7 +42,10 @@ const EXAMPLE_SUMS = {
   ...{ amountUsdc: '0.08', amountUsdcRaw: '80000' },
 }
 
-/** Serves the funnel of each endpoint: the numbers of challenges, and of the payments that followed the challenges. */
+/**
+ * Serves the conversion statistics of each endpoint: the numbers of payment challenges, and of the payments that
+ * followed them.
+ */
 export const funnelRoutes = ({ pool }: Services) =>
   new Elysia().get(
     '/v0/payments/funnel',

@@ -12,38 +12,46 @@ import { refuseDust } from './settlementLimits.ts'
 
 const CHAIN_RETRY_S = 2
 
-/** Makes the 503 error that is returned until a payment worker has reported its chain. */
+/** Makes the 503 error that the API returns until a payment worker has reported its chain. */
 export const chainUnknown = () =>
   new ApiError(503, 'unavailable', 'No payment worker has connected to the chain yet', {
     'retry-after': String(CHAIN_RETRY_S),
   })
 
-/** Describes the project that gets the money, with its address and chain. */
+/** Describes the project that receives the money, with its address and chain. */
 export type Seller = { projectId: string; payTo: string; network: NetworkName; chainId: number }
 
-/** Describes the price of a seller for a resource. */
+/** Describes the price that a seller asks for a resource. */
 export type Offer = {
   seller: Seller
   /**
-   * Is the id of the registered endpoint. `null` means that no endpoint has this resource. Only the facilitator routes
-   * accept a resource without an endpoint.
+   * Is the id of the seller's registered endpoint. `null` means that no registered endpoint has this resource. Only the
+   * facilitator routes accept a resource without an endpoint.
    */
   endpointId: string | null
   /**
-   * Is the verification status from the endpoint's last check. `paused` means that the seller accepts no new buyers.
+   * Is the verification status that the last check of the endpoint found. The status `paused` means that the seller
+   * accepts no new buyers.
    */
   verification: VerificationStatus | 'paused' | null
-  /** Holds the host and path by which `endpointId` was found. `null` means that no endpoint was found. */
+  /**
+   * Holds the host and path by which the service found `endpointId`. `null` means that the service found no endpoint
+   * for the resource.
+   */
   matchKey: string | null
-  /** Is the URL of the resource that the payer uses, in normal form. */
+  /** Is the URL of the resource that the payer requests, in normal form. */
   resource: string
   /**
-   * Tells who named the resource. `payer` means that only the payer named the resource (facilitator, x402 version 2).
+   * Tells whether the seller or only the payer named the resource. `payer` means that only the payer named the resource
+   * (possible for a facilitator call in x402 version 2).
    */
   resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
   description: string | null
-  /** Describes the method, the input and the output of the resource. A challenge holds the same description. */
+  /**
+   * Describes the HTTP method, the input and the output of the paid resource. A payment challenge for the resource
+   * holds the same description.
+   */
   metadata: Metadata
   /** Tells whether the resource is in the public list of paid resources. */
   discoverable: boolean
@@ -51,7 +59,8 @@ export type Offer = {
 
 /**
  * Returns the project as a seller on the chain that the payment workers are connected to.
- * @throws {ApiError} 403 when payments are not enabled, 503 before the chain is known.
+ * @throws {ApiError} 403 when payments are not enabled for the project, 503 before a payment worker has reported its
+ * chain.
  */
 export async function loadSeller(db: Queryable, projectId: string): Promise<Seller> {
   return sellerOf(projectId, await findSeller(db, projectId))
@@ -68,7 +77,7 @@ function sellerOf(projectId: string, found: SellerRow | null): Seller {
 
 /**
  * Reads the price that a seller asks for a resource.
- * @throws {ApiError} 400 for a bad amount, network or resource. 403 and 503 for the reasons of {@link loadSeller}.
+ * @throws {ApiError} 400 for an invalid amount, network or resource. 403 and 503 for the reasons of {@link loadSeller}.
  */
 export async function readOffer(
   { sales, config }: Pick<Services, 'sales' | 'config'>,

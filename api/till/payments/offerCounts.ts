@@ -5,7 +5,7 @@ import { MemoryCounts } from '../../http/limits/memoryCounts.ts'
 
 const FLUSH_MS = 10_000
 
-/** Counts challenges and refused payments by endpoint and day. */
+/** Counts payment challenges and refused payments by endpoint and day. */
 export class OfferCounts {
   readonly #counts: MemoryCounts<OfferCount>
 
@@ -24,7 +24,10 @@ export class OfferCounts {
     })
   }
 
-  /** Counts one challenge or one refused payment of an endpoint. An offer without an endpoint is not counted. */
+  /**
+   * Counts one payment challenge or one refused payment of an endpoint. The counter ignores an offer whose resource
+   * belongs to no endpoint.
+   */
   record(
     kind: 'challenges' | 'refusals',
     { seller, endpointId }: { seller: { projectId: string }; endpointId: string | null },
@@ -36,8 +39,8 @@ export class OfferCounts {
   }
 
   /**
-   * Writes the counts of challenges and refusals to the database. While the database is unreachable, the counts stay in
-   * memory.
+   * Writes the counts of challenges and refusals to the database. While the database is unreachable, the process keeps
+   * the counts in memory.
    */
   flush(): Promise<void> {
     return this.#counts.flush()

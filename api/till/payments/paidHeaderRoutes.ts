@@ -12,8 +12,8 @@ const Params = t.Object({
 })
 
 /**
- * Shows an owner the payment header that a payer signed. An API key of the project cannot read the header, because a
- * signature is not for agents.
+ * Shows an owner the payment header that a payer signed. A caller with an API key of the project cannot read the
+ * payment header, because agents may not see a payer's signature.
  */
 export const paidHeaderRoutes = ({ pool }: Services) =>
   new Elysia().get(

@@ -30,14 +30,14 @@ const Requirement = t.Object({
   extra: t.Object({ name: t.String(), version: t.String() }),
 })
 
-/** Describes the body of a 402 in x402 version 1. */
+/** Describes the body of a 402 response in x402 version 1. */
 const Challenge = t.Object({
   x402Version: t.Literal(1),
   error: t.String(),
   accepts: t.Array(Requirement),
 })
 
-/** Describes a challenge in both x402 versions. */
+/** Describes a payment challenge in both x402 versions. */
 export const ChallengeAnswer = t.Composite([
   Challenge,
   t.Object({
@@ -153,7 +153,7 @@ const Headers = t.Object(
   },
 )
 
-/** Describes the two possible results of a redeem: a grant, or a refusal. */
+/** Describes the two possible results when a seller redeems a payment: a grant, or a refusal. */
 export const RedeemResult = t.Union([
   t.Object({
     ok: t.Literal(true),
@@ -161,7 +161,7 @@ export const RedeemResult = t.Union([
       description: 'This value describes the settlement. `headers` holds it under its name.',
     }),
     txHash: t.String({ description: TX_HASH }),
-    // A redeem response that an older version of this service stored lacks these two fields.
+    // A stored response of an older version of this service lacks these two fields.
     logIndex: t.Optional(LogIndex),
     grantedAt: t.Optional(Time),
     payer: t.String(),
@@ -253,7 +253,7 @@ export const ListedPayment = t.Composite([
   }),
 ])
 
-/** Describes a payment with nonce, finality and deliveries. */
+/** Describes a payment with its nonce, its finality and its webhook deliveries. */
 export const WholePayment = t.Composite([
   PaymentItem,
   t.Object({
@@ -291,7 +291,7 @@ export const EXAMPLE_PAYMENT = {
   signedReceipt: EXAMPLE_RECEIPT,
 }
 
-/** Returns a payment in the form that a list of payments holds. */
+/** Returns a payment in the form in which a list shows it. */
 export function toPaymentItem(payment: Payment) {
   const { endpointId, endpointUrl } = payment
   const amountUsdc = formatUsdc(payment.amountAtomic)
@@ -330,7 +330,7 @@ export function toPaymentItem(payment: Payment) {
   }
 }
 
-/** Returns the payment that was read by its identifier. */
+/** Returns the payment that was found by its payment identifier. */
 export const toWholePayment = (payment: Payment, deliveries: readonly PaymentDelivery[]) => ({
   ...toPaymentItem(payment),
   authorizationNonce: payment.nonce,

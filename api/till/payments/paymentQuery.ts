@@ -1,4 +1,4 @@
-/** Reads the query parameters for a seller's payments. */
+/** Reads the query parameters that select a seller's payments. */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { parseUsdc, USDC_AMOUNT_PATTERN, UsdcAmountError } from '../../../shared/till/usdc.ts'
 import type { PaymentFilter } from '../../../sql/till/payments/payments.ts'
@@ -77,7 +77,7 @@ export function readFilter(query: Static<typeof Filters>): PaymentFilter {
   }
 }
 
-/** Reads an amount of USDC in a query parameter. @throws {ApiError} 400 */
+/** Reads an amount of USDC from a query parameter. @throws {ApiError} 400 */
 export function readAmount(field: string, amount: string | undefined): bigint | null {
   if (amount === undefined) return null
   try {

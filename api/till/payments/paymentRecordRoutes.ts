@@ -21,7 +21,8 @@ import {
 import { PAYMENT_FILTERS, readFilter } from './paymentQuery.ts'
 
 /**
- * Matches a word such as `intents`, which is a path of another payment service. Ids of this service have an underscore.
+ * Matches a word such as `intents`, which is a path in the API of another payment service. Ids of this service contain
+ * an underscore, and such paths do not.
  */
 const WORD = /^[a-z]+(?:-[a-z]+)*$/i
 

@@ -78,7 +78,10 @@ const HAND_ERRORS = {
   409: 'The purse makes this refund, or the chain has proved it',
 } as const
 
-/** Lets only owners make refunds and read them. An API key that may accept payments may not refund payments. */
+/**
+ * Lets only owners, and no agents, make refunds and read them. An API key that allows a caller to accept payments does
+ * not allow refunds.
+ */
 export const refundRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/payments/:paymentId' })
     .post(

@@ -6,8 +6,8 @@ import { badRequest } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Returns a refusal, and counts it, if the project has used up its daily settlements or its daily gas. Returns `null`
- * if the project may claim an authorization.
+ * Returns a refusal, and counts it, if the project has reached its daily limit on settlements or on gas. Returns `null`
+ * if the project may accept another payment.
  */
 export async function limitReached(
   { pool, config, metrics }: Services,
@@ -18,7 +18,10 @@ export async function limitReached(
   return 'settlement_limit_reached'
 }
 
-/** Refuses a price that is not worth its gas. @returns the price. @throws {ApiError} 400 */
+/**
+ * Refuses a price that is too low to be worth the gas of its settlement. @returns the price, if it is high enough.
+ * @throws {ApiError} 400
+ */
 export function refuseDust(
   field: string,
   amountAtomic: bigint,

@@ -14,8 +14,8 @@ import type { Services } from '../../http/services.ts'
 const BATCHING = { batchMax: 100, parallel: 2 }
 
 /**
- * Batches the SQL statements of the till. Hundreds of redeems wake at the same moment. If their statements ran one by
- * one, each redeem would wait longer for a connection than for the chain.
+ * Batches the SQL statements of the till. Hundreds of redeem requests can continue at the same moment. If their SQL
+ * statements ran one by one, each redeem request would wait longer for a connection than for the chain.
  */
 export function createTillBatchers(
   pool: Pool,

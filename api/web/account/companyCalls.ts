@@ -1,7 +1,7 @@
-/** Sends the browser to the company's identity provider, and handles the return of the browser. */
+/** Sends the browser to the company's identity provider, and handles its return from there. */
 import { ask } from '../kit/ask.ts'
 
-/** Names the entry of `sessionStorage` that holds the reason for which the person went to the identity provider. */
+/** Names the entry of `sessionStorage` that holds why the person went to the identity provider. */
 const KEY = 'purser-company'
 
 /**
@@ -16,11 +16,12 @@ export async function goToCompany(connects: boolean): Promise<void> {
 }
 
 /**
- * Completes the sign-in that {@link goToCompany} began. The address of the page holds the identity provider's answer.
+ * Completes the sign-in that {@link goToCompany} began. The address of the page holds the identity provider's answer to
+ * the sign-in.
  */
 export async function returnFromCompany(): Promise<'connect' | 'sign-in'> {
   const query = location.search
-  // The authorization code is removed from the browser history.
+  // The function removes the authorization code from the browser history.
   history.replaceState(null, '', '/console/company')
   const purpose = sessionStorage.getItem(KEY) === 'connect' ? 'connect' : 'sign-in'
   sessionStorage.removeItem(KEY)

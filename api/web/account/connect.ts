@@ -1,4 +1,4 @@
-/** Shows the OAuth consent page: an app asks to act as a project, and the owner decides. */
+/** Shows the OAuth consent page, on which an app asks to act as a project and the owner decides. */
 import { ask, at } from '../kit/ask.ts'
 import { check, choice, field } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
@@ -7,7 +7,10 @@ import { button, empty, facts, notice } from '../kit/ui.ts'
 import { signInChoices } from './signIn.ts'
 import type { ConnectRequest } from './types.ts'
 
-/** Limits the pages of projects from which the owner can choose. The newest projects come first. */
+/**
+ * Limits the pages of the project list from which the owner can choose a project. The list begins with the newest
+ * projects.
+ */
 const PAGES_MAX = 10
 const TERMS: readonly (readonly [string, string])[] = [
   ['30', '30 days'],
@@ -19,7 +22,10 @@ const TERMS: readonly (readonly [string, string])[] = [
 const frame = (...children: Child[]): HTMLElement =>
   h('main', { class: 'sign-in' }, h('p', { class: 'brand' }, 'Purser'), children)
 
-/** Makes the consent page. @param session is the owner's session. `null` means that the owner is not signed in yet. */
+/**
+ * Builds the OAuth consent page. @param session is the owner's session. `null` means that the owner is not signed in
+ * yet.
+ */
 export async function connectPage(session: Session | null): Promise<HTMLElement> {
   const id = location.hash.slice(1)
   if (session === null) return signInFirst()
@@ -126,8 +132,8 @@ function consent(id: string, request: ConnectRequest, projects: Project[]): HTML
 }
 
 /**
- * Shows every way to sign in. An owner who got a sign-in link by mail or in a terminal pastes the link into the form,
- * and stays on the consent page.
+ * Shows every way in which the owner can sign in. An owner who got a sign-in link by mail or in a terminal pastes the
+ * link into the form, and stays on the consent page.
  */
 async function signInFirst(): Promise<HTMLElement> {
   const trouble = h('div', {})

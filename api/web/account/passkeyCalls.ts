@@ -15,7 +15,7 @@ export async function createPasskey(name: string): Promise<void> {
   await ask('/passkeys', { method: 'POST', body: { name, response: toJson(made) } })
 }
 
-/** Lets the device sign a challenge, and starts a session. */
+/** Lets the device sign a challenge with a passkey, and starts a session. */
 export async function signInWithPasskey(): Promise<void> {
   const options = await ask<PublicKeyCredentialRequestOptionsJSON>('/passkey-sessions/options', {
     method: 'POST',

@@ -22,7 +22,7 @@ export const SCOPES: readonly [string, string][] = [
   ['purse:pay', 'pay within your mandates'],
 ]
 
-/** Lists the scopes that the form for a new key preselects. A scope of the purse must be chosen explicitly. */
+/** Lists the scopes that the form for a new key preselects. The owner must choose a scope of the purse explicitly. */
 const FIRST_SCOPES = SCOPES.map(([scope]) => scope).filter((scope) => !scope.startsWith('purse:'))
 
 /** Makes the checkboxes for the scopes of a project's key. */

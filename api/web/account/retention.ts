@@ -3,7 +3,9 @@ import { h } from '../kit/dom.ts'
 import type { Project, RetentionClass } from '../kit/types.ts'
 import { button, facts, panel } from '../kit/ui.ts'
 
-/** Lists each retention class with its name, its bounds in days, and the data that is removed. */
+/**
+ * Lists each class of data with its name, the limits on its retention in days, and the data that the service removes.
+ */
 const CLASSES: readonly [RetentionClass, string, number, number, string][] = [
   ['mail', 'Mail', 1, 36_500, 'Messages with originals and attachments. Unsent mail stays.'],
   ['rawMail', 'Originals of mail', 1, 36_500, 'The parsed message stays.'],
@@ -25,8 +27,8 @@ const daysOf = (days: number | null): string => {
 }
 
 /**
- * Shows for how long the service keeps each kind of a project's data. `change` sends a change of the project to the
- * service.
+ * Shows for how long the service keeps each kind of a project's data. The function `change` sends a change of the
+ * project to the service.
  */
 export const retention = (
   project: Project,
@@ -61,7 +63,7 @@ const openChange = (
       ),
     ],
     act: (form) => {
-      // An untouched field is not sent, because its value may be the default that the service sets.
+      // The form does not send a field that nobody touched, because its value may be the service's default.
       const changed = CLASSES.flatMap(([name]) => {
         const text = String(form.get(name) ?? '').trim()
         const days = text === '' ? null : Number(text)

@@ -12,7 +12,7 @@ const POLICIES = [
 
 type Save = (change: object, done: string) => Promise<void>
 
-/** Makes the panel of the send policy. */
+/** Makes the panel that shows the send policy of a project. */
 export const sendPolicy = (project: Project, save: Save): HTMLElement =>
   panel(
     'Sending',

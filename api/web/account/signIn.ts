@@ -19,10 +19,10 @@ const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
   }
 }
 
-/** Shows the page that a sign-in link opens. Only a press of the button uses up the link. */
+/** Shows the console page that a sign-in link opens. Only pressing the button uses up the sign-in link. */
 export function signInPage(): HTMLElement | Promise<HTMLElement> {
   const token = location.hash.slice(1)
-  // The token of the link is removed from the browser history.
+  // The page removes the token of the sign-in link from the browser history.
   history.replaceState(null, '', '/console/login')
   if (token === '') return signInChoices('Sign in')
   const trouble = h('div', {})
@@ -53,7 +53,7 @@ export async function companyPage(): Promise<HTMLElement> {
 
 /**
  * Shows the page for people without a session, with every way to sign in.
- * @param entered is called after a successful sign-in with a passkey.
+ * @param entered is a function that runs after a successful sign-in with a passkey.
  */
 export async function signInChoices(
   title = 'You are not signed in',

@@ -29,10 +29,10 @@ export type Person = {
 
 export type Passkey = { passkeyId: string; name: string; createdAt: string; usedAt: string | null }
 
-/** Tells which ways to sign in the service offers. */
+/** Tells which ways of signing in the service offers. */
 export type SignInWays = { passkeys: boolean; company: string | null }
 
-/** Describes the consent request of an app. A `clientHost` of `null` means that the app registered itself. */
+/** Describes the OAuth consent request of an app. A `clientHost` of `null` means that the app registered itself. */
 export type ConnectRequest = {
   clientName: string
   clientHost: string | null

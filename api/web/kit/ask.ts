@@ -1,11 +1,11 @@
 /**
- * Sends requests of the console page to the service. The browser adds the session cookie. A header proves that this
- * page sent the request.
+ * Sends requests of the console page to the service. The browser adds the session cookie to each request. A header
+ * proves that the console page sent the request.
  */
 
 import { noteAnswer, OfflineError } from './offline.ts'
 
-/** Holds an error response of the service. The page shows the message of the error. */
+/** Describes an error response of the service. The console page shows the message of the error. */
 export class AskError extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -14,13 +14,13 @@ export class AskError extends Error {
   }
 }
 
-/** Fires the event `end` when the session has ended. */
+/** Fires the event `end` when the console session has ended. */
 export const signedOut = new EventTarget()
 
 type Asked = {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   body?: unknown
-  /** Tells that a timer sends the request, so that the request does not extend the session. */
+  /** Tells that a timer sends the request, so that the request does not extend the console session. */
   watching?: boolean
   signal?: AbortSignal
 }
@@ -42,7 +42,7 @@ async function request(path: string, asked: Asked): Promise<Response> {
   throw new AskError(response.status, message ?? `The service answered ${response.status}`)
 }
 
-/** Sends one request. @throws {OfflineError} when the service is not reached. */
+/** Sends one request to the service. @throws {OfflineError} when the page cannot reach the service. */
 async function reach(url: string, init: RequestInit): Promise<Response> {
   try {
     const response = await fetch(url, init)
@@ -64,11 +64,11 @@ export async function ask<Answer>(path: string, asked: Asked = {}): Promise<Answ
 /** Requests bytes from the service. @throws {AskError} */
 export const askBytes = async (path: string): Promise<Blob> => (await request(path, {})).blob()
 
-/** Returns a URL path whose inserted values are percent-encoded, for example at`/projects/${id}/v0/vault/${name}`. */
+/** Returns a URL path and percent-encodes the inserted values, for example at`/projects/${id}/v0/vault/${name}`. */
 export const at = (parts: TemplateStringsArray, ...values: (string | number)[]): string =>
   parts.reduce((path, part, n) => path + encodeURIComponent(values[n - 1]!) + part)
 
-/** Downloads a file. The browser saves the bytes, and never renders or runs them. */
+/** Downloads a file. The browser saves the bytes of the file, and never renders or runs them. */
 export async function save(path: string, filename: string): Promise<void> {
   const bytes = await askBytes(path)
   const url = URL.createObjectURL(new Blob([bytes], { type: 'application/octet-stream' }))

@@ -9,16 +9,17 @@ type DialogParts = {
   action: string
   danger?: boolean
   /**
-   * Runs when the user presses the main button. If this function fails, the dialog shows the error and stays open. If
-   * this function returns a function, the returned function runs after the dialog has closed.
+   * Runs when the user presses the main button. If the function of the main button fails, the dialog shows the error
+   * and stays open. If the function of the main button returns a function, the returned function runs after the dialog
+   * has closed.
    */
   act: (form: FormData) => Promise<unknown>
   /**
    * Asks the user before the dialog closes without its action, for example by Escape. The dialog closes only if the
-   * result is `true`.
+   * user's answer is `true`.
    */
   leaving?: () => boolean | Promise<boolean>
-  /** Runs when the dialog has closed, for whatever reason. */
+  /** Runs when the dialog has closed, for any reason. */
   closed?: () => void
   /** Adds buttons before the main button of the dialog. */
   more?: Child
@@ -26,7 +27,10 @@ type DialogParts = {
 
 let dialogs = 0
 
-/** Opens a modal dialog. Escape and Cancel change nothing. The browser keeps the focus inside the dialog. */
+/**
+ * Opens a modal dialog. If the user presses Escape or Cancel, the dialog changes nothing. The browser keeps the focus
+ * inside the dialog.
+ */
 export function openDialog(parts: DialogParts): void {
   const { title, body, action, danger = false, act, leaving = () => true, more } = parts
   const id = `dialog-${++dialogs}`
@@ -91,15 +95,15 @@ function show(made: HTMLDialogElement): void {
   })
   document.body.append(made)
   made.showModal()
-  // The toasts move into the dialog, because screen readers do not announce live regions behind a modal dialog.
+  // The toast messages move into the dialog, because screen readers do not announce live regions behind a modal dialog.
   made.append(toasts)
 }
 
 type Attributes = Record<string, string | number | boolean | undefined>
 
 /**
- * Makes a form control with its label and its help text. `control` gets the attributes that tie the control to label
- * and help text.
+ * Makes a form control with its label and its help text. `control` gets the attributes that tie it to its label and
+ * help text.
  */
 function labelled(
   label: string,
@@ -129,7 +133,7 @@ export const field = (
     h('input', { ...ties, autocomplete: 'off', spellcheck: 'false', ...attributes }),
   )
 
-/** Makes a form field of several lines. */
+/** Makes a form field with several lines of text. */
 export const textArea = (
   label: string,
   name: string,
@@ -150,7 +154,10 @@ export function check(label: Child, name: string, value: string, checked: boolea
   )
 }
 
-/** Makes a selection of one option. The first option is the default. Options can be disabled. */
+/**
+ * Makes a form control with which the user selects one option. The first option is selected by default. The caller can
+ * disable single options.
+ */
 export const choice = (
   label: string,
   name: string,
@@ -165,7 +172,7 @@ export const choice = (
     ),
   )
 
-/** Makes a group of checkboxes with one name. */
+/** Makes a group of checkboxes that share one name. */
 export const checks = (
   legend: string,
   name: string,
@@ -250,7 +257,7 @@ export function askWay<Way extends string>(
   return new Promise((resolve) => made.addEventListener('close', () => resolve(answer)))
 }
 
-/** Shows a new secret in a dialog, and only this once. */
+/** Shows a new secret in a dialog. The console shows the secret only this once. */
 export function showOnce(title: string, key: string, text: string): void {
   const id = `dialog-${++dialogs}`
   const input = h('input', { readonly: true, value: key, class: 'secret', 'aria-label': title })

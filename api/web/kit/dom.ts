@@ -1,4 +1,7 @@
-/** Builds HTML elements from data. Text becomes text nodes, so that third-party text is never parsed as markup. */
+/**
+ * Builds HTML elements from data. Each text becomes a text node, so that the browser never parses third-party text as
+ * markup.
+ */
 
 export type Child = Node | string | number | null | undefined | false | readonly Child[]
 
@@ -12,12 +15,12 @@ type Attributes = Record<string, string | number | boolean | null | undefined | 
 const SVG = 'http://www.w3.org/2000/svg'
 
 /**
- * Matches the addresses that a link may have. Links stay inside the console. A third-party URL is shown as text, and
- * not as a link.
+ * Matches the addresses to which a link in the console may lead. Links of the console lead only to other places in the
+ * console. The console shows a third-party URL as text, and not as a link.
  */
 const OWN_LINK = /^(#\/|\/docs$)/
 
-/** Makes one HTML element. An attribute with the value `null`, `undefined` or `false` is left out. */
+/** Makes one HTML element. The element gets no attribute whose value is `null`, `undefined` or `false`. */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -62,8 +65,8 @@ function nodes(children: readonly Child[]): (Node | string)[] {
 }
 
 /**
- * Replaces the content of an element, and restores focus, open `details` and scroll position. `data-keep` identifies an
- * element across redraws.
+ * Replaces the content of an element, and restores the focus, the open `details` elements and the scroll position. The
+ * attribute `data-keep` identifies an element across redraws.
  */
 export function replaceContent(root: HTMLElement, ...children: Child[]): void {
   const focused = root.contains(document.activeElement)

@@ -26,13 +26,13 @@ export const localMinute = (time: Date): string =>
 export const count = (number: number): string => whole.format(number)
 
 /**
- * Formats a number with a noun, for example `1 message` or `2 messages`. `many` is the plural of a noun whose plural
- * takes no s.
+ * Formats a number together with a noun, for example `1 message` or `2 messages`. `many` is the plural of a noun whose
+ * plural does not end in s.
  */
 export const plural = (number: number, word: string, many = `${word}s`): string =>
   `${count(number)} ${number === 1 ? word : many}`
 
-/** Formats a fraction as a percentage, for example `12 %`. A fraction above zero is shown as at least 1 %. */
+/** Formats a fraction as a percentage, for example `12 %`. The text for a fraction above zero is at least 1 %. */
 export const percent = (share: number): string =>
   `${share === 0 ? 0 : Math.max(1, Math.round(100 * share))} %`
 
@@ -48,11 +48,13 @@ function ago(iso: string): string {
     : day.format(new Date(iso))
 }
 
-/** Shows a time relative to now. The title of the element shows the exact time. */
+/**
+ * Shows a time relative to now, such as a number of minutes ago. The title of the HTML element shows the exact time.
+ */
 export const moment = (iso: string): HTMLElement =>
   h('time', { datetime: iso, title: exactly(iso), 'data-relative': true }, ago(iso))
 
-/** Updates the relative times on the page. */
+/** Updates the relative times on the page as time passes. */
 export function refreshMoments(): void {
   for (const time of document.querySelectorAll<HTMLTimeElement>('time[data-relative]')) {
     const text = ago(time.dateTime)
@@ -74,7 +76,7 @@ export function bytes(size: number): string {
   return `${(size / 1024 / 1024).toFixed(1)} MB`
 }
 
-/** Shortens a text, for example to `0x1234…abcd`. The title of the element shows the full text. */
+/** Shortens a text, for example to `0x1234…abcd`. The title of the HTML element shows the full text. */
 export const short = (text: string, head = 8, tail = 6): HTMLElement =>
   h(
     'code',

@@ -16,7 +16,7 @@ const isTyping = (target: EventTarget | null): boolean =>
   target.matches('input:not([type="checkbox"]), textarea, select, [contenteditable]')
 
 /**
- * Handles the keyboard shortcuts of the whole console. The shortcuts do not work while a person types or has a dialog
+ * Handles the keyboard shortcuts of the whole console. The shortcuts do not work while a person types or a dialog is
  * open.
  */
 export function listenForKeys(main: HTMLElement): void {
@@ -43,8 +43,8 @@ export function listenForKeys(main: HTMLElement): void {
 const rowOf = (element: Element | null) => element?.closest<HTMLElement>('[data-row]') ?? null
 
 /**
- * Focuses the next or previous row of a list: the link in the row, or else the row itself. If no row has the focus,
- * focuses the first visible row.
+ * Moves the focus to the next or previous row of a list: to the link in the row, or else to the row itself. If no row
+ * has the focus, the function focuses the first visible row.
  */
 function step(main: HTMLElement, by: 1 | -1): void {
   const rows = [...main.querySelectorAll<HTMLElement>('[data-row]')]
@@ -52,7 +52,7 @@ function step(main: HTMLElement, by: 1 | -1): void {
   const inSight = rows.findIndex((row) => row.getBoundingClientRect().bottom > 0)
   const row = rows[at === -1 ? inSight : at + by]
   if (row === undefined) {
-    // The rows after the last loaded row do not exist yet. Scrolling loads these rows.
+    // The rows after the last loaded row are not on the page yet. Scrolling the list loads further rows.
     rows[at]?.scrollIntoView({ block: by === 1 ? 'start' : 'end' })
     return
   }

@@ -4,19 +4,19 @@ import type { Page } from './types.ts'
 import { button, notice } from './ui.ts'
 
 type Watched<Value> = {
-  /** Loads the value that the page shows. `watching` is `true` when a timer, and not the user, causes the load. */
+  /** Loads the value that the page shows. `watching` is `true` when a timer, and not the user, causes the request. */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
-  /** Sets the milliseconds between two loads of the value. Without this setting the value is loaded only once. */
+  /** Sets the milliseconds between two loads of the value. Without this setting the page loads the value only once. */
   everyMs?: number
-  /** Aborts when the user leaves the screen. */
+  /** This signal aborts when the user leaves the screen. */
   signal: AbortSignal
 }
 
-/** Makes a part of the page that loads its value again and again while the page is visible. */
+/** Makes a part of the page that loads its value repeatedly while the page is visible. */
 export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   element: HTMLElement
-  /** Loads the shown value anew, without waiting for the next poll. */
+  /** Loads the shown value again, without waiting for the next poll. */
   refresh: () => Promise<void>
 } {
   const element = h(
@@ -35,7 +35,8 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
       shown = seen
     } catch (error) {
       if (signal.aborted) return
-      // After a network error the old content stays. An error response of the service replaces the content.
+      // After a network error the old content stays on the page. An error response of the service replaces the content
+      // of the page.
       if (shown !== null && !(error instanceof AskError)) return
       shown = null
       replaceContent(element, notice('bad', error instanceof Error ? error.message : String(error)))
@@ -55,15 +56,15 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   return { element, refresh: () => look(false) }
 }
 
-/** Limits the pages of a list that are shown. The API lists older entries. */
+/** Limits how many pages of a list the console shows. Older entries of the list are available only through the API. */
 const PAGES_MAX = 20
 
-/** Describes a list on the page. `refresh` loads the list again at once. */
+/** Describes a list that the console page shows. The function `refresh` loads the list again at once. */
 export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
  * Returns the items of all pages of a list, but not more than `most` items. `more` tells that the list has further
- * items.
+ * items beyond these.
  */
 export async function readAll<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string> },
@@ -101,14 +102,14 @@ async function readPages<Name extends string, Item>(
   return { items, next }
 }
 
-/** Makes a list of pages that polls the service. The user adds pages with a button. */
+/** Makes a list that consists of pages and polls the service. The user adds further pages to the list with a button. */
 export function liveList<Name extends string, Item>(options: {
   name: Name
   path: string
-  /** Adds query parameters to the list's requests. `limit` is 50 by default. */
+  /** Adds query parameters to the list's requests. The query parameter `limit` is 50 by default. */
   query?: Record<string, string>
   draw: (items: Item[]) => Child
-  /** Makes the content that stands in place of an empty list. */
+  /** Makes the content that an empty list shows. */
   none: () => Child
   everyMs?: number
   signal: AbortSignal
@@ -122,7 +123,7 @@ export function liveList<Name extends string, Item>(options: {
   const shown: LiveList = live({
     signal,
     ...(everyMs === undefined ? {} : { everyMs }),
-    // A poll loads all shown pages again, because new entries at the top of the list shift the page boundaries.
+    // Each poll loads all shown pages again, because new entries at the top of the list shift the page boundaries.
     load: async (watching) => {
       const { items, next } = await readPages<Name, Item>(options, { pages, watching })
       return { items, hasMore: next !== null && pages < PAGES_MAX }

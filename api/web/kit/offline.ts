@@ -1,7 +1,10 @@
 import { h } from './dom.ts'
 import { exactly } from './format.ts'
 
-/** Reports that the service was not reached. The content on the page stays. */
+/**
+ * Reports that the console page could not reach the service. The content stays on the page while the service is
+ * unreachable.
+ */
 export class OfflineError extends Error {
   constructor() {
     super('The service cannot be reached')
@@ -10,7 +13,7 @@ export class OfflineError extends Error {
 
 const ASK_AGAIN_MS = 2_000
 
-/** Fires the event `back` when the service answers again after an outage. */
+/** Fires the event `back` when the service responds again after an outage. */
 export const connection = new EventTarget()
 
 /** Tells the user that the service cannot be reached. */
@@ -18,7 +21,7 @@ export const offlineBar = h('div', { class: 'offline', role: 'status' })
 
 let asking: ReturnType<typeof setTimeout> | undefined
 
-/** Records for each request whether the service answered. */
+/** Records for each request whether the service responded. */
 export function noteAnswer(isAnswered: boolean): void {
   const isOffline = offlineBar.childElementCount > 0
   if (isAnswered !== isOffline) return

@@ -4,11 +4,11 @@ const WIDTH = 240
 const HEIGHT = 48
 const GAP = 0.8
 
-/** Describes one row of bars in a plot. The first series lies at the bottom. */
+/** Describes one series of bars in a stacked plot. The first series lies at the bottom of the plot. */
 export type Series = { tone: 'main' | 'bad' | 'soft'; values: readonly number[] }
 
 /**
- * Plots a period as bars. Each part of the period is one bar, with the newest part at the right.
+ * Plots the values of a period of time as bars. Each part of the period is one bar, with the newest part at the right.
  * @param label is the text that screen readers read in place of the plot.
  */
 export function plot(label: string, series: readonly Series[]): SVGSVGElement {
@@ -23,7 +23,7 @@ export function plot(label: string, series: readonly Series[]): SVGSVGElement {
     return series.flatMap(({ tone, values }) => {
       const value = values[n] ?? 0
       if (value === 0) return []
-      // The plot draws even a small value as a visible bar.
+      // The plot draws even a very small value as a visible bar.
       const height = Math.max(2, (value / top) * (HEIGHT - 4))
       base -= height
       return [

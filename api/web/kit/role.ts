@@ -1,4 +1,7 @@
-/** Holds the role of the signed-in person. The service checks the role again at each request. */
+/**
+ * Holds the role of the person who is signed in to the console. The service checks the role of the person again at each
+ * request.
+ */
 import type { Role } from './types.ts'
 
 const ROLES: readonly Role[] = ['viewer', 'owner', 'operator']

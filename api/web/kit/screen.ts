@@ -4,17 +4,17 @@ import { may } from './role.ts'
 import type { Project, Role, Session } from './types.ts'
 import { copyable, heading, tabs } from './ui.ts'
 
-/** Holds the data that a screen of the console gets. */
+/** Holds the data that the console passes to one of its screens. */
 export type ScreenContext = {
   params: string[]
-  /** Holds the query parameters in the page's address. */
+  /** Holds the query parameters of the page's address. */
   query: URLSearchParams
   session: Session
-  /** Aborts when the user leaves the screen. */
+  /** This signal aborts when the user leaves the screen. */
   signal: AbortSignal
 }
 
-/** Makes the content of a screen of the console. */
+/** Makes the content of one screen of the console. */
 export type Screen = (context: ScreenContext) => Child | Promise<Child>
 
 const TABS: readonly [path: string, name: string, role?: Role][] = [

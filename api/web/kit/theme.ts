@@ -9,7 +9,7 @@ const stored = (): Theme | null => {
   return value === 'light' || value === 'dark' ? value : null
 }
 
-/** Applies the stored theme of the console. Without a stored theme applies the theme of the system. */
+/** Applies the stored theme of the console. If no theme is stored, applies the theme of the operating system. */
 export function applyTheme(theme: Theme | null = stored()): void {
   if (theme === null) delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = theme

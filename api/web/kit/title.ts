@@ -1,4 +1,6 @@
-/** Sets the title of the browser tab. The name of the innermost part comes first, and empty parts are left out. */
+/**
+ * Sets the title of the browser tab. The title begins with the name of the innermost part, and leaves out empty parts.
+ */
 export function setTitle(...parts: (string | null | undefined)[]): void {
   document.title = [...parts.filter((part) => part != null && part.trim() !== ''), 'Purser'].join(
     ' – ',

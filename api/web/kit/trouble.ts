@@ -1,6 +1,6 @@
 import { h } from './dom.ts'
 
-/** Holds the error of one form field when the console itself finds the error and sends no request. */
+/** Holds the error of one form field when the console itself finds the error before it sends a request. */
 export class FieldError extends Error {
   readonly field: string
   constructor(field: string, message: string) {
@@ -10,12 +10,15 @@ export class FieldError extends Error {
 }
 
 /**
- * Matches the error messages of the API that begin with a field, such as `emailName must be free` or `events[0] must be
- * …`.
+ * Matches error messages of the API that begin with the name of a field, such as `emailName must be free` or `events[0]
+ * must be …`.
  */
 const REFUSED_FIELD = /^(\w+)(?:[[.]\S*)?( must .*)$/s
 
-/** Shows the error of a form at the invalid field. An error without a field appears above the buttons. */
+/**
+ * Shows the error of a form next to the invalid field. An error that concerns no field appears above the buttons of the
+ * form.
+ */
 export function troubleOf(form: HTMLFormElement, id: string) {
   const element = h('p', { class: 'trouble', role: 'alert', id })
   let forget = () => {}
@@ -46,11 +49,14 @@ export function troubleOf(form: HTMLFormElement, id: string) {
   }
 }
 
-/** Links an error to its form field for screen readers. @returns a function that removes the link. */
+/**
+ * Links an error to its form field for screen readers. @returns a function that removes the link between the error and
+ * the field.
+ */
 function describe(described: HTMLElement, id: string): () => void {
   const before = described.getAttribute('aria-describedby')
   described.setAttribute('aria-describedby', before === null ? id : `${before} ${id}`)
-  // The attribute aria-invalid is not allowed on an element with the role `group`.
+  // WAI-ARIA does not allow the attribute aria-invalid on an element with the role `group`.
   if (!described.matches('fieldset')) described.ariaInvalid = 'true'
   return () => {
     described.ariaInvalid = null

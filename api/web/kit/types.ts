@@ -1,4 +1,4 @@
-/** Describes the service's responses with exactly the fields that the console page shows. */
+/** Describes the service's responses, but only with the fields that the console page shows. */
 
 export type Role = 'viewer' | 'owner' | 'operator'
 
@@ -27,11 +27,11 @@ export type Part = Omit<Minute, 'jobs'>
 
 export type Overview = {
   at: string
-  /** Holds the figures for each minute of the last hour. */
+  /** Holds the statistics for each minute of the last hour. */
   minutes: Minute[]
   /**
-   * Holds the figures of the chosen period. All parts of the period are equally wide, and parts without counts are left
-   * out.
+   * Holds the statistics for the period that the user chose. All parts of the period have the same length, and the
+   * response leaves out parts without counts.
    */
   history: { range: string; widthMs: number; parts: Part[]; count: number }
   jobs: Record<string, number>
@@ -68,7 +68,7 @@ export type Project = {
     dailyTextBytes: number
     dailyTextSeconds: number
   }
-  /** Holds the limits of the project. `null` means no limit. */
+  /** Holds the limits of the project. `null` means that the project has no limit. */
   limits: {
     storageBytes: number | null
     dailySettlements: number | null
@@ -76,7 +76,7 @@ export type Project = {
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
-  /** Sets for how many days the service keeps each kind of the project's data. `null` means forever. */
+  /** Tells for how many days the service keeps each kind of the project's data. `null` means forever. */
   retention: Record<RetentionClass, number | null>
   createdAt: string
 }
@@ -94,7 +94,7 @@ export type Thread = {
   subject: string
   messageCount: number
   updatedAt: string
-  /** Names the authors of the thread's newest message. The field is absent when the thread has no message left. */
+  /** Names the authors of the newest message in the thread. The field is absent when the thread has no message left. */
   from?: string[]
   snippet?: string
   unread?: boolean
@@ -105,7 +105,7 @@ export type Attachment = {
   filename: string
   contentType: string
   size: number
-  /** Describes the text of the file. Only received mail has this field. */
+  /** Describes the text that the service extracted from the file. Only received mail has this field. */
   text?: { state: 'pending' | 'ready' | 'none' | 'failed'; reason?: string }
 }
 
@@ -126,9 +126,9 @@ export type Message = {
   attachments: Attachment[]
   deliveryStatus?: string
   deliveryError?: string | null
-  /** Is the time at which the message is sent. Only scheduled messages have this field. */
+  /** Is the time at which the service sends the message. Only scheduled messages have this field. */
   sendAt?: string
-  /** Holds the sender checks of the message. Only received messages have this field. */
+  /** Holds the results of checking the sender of the message. Only received messages have this field. */
   authentication?: Authentication
 }
 
@@ -136,7 +136,7 @@ export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & 
   internal: boolean
 }
 
-/** Describes an excerpt of a text. `ranges` are the matches as UTF-16 offsets into the excerpt. */
+/** Describes an excerpt of a text. `ranges` gives the position of each match as UTF-16 offsets into the excerpt. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 /** Describes a draft, which is a mail that is still being written. */
@@ -158,7 +158,7 @@ export type Draft = DraftHead & {
   attachments: { filename: string; contentType: string; size: number }[]
 }
 
-/** Describes an event that a message is about. */
+/** Describes a calendar event to which a message belongs. */
 export type Invite = {
   method: string
   uid: string
@@ -204,7 +204,7 @@ type HeldMail = Pick<
 }
 export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
-  /** Is the SHA-256 hash of the held mail's bytes. `null` means that the agent deleted the held mail. */
+  /** Is the SHA-256 hash of the held mail's bytes. `null` means that the agent has deleted the held mail. */
   sha256: string | null
   message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }
@@ -228,7 +228,7 @@ export type Endpoint = {
   revenueUsdcRaw: string
 }
 
-/** Describes the last trial of an endpoint. */
+/** Describes the last trial of an endpoint, in which the service called it as a buyer would. */
 export type EndpointTrial = {
   canBuy: boolean
   trial: {

@@ -1,9 +1,9 @@
-/** Provides the building blocks of all screens. */
+/** Provides the building blocks for all screens of the console. */
 import { type Child, h, svg } from './dom.ts'
 import { may } from './role.ts'
 import type { Role } from './types.ts'
 
-/** Maps each state to the colour of its badge. Text always accompanies the colour. */
+/** Maps each state to the colour of the badge that shows it. A badge always shows a text in addition to its colour. */
 const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   settled: 'good',
   paid: 'good',
@@ -52,15 +52,15 @@ const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   list: 'info',
 }
 
-/** Makes a badge with the text of a state. */
+/** Makes a badge with the name of a state. */
 export const badge = (state: string, text = state): HTMLElement =>
   h('span', { class: `badge ${Object.hasOwn(TONES, state) ? TONES[state] : ''}` }, text)
 
-/** Shows the delivery state of a sent message. Captured mail was not really sent. */
+/** Shows the delivery state of a sent message. The state "captured" means that the mail was not really sent. */
 export const deliveryBadge = (status: string, captured: boolean): HTMLElement =>
   badge(captured && status === 'sent' ? 'captured' : status)
 
-/** Makes the header of a screen. Its heading gets the focus when the screen opens. */
+/** Makes the header of a console screen. The heading of the screen gets the focus when the screen opens. */
 export const heading = (title: string, lead: Child = null, ...actions: Child[]): HTMLElement =>
   h(
     'header',
@@ -69,7 +69,7 @@ export const heading = (title: string, lead: Child = null, ...actions: Child[]):
     actions.length === 0 ? null : h('div', { class: 'actions' }, actions),
   )
 
-/** Makes a section of a screen with heading, introduction and actions. */
+/** Makes a section of a screen with a heading, an introduction and buttons. */
 export const section = (
   id: string,
   title: string,
@@ -92,9 +92,12 @@ type ButtonOptions = {
   kind?: 'plain' | 'primary' | 'danger' | 'small'
   keep?: string
   title?: string
-  /** Is the accessible name of the button. The name is needed when several buttons have the same text. */
+  /**
+   * Is the name of the button that screen readers announce. The button needs such a name when several buttons have the
+   * same text.
+   */
   label?: string
-  /** Names the least role that may use the button. People without this role do not see the button. */
+  /** Names the lowest role that may use the button. People with a lower role do not see the button. */
   needs?: Role
 }
 
@@ -119,7 +122,7 @@ export const button = (
   return made
 }
 
-/** Runs the action of a button, and disables the button meanwhile. */
+/** Runs the action of a button, and disables the button until the action ends. */
 async function guarded(made: HTMLButtonElement, act: () => void | Promise<void>): Promise<void> {
   if (made.ariaDisabled === 'true') return
   made.ariaDisabled = 'true'
@@ -136,13 +139,16 @@ export type Column<Row> = {
   name: string
   cell: (row: Row) => Child
   /**
-   * Tells the look of the column. `main` is the title of a card on narrow screens. `num` aligns digits. `choose` holds
-   * a checkbox.
+   * Tells how the column of a table looks. A column with the look `main` is the title of a card on narrow screens. A
+   * column with the look `num` aligns its digits. A column with the look `choose` holds a checkbox.
    */
   kind?: 'main' | 'num' | 'end' | 'choose'
 }
 
-/** Makes the header of a table. The table roles are set explicitly, because another CSS `display` would remove them. */
+/**
+ * Makes the header of a table. The code sets the ARIA table roles explicitly, because another CSS `display` would
+ * remove them.
+ */
 export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
   h(
     'thead',
@@ -160,7 +166,10 @@ export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
     ),
   )
 
-/** Makes one row of a table. `index` counts all rows of the list. A page that shows all rows leaves `index` out. */
+/**
+ * Makes one row of a table. `index` is the position of the row among all rows of the list. A table that shows all rows
+ * at once leaves `index` out.
+ */
 export const tableRow = <Row>(
   columns: readonly Column<Row>[],
   row: Row,
@@ -195,7 +204,9 @@ export const table = <Row>(
     ),
   )
 
-/** Makes the placeholder of an empty list. The placeholder tells which items will appear, and how. */
+/**
+ * Makes the placeholder that an empty list shows. The placeholder tells which items will appear in the list, and how.
+ */
 export const empty = (title: string, text: Child, ...actions: Child[]): HTMLElement =>
   h(
     'div',
@@ -205,7 +216,7 @@ export const empty = (title: string, text: Child, ...actions: Child[]): HTMLElem
     actions.length === 0 ? null : h('div', { class: 'actions' }, actions),
   )
 
-/** Makes a description list. */
+/** Makes an HTML description list. */
 export const facts = (entries: readonly (readonly [string, Child] | null)[]): HTMLElement =>
   h(
     'dl',
@@ -218,7 +229,7 @@ export const facts = (entries: readonly (readonly [string, Child] | null)[]): HT
 export const panel = (title: string | null, ...children: Child[]): HTMLElement =>
   h('section', { class: 'panel' }, title === null ? null : h('h2', {}, title), children)
 
-/** Makes a notice of a state or an error, which stays on the page. */
+/** Makes a notice about a state or an error, which stays on the page. */
 export const notice = (tone: 'info' | 'wait' | 'bad' | 'good', ...children: Child[]): HTMLElement =>
   h('div', { class: `notice ${tone}`, role: tone === 'bad' ? 'alert' : 'note' }, children)
 
@@ -249,7 +260,7 @@ export const copyButton = (
     options,
   )
 
-/** Draws the icon of the copy button as SVG, because the fonts of many machines have no such sign. */
+/** Draws the icon of the copy button as SVG, because the fonts of many machines lack a copy symbol. */
 const copyIcon = (): SVGSVGElement =>
   svg(
     'svg',
@@ -258,7 +269,7 @@ const copyIcon = (): SVGSVGElement =>
     svg('path', { d: 'M10.5 3v-.5a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1H4' }),
   )
 
-/** Makes a text that one click copies, such as an address, an id or a hash. */
+/** Makes a text that the user copies with one click, such as an address, an id or a hash. */
 export const copyable = (text: string, shown: Child = h('code', {}, text)): HTMLElement =>
   h(
     'span',
@@ -267,7 +278,7 @@ export const copyable = (text: string, shown: Child = h('code', {}, text)): HTML
     copyButton(text, copyIcon(), { label: `Copy ${text}`, keep: `copy ${text}`, kind: 'small' }),
   )
 
-/** Makes a row of links. On narrow screens the current link is scrolled into view. */
+/** Makes a row of links. On narrow screens the row scrolls so that the current link is visible. */
 export function tabs(
   label: string,
   links: readonly { href: string; name: Child; current: boolean }[],

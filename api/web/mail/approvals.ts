@@ -1,4 +1,4 @@
-/** Shows held mail, which waits for its owner: the list, and each mail with the buttons that decide. */
+/** Shows held mail, which waits for its owner's approval: the list, and each mail with the buttons for the decision. */
 import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog, textArea } from '../kit/dialog.ts'
 import { type Child, h, replaceContent } from '../kit/dom.ts'
@@ -29,7 +29,7 @@ const STATES: Filter = {
   ],
 }
 
-/** Shows the mails of a project that wait for the owner, or that the owner has decided. */
+/** Shows the mails of a project that wait for the owner's approval, or that the owner has decided. */
 export const approvals = ofProject('approvals', (project, { signal, query }) => [
   project.sendPolicy === 'free'
     ? notice('info', 'Mail of this project leaves without approval. Its settings change that.')
@@ -71,11 +71,11 @@ export const approvals = ofProject('approvals', (project, { signal, query }) => 
 const recipients = (message: HeldItem['message']): string =>
   message === null ? '–' : [...message.to, ...message.cc, ...message.bcc].join(', ')
 
-/** Shows one held mail, with the buttons that decide about it. */
+/** Shows one held mail, with the buttons with which the owner decides about it. */
 export const approval = ofProject('approvals', (project, { params, signal }) => {
   const approvalId = params[1]!
   const path = `${heldPath(project)}/${encodeURIComponent(approvalId)}`
-  // The console keeps the pages of the held mail that the owner has read, when it draws the approval request again.
+  // When the console draws the approval request again, it keeps the pages of the held mail that the owner has read.
   const reading = new Map<string, { element: HTMLElement; seal: string | null }>()
   const read = (held: HeldRequest, message: Letter) => {
     const known = reading.get(held.sha256 ?? '')
@@ -153,9 +153,9 @@ function letter(held: HeldRequest, message: Letter, shown: HTMLElement): HTMLEle
 const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words || '(no text)')
 
 /**
- * Makes the buttons that decide about a held mail.
- * @param seal is the signed proof that all pages of the held mail were shown. `null` means that not all pages were
- * read, or that the mail cannot be shown.
+ * Makes the buttons with which the owner decides about a held mail.
+ * @param seal is the signed proof that all pages of the held mail were shown. `null` means that the owner has not read
+ * all pages, or that the console cannot show the mail.
  */
 function decision(project: Project, held: HeldRequest, path: string, seal: string | null): Child {
   const { sha256, message } = held
@@ -186,7 +186,7 @@ function decision(project: Project, held: HeldRequest, path: string, seal: strin
 
 /**
  * Identifies the mail that the owner has read, by its path and hash. If the mail changes later, the service refuses the
- * decision.
+ * owner's decision.
  */
 type Seen = { path: string; sha256: string }
 

@@ -1,6 +1,6 @@
 /**
- * Shows the column beside a message. The column shows the files with their text, the codes, links and invitations, and
- * the webhook deliveries.
+ * Shows the column beside a message with facts about the message. The column beside a message shows the files with
+ * their text, the codes, links and invitations, and the webhook deliveries.
  */
 import { ask, at } from '../kit/ask.ts'
 import { type Child, h } from '../kit/dom.ts'
@@ -12,13 +12,15 @@ import { showFound } from './found.ts'
 import { mayInvite, showInvites } from './invites.ts'
 import { attachmentList } from './writing/attachmentList.ts'
 
-/** Limits how many webhook deliveries the console shows beside a message. The delivery log has all deliveries. */
+/**
+ * Limits how many webhook deliveries the console shows beside a message. The delivery log shows all webhook deliveries.
+ */
 const EVENTS_SHOWN = 20
 
 /**
  * Makes the column that stands beside a message and shows facts about the message.
- * @param places holds the sections of the column that the user has opened, so that they stay open while the thread is
- * drawn again.
+ * @param places holds which sections of the column the user has opened, so that they stay open when the thread is drawn
+ * again.
  */
 export function aside(
   project: Project,
@@ -34,12 +36,13 @@ export function aside(
   const found = placeOf('found')
   const events = placeOf('events')
   const invites = placeOf('invites')
-  // The element is a group and not a landmark, because each message of a thread has such an element.
+  // The column is a group and not an ARIA landmark, because each message of a thread has such a column.
   return h(
     'div',
     { class: 'aside', role: 'group', 'aria-label': 'Beside the message' },
     attachmentList(base, message, places),
-    // A one-time code is a secret, and the audit log records its readers. So codes are shown only on request.
+    // A one-time code is a secret, and the audit log records who reads it. So the console shows the codes only when the
+    // user asks for them.
     deliveryStatus === undefined
       ? button('Codes and links', () => toggle(found, () => showFound(found, base)), {
           keep: `found ${messageId}`,

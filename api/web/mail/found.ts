@@ -4,7 +4,10 @@ import { percent } from '../kit/format.ts'
 import type { SingleMessage } from '../kit/types.ts'
 import { badge, button, copyButton } from '../kit/ui.ts'
 
-/** Shows the one-time codes and links in a message. None of the links can be opened: an address is text to copy. */
+/**
+ * Shows the one-time codes and links in a message. The user cannot open any of the links, because the console shows
+ * each address only as text to copy.
+ */
 export async function showFound(body: HTMLElement, path: string): Promise<void> {
   const { codes = [], links = [] } = await ask<SingleMessage>(path)
   body.replaceChildren(
@@ -32,7 +35,7 @@ export async function showFound(body: HTMLElement, path: string): Promise<void> 
 }
 
 /**
- * Shows a link in a message. The address of a link that resets a password appears only after a click, because anyone
+ * Shows a link in a message. The console shows the address of a password-reset link only after a click, because anyone
  * who sees the address can take over the account.
  */
 function linkItem({ href, text, purpose, sensitive }: NonNullable<SingleMessage['links']>[number]) {

@@ -20,7 +20,7 @@ const FILTERS: readonly Filter[] = [
   { kind: 'dates' },
 ]
 
-/** Shows the threads of a project. With a filter the screen shows the messages that match. */
+/** Shows the email threads of a project. If a filter is set, the screen shows the messages that match the filter. */
 export const inbox = ofProject('inbox', (project, { signal, query }) => {
   const { projectId } = project
   const write = button('Write', () => writeMail(project), { needs: 'owner', keep: 'write' })

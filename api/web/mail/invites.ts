@@ -3,13 +3,13 @@ import { type Child, h } from '../kit/dom.ts'
 import type { Invite, Message, SingleMessage } from '../kit/types.ts'
 import { badge, button, facts, toast } from '../kit/ui.ts'
 
-/** Tells whether a message may hold an invitation, judging by its files. */
+/** Tells from the files of a message whether the message may hold a calendar invitation. */
 export const mayInvite = ({ attachments }: Message): boolean =>
   attachments.some(
     ({ filename, contentType }) => /^text\/calendar/i.test(contentType) || /\.ics$/i.test(filename),
   )
 
-/** Shows the invitations in a message, with buttons that answer them. */
+/** Shows the calendar invitations in a message, with buttons to answer them. */
 export async function showInvites(place: HTMLElement, path: string): Promise<void> {
   const { invites = [] } = await ask<SingleMessage>(path)
   place.replaceChildren(
@@ -26,7 +26,7 @@ const ANSWERS = [
   ['declined', 'Decline'],
 ] as const
 
-/** Explains each unusual state of an invitation. A plain invitation needs no explanation. */
+/** Explains each unusual state of a calendar invitation. An invitation in its usual state needs no explanation. */
 const NOTES: Readonly<Record<string, string>> = {
   outdated: 'A later message changed this event.',
   cancelled: 'The event is cancelled.',

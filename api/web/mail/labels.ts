@@ -2,7 +2,7 @@ import { type Child, h } from '../kit/dom.ts'
 import type { Authentication } from '../kit/types.ts'
 import { badge } from '../kit/ui.ts'
 
-/** Lists the labels that need no badge, because the page shows the same fact elsewhere. */
+/** Lists the labels for which the console shows no badge, because the page shows the same fact elsewhere. */
 const PLAIN = new Set(['received', 'sent', 'read', 'unread'])
 
 /** Makes the badges of a message's labels, without the labels that the page already shows. */

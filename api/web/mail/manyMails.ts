@@ -16,7 +16,7 @@ const labelsOf = (form: FormData, name: string): string[] =>
     .map((label) => label.trim())
     .filter((label) => label !== '')
 
-/** Formats the number of chosen items, for example `3 threads with 7 messages`. */
+/** Formats the number of items that the user has chosen, for example `3 threads with 7 messages`. */
 function numberOf(chosen: readonly Chosen[], word: string): string {
   const messages = chosen.reduce((total, { weight }) => total + weight, 0)
   return word === 'message'

@@ -8,7 +8,7 @@ import type { FoundMessage, Highlight, Project } from '../kit/types.ts'
 import { labelBadges } from './labels.ts'
 import { messageChoosing } from './manyMails.ts'
 
-/** Limits the characters of the excerpt when the match is not in the text. */
+/** Limits the characters of the excerpt when the search match is not in the message's text. */
 const BEGINNING = 160
 /** Limits the characters of a search query. The service has the same limit. */
 export const QUERY_MAX_LENGTH = 500
@@ -82,8 +82,8 @@ const found = (project: Project, message: FoundMessage): Child => [
 type Ranges = Highlight['ranges']
 
 /**
- * Makes a text with marked matches. The text consists of text nodes, so that third-party text is never parsed as
- * markup.
+ * Makes a text in which the search matches are highlighted. The function builds only text nodes, so that the browser
+ * never parses third-party text as markup.
  */
 function marked(text: string, ranges: Ranges): Child[] {
   const parts: Child[] = []
@@ -96,7 +96,7 @@ function marked(text: string, ranges: Ranges): Child[] {
   return [...parts, text.slice(done)]
 }
 
-/** Maps the matches in the excerpts of a text to their places in the whole text. */
+/** Maps the search matches in the excerpts of a text to their positions in the whole text. */
 const within = (whole: string, pieces: readonly Highlight[]): Ranges =>
   pieces.flatMap(({ text, ranges }) => {
     const offset = whole.indexOf(text)

@@ -11,13 +11,17 @@ import { authenticationBadges, labelBadges } from './labels.ts'
 import { answerMail } from './writing/compose.ts'
 
 const REFRESH_MS = 3_000
-/** Limits the characters of a message's original that are shown. The download has the whole original. */
+/**
+ * Limits how many characters of a message's original the console shows. The user can download the whole original of the
+ * message.
+ */
 const RAW_SHOWN = 200_000
 
-/** Shows one thread. The console does not mark the messages of the thread as read. */
+/** Shows one email thread. The console does not mark the messages of the thread as read. */
 export const thread = ofProject('inbox', (project, { params, signal, session }) => {
   const threadId = params[1]!
-  // The drawn bodies are kept, so that an open message is not drawn again when new messages arrive in the thread.
+  // The console keeps the drawn bodies, so that it does not redraw an open message when new messages arrive in the
+  // thread.
   const bodies = new Map<string, HTMLElement>()
   return live({
     signal,
@@ -134,7 +138,7 @@ function messageCard(
   )
 }
 
-/** Shows the text that the author of a message wrote. The quoted history is folded. */
+/** Shows the text that the author of a message wrote. The console collapses the quoted text of earlier messages. */
 function textOf({ messageId, text, extractedText }: Message): HTMLElement[] {
   const own = extractedText?.trim() ?? text
   const whole = text.trim()
@@ -170,7 +174,7 @@ const frame = (path: string): HTMLElement =>
     loading: 'lazy',
   })
 
-/** Shows one view of a message: text, HTML or original. */
+/** Shows one view of a message: its text, its HTML or its original. */
 function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLElement[]): void {
   body.dataset.view = name
   body.replaceChildren(...shown)
@@ -179,7 +183,7 @@ function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLEleme
 async function showRaw(body: HTMLElement, path: string): Promise<void> {
   body.dataset.view = 'raw'
   const raw = await (await askBytes(path)).text()
-  // The user may have chosen another view of the message while the original was loading.
+  // The user may have chosen another view of the message while its original was loading.
   if (body.dataset.view !== 'raw') return
   body.replaceChildren(
     h(

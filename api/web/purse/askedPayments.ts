@@ -11,7 +11,7 @@ const WHY: Record<AskedPayment['askedFor'], string> = {
   price_rose: 'The price rose by more than the mandate allows.',
 }
 
-/** Shows the payments that wait for the owner, with buttons that decide about them. */
+/** Shows the payments that wait for the owner's approval, with the buttons for the decision. */
 export const askedPayments = (
   base: string,
   asked: readonly AskedPayment[],
@@ -47,8 +47,8 @@ export const askedPayments = (
   )
 
 /**
- * Shows all terms of a payment that would be signed, and the buttons that decide. Texts of agent and seller are marked
- * as such.
+ * Shows all terms of the payment that the service would sign, and the buttons for the decision. The page marks texts
+ * that the agent or the seller wrote.
  */
 function decide(
   base: string,

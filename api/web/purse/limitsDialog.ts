@@ -3,7 +3,7 @@ import { field, openDialog } from '../kit/dialog.ts'
 import { toast } from '../kit/ui.ts'
 import type { Purse } from './types.ts'
 
-/** Opens the form that sets how much a purse keeps, and which address gets the rest. */
+/** Opens the form that sets the highest balance of a purse, and the address that gets any USDC above it. */
 export const limitsDialog = (base: string, purse: Purse, refresh: () => Promise<void>): void =>
   openDialog({
     title: 'Limits of the purse',

@@ -1,5 +1,5 @@
 /**
- * Shows the purse of a project: its balance, the button that stops it, payments that wait, mandates, spending,
+ * Shows the purse of a project: its balance, the button that stops it, waiting payments, mandates, spending and past
  * payments.
  */
 import { AskError, ask, at } from '../kit/ask.ts'

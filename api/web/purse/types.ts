@@ -1,4 +1,4 @@
-/** Describes the responses about the purse that the console reads. */
+/** Describes those responses about the purse that the console reads. */
 
 export type Purse = {
   address: string

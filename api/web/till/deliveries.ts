@@ -52,7 +52,9 @@ const filtersOf = (receivers: readonly Receiver[]): readonly Filter[] => [
 
 const same = (text: string): [string, string] => [text, text]
 
-/** Shows the webhook deliveries of a project, the failed deliveries among them, and buttons that replay deliveries. */
+/**
+ * Shows the webhook deliveries of a project, the failed deliveries among them, and buttons that send deliveries again.
+ */
 export const deliveries = ofProject('webhooks', async (project, { signal, query }) => {
   const { projectId } = project
   const path = at`/projects/${projectId}/v0/webhooks/deliveries`
@@ -132,7 +134,7 @@ export const deliveries = ofProject('webhooks', async (project, { signal, query 
   return [stats.element, list.element]
 })
 
-/** The parameter `order` is left out of the counts, because the order of a list changes no count. */
+/** The request for the counts leaves out the parameter `order`, because the order of a list changes no count. */
 const wantedStats = ({ order: _, ...query }: Record<string, string>) => new URLSearchParams(query)
 
 const saying = (found: DeliveryStats): string =>
@@ -163,7 +165,7 @@ type Recovering = {
   replay: (ids: readonly string[]) => void
 }
 
-/** Opens the form that replays all deliveries that failed since a given time, for use after an outage of a receiver. */
+/** Opens the form that sends all failed deliveries since a given time again, for use after an outage of a receiver. */
 const recover = ({ path, receivers, replay }: Recovering): void =>
   openDialog({
     title: 'Replay failed deliveries',

@@ -9,8 +9,8 @@ import { badge, button, copyButton, facts, notice, panel, table } from '../kit/u
 
 const REFRESH_MS = 1_000
 /**
- * If a trial has not ended after this many milliseconds, the user may start a new trial. The service refuses an earlier
- * start.
+ * If a trial of an endpoint has not ended after this many milliseconds, the user may start a new trial. The service
+ * refuses to start a new trial earlier than that.
  */
 const LOST_AFTER_MS = 90_000
 const PAYMENTS_SHOWN = '5'
@@ -22,8 +22,8 @@ const startTrial = (path: string, buy: boolean) =>
   ask<EndpointTrial>(`${path}/trial`, { method: 'POST', body: { buy } })
 
 /**
- * Opens the form that puts a price on a URL. After the form is sent, the page shows the 402 response that a buyer of
- * the URL gets.
+ * Opens the form in which a seller puts a price on a URL. When the seller submits the form, the page shows the 402
+ * response that a buyer of the URL gets.
  */
 export const sellSomething = ({ projectId }: Project): void =>
   openDialog({
@@ -58,8 +58,8 @@ export const sellSomething = ({ projectId }: Project): void =>
         },
       )
       const { endpointId, webhookSecret } = made
-      // The start of a trial fails if a trial of the endpoint already runs. The page then shows the result of the
-      // running trial.
+      // The service refuses to start a trial if a trial of the endpoint already runs. The page then shows the result of
+      // the trial that already runs.
       await startTrial(pathOf(projectId, endpointId), false).catch(() => {})
       return () => {
         location.hash = projectLink(projectId, 'endpoints', endpointId)
@@ -71,7 +71,7 @@ export const sellSomething = ({ projectId }: Project): void =>
 
 type Shown = EndpointTrial & { endpoint: Endpoint; payments: PaymentItem[] }
 
-/** Shows the page of one endpoint: the 402 that a buyer gets, and the payments that arrive. */
+/** Shows the page of one endpoint: the 402 response that a buyer gets, and the payments that arrive. */
 export const endpointTrial = ofProject('endpoints', async ({ projectId }, { params, signal }) => {
   const path = pathOf(projectId, params[1]!)
   const payments = at`/projects/${projectId}/v0/payments?endpointId=${params[1]!}&limit=${PAYMENTS_SHOWN}`

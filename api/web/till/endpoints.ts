@@ -41,7 +41,7 @@ const FILTERS: readonly Filter[] = [
   ORDER,
 ]
 
-/** Shows the endpoints of a project with their revenue. */
+/** Shows the endpoints of a seller's project with their revenue. */
 export const endpoints = ofProject('endpoints', async (project, { signal, query }) => {
   const path = at`/projects/${project.projectId}/v0/sellers/endpoints`
   const rateOf = await failureRates(project, signal)

@@ -1,4 +1,4 @@
-/** Shows for each endpoint how many challenges became payments. */
+/** Shows for each endpoint how many payment challenges led to payments. */
 import { h } from '../kit/dom.ts'
 import { count } from '../kit/format.ts'
 import { projectLink } from '../kit/screen.ts'
@@ -20,10 +20,10 @@ export type Funnel = {
   byEndpoint: (Stages & { endpointId: string | null; urlPattern: string | null })[]
 }
 
-/** Limits the endpoints that the funnel shows. */
+/** Limits the number of endpoints in the conversion table (the funnel). */
 const ROWS_MAX = 10
 
-/** Describes the stages from challenge to payment in one sentence. */
+/** Describes in one sentence how many payment challenges led to payments. */
 export const inWords = ({ challenges, refused, settled, failed }: Stages): string =>
   `${count(challenges)} challenges, ${count(settled)} paid, ${count(failed)} failed, ${count(refused)} refused`
 

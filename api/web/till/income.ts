@@ -1,6 +1,6 @@
 /**
- * Shows the income of a project: a plot, the funnel from challenges to payments, sums by payer, and the download of the
- * accounting records.
+ * Shows the income of a project: a plot, the conversion of challenges to payments, sums by payer, and the download of
+ * the accounting records.
  */
 import { ask, at, save } from '../kit/ask.ts'
 import { h } from '../kit/dom.ts'
@@ -22,7 +22,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** Limits the rows in each table of the income, such as the sums by payer. */
 const ROWS_MAX = 5
 
-/** Shows the income of a project. @param endpointId limits the income to one endpoint. */
+/** Shows the income of a project. @param endpointId limits the shown income to one endpoint. */
 export async function income(
   { projectId }: Project,
   endpointId: string | undefined,

@@ -1,4 +1,4 @@
-/** Makes the filters of the list of payments. The address of the page holds the filters. */
+/** Makes the filters of the list of payments. The address of the page holds the payment filters. */
 import { choice, field } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { projectLink } from '../kit/screen.ts'
@@ -17,7 +17,7 @@ const NAMES = [
 
 export type PaymentFilters = Partial<Record<(typeof NAMES)[number], string>>
 
-/** Reads the payment filters in an address, and ignores all other parameters. */
+/** Reads the payment filters in a page's address, and ignores all other parameters. */
 export function readFilters(query: URLSearchParams): PaymentFilters {
   const filters: PaymentFilters = {}
   for (const name of NAMES) {
@@ -34,7 +34,7 @@ const STATES = [
   ['failed', 'failed'],
 ] as const
 
-/** Makes the form of the payment filters. The form opens an address that holds the filters. */
+/** Makes the form of the payment filters. Submitting the form opens an address that holds the filters. */
 export function filterForm(
   projectId: string,
   filters: PaymentFilters,

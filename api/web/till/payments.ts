@@ -10,7 +10,10 @@ import { filterForm, readFilters } from './paymentFilters.ts'
 
 const REFRESH_MS = 1_000
 
-/** Shows the payments of a project: its income, the funnel from challenges to payments, filters, and the list. */
+/**
+ * Shows the payments of a project: its income, the conversion of challenges to payments, filters, and the list of
+ * payments.
+ */
 export const payments = ofProject('payments', async (project, { signal, query }) => {
   const { projectId } = project
   const filters = readFilters(query)

@@ -1,4 +1,4 @@
-/** Lists the receivers of a project's events: its webhooks, and the endpoints with a webhook. */
+/** Lists the URLs that receive a project's events: its webhooks, and the endpoints with a webhook. */
 import { ask, at } from '../kit/ask.ts'
 import { count, percent } from '../kit/format.ts'
 import type {
@@ -12,8 +12,8 @@ import type {
 export type Receiver = { id: string; url: string }
 
 /**
- * Limits the webhook receivers that the selection of the filter offers. A user can still find other receivers by their
- * URL.
+ * Limits how many webhook receivers the user can select in the filter. A user can still find deliveries to other
+ * receivers by their URL.
  */
 const SHOWN = '100'
 
@@ -38,7 +38,7 @@ export async function receiversOf(
 export const receiverQuery = (id: string): Record<string, string> =>
   id.startsWith('se_') ? { endpointId: id } : { webhookId: id }
 
-/** Is the number of days that the failure rate of a receiver covers. */
+/** Is the number of days for which the console computes the failure rate of a webhook receiver. */
 const DAYS = 7
 
 /** Returns the failure rate of each receiver over the last DAYS days as a short text. */

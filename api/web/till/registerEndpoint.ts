@@ -4,7 +4,7 @@ import { h } from '../kit/dom.ts'
 import type { Endpoint, Project } from '../kit/types.ts'
 import { toast } from '../kit/ui.ts'
 
-/** Opens the form that changes an endpoint. The URL of the endpoint stays. */
+/** Opens the form in which a seller changes an endpoint. The form cannot change the URL of the endpoint. */
 export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promise<void>): void =>
   openDialog({
     title: 'Change endpoint',
@@ -46,7 +46,7 @@ export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promi
     },
   })
 
-/** Opens the form that registers an endpoint, or changes the price of a registered URL. */
+/** Opens the form that registers an endpoint, or changes the price of a URL that is already registered. */
 export const registerEndpoint = (project: Project, refresh: () => Promise<void>): void =>
   openDialog({
     title: 'Register endpoint',

@@ -6,8 +6,8 @@ import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import type { Services } from '../../../http/services.ts'
 
 /**
- * Makes a worker try an authorization on the chain without sending a transaction.
- * @param claims tells whether the worker claims the authorization when the chain accepts it.
+ * Asks a worker to try an authorization on the chain without sending a transaction.
+ * @param claims tells whether the worker stores the authorization as a payment when the chain accepts it.
  */
 export async function askChain(
   services: Services,
@@ -32,8 +32,9 @@ export async function askChain(
     while (check?.state === 'open' && (await watch.changed(deadlineMs))) {
       check = await findCheck(services.pool, id)
     }
-    // The caller learns below that the payment failed. So a verdict of the chain that arrives later must not claim the
-    // authorization. If the verdict came in time, `refuseCheck` changes nothing.
+    // From here on the service tells the caller that the payment failed. So a result from the chain that arrives later
+    // must not turn the authorization into a payment. If the result from the chain came in time, `refuseCheck` changes
+    // nothing.
     await refuseCheck(services.pool, id, 'unexpected_verify_error')
     check = await findCheck(services.pool, id)
     if (check?.state === 'passed') return { ok: true }

@@ -13,37 +13,40 @@ import {
 } from '../../../http/input/idempotencyKey.ts'
 import type { Services } from '../../../http/services.ts'
 
-/** Describes the response `ok: true`. Each payment gets this response only once. */
+/**
+ * Describes the response `ok: true`, which tells the seller to serve the resource. Each payment gets the response `ok:
+ * true` only once.
+ */
 export type Grant = {
   ok: true
   paymentResponse: string
   txHash: string
   /**
    * Is the index of the Transfer event in the transaction receipt. `null` means that an older version of this service
-   * settled the payment.
+   * settled the payment and stored no index.
    */
   logIndex: number | null
   payer: string
   paymentId: string
   paymentInId: string
   signedReceipt: unknown
-  /** Is the time of the grant in ISO 8601. A repeated response has the time of the first response. */
+  /** Is the time of the response `ok: true`, in ISO 8601. A repeated response holds the time of the first response. */
   grantedAt: string
-  /** Holds the HTTP headers for the payer, in the x402 version of the payment. */
+  /** Holds the HTTP headers that the seller sends to the payer, in the x402 version of the payment. */
   headers: Record<string, string>
 }
 
 /**
- * Describes the idempotency key of a caller for one redeem. A repeated redeem with the same idempotency key gets the
- * stored response.
+ * Describes the idempotency key that a caller sends with one redeem request. A repeated redeem with the same
+ * idempotency key gets the stored response.
  */
 export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
 
 /**
- * Reads an `Idempotency-Key` and binds it to a redeem request.
- * @param request is the request that the idempotency key is bound to.
+ * Reads an `Idempotency-Key` and ties it to a redeem request.
+ * @param request is the request to which the idempotency key belongs.
  * @returns the idempotency key with its stored response. `null` means that the request has no header `Idempotency-Key`.
- * @throws {ApiError} 400 for a malformed key, 409 for a key of another request.
+ * @throws {ApiError} 400 for a malformed key, 409 for a key that belongs to another request.
  */
 export async function takeRedeemKey(
   { pool }: Services,
@@ -62,7 +65,7 @@ export async function takeRedeemKey(
 
 type SettledPayment = Payment & { txHash: string; signedReceipt: string }
 
-/** Returns the settlement of a payment in the form that the payer sees. */
+/** Returns the settlement of a payment in the form in which the payer sees it. */
 export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
   success: true,
   transaction: payment.txHash as `0x${string}`,
@@ -72,8 +75,8 @@ export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
 })
 
 /**
- * Takes the only grant of a settled payment for this caller.
- * @returns `null` when another caller has the grant, because one payment releases a resource only once.
+ * Takes the only grant of a settled payment (the right to serve its resource) for this caller.
+ * @returns `null` when another caller has taken the grant, because one payment pays for a resource only once.
  */
 export async function grant(
   { pool, grants }: Pick<Services, 'pool' | 'grants'>,

@@ -1,4 +1,4 @@
-/** Redeems a payment: turns a payer's payment header into a grant or a refusal. */
+/** Redeems a payment: checks and settles a payer's payment header, and returns a grant or a refusal. */
 import { reasonMessage } from '../../../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../../../shared/till/usdc.ts'
 import {
@@ -18,7 +18,7 @@ import { type Offer, readOffer } from '../offer.ts'
 import { grant, takeRedeemKey } from './grant.ts'
 import { type Outcome, settleWithin } from './settleWithin.ts'
 
-/** Describes the body of a redeem request. `network` is spelled as in x402 version 1 or 2. */
+/** Describes the body of a redeem request. The field `network` has the name of x402 version 1 or of version 2. */
 export type RedeemInput = {
   paymentHeader: string | object
   amount: string
@@ -28,9 +28,9 @@ export type RedeemInput = {
 }
 
 /**
- * Settles the payment of a payment header and takes its grant. A payment and its idempotency key get `ok: true` only
- * once.
- * @returns the grant, or the refusal with the requirement to show to the payer.
+ * Settles the payment that a payment header holds, and takes its grant. A payment with its idempotency key gets `ok:
+ * true` only once.
+ * @returns the grant, or a refusal with the payment requirement that the seller shows to the payer.
  * @throws {ApiError} 400 for an invalid request. 409 for an idempotency key that belongs to another request.
  */
 export async function redeem(
@@ -66,7 +66,7 @@ export async function redeem(
 }
 
 /**
- * Returns the refusal of a payment (`ok: false`). If the payment already exists, the refusal names it, so that the
+ * Returns the refusal of a payment (`ok: false`). If the payment already exists, the refusal names its id, so that the
  * caller can follow the payment.
  */
 async function refusal(
@@ -91,8 +91,8 @@ async function refusal(
     message,
     requirement,
     headers: {
-      // While a payment is pending, the payer gets no new challenge, because a wallet would sign the new challenge and
-      // pay twice.
+      // While a payment is pending, the payer gets no new payment challenge, because a wallet would sign it and pay
+      // twice.
       ...(pending
         ? {}
         : await paymentRequiredHeader(
@@ -120,7 +120,10 @@ async function refusal(
   }
 }
 
-/** Returns the header that tells the payer about a failed or pending settlement, in the x402 version of the payment. */
+/**
+ * Returns the HTTP header that tells the payer about a failed or pending settlement, in the x402 version of the
+ * payment.
+ */
 function failureHeader(
   { x402Version, payload }: PaymentPayload,
   failure: Omit<PaymentResponse, 'success' | 'payer'>,

@@ -1,4 +1,6 @@
-/** Turns a payer's authorization into one verdict. Redeem and the facilitator routes share this code. */
+/**
+ * Turns a payer's authorization into one verdict about the payment. Redeem and the facilitator routes share this code.
+ */
 
 import { newPaymentId } from '../../../../shared/ids.ts'
 import { traceparent } from '../../../../shared/process/workContext.ts'
@@ -17,7 +19,7 @@ import type { Offer } from '../offer.ts'
 import { limitReached } from '../settlementLimits.ts'
 import { askChain } from './askChain.ts'
 
-/** Describes the verdict on a presented payment. */
+/** Describes the verdict on a payment that a payer has presented. */
 export type Outcome =
   /**
    * Means that the payment has settled. The function `grant` then decides whether this caller or another caller gets
@@ -25,7 +27,10 @@ export type Outcome =
    */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
-  /** Means that the payment is pending. A repeated request tells the outcome. */
+  /**
+   * Means that the payment is still pending. If the caller repeats the request, the response tells the outcome of the
+   * payment.
+   */
   | { kind: 'pending'; payment: Payment }
 
 const refused = (
@@ -35,9 +40,9 @@ const refused = (
 ): Outcome => ({ kind: 'refused', stage, reason, payment })
 
 /**
- * Settles a payer's payment for an offer. Waits for the outcome until `deadlineMs` (performance.now()) at most. Claims
- * the authorization before any transaction is broadcast. If the same authorization is presented again, the request
- * joins the existing payment.
+ * Settles the payment that a payer makes for an offer. Waits for the outcome of the payment until `deadlineMs`
+ * (performance.now()) at most. Stores the authorization as a payment before the service broadcasts any transaction. If
+ * a payer presents the same authorization again, the request waits for the existing payment.
  */
 export async function settleWithin(
   services: Services,
@@ -51,8 +56,8 @@ export async function settleWithin(
   if (verdict.kind === 'valid') {
     return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
   }
-  // An existing payment is reported even if its payment header has expired since, or if its signer is a contract
-  // wallet.
+  // The service reports an existing payment even if its payment header has expired since, or if its signer is a
+  // contract wallet.
   const existing = await findClaim(services.pool, keyOf(offer, payload))
   if (existing !== null && isSame(existing, offer, payload)) {
     return waitForEnd(services, existing.id, deadlineMs)
@@ -64,8 +69,8 @@ export async function settleWithin(
 }
 
 /**
- * Makes the checks of a payment that do not need the chain. The checks use this service's own requirement, and never
- * the caller's copy.
+ * Makes those checks of a payment that do not need the chain. The checks compare the payment with this service's own
+ * requirement, and never with the caller's copy.
  */
 export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
   const requirement = requirementOf(challengeFor(offer))
@@ -79,7 +84,7 @@ const keyOf = (offer: Offer, payload: PaymentPayload) => ({
   nonce: payload.payload.authorization.nonce,
 })
 
-/** Returns the claim of an authorization for an offer. */
+/** Returns the record that the service stores when it accepts an authorization for an offer. */
 export function claimOf(
   offer: Offer,
   payload: PaymentPayload,
@@ -108,7 +113,7 @@ export function claimOf(
   } satisfies NewClaim
 }
 
-/** Tells whether a payment was made with the given payment header for the given offer. */
+/** Tells whether a stored payment came from the given payment header and the given offer. */
 function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolean {
   const { signature, authorization } = payload.payload
   const form = classifySignature(signature)
@@ -136,8 +141,8 @@ const saleOf = (offer: Offer): Sale => ({
 type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
 
 /**
- * Tells whether two claims are the same sale. An EIP-3009 authorization itself names no project, no resource and no
- * price of this service.
+ * Tells whether two claimed authorizations belong to the same sale. An EIP-3009 authorization itself names no project,
+ * no resource and no price.
  */
 const isSameSale = (one: Sale, other: Sale): boolean =>
   one.projectId === other.projectId &&
@@ -164,7 +169,7 @@ async function claimAndWait(
 }
 
 /**
- * Returns the reason why an authorization was not claimed: a limit is reached, its payment identifier is taken, or its
+ * Returns why the service did not store an authorization: a limit is reached, its payment identifier is taken, or its
  * project is deleted.
  */
 async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Reason> {
@@ -175,7 +180,7 @@ async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Re
     : 'unexpected_verify_error'
 }
 
-/** Tells whether the payer has already given the same payment identifier to another payment in the project. */
+/** Tells whether the payer has already used the same payment identifier for another payment in the project. */
 export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Promise<boolean> {
   const { paymentIdentifier } = claim
   return paymentIdentifier !== null && isNamedPayment(pool, { ...claim, paymentIdentifier })
@@ -197,8 +202,8 @@ async function waitOn(
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
     /**
-     * Tells that the authorization was claimed just now. The state of the new payment is then known without a database
-     * read.
+     * Tells that this call has just stored the authorization as a payment. The state of the new payment is then known
+     * without reading the database.
      */
     isNew: boolean
   },
@@ -232,13 +237,13 @@ async function checkAndWait(
   const limit = await limitReached(services, claim.projectId)
   if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
-  // The claim of the authorization is read even after the chain refused the payment. A parallel call may have claimed
-  // the authorization, and the chain then reports the authorization as used.
+  // The service looks for a stored payment even after the chain refused the authorization. A parallel call may have
+  // stored and sent the same authorization, and the chain then reports the authorization as used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
     return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)
   }
-  // The chain verified only the signature of the payment, so the claim must have the same signature.
+  // The chain verified only the signature of this request, so the stored payment must have the same signature.
   const same = isSameSale(payment, claim) && payment.signature === claim.signature
   if (!same) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, payment.id, deadlineMs)

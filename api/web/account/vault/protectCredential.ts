@@ -3,13 +3,13 @@ import { choice, field, openDialog } from '../../kit/dialog.ts'
 import { toast } from '../../kit/ui.ts'
 import type { Credential } from './credential.ts'
 
-/** Names in words the persons who can read a secret. */
+/** Describes in words who can read a secret. */
 export const READERS = {
   agent: 'the agent and you',
   owner: 'you alone; the agent uses it unseen',
 } as const
 
-/** Maps each bound of a credential to its name in the console. */
+/** Maps each limit on the use of a credential to its name in the console. */
 export const BOUND_FIELDS = [
   {
     bound: 'allowedHosts',
@@ -33,7 +33,7 @@ export const BOUND_FIELDS = [
   },
 ] as const
 
-/** Opens the form that sets who may read a credential, and the bounds of its uses. */
+/** Opens the form that sets who may read a credential, and for which requests it may be used. */
 export const protectCredential = (
   projectId: string,
   credential: Credential,
@@ -45,7 +45,7 @@ export const protectCredential = (
     title: `Protect ${name}`,
     action: 'Save',
     body: [
-      // The present setting comes first, because the form selects the first option.
+      // The present setting is the first option, because the form selects the first option.
       choice(
         'Read by',
         'reveal',

@@ -4,8 +4,8 @@ import type { Project } from '../../kit/types.ts'
 import { toast } from '../../kit/ui.ts'
 
 /**
- * Lists the types of credentials that the form can store. Each type has a secret field and a field with a visible
- * value.
+ * Lists the types of credentials that the form can store. Each type of credential has a secret field and a field with a
+ * visible value.
  */
 const TYPES = {
   LOGIN: { label: 'Login', secret: 'password', shown: 'username' },
@@ -15,7 +15,7 @@ const TYPES = {
 
 type FormType = keyof typeof TYPES
 
-/** Opens the form that stores a credential. If the name exists, the credential gets a new version. */
+/** Opens the form that stores a credential. If a credential with this name exists, it gets a new version. */
 export const storeCredential = (project: Project, refresh: () => Promise<void>): void =>
   openDialog({
     title: 'Store credential',

@@ -3,32 +3,35 @@ import { type Child, h } from '../dom.ts'
 import { count } from '../format.ts'
 import { toast } from '../ui.ts'
 
-/** Limits the objects that one bulk action changes. */
+/** Limits how many objects one bulk action changes. */
 export const BULK_MAX = 10_000
 /** Limits the concurrent requests of a bulk action. */
 const AT_ONCE = 4
 
 type Bulk = {
   title: string
-  /** Tells the user how many objects the action changes. */
+  /** Tells the user how many objects the bulk action changes. */
   text: Child
   /** Adds fields to the form of the dialog. */
   fields?: Child
   action: string
   danger?: boolean
   ids: readonly string[]
-  /** Acts on one object. Each object takes a separate request, so each object has a separate entry in the audit log. */
+  /**
+   * Performs the bulk action on one object. The console sends a separate request for each object, so each object has a
+   * separate entry in the audit log.
+   */
   act: (id: string, form: FormData) => Promise<unknown>
-  /** Checks the form before the first request. @throws {FieldError} */
+  /** Checks the form of the bulk action before the first request. @throws {FieldError} */
   check?: (form: FormData) => void
-  /** Returns the final text for a number of finished objects, for example `40 messages are deleted`. */
+  /** Returns the text that reports the number of finished objects, for example `40 messages are deleted`. */
   done: (number: number) => string
   after: () => Promise<void>
 }
 
 /**
- * Asks the user, then acts on many objects one by one. The dialog shows the progress. The button Cancel stops the
- * action.
+ * Asks the user for confirmation, then acts on many objects one by one. The dialog shows the progress of the bulk
+ * action. The button Cancel stops the bulk action.
  */
 export function bulk({
   title,

@@ -5,25 +5,31 @@ import type { Role } from '../types.ts'
 import { button, type Column, toast } from '../ui.ts'
 import { BULK_MAX } from './bulk.ts'
 
-/** Holds the data of a chosen item, even while its row is out of sight. */
+/** Holds the data of a chosen list item, even while its row is out of sight. */
 export type Chosen = { id: string; name: string; weight: number }
 
 export type Choosing<Item> = {
-  /** Names the least role that the bulk actions need. A person without this role sees no checkboxes. */
+  /** Names the lowest role that may use the bulk actions. A person without this role sees no checkboxes. */
   needs: Role
-  /** Is the noun for one item, such as `message`. `plural` is needed if the plural of the noun takes no s. */
+  /**
+   * Is the noun for one item of the list, such as `message`. The caller gives `plural` if the plural of the noun does
+   * not end in s.
+   */
   word: string
   plural?: string
   describe: (item: Item) => { id: string; name: string; weight?: number }
   acts: readonly {
     label: string
     danger?: boolean
-    /** Acts on the chosen rows of a list. A call of `done` clears the choice and loads the list again. */
+    /**
+     * Performs an action on the chosen rows of a list. When the action calls `done`, the list clears the choice and
+     * loads again.
+     */
     act: (chosen: Chosen[], done: () => Promise<void>) => void
   }[]
 }
 
-/** Makes checkboxes for the rows of a list, and buttons for the actions on the chosen rows. */
+/** Makes checkboxes for the rows of a list, and buttons for the actions on all chosen rows. */
 export function chooser<Item>(
   { needs, word, plural: words = `${word}s`, describe, acts }: Choosing<Item>,
   all: { path: string; name: string; query: Record<string, string> },

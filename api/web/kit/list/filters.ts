@@ -3,8 +3,8 @@ import { zoneName } from '../format.ts'
 import { button } from '../ui.ts'
 
 /**
- * Describes a filter of a list. The name of the filter is the name of its parameter, both in the address of the page
- * and in the request.
+ * Describes a filter of a list. The name of the filter is also the name of its parameter, both in the address of the
+ * page and in the request.
  */
 export type Filter =
   | { kind: 'search'; name: string; label: string; maxLength?: number }
@@ -13,21 +13,21 @@ export type Filter =
       name: string
       label: string
       /**
-       * Lists the options of a selection filter as pairs of value and label. The first option is the default, and its
-       * value is ''.
+       * Lists the options of a selection filter as pairs of value and label. The first option of a selection filter is
+       * the default, and its value is ''.
        */
       options: readonly (readonly [value: string, label: string])[]
       /**
-       * Returns the request parameters for a value of the filter. By default there is one parameter with the filter's
-       * name and value.
+       * Returns the request parameters that belong to a value of the filter. By default the request has one parameter
+       * with the filter's name and value.
        */
       toQuery?: (value: string) => Record<string, string>
     }
-  /** Describes a filter that needs a whole text, such as an id. */
+  /** Describes a filter for which the user types a whole text, such as an id. */
   | { kind: 'text'; name: string; label: string }
   /**
-   * Describes a filter with the days `since` and `until` in the person's time zone. In the request the two days are the
-   * times `after` and `before`.
+   * Describes a filter with a first and a last day (`since` and `until`) in the person's time zone. The request
+   * contains these two days as the times `after` and `before`.
    */
   | { kind: 'dates' }
 
@@ -42,7 +42,10 @@ export const ORDER: Filter = {
   ],
 }
 
-/** Holds the values of the filters by name. Unknown and empty filters in the address are left out. */
+/**
+ * Holds the values of a list's filters by name. The function leaves out unknown and empty filters in the page's
+ * address.
+ */
 export type Given = Record<string, string>
 
 const namesOf = (filter: Filter): string[] =>
@@ -57,8 +60,8 @@ export const givenOf = (filters: readonly Filter[], query: URLSearchParams): Giv
   )
 
 /**
- * Returns the first moment of a day in the person's time zone, moved by `days` days. Returns `null` if the text is not
- * a day.
+ * Returns the first moment of a day in the person's time zone, shifted by `days` days. Returns `null` if the text is
+ * not a day.
  */
 function dayStart(date: string, days = 0): string | null {
   const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(date) ?? []
@@ -67,8 +70,8 @@ function dayStart(date: string, days = 0): string | null {
 }
 
 /**
- * Returns the request parameters for the values of the filters. A text that is no day is sent unchanged, and the
- * service then reports the error.
+ * Returns the request parameters that belong to the values of all filters. The console sends a text that is no day
+ * unchanged, and the service then reports the error.
  */
 export function toQuery(
   filters: readonly Filter[],
@@ -89,8 +92,8 @@ export function toQuery(
 const SEARCH_MAX_LENGTH = 200
 
 /**
- * Makes the form of the filters. `change` gets the values of all filters. A choice takes effect at once, a text after
- * Enter.
+ * Makes the form in which the user sets the filters of a list. The function `change` gets the values of all filters. A
+ * choice takes effect at once, and a typed text takes effect after Enter.
  */
 export function filterBar(
   filters: readonly Filter[],
@@ -117,7 +120,7 @@ export function filterBar(
             'aria-label': filter.label,
             autocomplete: 'off',
             'data-keep': `filter ${filter.name}`,
-            // The browser's button that clears the field does not submit the form.
+            // The browser's own button that clears a search field does not submit the form.
             on: { input: ({ target }) => (target as HTMLInputElement).value === '' && apply() },
           }),
           h('button', { type: 'submit', class: 'button' }, 'Search'),

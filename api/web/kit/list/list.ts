@@ -16,16 +16,16 @@ type Look<Item> =
   | { card: (item: Item) => HTMLElement; columns?: never }
 
 type Listed<Name extends string, Item> = {
-  /** Is the accessible name of the list. */
+  /** Is the name of the list that screen readers announce. */
   label: string
-  /** Names the response field that holds the items. */
+  /** Names the response field that holds the items of the list. */
   name: Name
   path: string
-  /** Holds parameters that every request of the list has. */
+  /** Holds the parameters that every request of the list contains. */
   fixed?: Record<string, string>
-  /** Makes the content that stands in place of a list without items, when no filter is set. */
+  /** Makes the content that an empty list shows when no filter is set. */
   none: () => Child
-  /** Receives the other fields of a response, without the items. */
+  /** Is a function that gets the other fields of a response, without the items. */
   also?: (answer: Page<Name, Item>) => void
   everyMs?: number
   signal: AbortSignal
@@ -103,22 +103,23 @@ function sized<Made extends HTMLElement>(made: Made, height: number): Made {
 }
 
 /**
- * Makes a list with filters. The address of the page holds the filters, so a link, a reload and Back show the same
- * rows.
- * @param options.here is the address of the screen, without filters.
+ * Makes a list with filters. The address of the page holds the filters, so a link, a reload and the Back button show
+ * the same rows.
+ * @param options.here is the address of the console screen, without filters.
  */
 export function filteredList<Name extends string, Item>(
   options: Listed<Name, Item> & {
     here: string
     query: URLSearchParams
     filters: readonly Filter[]
-    /** Holds buttons that stand beside the filters of the list. */
+    /** Holds the buttons that stand beside the filters of the list. */
     tools?: Child
     /**
-     * Makes a different list for the given filters, such as search results. `null` means that the usual list is shown.
+     * Makes a different list for some filters, such as a list of search results. `null` means that the console shows
+     * the usual list.
      */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
-    /** Is called with the values of all filters when the list is shown with other filters. */
+    /** Is a function that gets the values of all filters when the list is shown with other filters. */
     onGiven?: (given: Given) => void
   },
 ): ShownList {
@@ -163,7 +164,7 @@ export function filteredList<Name extends string, Item>(
   }
 }
 
-/** Makes the content that stands in place of a list in which no item matches the filters. */
+/** Makes the content that the list shows when no item matches the filters. */
 export const nothingFound = (
   clear: () => void,
   { action = 'Show all', hint = 'Nothing matches these filters.' as Child } = {},

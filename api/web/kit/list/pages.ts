@@ -7,9 +7,12 @@ type Loaded<Item> = { items: Item[]; next: string | null }
 
 type Page<Item> = {
   token: string | null
-  /** Holds the items of the page. `null` means that the page is out of sight and its items were dropped. */
+  /**
+   * Holds the items of one page of the list. `null` means that the page is out of sight and the console has dropped its
+   * items.
+   */
   items: Item[] | null
-  /** Is the token of the following page. `null` means that there is no such page. */
+  /** Is the page token of the following page of the list. `null` means that the list has no following page. */
   next: string | null | undefined
   count: number
   height: number
@@ -18,17 +21,17 @@ type Page<Item> = {
 }
 
 type Windowed<Item> = {
-  /** Names the list among the lists of its screen, so that the position in the list can be restored. */
+  /** Names the list uniquely on its screen, so that the console can restore the scroll position in the list. */
   name: string
   load: (token: string | null, watching: boolean) => Promise<Loaded<Item>>
-  /** Is the element around all pages of the list, such as a table. The element holds the pages in `body`. */
+  /** Is the HTML element around all pages of the list, such as a table. This HTML element holds the pages in `body`. */
   frame: HTMLElement
   body: HTMLElement
   /** Makes an empty element for one page of the list, such as a tbody. */
   page: () => HTMLElement
-  /** Makes the rows of a page. `first` is the index of the first row in the list, counted from 0. */
+  /** Makes the rows of one page of the list. `first` is the index of the first row in the list, counted from 0. */
   rows: (items: Item[], first: number) => Child
-  /** Makes an empty table row of a given height, which stands in place of pages that are not visible. */
+  /** Makes an empty table row of a given height, which replaces pages that are not visible. */
   gap: (height: number) => HTMLElement
   none: () => Child
   everyMs?: number
@@ -38,9 +41,9 @@ type Windowed<Item> = {
 export type ShownList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
- * Makes a list that loads more pages while the user scrolls. Pages near the window are elements. The other pages are
- * replaced by a gap of their height, and their items are dropped. So a list of any length needs only the memory of a
- * few pages.
+ * Makes a list that loads more pages while the user scrolls. The pages near the visible part of the list are HTML
+ * elements. An empty gap of the same height replaces each other page, and the console drops the page's items. So a list
+ * of any length needs only the memory of a few pages.
  */
 export function windowed<Item>(options: Windowed<Item>): ShownList {
   const { frame, body, signal, everyMs } = options
@@ -80,7 +83,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     element.removeAttribute('aria-busy')
   }
   /**
-   * Sets the token of the list page after `page`. If the token has changed, the following pages begin with other items.
+   * Sets the token of the list page after `page`. If the token has changed, the following pages of the list begin with
+   * other items.
    */
   const chain = (page: Page<Item>, next: string | null): void => {
     page.next = next
@@ -109,8 +113,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     page.loading ??= fetchPage(page, watching)
       .catch((error) => {
         if (signal.aborted) return
-        // After a network error the console keeps the content on the page. An error response of the service replaces
-        // the content.
+        // After a network error the console keeps the old content on the page. An error response of the service
+        // replaces the content of the page.
         if (!(error instanceof AskError) && frame.parentElement !== null) return
         element.removeAttribute('aria-busy')
         replaceContent(
@@ -130,7 +134,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     setHeight(above, sum(pages.slice(0, Math.max(first, 0))))
     setHeight(below, sum(pages.slice(last + 1)))
   }
-  /** Loads the list pages that are near the visible part of the window, and drops the list pages that are far away. */
+  /** Loads the pages of the list that are near the visible part of the window, and drops pages that are far away. */
   const arrange = (): void => {
     if (!frame.isConnected) return
     for (const page of pages) page.height = heightOf(page)
@@ -142,15 +146,16 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       top = bottom
     }
     for (const page of pages) {
-      // A list with only one page costs little memory. This page is never replaced by a gap, so that the browser's
-      // search finds every row.
+      // A list with only one page costs little memory. A gap never replaces the only page of a list, so that the
+      // browser's search finds every row.
       if (page.element === null || near.has(page) || pages.length === 1) continue
       page.element.remove()
       page.element = null
       page.items = null
     }
     setGaps()
-    // Only the page directly above or below the shown pages is added, so that no gap arises between shown pages.
+    // The console adds only the page directly above or below the shown pages, so that no gap arises between shown
+    // pages.
     const shown = pages.flatMap((page, n) => (page.element === null ? [] : [n]))
     const wanted = pages.find(
       (page, n) =>

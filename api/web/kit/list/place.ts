@@ -1,11 +1,17 @@
-/** Remembers the user's position for each entry of the browser history, so that Back returns to the position. */
+/**
+ * Remembers the user's scroll position for each entry of the browser history, so that the Back button returns to this
+ * position.
+ */
 
-/** Holds the pages that a list has loaded, without their items. */
+/** Holds the pages that a list has loaded, but without their items. */
 export type KnownPages = { token: string | null; height: number; count: number }[]
 
 type Place = { top: number; focus: string | null; lists: Map<string, KnownPages> }
 
-/** Limits the history entries whose positions are remembered. The oldest entry is forgotten first. */
+/**
+ * Limits the number of history entries for which the console remembers the user's scroll position. The console first
+ * forgets the position in the oldest history entry.
+ */
 const PLACES_MAX = 100
 
 const places = new Map<string, Place>()
@@ -13,7 +19,7 @@ let current = ''
 let restored: Place | null = null
 let keepers = new Map<string, () => KnownPages>()
 
-/** Stores the user's position in the history entry that the user leaves. */
+/** Stores the user's scroll position for the history entry that the user leaves. */
 function note(): void {
   if (current === '') return
   const focused = (document.activeElement as HTMLElement | null)?.closest<HTMLElement>(
@@ -29,7 +35,7 @@ function note(): void {
 }
 
 /**
- * Stores the user's position in the history entry that was shown, and switches to the position in the present entry.
+ * Stores the user's scroll position for the previous history entry, and switches to the position for the present entry.
  */
 export function enterPlace(): void {
   note()
@@ -40,7 +46,7 @@ export function enterPlace(): void {
   keepers = new Map()
 }
 
-/** Adds a history entry for the same screen with other filters. */
+/** Adds a browser history entry for the same screen with other filters. */
 export function pushPlace(address: string): void {
   note()
   current = crypto.randomUUID()
@@ -50,8 +56,8 @@ export function pushPlace(address: string): void {
 }
 
 /**
- * Returns the pages that a list had in this history entry. Returns `null` if the list is new. `keep` is called when the
- * user leaves the entry.
+ * Returns the pages that a list had loaded in this history entry. Returns `null` if this history entry has no such list
+ * yet. The function `keep` is called when the user leaves the history entry.
  */
 export function placeOf(list: string, keep: () => KnownPages): KnownPages | null {
   keepers.set(list, keep)
@@ -59,12 +65,15 @@ export function placeOf(list: string, keep: () => KnownPages): KnownPages | null
 }
 
 /**
- * Limits how long the console waits for the content of a screen before it restores the user's position, in
- * milliseconds.
+ * Limits how many milliseconds the console waits for the content of a screen before it restores the user's scroll
+ * position.
  */
 const ARRIVES_MS = 5_000
 
-/** Scrolls to the stored position of the history entry, and restores the focus. @returns false if the entry is new. */
+/**
+ * Scrolls to the stored position of the history entry, and restores the keyboard focus. @returns false if the history
+ * entry has no stored position.
+ */
 export function returnToPlace(main: HTMLElement): boolean {
   if (restored === null) {
     scrollTo(0, 0)
@@ -84,8 +93,8 @@ export function returnToPlace(main: HTMLElement): boolean {
   let isThere = scroll()
   let isFocused = focus === null || focusIt()
   if (isThere && isFocused) return focus !== null
-  // The content for the stored position appears only after a request to the service. If the user scrolls or types
-  // meanwhile, the position is not restored.
+  // The content at the stored scroll position appears only after a request to the service. If the user scrolls or types
+  // meanwhile, the console does not restore the position.
   const ends = new AbortController()
   const observer = new MutationObserver(() => {
     isThere ||= scroll()

@@ -16,7 +16,8 @@ const WHY: Readonly<Record<string, string>> = {
 
 /**
  * Shows the attachments of a message, each with its text beside it.
- * @param shown holds the opened attachment texts, so that they stay open while the thread is drawn again.
+ * @param shown holds the attachment texts that the user has opened, so that they stay open when the thread is drawn
+ * again.
  */
 export function attachmentList(
   base: string,

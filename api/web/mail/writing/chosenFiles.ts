@@ -7,7 +7,7 @@ type Attachment = { filename: string; contentType: string; content: string }
 
 let inputs = 0
 
-/** Limits the bytes for one call of `String.fromCharCode`. */
+/** Limits the bytes that one call of `String.fromCharCode` converts. */
 const CHUNK = 8_192
 
 async function toBase64(file: File): Promise<string> {
@@ -20,9 +20,9 @@ async function toBase64(file: File): Promise<string> {
 }
 
 /**
- * Holds the files of a mail. For a reopened draft only the names of its files are known, and new files replace all of
- * them.
- * @param changed is called at each change of the files.
+ * Holds the files that the user attaches to a mail. Of a reopened draft the page knows only the names of its files, so
+ * new files replace all old files.
+ * @param changed is a function that runs whenever the user changes the files.
  */
 export function chosenFiles(stored: readonly Stored[], changed: () => void) {
   let files: (Attachment & { size: number })[] | null = null
@@ -49,8 +49,8 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
     )
   }
   const remove = (n: number): void => {
-    // The browser does not have the content of stored files. So the removal of one stored file removes all stored
-    // files.
+    // The browser does not have the content of the files that the service stores. So if the user removes one stored
+    // file, the page removes all stored files.
     files = files === null ? [] : files.filter((_, at) => at !== n)
     tell()
   }
@@ -97,8 +97,8 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
       list,
     ),
     /**
-     * Returns the files that the page sends to the service. The array stays the same until the files change.
-     * `undefined` means that the stored files stay.
+     * Returns the files that the page sends to the service. The function returns the same array until the user changes
+     * the files. `undefined` means that the draft keeps its stored files.
      */
     read: (): Attachment[] | undefined => sent,
   }

@@ -1,4 +1,7 @@
-/** Writes and answers mail as a project. The typed text is stored as a draft. The audit log names the person. */
+/**
+ * Lets a person write and answer mail in the name of a project. The console stores the typed text of a mail as a draft.
+ * The audit log names the person who wrote the mail.
+ */
 import { ask, at } from '../../kit/ask.ts'
 import { askWay, field, openDialog, textArea } from '../../kit/dialog.ts'
 import { type Child, h } from '../../kit/dom.ts'
@@ -17,7 +20,7 @@ const addresses = (text: FormDataEntryValue | null): string[] =>
     .map((address) => address.trim())
     .filter((address) => address !== '')
 
-/** Tells whether an email address is complete. While an address is incomplete, the user is still typing. */
+/** Tells whether a typed email address is complete. While an address is incomplete, the user is still typing. */
 const isWhole = (address: string): boolean => /^[^@]+@[^@\s]+\.[^@\s.>]+>?$/.test(address)
 
 type Reply = { inReplyTo: string; replyAll: boolean }
@@ -40,7 +43,7 @@ export const answerMail = (project: Project, message: Message, replyAll: boolean
     reply: { inReplyTo: message.messageId, replyAll },
   })
 
-/** Opens a draft in a dialog. @param done runs when the dialog has closed. */
+/** Opens a draft in a dialog. @param done is a function that runs when the dialog has closed. */
 export async function openDraft(
   project: Project,
   draftId: string,
@@ -86,7 +89,7 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       class: 'compose',
       on: {
         input: () => keeper.changed(),
-        // The key Enter in a field would send an unfinished mail, so only Ctrl+Enter sends.
+        // If the key Enter sent the form, it could send an unfinished mail, so only Ctrl+Enter sends the mail.
         keydown: (event) => {
           if (event.key !== 'Enter') return
           const isMeant = event.ctrlKey || event.metaKey

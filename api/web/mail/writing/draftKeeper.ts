@@ -3,8 +3,8 @@ import { exactly } from '../../kit/format.ts'
 import type { Draft } from '../../kit/types.ts'
 
 /**
- * Sets the milliseconds between the last key press and the storing of the draft. A request for each key press would
- * cause too many requests, and the loss of a second's typing is small.
+ * Sets how many milliseconds after the last key press the console stores the draft. Storing the draft at each key press
+ * would cause too many requests, and losing a second's typing is a small loss.
  */
 const KEEP_AFTER_MS = 800
 
@@ -21,7 +21,7 @@ export function draftKeeper({
   projectId: string
   /** Returns the valid content of the form, even while the user is in the middle of a word. */
   read: () => Content
-  /** Returns all content of the form, even invalid content. */
+  /** Returns the whole content of the form, even if it is invalid. */
   readAnyway: () => Content
   say: (text: string) => void
   opened: Draft | null
@@ -30,8 +30,8 @@ export function draftKeeper({
   let draftId = opened?.draftId ?? null
   let isMade = false
   /**
-   * Holds the content of the form at the moment when the form opens. Nothing is stored until the user changes this
-   * content.
+   * Holds the content of the form at the moment when the form opens. The console stores no draft until the user changes
+   * this content.
    */
   const initial = readAnyway()
   let kept: Content = opened === null ? {} : read()
@@ -55,7 +55,7 @@ export function draftKeeper({
     kept = content
     say(`Kept as a draft at ${exactly(new Date())}`)
   }
-  /** Runs one request at a time, because two concurrent requests could create two drafts. */
+  /** Runs one request at a time, because two concurrent requests could create two drafts of the same mail. */
   const then = (act: () => Promise<void>): Promise<void> => {
     work = work.then(act, act)
     return work
@@ -70,14 +70,16 @@ export function draftKeeper({
       clearTimeout(timer)
       timer = setTimeout(keep, KEEP_AFTER_MS)
     },
-    /** Stores the typed text in the draft at once. */
+    /** Stores the typed text in the draft without a pause. */
     keep: async (): Promise<void> => {
       clearTimeout(timer)
       await keep()
     },
-    /** Tells whether the user would lose typed content. */
+    /** Tells whether the user would lose typed text by leaving the form. */
     isBegun: (): boolean => isMade || Object.keys(changesOf(initial, readAnyway())).length > 0,
-    /** Sends the draft. The service sends a draft only once, even if the request is repeated. @throws {AskError} */
+    /**
+     * Sends the draft. The service sends a draft only once, even if the console repeats the request. @throws {AskError}
+     */
     send: async (): Promise<{ deliveryStatus?: string }> => {
       clearTimeout(timer)
       await then(() => store(readAnyway()))
@@ -91,7 +93,10 @@ export function draftKeeper({
   }
 }
 
-/** Returns the fields of a draft that have changed. Files are compared by identity, because they have many bytes. */
+/**
+ * Returns those fields of a draft that the user has changed. The comparison of files checks only whether they are the
+ * same objects, because files have many bytes.
+ */
 function changesOf(before: Content, now: Content): Content {
   const differs = ([name, value]: [string, unknown]) =>
     value !== before[name] &&

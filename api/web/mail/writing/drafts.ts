@@ -14,7 +14,7 @@ const REFRESH_MS = 5_000
 const titleOf = ({ subject = '', inReplyTo }: DraftHead): string =>
   subject.trim() !== '' ? subject : inReplyTo === undefined ? '(no subject)' : '(an answer)'
 
-/** Shows the mails of a project that its agent, or a person at the console, is still writing. */
+/** Shows the unfinished mails of a project that its agent, or a person at the console, is still writing. */
 export const drafts = ofProject('drafts', (project, { signal }) => {
   const path = at`/projects/${project.projectId}/v0/messages/drafts`
   const shown: ShownList = list<'drafts', DraftHead>({
