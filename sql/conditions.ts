@@ -1,7 +1,7 @@
 /**
- * Writes the SQL conditions of the given values, each with `and` before it. Conditions of absent values are left out,
- * because a plan for "null or equal" reads every row. The values are appended to `values`. `?` in a condition stands
- * for its value.
+ * Writes an SQL condition for each of the given values, with `and` before each condition. If a value is absent, its
+ * condition is left out, because a plan for "null or equal" reads every row. The function appends the values to the
+ * list `values`. The character `?` in a condition stands for the condition's value.
  */
 export const conditions = (
   values: unknown[],
@@ -13,5 +13,8 @@ export const conditions = (
     )
     .join(' ')
 
-/** Writes an SQL condition that a text contains the value. Upper and lower case are the same. */
+/**
+ * Writes an SQL condition that a text contains the value. The condition ignores the difference between upper and lower
+ * case.
+ */
 export const holds = (text: string): string => `position(lower(?) in lower(${text})) > 0`

@@ -16,7 +16,10 @@ export type PoolOptions = {
   name: string
   /** Limits the milliseconds of each SQL statement on the connections of the pool. */
   statementTimeoutMs?: number
-  /** Logs idle database connections that break. At its next use the pool opens a new connection in their place. */
+  /**
+   * Logs idle database connections that break. When a broken connection is needed again, the pool opens a new
+   * connection in its place.
+   */
   log?: Pick<Logger, 'debug'>
 }
 
@@ -24,14 +27,15 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Is the time that a connection may stay silent after the statement timeout. Postgres ends every statement at its
- * timeout. A longer silence therefore means that the database server vanished, or that a proxy lost the connection.
+ * Is the time that a database connection may stay silent after the timeout of its statement. Postgres ends every
+ * statement at its timeout. A longer silence therefore means that the database server vanished, or that a proxy lost
+ * the connection.
  */
 const ANSWER_GRACE_MS = 2_000
 
 /**
- * Creates a pool of connections with `force_generic_plan`. With this setting a call of add_job takes 35–60 % less time,
- * because its inner statements are not planned each time.
+ * Creates a pool of database connections with the setting `force_generic_plan`. With this setting a call of add_job
+ * takes 35–60 % less time, because its inner statements are not planned each time.
  */
 export function createPool({
   url,
@@ -66,7 +70,7 @@ export const transaction = <Result>(
   work: (client: Client) => Promise<Result>,
 ): Promise<Result> => within('begin', pool, work)
 
-/** Runs reads in one snapshot. Each read sees the database as the first read saw it. */
+/** Runs database reads in one snapshot. Each read in the snapshot sees the database as the first read saw it. */
 export const snapshot = <Result>(
   pool: Pool,
   work: (client: Client) => Promise<Result>,
@@ -85,8 +89,8 @@ async function within<Result>(
     await client.query('commit')
     return result
   } catch (error) {
-    // If the database did not respond to a statement, a rollback would wait as long again. So the connection is closed,
-    // which also rolls the transaction back.
+    // If the database did not respond to a statement, a rollback would wait as long again. So the database connection
+    // is closed, which also rolls the transaction back.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {
@@ -101,7 +105,7 @@ async function within<Result>(
 
 /**
  * Tells whether Postgres ended a transaction in favour of another transaction (deadlock, serialisation). The
- * transaction can then run again.
+ * transaction that Postgres ended can then run again.
  */
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')

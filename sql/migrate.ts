@@ -6,8 +6,8 @@ import type { Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
 /**
- * Is the key of the advisory lock for migrations. The number is arbitrary. Because of the lock, processes that start
- * together migrate one after the other.
+ * Is the key of the advisory lock for migrations. The number of the advisory lock is arbitrary. Because of the lock,
+ * processes that start at the same time migrate the database one after the other.
  */
 const MIGRATION_LOCK = 7_305_146
 
@@ -18,8 +18,8 @@ async function migrationNames(folder = FOLDER): Promise<string[]> {
 
 /**
  * Migrates the database: first by Graphile Worker's migrations, then by the service's migrations in the order of their
- * names. Each migration is one transaction, or builds indexes online. The function may run at any time and in several
- * processes at once.
+ * names. Each migration runs in one transaction, or builds indexes online. The function may run at any time and in
+ * several processes at once.
  * @returns the names of the applied migrations.
  */
 export async function migrate(databaseUrl: string, folder = FOLDER): Promise<string[]> {
@@ -66,7 +66,7 @@ const ONLINE = '-- online:'
 const RECORD = 'insert into migrations (name) values ($1)'
 
 /**
- * Applies an online migration. The build of an index waits for older transactions without blocking newer transactions.
+ * Applies an online migration. The build of an index waits for older transactions, but does not block newer ones.
  */
 async function applyOnline(client: pg.Client, text: string, name: string): Promise<void> {
   for (const statement of text.split(/;\s*$/m)) {
@@ -81,7 +81,7 @@ async function applyOnline(client: pg.Client, text: string, name: string): Promi
  */
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
-/** Is the pause between two tries of a migration. Other statements run in this pause. */
+/** Is the pause between two tries of a migration. Other SQL statements can run in this pause. */
 const LOCK_PAUSE_MS = 1_000
 const LOCK_TRIES_MAX = 100
 
@@ -108,7 +108,10 @@ async function appliedMigrations(db: Queryable | pg.Client): Promise<Set<string>
   return new Set(rows.map((row) => row.name))
 }
 
-/** Returns the migrations that the database lacks. If the list is empty, the database is ready for this version. */
+/**
+ * Returns the migrations that the database lacks. If the list is empty, the database is ready for this version of the
+ * service.
+ */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ present: boolean }>(
     `select to_regclass('migrations') is not null as present`,

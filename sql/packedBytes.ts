@@ -1,9 +1,12 @@
-/** Holds byte strings in one SQL parameter. `substring(bytes from start for length)` returns each byte string. */
+/**
+ * Holds byte strings in one SQL parameter. The SQL expression `substring(bytes from start for length)` returns each
+ * byte string.
+ */
 export type PackedBytes = { bytes: Buffer; starts: number[]; lengths: number[] }
 
 /**
- * Packs byte strings into one SQL parameter. An array of `bytea` would be sent in hexadecimal, with twice the bytes,
- * and each element would be encoded and decoded.
+ * Packs byte strings into one SQL parameter. Without this packing, an array of `bytea` would be sent in hexadecimal
+ * with twice the bytes, and each element would be encoded and decoded.
  */
 export function packBytes(parts: readonly Uint8Array[]): PackedBytes {
   const lengths = parts.map((part) => part.length)
@@ -21,8 +24,8 @@ export function packBytes(parts: readonly Uint8Array[]): PackedBytes {
 }
 
 /**
- * Writes an SQL parameter in the binary form of an array of one dimension (array_recv). Each element is in its type's
- * binary form.
+ * Writes an SQL parameter in the binary form of an array of one dimension (array_recv). Each array element is in the
+ * binary form of its own PostgreSQL type.
  */
 export function binaryArray(typeOid: number, elements: readonly Uint8Array[]): Buffer {
   const head = Buffer.allocUnsafe(20)

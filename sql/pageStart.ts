@@ -7,8 +7,8 @@ export const pageStart = (cursor: Cursor | null): [at: Date | string, row: bigin
 export type Order = 'newest' | 'oldest'
 
 /**
- * Returns the SQL keywords for a list in the given order. For the oldest-first order PostgreSQL reads the index of the
- * newest-first list backwards.
+ * Returns the SQL keywords that sort a list in the given order. For the oldest-first order PostgreSQL reads the index
+ * of the newest-first list backwards.
  */
 export const pageOrder = (
   order: Order,

@@ -1,4 +1,7 @@
-/** Stores the links in notification mails to owners. Each link can decide one approval request once. */
+/**
+ * Stores the links with which owners decide in notification mails. Each link in a notification mail can decide one
+ * approval request, and only once.
+ */
 import { hashSecret } from '../../shared/secretHash.ts'
 import type { Queryable } from '../db.ts'
 
@@ -9,7 +12,10 @@ export const APPROVERS = `
   select pe.email from people pe join person_projects pp on pp.person_id = pe.id
   where pp.project_id = p.id and pe.role = 'owner' and pe.email is not null`
 
-/** Stores the link of an approval request. A repeated notification has the same link. */
+/**
+ * Stores the link with which an owner decides an approval request. If a notification is sent again, it has the same
+ * link.
+ */
 export async function addApprovalLink(
   db: Queryable,
   { token, approvalId, address }: { token: string; approvalId: string; address: string },
@@ -21,8 +27,8 @@ export async function addApprovalLink(
 }
 
 /**
- * Returns the approval request of a link, and the address that got the link. @returns null if the link does not exist,
- * or if the address may no longer decide.
+ * Returns the approval request that a link belongs to, and the email address that got the link. @returns null if the
+ * link does not exist, or if the address may no longer decide.
  */
 export async function findApprovalLink(
   db: Queryable,

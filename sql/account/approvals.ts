@@ -1,7 +1,8 @@
 /**
- * Stores the approval requests that an owner decides. One table serves mails and payments. `kind` and `subject` name
- * the mail or the payment. The part of the service that makes the approval request also carries out the decision, in
- * the same transaction (sql/mail/approval/heldMails.ts, sql/purse/purchases/askedPayments.ts).
+ * Stores the approval requests that an owner decides. One table holds the approval requests for mails and for payments.
+ * The columns `kind` and `subject` name the mail or the payment. The part of the service that makes the approval
+ * request also carries out the decision, in the same transaction (sql/mail/approval/heldMails.ts,
+ * sql/purse/purchases/askedPayments.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Queryable } from '../db.ts'
@@ -18,7 +19,7 @@ export type Approval = {
   id: string
   projectId: string
   kind: ApprovalKind
-  /** Is the object of the requested act: the Message-ID of a mail, or the id of a purchase. */
+  /** Is the object of the approval request: the Message-ID of a mail, or the id of a purchase. */
   subject: string
   state: ApprovalState
   /** Is the SHA-256 of the content that was approved. Null means that the mail or payment is not approved. */
@@ -29,7 +30,8 @@ export type Approval = {
   isLate: boolean
   decidedAt: Date | null
   /**
-   * Names who decided: the prefix of an API key, a console session, or a link with its address. Null means undecided.
+   * Names who decided the approval request: the prefix of an API key, a console session, or a link with its address.
+   * Null means that nobody has decided yet.
    */
   decidedBy: string | null
   reason: string | null
@@ -70,7 +72,10 @@ const toApproval = (row: ApprovalRow): Approval => ({
   reason: row.reason,
 })
 
-/** Returns an approval request of a live project. @returns null if there is none. */
+/**
+ * Returns an approval request of a project that is not deleted. @returns null if the project has no such approval
+ * request.
+ */
 export async function findApproval(
   db: Queryable,
   id: string,
@@ -84,7 +89,10 @@ export async function findApproval(
   return rows[0] === undefined ? null : toApproval(rows[0])
 }
 
-/** Returns the approval request for a mail or a purchase. @returns null if no approval request exists for it. */
+/**
+ * Returns the approval request for a mail or a purchase. @returns null if no approval request exists for the mail or
+ * purchase.
+ */
 export async function findApprovalOf(
   db: Queryable,
   { projectId, kind, subject }: Pick<Approval, 'projectId' | 'kind' | 'subject'>,
@@ -116,7 +124,10 @@ export async function listApprovals(
   return rows.map(toApproval)
 }
 
-/** Ends a waiting approval request. The caller holds the lock of its row and has checked that the request waits. */
+/**
+ * Ends an approval request that still waits for a decision. The caller holds a lock on the request's row and has
+ * checked that the request still waits.
+ */
 export async function endApproval(
   db: Queryable,
   id: string,

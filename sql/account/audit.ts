@@ -12,8 +12,8 @@ export type Actor = {
 }
 
 /**
- * Lists the outcomes of an audited action. `refused` means that the object lacks the requested part. `failed` means
- * that the stored secret cannot be decrypted.
+ * Lists the outcomes of an audited action. `refused` means that the object of the action lacks the part that was asked
+ * for. `failed` means that the stored secret could not be decrypted.
  */
 export const OUTCOMES = ['ok', 'not_found', 'expired', 'refused', 'failed'] as const
 export type Outcome = (typeof OUTCOMES)[number]
@@ -43,7 +43,8 @@ export const AUDIT_COLUMNS = 'project_id, actor, request_id, action, subject, de
 
 /**
  * Writes SQL that inserts an audit entry inside a larger statement, so that the action and its entry commit together.
- * `outcome` is an SQL expression. The parameters from `first` on are those of {@link auditValues}.
+ * The parameter `outcome` is an SQL expression. The statement's parameters from number `first` on are those of {@link
+ * auditValues}.
  */
 export const auditInsert = (first: number, outcome: string): string =>
   `insert into audit_log (${AUDIT_COLUMNS})
@@ -72,7 +73,7 @@ export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEnt
 export const ORGANIZATION = 'organization'
 
 /**
- * Writes an audit entry in its own statement before the action, so that no action is without an entry.
+ * Writes an audit entry in its own statement before the action, so that there is no action without an entry.
  * @returns the row number of the audit entry, which {@link setOutcome} needs.
  */
 export async function openAudit(
@@ -124,7 +125,7 @@ export type AuditFilter = {
   text?: string
 }
 
-/** Joins the searched fields of an audit entry by line ends, so that no match runs over two fields. */
+/** Joins the searched fields of an audit entry by line ends, so that no match spans two fields. */
 const AUDIT_TEXT = `concat_ws(E'\\n', action, subject, detail, actor)`
 
 /** Writes the SQL conditions of an audit filter, and appends their parameters to `values`. */
@@ -174,7 +175,7 @@ export async function listAudit(
   }))
 }
 
-/** Counts the audit entries of one action and outcome. `today` counts the entries since midnight UTC. */
+/** Counts the audit entries of one action and outcome. The field `today` counts the entries since midnight UTC. */
 export type AuditCount = { action: string; outcome: Outcome; entries: number; today: number }
 
 /** Counts the newest `limit` audit entries of a filter, grouped by action and outcome. */

@@ -12,19 +12,22 @@ import { AddressTakenError, createProject } from './projects/projects.ts'
 export type FirstKeys = {
   platformKey: string
   projectKey: string
-  /** Is the inbox of the first project key. Null means that the key was revoked. */
+  /**
+   * Is the inbox of the project to which the first project key belongs. Null means that the first project key was
+   * revoked.
+   */
   inboxAddress: string | null
   /**
-   * Is the token of a sign-in link to the console. It is null after the first sign-in, and in production, because the
-   * log would show it.
+   * Is the token of a sign-in link to the console. The token is null after the first sign-in, and in production,
+   * because the log would show it.
    */
   signInToken: string | null
 }
 
 /**
- * Ensures that the first API keys exist. They are BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, or the keys of an
- * earlier start, or new keys, which are kept in DATA_DIR.
- * @throws {ConfigError} in production without both variables.
+ * Ensures that the first platform key and the first project key exist. The first API keys are BOOTSTRAP_PLATFORM_KEY
+ * and BOOTSTRAP_PROJECT_KEY, or the keys of an earlier start, or new keys, which are kept in DATA_DIR.
+ * @throws {ConfigError} in production if one of the two variables is missing.
  */
 export async function bootstrap(databaseUrl: string, config: Config): Promise<FirstKeys> {
   const { platformKey, projectKey } = resolveKeys(config)
@@ -45,7 +48,10 @@ export async function bootstrap(databaseUrl: string, config: Config): Promise<Fi
   }
 }
 
-/** Stores the API keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the kinds of the stored keys. */
+/**
+ * Stores the API keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the kinds of the API keys that were
+ * stored.
+ */
 export async function storeGivenKeys(databaseUrl: string, config: Config): Promise<string[]> {
   const { platformKey, projectKey } = config.bootstrap
   if (platformKey === undefined && projectKey === undefined) return []
@@ -88,7 +94,7 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
 const FIRST_NAMES_MAX = 1_000
 
 async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {
-  // A revoked API key stays revoked, even if a file or a variable still holds it.
+  // A revoked API key stays revoked, even if a file or an environment variable still holds it.
   if (await isKnownKey(pool, key)) return
   for (let n = 1; n <= FIRST_NAMES_MAX; n++) {
     try {
@@ -97,7 +103,8 @@ async function ensureProject(pool: Pool, key: string, config: Config): Promise<v
         purpose: 'SELLER',
         emailAddress: `${n === 1 ? 'agent' : `agent-${n}`}@${config.mailDomain}`,
         scopes: DEFAULT_SCOPES,
-        // On the devnet the first project can be paid at once. On other chains the operator names the recipient.
+        // On the embedded devnet, the first project gets a recipient address, so that it can be paid at once. On other
+        // chains, the operator sets the address that receives the payments.
         ...(config.chain.embeddedDevnet
           ? { payTo: DEVNET_ACCOUNTS.payTo.address, paymentsEnabled: true }
           : {}),

@@ -2,15 +2,15 @@ import type { Queryable } from '../db.ts'
 import { lifetimeOf } from './projects/retention.ts'
 
 /**
- * Writes SQL for the lifetime of a project's idempotency keys, which is at least a day (docs/contract.md §4, §6).
- * `project` is an SQL expression.
+ * Writes SQL for the lifetime of a project's idempotency keys, which is at least a day (docs/contract.md §4, §6). The
+ * parameter `project` is an SQL expression.
  */
 export const keyLifetime = (project: string): string => lifetimeOf('idempotencyKeys', project)
 
 /**
  * Claims an idempotency key for an HTTP request, or finds the earlier request that holds the key.
- * @returns the hash of the HTTP request that claimed the key, and the stored response. A response is missing while the
- * request is in progress.
+ * @returns the hash of the HTTP request that claimed the idempotency key, and the stored response. The stored response
+ * is missing while the first HTTP request is in progress.
  */
 export async function beginIdempotent(
   db: Queryable,
@@ -51,7 +51,7 @@ export async function findIdempotent(
   return row === undefined ? null : { requestHash: row.request_hash, result: row.result }
 }
 
-/** Returns the stored response of an idempotency key. Null means that there is none. */
+/** Returns the stored response of an idempotency key. Null means that the idempotency key has no stored response. */
 export async function readIdempotent(
   db: Queryable,
   request: { projectId: string; operation: string; key: string },

@@ -3,28 +3,30 @@ import { FairTurns } from '../../shared/fair/fairTurns.ts'
 import type { Queryable } from '../db.ts'
 import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
 
-/** Is the size in bytes above which a content goes to the object store. */
+/** Is the size in bytes above which a mail's content is stored in the object store. */
 export const BLOB_BYTES = 64 * 1024
 
 /**
- * Is a content as a database row holds it: either the bytes themselves, or the hash of an object in the object store.
+ * Is a mail's content as a database row holds it: either the bytes themselves, or the hash of an object in the object
+ * store.
  */
 export type StoredContent = { bytes: Buffer; blob: Buffer | null }
 
 /** Stores the contents of mail that are too large for the database. */
 export type Blobs = {
   /**
-   * Writes large content to the object store. The caller then stores a row with its hash. The sweep removes an object
-   * that no row names after an hour.
-   * @returns the hash that names the object. Null means that the content is small and belongs into the database row.
+   * Writes large content to the object store. The caller then stores a database row with the hash of the object. If no
+   * database row names an object, the sweep removes the object after an hour.
+   * @returns the hash that names the object in the object store. Null means that the content is small and is stored in
+   * the database row.
    * @throws {BlobsAwayError}
    */
   keep(content: Uint8Array): Promise<Buffer | null>
   /** Reads the content of a database row, from the object store if necessary. @throws {BlobsAwayError} */
   read(stored: StoredContent): Promise<Buffer>
   /**
-   * Returns the same store for one project. Large contents of that project wait for each other, but never for those of
-   * other projects.
+   * Returns this store with separate queues for one project. Large contents of one project wait for each other, but
+   * never for those of other projects.
    */
   of(projectId: string): Blobs
 }
@@ -34,7 +36,10 @@ export type Blobs = {
  * store.
  */
 export const OWN_AT_ONCE = 3
-/** Limits the contents in memory at once. A content has up to 35 MB, and the object store may be slow. */
+/**
+ * Limits the mail contents that are in memory at once. The number is limited because a mail's content has up to 35 MB,
+ * and the object store may be slow.
+ */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 
 /**
@@ -64,8 +69,8 @@ export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
 }
 
 /**
- * Encrypts content and writes it to the object store. The row of the blob is stored before the object, so that no
- * object is ever without a row. @returns the object's hash.
+ * Encrypts content and writes it to the object store. The database row of an object is stored before the object, so
+ * that no object is ever without a row. @returns the object's hash.
  */
 export async function writeBlob(
   db: Queryable,

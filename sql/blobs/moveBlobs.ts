@@ -5,12 +5,12 @@ import { sha256 } from './sealedBlob.ts'
 
 export type Direction = 'store' | 'database'
 
-/** Limits the contents that are moved at once, because each has up to 35 MB in memory. */
+/** Limits the contents that are moved at the same time, because each content has up to 35 MB in memory. */
 const AT_ONCE = 4
 /** Limits the rows that one statement of the move reads. */
 const WALK = 2_000
 
-/** Lists the tables with contents of mail, and their primary keys. */
+/** Lists the tables that hold contents of mail, with their primary keys. */
 const TABLES = [
   { table: 'raw_mails', columns: ['id'], types: ['bigint'], first: ['0'] },
   {
@@ -35,14 +35,14 @@ const given = ({ types }: Table): string =>
   `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
 
 /**
- * Reports the progress of a move between the database and the object store. `moved` counts the moved contents. `seen`
- * is the fraction of the rows that was read, from 0 to 1.
+ * Reports the progress of a move between the database and the object store. The field `moved` counts the contents that
+ * were moved. The field `seen` is the fraction of the table rows that was read, from 0 to 1.
  */
 export type Progress = { moved: number; seen: number }
 
 /**
- * Moves contents to the object store or back while the service runs. A row changes only if its content is still the
- * content that was moved. After a stop, another run moves the remaining contents.
+ * Moves mail contents to the object store or back to the database while the service runs. A row is updated only if its
+ * content is still the content that was moved. If the move stops early, another run moves the remaining contents.
  * @throws {BlobsAwayError}
  */
 export async function moveBlobs(
@@ -78,8 +78,8 @@ async function lastKey(db: Queryable, { table, columns }: Table): Promise<number
 }
 
 /**
- * Reads a part of a table, after a given primary key. @returns the keys of the rows whose content must be moved, and
- * the last key that was read (`next`). A `next` of null means that the table has no more rows.
+ * Reads the rows of a table that follow a given primary key. @returns the keys of the rows whose content must be moved,
+ * and the last key that was read (`next`). A `next` of null means that the table has no more rows.
  */
 async function walk(
   db: Queryable,
@@ -99,7 +99,10 @@ async function walk(
   }
 }
 
-/** Runs `work` for several rows at the same time. After `work` has failed for one row, it begins for no further row. */
+/**
+ * Runs `work` for several rows at the same time. After `work` has failed for one row, it is not started for any further
+ * row.
+ */
 async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) {
   const left = keys.values()
   let failed = false
@@ -118,7 +121,7 @@ async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) 
 
 /**
  * Moves the content of one table row between the database and the object store. @returns false if the row is deleted,
- * already moved, or changed meanwhile.
+ * or if its content was already moved or has changed in the meantime.
  */
 async function moveContent(
   db: Queryable,

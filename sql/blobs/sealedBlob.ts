@@ -2,7 +2,9 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
-/** Is the nonce length of NIST SP 800-38D §8.2: 96 random bits. Each encryption key is used only once anyway. */
+/**
+ * Is the nonce length of NIST SP 800-38D §8.2: 96 random bits. Each encryption key encrypts only one content anyway.
+ */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
@@ -31,7 +33,10 @@ export function sealBlob(content: Uint8Array): SealedBlob {
   return { hash: sha256(bytes), key, bytes }
 }
 
-/** Decrypts an object that {@link sealBlob} encrypted. @throws {LostObjectError} if the bytes or the key are wrong. */
+/**
+ * Decrypts an object that {@link sealBlob} encrypted. @throws {LostObjectError} if the encrypted bytes or the key are
+ * wrong.
+ */
 export function openBlob({ hash, key, bytes }: SealedBlob): Buffer {
   if (bytes.length < SEAL_BYTES || !sha256(bytes).equals(hash)) {
     throw new LostObjectError(`the object ${hash.toString('hex')} is not the one that was written`)

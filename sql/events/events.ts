@@ -4,12 +4,12 @@ import type { Queryable } from '../db.ts'
 import { createDelivery, paymentEventKey } from './deliveries.ts'
 
 /**
- * Is the PostgreSQL channel for the id of a project that has a new event. `!` before the id means that the project's
- * keys or scopes changed.
+ * Is the PostgreSQL channel on which the service announces the id of a project that has a new event. `!` before the id
+ * means that the project's keys or scopes changed.
  */
 export const EVENTS_CHANNEL = 'events'
 
-/** Events are stored for this time, for clients that were offline. */
+/** Is the time for which events are stored, for clients that were offline. */
 const RETENTION = '7 days'
 
 export type NewEvent = {
@@ -17,14 +17,14 @@ export type NewEvent = {
   type: EventType
   data: EventData
   /**
-   * Is the trace context that the webhooks continue. If the field is absent, they continue the trace of the running
-   * work.
+   * Is the W3C trace context that the webhooks of the event continue. If the field is absent, the webhooks continue the
+   * trace of the running work.
    */
   traceparent?: string | null
 }
 
 /**
- * Stores the events of the caller's transaction. Callers call this function last, because it locks the projects' event
+ * Stores events in the caller's transaction. Callers call this function last, because it locks the projects' event
  * streams until the commit.
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
@@ -56,7 +56,7 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
   })
 }
 
-/** Returns the id of an event's object, such as a payment, for the delivery log. */
+/** Returns the id of the object that an event is about, such as a payment, for the delivery log. */
 function subjectOf(data: EventData): string {
   if ('paymentId' in data) return data.paymentId
   if ('purchaseId' in data) return data.purchaseId
@@ -66,7 +66,7 @@ function subjectOf(data: EventData): string {
   return 'useId' in data ? data.useId : data.messageId
 }
 
-/** Creates the deliveries of the given events to the projects' webhooks. */
+/** Creates for each given event the deliveries to the webhooks of its project. */
 async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   const { rows } = await db.query<{
     id: string
@@ -105,7 +105,7 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
   }
 }
 
-/** Describes one stored event. `seq` is the event's number in the event stream of its project. */
+/** Describes one stored event. The field `seq` is the event's number in the event stream of its project. */
 export type StoredEvent = { seq: bigint; type: EventType; data: EventData; createdAt: Date }
 
 /** Lists events of a project after an event number, in order. */
@@ -135,11 +135,11 @@ export async function listEvents(
 
 /** Describes the oldest and the newest event of a project's event stream. */
 export type StreamState = {
-  /** Is the position of the newest event. The number 0 means that there is no event yet. */
+  /** Is the position of the newest event. The number 0 means that the project has no event yet. */
   newest: EventPosition
-  /** Is the number of the oldest stored event. If no event is stored, it is the next number. */
+  /** Is the number of the oldest stored event. If no event is stored, this is the number of the next event. */
   oldest: bigint
-  /** Is the time of the event that the client knows. Null means that the event is not stored. */
+  /** Is the time of the event that the client knows. Null means that this event is no longer stored. */
   knownAt: Date | null
 }
 
@@ -176,8 +176,8 @@ export async function readStream(
 }
 
 /**
- * Finds the last event of a project up to a time. If no event is as old as that, the function returns the position just
- * before the oldest stored event.
+ * Finds the last event of a project up to a time. If all stored events are later, the function returns the position
+ * just before the oldest stored event.
  */
 export async function findEventAt(
   db: Queryable,
@@ -196,12 +196,12 @@ export async function findEventAt(
     : { seq: BigInt(row.seq), at: row.created_at }
 }
 
-/** Ends the open event streams of a project, after its API key was replaced or got fewer scopes. */
+/** Ends the open event streams of a project's clients, after its API key was replaced or lost scopes. */
 export async function notifyKeysChanged(db: Queryable, projectId: string): Promise<void> {
   await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])
 }
 
-/** Deletes expired events. */
+/** Deletes events that have reached the end of their storage time. */
 export async function deleteStaleEvents(db: Queryable): Promise<void> {
   await db.query(
     `delete from events where created_at < clock_timestamp() - interval '${RETENTION}'`,

@@ -19,7 +19,7 @@ export const NO_SECRET = `webhook_secret = null, webhook_key_id = null, webhook_
 /** Is the stored form of a webhook secret: encrypted, or plain (older versions). */
 export type StoredSecret = { plain: string } | { sealed: Sealed }
 
-/** Returns the stored webhook secret of a row. Null means that the row has none. */
+/** Returns the stored webhook secret of a row. Null means that the row has no webhook secret. */
 export function storedSecret(row: SecretRow): StoredSecret | null {
   const { webhook_key_id: keyId, webhook_wrapped_key: wrappedKey } = row
   if (keyId !== null && wrappedKey !== null && row.webhook_ciphertext !== null) {
@@ -58,7 +58,8 @@ const BATCH = 100
 
 /**
  * Encrypts the plain webhook secrets of older versions, because a migration has no master keys. Each batch is one
- * transaction and skips locked rows. The function may run again and concurrently.
+ * transaction and skips locked rows. The function may be called again, and several processes may run it at the same
+ * time.
  * @returns the number of webhook secrets that were encrypted.
  */
 export async function encryptPlainWebhookSecrets(pool: Pool, keyring: Keyring): Promise<number> {

@@ -36,8 +36,8 @@ const toWebhook = (row: WebhookRow): ProjectWebhook => ({
 
 /**
  * Registers a webhook of a project.
- * @param secret is the webhook secret that the caller chose. If `secret` is absent, a new secret is made.
- * @returns the webhook and its secret. No other operation returns the secret.
+ * @param secret is the webhook secret that the caller chose. If `secret` is absent, the service makes a new secret.
+ * @returns the webhook and its webhook secret. No other operation returns the webhook secret.
  * @throws {TooManyWebhooksError}
  */
 export async function createProjectWebhook(
@@ -79,7 +79,7 @@ export async function listProjectWebhooks(
 
 type Target = { projectId: string; id: string }
 
-/** Finds one webhook of a project. @returns null if there is none. */
+/** Finds one webhook of a project. @returns null if the project has no such webhook. */
 export async function findProjectWebhook(
   db: Queryable,
   { projectId, id }: Target,
@@ -106,8 +106,8 @@ export async function updateProjectWebhook(
 }
 
 /**
- * Replaces the secret of a project's webhook. All later attempts use the new secret. @returns null if there is no such
- * webhook.
+ * Replaces the secret of a project's webhook. All later delivery attempts sign with the new secret. @returns null if
+ * there is no such webhook.
  */
 export async function rotateProjectWebhook(
   db: Queryable,
@@ -124,7 +124,7 @@ export async function rotateProjectWebhook(
   return rows[0] === undefined ? null : { webhook: toWebhook(rows[0]), secret }
 }
 
-/** Deletes a webhook and aborts its pending deliveries. @returns false if there is no such webhook. */
+/** Deletes a webhook and aborts its pending deliveries. @returns false if the project has no such webhook. */
 export async function deleteProjectWebhook(
   pool: Pool,
   { projectId, id }: Target,

@@ -12,16 +12,16 @@ const FILE = 'master-key'
 export type KeyringSource = (db: Queryable) => Promise<Keyring>
 
 /**
- * Returns the master keys, the encrypting key first. They come from MASTER_KEYS, or from the generated key in DATA_DIR.
- * In production the configuration requires MASTER_KEYS.
+ * Returns the master keys of a process, and begins with the key that encrypts. The master keys come from MASTER_KEYS,
+ * or from the generated key in DATA_DIR. In production the configuration requires MASTER_KEYS.
  */
 export const masterKeys = (
   config: Pick<Config, 'masterKeys' | 'dataDir' | 'production'>,
 ): readonly MasterKey[] => config.masterKeys ?? [parseMasterKey(keptKey(config, FILE))]
 
 /**
- * Creates the keyring of a process. Its master keys are compared with the database before their first use, because a
- * wrong key under a known id must not encrypt a secret.
+ * Creates the keyring of a process. The keyring's master keys are compared with the database before their first use,
+ * because a wrong key under a known id must not encrypt a secret.
  */
 export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   const keyring = new Keyring(keys)
@@ -38,7 +38,10 @@ export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   }
 }
 
-/** Lists the SQLSTATE of a missing table or column. Such an error means that the schema is older than this code. */
+/**
+ * Lists the SQLSTATE codes for a missing table or column. Such an SQL error means that the database schema is older
+ * than this code.
+ */
 const UNMIGRATED = new Set(['42P01', '42703'])
 
 /** Tells whether an error means that the database is unavailable or not migrated. */
@@ -47,8 +50,8 @@ export const isNotReady = (error: unknown): boolean =>
   (error instanceof Error && 'code' in error && UNMIGRATED.has(String(error.code)))
 
 /**
- * Checks the master keys at the start of a process. If the database is unavailable or not migrated, the keys are
- * checked at their first use.
+ * Checks the master keys at the start of a process. If the database is unavailable or not migrated, the master keys are
+ * checked at their first use instead.
  * @throws {ConfigError} if a master key is wrong or missing. The error names the master key.
  */
 export async function checkMasterKeys(

@@ -8,7 +8,7 @@ import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
 
 /**
  * Runs `bun run vault:rotate-master-key`. The command wraps the data key of every secret under the first of MASTER_KEYS
- * while the service runs. It can be stopped and restarted at any time.
+ * while the service runs. An operator can stop and restart the command at any time.
  */
 async function rotate(): Promise<void> {
   const config = parseConfig(process.env, ['MASTER_KEYS'])

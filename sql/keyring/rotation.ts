@@ -12,20 +12,23 @@ import { purseKeyContext } from '../purse/purses.ts'
 import { useContext } from '../vault/uses.ts'
 
 /**
- * Limits the data keys that one transaction wraps again. The transaction takes some milliseconds, and a concurrent
- * writer waits as long.
+ * Limits the data keys of secrets that one transaction wraps again. The transaction takes some milliseconds, and a
+ * concurrent writer waits for this time.
  */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
-/** Is a data key that is wrapped with an old master key. `at` is the primary key of the data key's row. */
+/**
+ * Is the data key of a secret that is still wrapped with an old master key. The field `at` is the primary key of the
+ * row that holds the data key.
+ */
 type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
 const SHOWN_MAX = 10
 
 /**
- * Reports that some data keys cannot be unwrapped with the right master keys. Their rows are damaged or were tampered
- * with.
+ * Reports that some data keys cannot be unwrapped, although the right master keys are given. The rows of these data
+ * keys are damaged, or somebody has tampered with them.
  */
 export class BrokenRowsError extends Error {
   constructor(labels: readonly string[]) {
@@ -40,7 +43,10 @@ type KeyTable = {
   name: string
   /** Is the prefix of the columns `key_id` and `wrapped_key`. */
   prefix?: string
-  /** Lists the columns of the table's primary key, with their types. Rows are processed in the order of this key. */
+  /**
+   * Lists the columns of the table's primary key, with their types. The rows of the table are processed in the order of
+   * this key.
+   */
   key: Record<string, 'bigint' | 'int' | 'text'>
   /** Lists the other columns of the table that the function `tell` reads. */
   columns: string
@@ -124,8 +130,8 @@ async function countRows({ name, prefix = '' }: KeyTable, db: Queryable, current
 }
 
 /**
- * Locks the rows that follow a primary key and whose data key is wrapped with an old master key. Rows that another
- * transaction locks are skipped, and the next pass processes them.
+ * Locks the rows that follow a primary key and whose data key is wrapped with an old master key. The pass skips rows
+ * that another transaction has locked, and the next pass processes them.
  */
 async function lockStale(
   table: KeyTable,
@@ -180,13 +186,13 @@ export async function countStale(db: Queryable, keyring: Keyring): Promise<numbe
 }
 
 /**
- * Wraps every data key under the current master key while the service runs. Each batch is one transaction. After a stop
- * or crash all secrets are readable, and another run continues.
+ * Wraps every data key under the current master key while the service runs. Each batch of data keys is wrapped in one
+ * transaction. If the rotation stops or crashes, all secrets stay readable, and another run continues the rotation.
  *
  * @param onProgress gets the number of data keys that are done so far.
- * @returns the number of rewrapped data keys.
- * @throws {BrokenRowsError} if some data keys cannot be unwrapped. All other data keys are wrapped under the current
- * master key by then.
+ * @returns the number of data keys that were wrapped again.
+ * @throws {BrokenRowsError} if some data keys cannot be unwrapped. By then, all other data keys are wrapped under the
+ * current master key.
  */
 export async function rotateMasterKey(
   pool: Pool,

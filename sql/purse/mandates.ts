@@ -1,4 +1,4 @@
-/** Stores mandates, in which an owner allows a project to pay. */
+/** Stores payment mandates. With a mandate, an owner allows a project to make payments within limits. */
 import type { Cursor } from '../../shared/cursor.ts'
 import { newMandateId } from '../../shared/ids.ts'
 import type { MandateBounds } from '../../shared/purse/mandate.ts'
@@ -6,16 +6,16 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
-/** Limits the live mandates of one project, because each payment locks all of these mandates. */
+/** Limits the number of live payment mandates of one project, because each payment locks all of these mandates. */
 export const MANDATES_MAX = 100
 
-/** Lists the sums over time that a mandate may limit, in UTC. */
+/** Lists the periods (in UTC) for which a payment mandate may limit the sum of payments. */
 export const SUM_BOUNDS = ['hour', 'day', 'month', 'total'] as const
 type SumBound = (typeof SUM_BOUNDS)[number]
 
 /**
- * Holds the terms of a mandate that the owner set. Amounts are in atomic units. Null means that the mandate has no such
- * limit.
+ * Holds the terms of a payment mandate, as the owner set them. Amounts are in atomic units of the token. A limit that
+ * is null means that the mandate does not set this limit.
  */
 export type MandateTerms = MandateBounds & {
   name: string
@@ -23,14 +23,14 @@ export type MandateTerms = MandateBounds & {
   limits: Record<SumBound, bigint | null>
   paymentsPerMinute: number
   risePercent: number
-  /** Is the start of the mandate. Null means from now on. */
+  /** Is the time from which the mandate is valid. If the start time is null, the mandate is valid from now on. */
   validFrom: Date | null
   validUntil: Date | null
 }
 
 export type MandateState = 'active' | 'frozen' | 'ended'
 
-/** Is a mandate with the sums that its payments have used. */
+/** Is a payment mandate with the sums that its payments have used. */
 export type Mandate = Omit<MandateTerms, 'validFrom'> & {
   row: bigint
   id: string
@@ -145,10 +145,11 @@ export function giveMandate(
 }
 
 /**
- * Changes a mandate. Payments that are already signed stay signed, and count for the mandate.
+ * Changes a mandate. Payments that were signed before the change stay valid, and still count against the limits of the
+ * mandate.
  * @param options.change gets the present terms and state of the mandate, and returns the new terms and state. The
- * function runs while the mandate is locked.
- * @param options.within runs in the same transaction as the change of the mandate.
+ * function `change` runs while the mandate is locked.
+ * @param options.within is a function that runs in the same database transaction as the change of the mandate.
  * @returns null if the project has no such mandate, or if the mandate has ended.
  */
 export function changeMandate(
@@ -208,7 +209,7 @@ async function auditMandate(
   await writeAudit(db, actor, { action, subject: id, detail, outcome: 'ok' })
 }
 
-/** Finds a mandate of a project. @returns null if there is none. */
+/** Finds a mandate of a project. @returns null if the project has no such mandate. */
 export async function findMandate(
   db: Queryable,
   projectId: string,
@@ -236,8 +237,8 @@ export async function listMandates(
 }
 
 /**
- * Locks the mandates of a project that are valid now. All payments lock the mandates in one order, so that two payments
- * never deadlock.
+ * Locks the payment mandates of a project that are valid now. All payments lock the mandates in the same order, so that
+ * two payments never deadlock.
  */
 export async function lockMandates(db: Queryable, projectId: string): Promise<Mandate[]> {
   const { rows } = await db.query<MandateRow>({
@@ -252,14 +253,14 @@ export async function lockMandates(db: Queryable, projectId: string): Promise<Ma
 }
 
 /**
- * Holds the amounts that mandates have reserved so far: open and spent amounts in the present hour, day and month, and
- * the payments of the last minute.
+ * Holds what payments have used of a mandate: open and spent amounts of the present hour, day and month, and the number
+ * of payments in the last minute.
  */
 export type Used = Record<SumBound, bigint> & { lastMinute: number }
 
 /**
- * Returns how much locked mandates have spent in the hour, the day and the month. @returns also the database's time, by
- * which all these sums are made.
+ * Returns how much of each locked mandate payments have used in the hour, the day and the month. @returns the sums, and
+ * the database time that decides which hour, day and month are the present ones.
  */
 export async function readUsed(
   db: Queryable,

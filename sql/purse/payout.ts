@@ -1,6 +1,6 @@
 /**
  * Orders the automatic transfers out of a purse. Money above the purse's maximum balance goes to the owner's address.
- * Money at retired addresses goes to the purse's own address.
+ * Money at addresses whose key was replaced goes to the purse's present address.
  */
 import { randomBytes } from 'node:crypto'
 import { type Address, getAddress } from 'viem'
@@ -13,30 +13,37 @@ import { lockPurse } from './purchases/reserve.ts'
 import { openSum, storePurseKey } from './purses.ts'
 import { chainOf, order } from './transferOut.ts'
 
-/** A new payout address of the owner becomes valid after this time. */
+/** A new payout address that the owner sets becomes valid after this waiting time. */
 const PAYOUT_WAIT = '24 hours'
 /** Is the smallest amount of an automatic transfer: 0.01 USDC. A smaller transfer is not worth its gas. */
 const LEAST_ATOMIC = 10_000n
 
-/** Holds the settings of a purse that an owner changes. An absent field stays unchanged. Null removes the setting. */
+/**
+ * Holds the settings of a purse that an owner changes. A setting that is absent stays unchanged. The value null removes
+ * the setting.
+ */
 export type PurseLimits = {
-  /** A balance below this amount causes the event purse.low. */
+  /** A purse balance below this amount causes the event purse.low. */
   lowAtomic?: bigint | null
-  /** Is the maximum balance of the purse. Money above this amount goes to the payout address. Null means no maximum. */
+  /**
+   * Is the maximum balance of the purse. Money above the purse's maximum balance goes to the payout address. If the
+   * maximum balance is null, the purse has no maximum.
+   */
   maxAtomic?: bigint | null
   payoutAddress?: string | null
 }
 
 /**
- * Is SQL for the payout address of a purse `p` that is valid now. A new address becomes valid after its waiting time.
+ * Is the SQL expression for the payout address of a purse `p` that is valid now. A new payout address becomes valid
+ * after its waiting time.
  */
 const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
 
 /**
- * Sets the low balance of a purse, its maximum balance, and the payout address for money above the maximum. The removal
- * of a payout address takes effect at once. A new address waits 24 hours, and the previous address stays valid until
- * then.
- * @returns false if there is no purse.
+ * Sets three limits of a purse: the balance that counts as low, the maximum balance, and the payout address for money
+ * above the maximum. The removal of a payout address takes effect at once. A new payout address waits 24 hours, and the
+ * previous payout address stays valid until then.
+ * @returns false if the project has no purse.
  */
 export function setPurseLimits(
   pool: Pool,
@@ -94,8 +101,9 @@ async function setAddress(db: Queryable, actor: Actor, address: string | null): 
 }
 
 /**
- * Gives a purse a new private key, and moves the free money to the address of the new key. The old key is kept, because
- * a seller may still take a payment that was signed with it. Money that reaches the old address later is moved too.
+ * Gives a purse a new private key, and moves the free money to the address of the new key. The old private key is kept,
+ * because a seller may still settle a payment that was signed with this key. Money that reaches the address of the old
+ * key later is moved too.
  * @returns null if the project has no purse.
  */
 export function rotatePurseKey(
@@ -132,7 +140,8 @@ export function rotatePurseKey(
 }
 
 /**
- * Orders a transfer out of a purse, if the amount is worth the gas. @returns the amount. 0 means that nothing is moved.
+ * Orders a transfer out of a purse, if the amount is worth the gas. @returns the ordered amount, or 0 if the function
+ * orders no transfer.
  */
 async function move(
   db: Queryable,
@@ -157,8 +166,8 @@ async function move(
 const FREE = (alias: string) => `(coalesce(${alias}.balance_atomic, 0) - ${openSum(alias)})`
 
 /**
- * Queues payout jobs for projects whose purse has more than its maximum balance, or that have money at a retired
- * address.
+ * Queues payout jobs for projects that have money at a retired address, or whose purse holds more than its maximum
+ * balance.
  */
 export async function queuePayouts(db: Queryable, addresses: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ project_id: string }>({
@@ -182,8 +191,8 @@ export async function queuePayouts(db: Queryable, addresses: readonly string[]):
 }
 
 /**
- * Orders the automatic transfers of a purse. A second call orders nothing more, because money of an ordered transfer is
- * no longer free.
+ * Orders the automatic transfers of a purse. A second call orders no further transfer, because the money of an ordered
+ * transfer is no longer free.
  */
 export function payOut(pool: Pool, keyring: Keyring, projectId: string): Promise<void> {
   return transaction(pool, async (db) => {

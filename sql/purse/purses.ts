@@ -1,6 +1,6 @@
 /**
- * Stores purses. A purse is an address of the project on the chain. Only the service has the private key of the
- * address.
+ * Stores purses. A purse is a project's wallet: one address on the chain that belongs to the project. Only this service
+ * has the private key of a purse's address.
  */
 import type { Address, Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts'
@@ -17,7 +17,10 @@ export const purseKeyContext = (projectId: string, address: string): SecretConte
   version: 1,
 })
 
-/** Describes a purse. Addresses are in lower case, and amounts in atomic units. */
+/**
+ * Describes the purse (the on-chain wallet) of a project. Addresses are in lower case, and amounts are in atomic units
+ * of USDC.
+ */
 export type Purse = {
   projectId: string
   address: string
@@ -25,15 +28,15 @@ export type Purse = {
   frozenAt: Date | null
   frozenBy: string | null
   lowAtomic: bigint | null
-  /** Is the maximum balance of the purse. Null means any amount. */
+  /** Is the maximum balance of the purse. If the maximum balance is null, the purse may hold any amount. */
   maxAtomic: bigint | null
-  /** Names the payout address for money above the maximum balance, and a new payout address that still waits. */
+  /** Names the payout address for money above the maximum balance, and a new payout address that is not valid yet. */
   payout: { address: string | null; next: { address: string; from: Date } | null }
-  /** Is the balance of the purse. Null means that no worker has read the balance yet. */
+  /** Is the balance of the purse. If the balance is null, no worker has read it from the chain yet. */
   balanceAtomic: bigint | null
   balanceBlock: bigint | null
   balanceAt: Date | null
-  /** Is the sum of signed payments that sellers may still take. */
+  /** Is the sum of signed payments that sellers may still settle. */
   openAtomic: bigint
 }
 
@@ -57,10 +60,10 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Writes SQL for the part of the balance that an address of a purse can no longer use. This is the sum of signed
- * payments that may still be taken, and of payments in blocks after the last reading of the balance. The last balance
- * still includes these payments, even when their block is final.
- * @param a is the alias of a row of purses or purse_keys
+ * Writes SQL for the part of the balance that is no longer available at an address of a purse. This part is the sum of
+ * signed payments that may still be settled, and of payments in blocks after the last reading of the balance. The
+ * balance that was read last still includes the money of these payments, even if their block is final.
+ * @param a is the SQL alias of a row of the table purses or purse_keys
  */
 export const openSum = (a: string): string => `(
   (select coalesce(sum(o.amount_atomic), 0) from purchases o
@@ -94,7 +97,7 @@ function payoutOf({ payout_address, payout_next, payout_next_at }: PurseRow): Pu
   return { address: payout_address, next: { address: payout_next, from: payout_next_at } }
 }
 
-/** Finds the purse of a live project. @returns null if the project has none. */
+/** Finds the purse of a live project. @returns null if the project has no purse. */
 export async function findPurse(db: Queryable, projectId: string): Promise<Purse | null> {
   const { rows } = await db.query<PurseRow>({
     name: 'find-purse',
@@ -106,8 +109,8 @@ export async function findPurse(db: Queryable, projectId: string): Promise<Purse
 }
 
 /**
- * Opens the purse of a project, with a new private key. @returns false if the project already has a purse, or if there
- * is no such project.
+ * Creates the purse of a project, with a new private key. @returns false if the project already has a purse, or if
+ * there is no such project.
  */
 export function openPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
   const { projectId } = actor
@@ -143,7 +146,10 @@ export async function storePurseKey(
   )
 }
 
-/** Signs with the private key of a purse. The key never leaves this function. @throws {Error} if the key is missing. */
+/**
+ * Returns a signer that uses the private key of a purse. The private key never leaves this function. @throws {Error} if
+ * the private key of the purse is missing.
+ */
 export async function purseSigner(
   db: Queryable,
   keyring: Keyring,

@@ -1,4 +1,4 @@
-/** Signs a purse in at sellers that the purse has paid. */
+/** Signs a purse in (Sign-In with Ethereum) at sellers that the purse has paid. */
 
 import { covers } from '../../shared/purse/mandate.ts'
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
@@ -11,7 +11,8 @@ import { purseSigner } from './purses.ts'
 
 /**
  * Signs a purse in at a seller's host only if the purse has paid this host before, because a sign-in reveals the
- * purse's address to the host. A stopped purse or mandate signs nothing. A host outside all mandates gets no signature.
+ * purse's address to the host. If the purse or its mandate is stopped, the purse signs no sign-in. A host that no
+ * mandate covers gets no signature.
  * @param at.url is the URL at which the purse signs in, without query and fragment.
  * @returns null if the purse does not sign the sign-in.
  */

@@ -8,7 +8,9 @@ export type Spending = {
   byHost: { host: string; amountAtomic: bigint; count: number; withoutContent: number }[]
 }
 
-/** Returns the sums of open and spent payments of the last days, by the UTC day of their reservation, and by host. */
+/**
+ * Returns the sums of open and spent payments of the last days, grouped by host and by the UTC day of the reservation.
+ */
 export async function readSpending(
   db: Queryable,
   projectId: string,

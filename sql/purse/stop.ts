@@ -1,6 +1,6 @@
 /**
- * Stops a purse for its owner. A stopped purse signs no payment, and its signed payments that are not used yet are
- * cancelled.
+ * Stops and resumes a purse for its owner. A stopped purse signs no payment, and the service cancels its signed
+ * payments that no seller has settled yet.
  */
 import type { Address, Hex } from 'viem'
 import { cancellationDigest } from '../../shared/till/authorization.ts'
@@ -10,7 +10,7 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { purseSigner } from './purses.ts'
 
-/** Stops a purse, and signs the cancellation of all its open payments. @returns false if the project has no purse. */
+/** Stops a purse, and signs a cancellation of each of its open payments. @returns false if the project has no purse. */
 export function stopPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
@@ -29,7 +29,7 @@ export function stopPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<b
   })
 }
 
-/** Lets a stopped purse sign again. @returns false if the project has no purse. */
+/** Lets a stopped purse sign payments again. @returns false if the project has no purse. */
 export function resumePurse(pool: Pool, actor: Actor): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
@@ -43,8 +43,8 @@ export function resumePurse(pool: Pool, actor: Actor): Promise<boolean> {
 }
 
 /**
- * Signs the cancellation of open payments of one mandate or of all mandates. The payments stay open until the chain
- * shows whether the payment or the cancellation came first. @returns the number of cancellations.
+ * Signs the cancellation of the open payments of one mandate or of all mandates. The payments stay open until the chain
+ * shows whether the payment or the cancellation came first. @returns the number of signed cancellations.
  */
 export async function cancelOpen(
   db: Client,
@@ -76,7 +76,7 @@ export async function cancelOpen(
   return rows.length
 }
 
-/** Is the cancellation of a signed payment that must be sent to the chain. */
+/** Is a signed cancellation of a payment that a gas wallet must send to the chain. */
 export type Cancellation = {
   id: string
   asset: Address
@@ -85,10 +85,10 @@ export type Cancellation = {
   signature: Hex
 }
 
-/** The cancellation of a payment is sent again after this time if the chain does not show it. */
+/** If the chain does not show the cancellation of a payment after this time, the service sends it again. */
 const SEND_AGAIN = '30 seconds'
 
-/** Takes the cancellations of payments that must be sent to the chain now, and marks them as sent. */
+/** Takes the payment cancellations that must be sent to the chain now, and marks them as sent. */
 export async function takeCancellations(
   db: Queryable,
   network: string,

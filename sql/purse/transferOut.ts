@@ -1,6 +1,6 @@
 /**
- * Orders transfers out of a purse for its owner: a sweep of the free money, and refunds (refunds/). A gas wallet sends
- * the transfers.
+ * Orders transfers out of a purse for its owner: the withdrawal of all free money (a sweep), and refunds (refunds/). A
+ * gas wallet of the service sends these transfers to the chain.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { type Address, getAddress, type Hex } from 'viem'
@@ -14,8 +14,8 @@ import { lockPurse } from './purchases/reserve.ts'
 import { purseSigner } from './purses.ts'
 
 /**
- * Limits the seconds for which the signature of a transfer is valid. The time is long, because a gas wallet may be out
- * of gas for a while.
+ * Limits the seconds for which the signature of a transfer out of a purse is valid. This validity time is long, because
+ * a gas wallet may be out of gas for a while.
  */
 const VALID_S = 3_600n
 
@@ -28,8 +28,8 @@ export type Ordered = {
 }
 
 /**
- * Signs and stores a transfer out of a purse, in the transaction of its order. The caller holds the purse's lock and
- * has read its balance.
+ * Signs and stores a transfer out of a purse, in the database transaction that orders it. The caller has locked the
+ * purse and has read its balance.
  */
 export async function order(
   db: Queryable,
@@ -82,7 +82,10 @@ export const hashOf = ({ kind, payTo, amountAtomic, refundOf }: Ordered): Buffer
     .update(JSON.stringify([kind, payTo.toLowerCase(), String(amountAtomic), refundOf]))
     .digest()
 
-/** Returns the chain of the service. Null means that the payment workers have not reached the chain yet. */
+/**
+ * Returns the blockchain that the service uses. The result null means that the payment workers have not reached the
+ * chain's RPC node yet.
+ */
 export async function chainOf(db: Queryable): Promise<UsdcNetwork | null> {
   const { rows } = await db.query<{ network: string | null }>('select network from chain_status')
   return usdcNetwork(rows[0]?.network ?? '') ?? null
@@ -92,7 +95,10 @@ export type Sweep =
   | { kind: 'ok'; id: string; amountAtomic: bigint }
   | { kind: 'no_purse' | 'no_chain' | 'nothing_free' }
 
-/** Sends all free money of a purse to an address. The balance that stays covers the signed, open payments. */
+/**
+ * Sends all free money of a purse to an address. The rest of the balance covers the payments that are signed and still
+ * open.
+ */
 export function sweepPurse(
   pool: Pool,
   keyring: Keyring,
@@ -113,7 +119,7 @@ export function sweepPurse(
   })
 }
 
-/** Is a transfer out of a purse that must be sent to the chain. */
+/** Is a signed transfer out of a purse that a gas wallet must send to the chain. */
 export type TransferOut = {
   asset: Address
   payer: Address

@@ -1,4 +1,4 @@
-/** Records the state of signed payments of purses on the chain: taken, dead, or neither yet. */
+/** Records what the chain shows about the signed payments of purses: settled, expired, or neither yet. */
 import type { Address, Hex } from 'viem'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import { CHANGES_CHANNEL } from '../changes.ts'
@@ -13,13 +13,13 @@ export type Signed = {
   id: string
   transfer: Omit<Transfer, 'signature' | 'deployment'>
   /**
-   * Is the number of the chain's newest block when the payment was signed. Null means that the service knew no block
-   * then.
+   * Is the number of the chain's newest block when the payment was signed. If the block number is null, the service did
+   * not know any block at that time.
    */
   signedBlock: bigint | null
 }
 
-/** Is a payment of a purse whose Transfer event is in a block that is not final. */
+/** Is a payment of a purse whose Transfer event is in a block that is not final yet. */
 export type Spent = Signed & { txHash: Hex; blockNumber: bigint; blockHash: Hex }
 
 type Row = {
@@ -54,10 +54,10 @@ const toSigned = (row: Row): Signed => ({
 })
 
 /**
- * Finds open payments of purses on a chain, one part of the list at each poll. Payments that nobody takes stay open
- * until a final block, and must not hide newer payments.
- * @param after is the row number of the payment at which the previous poll ended. The number 0 means that the first
- * payment comes next.
+ * Finds open payments of purses on a chain. Each poll reads one part of the list. A payment that no seller settles
+ * stays open until a final block shows its expiry, and must not hide newer payments from the poll.
+ * @param after is the row number of the payment at which the previous poll ended. The number 0 starts the list at the
+ * first payment.
  */
 export async function findOpen(
   db: Queryable,
@@ -73,7 +73,7 @@ export async function findOpen(
   return rows.map((row) => ({ ...toSigned(row), row: BigInt(row.row) }))
 }
 
-/** Records that the chain shows the cancellation of a payment, so that the cancellation is not sent again. */
+/** Records that the chain shows the cancellation of a payment, so that the service does not send it again. */
 export async function recordCancelSeen(db: Queryable, id: string): Promise<void> {
   await db.query(
     'update purchases set cancel_seen_at = clock_timestamp() where id = $1 and cancel_seen_at is null',
@@ -81,7 +81,7 @@ export async function recordCancelSeen(db: Queryable, id: string): Promise<void>
   )
 }
 
-/** Finds payments of purses that are spent in a block up to a number and not known to be final. */
+/** Finds payments of purses that are spent in a block up to the given number, if the block is not known to be final. */
 export async function findSpent(
   db: Queryable,
   network: string,
@@ -103,8 +103,8 @@ export async function findSpent(
 }
 
 /**
- * Returns the newest transfer of a purse or of a refund by hand whose block is not final. @returns null if there is
- * none.
+ * Returns the newest transfer in a block that is not final: a transfer of a purse, or a refund that a seller sent by
+ * hand. @returns null if there is no such transfer.
  */
 export async function findNewestTransfer(
   db: Queryable,
@@ -132,8 +132,8 @@ const inMandates = (change: string) => `
   where pm.purchase_row = c.row and m.row = pm.mandate_row`
 
 /**
- * Records that the chain shows the Transfer event of an open payment, with one event for the project. @returns false if
- * the payment was not open.
+ * Records that the chain shows the Transfer event of an open payment, and records one event for the project. @returns
+ * false if the payment was not open.
  */
 export function recordSpent(
   pool: Pool,
@@ -176,7 +176,7 @@ type SpentRow = Parameters<typeof purchaseEvent>[0] & {
   told: boolean
 }
 
-/** Stores the receipt of a refund, and notifies the projects of the refund once. */
+/** Stores the receipt of a refund, and notifies the projects of the seller and the buyer once. */
 async function recordRefund(db: Queryable, row: SpentRow, sign: SignRefund): Promise<void> {
   const facts = await readRefundFacts(db, {
     id: row.id,
@@ -190,7 +190,7 @@ async function recordRefund(db: Queryable, row: SpentRow, sign: SignRefund): Pro
   if (!row.told) await tellRefund(db, facts, txHash)
 }
 
-/** Records that a reorganisation removed the Transfer event of a payment. The payment is open again. */
+/** Records that a reorganisation removed the Transfer event of a payment. The payment counts as open again. */
 export function recordUnspent(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
     await lockPurseOf(db, id)
@@ -206,7 +206,7 @@ export function recordUnspent(pool: Pool, id: string): Promise<void> {
   })
 }
 
-/** Records that the blocks with the Transfer events of payments are final. */
+/** Records that the blocks that contain the Transfer events of payments are final. */
 export async function recordFinalSpent(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query(
@@ -216,8 +216,8 @@ export async function recordFinalSpent(db: Queryable, ids: readonly string[]): P
 }
 
 /**
- * Gives back the amount of a payment to its mandates, in the hour of its reservation. The caller has checked in the
- * state of a final block that no later block can take the payment.
+ * Gives the amount of a payment that nobody settled back to its mandates, in the hour in which it was reserved. The
+ * caller has checked, in the state of a final block, that no later block can settle the payment.
  */
 export function recordReleased(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
@@ -240,7 +240,8 @@ export function recordReleased(pool: Pool, id: string): Promise<void> {
 }
 
 /**
- * Takes the lock of the purse. This lock is always taken before the locks of mandates (sql/purse/purchases/reserve.ts).
+ * Locks the purse's row in the database. The purse is always locked before its mandates are locked
+ * (sql/purse/purchases/reserve.ts).
  */
 async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
   await db.query(
@@ -250,19 +251,19 @@ async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
 }
 
 /**
- * Are the longest ages of a purse's balance before it is read again. BUSY_AGE is for a purse that has payments in
- * progress, or that awaits its first money. IDLE_AGE is for any other purse.
+ * These constants say how old the known balance of a purse may be before the service reads it again. BUSY_AGE applies
+ * to a purse that has payments in progress, or that waits for its first money. IDLE_AGE applies to every other purse.
  */
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'
 
 /**
- * The balance of a retired address is read this seldom, except on its first day and while a payment that its key signed
- * is open.
+ * The service reads the balance of a retired address only this often, except on its first day and while a payment that
+ * its key signed is open.
  */
 const RETIRED_AGE = '1 hour'
 
-/** Returns addresses of purses whose balance must be read, the address with the oldest reading first. */
+/** Returns addresses of purses whose balance must be read again, in the order of their last reading. */
 export async function findStaleBalances(db: Queryable, limit: number): Promise<Address[]> {
   const { rows } = await db.query<{ address: Address }>({
     name: 'find-stale-balances',
@@ -284,7 +285,10 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
   return rows.map(({ address }) => address)
 }
 
-/** Stores balances of purses as of a block. A balance that falls below the owner's limit causes one event. */
+/**
+ * Stores balances of purses, as a given block shows them. A balance that falls below the owner's low-balance limit
+ * causes one event.
+ */
 export function recordBalances(
   pool: Pool,
   block: bigint,

@@ -4,11 +4,11 @@ import type { Queryable } from '../db.ts'
 import { JOB_STATE, type JobState } from '../operations/statistics.ts'
 import { pageOrder } from '../pageStart.ts'
 
-/** Describes a job in the operator's list. */
+/** Describes a job in the operator's list of jobs. */
 export type ListedJob = {
   id: string
   task: string
-  /** Is the job key: the task and the id of its object. */
+  /** Is the job key, which consists of the task name and the id of the object that the task is about. */
   key: string | null
   state: JobState
   attempts: number
@@ -20,15 +20,15 @@ export type ListedJob = {
 }
 
 /**
- * Limits the characters of a job's error that are shown. This length is enough, because the beginning of a stack trace
- * names the error.
+ * Limits how many characters of a job's error the list shows. This length of the error text is enough, because the
+ * beginning of a stack trace names the error.
  */
 const ERROR_LENGTH = 2_000
 
 export type JobFilter = {
   state: JobState
   task?: string
-  /** Selects jobs with this text in the key or the error. */
+  /** Selects jobs that contain this text in the key or the error. */
   text?: string
   /** Select jobs that are due at the time `after` or later, and before the time `before`. */
   after?: Date
@@ -36,11 +36,11 @@ export type JobFilter = {
 }
 
 /**
- * Rounds the time at which a job is due down to milliseconds, because the cursor of a page holds whole milliseconds.
+ * Rounds the time at which a job is due down to milliseconds, because the cursor of a page contains whole milliseconds.
  */
 const DUE = "date_trunc('milliseconds', run_at)"
 
-/** Lists jobs in one state, the earliest due first, at most `limit` after the cursor. */
+/** Lists jobs in one state, the earliest due job first, at most `limit` jobs after the cursor. */
 export async function listJobs(
   db: Queryable,
   { state, limit, cursor, ...filter }: JobFilter & { limit: number; cursor: Cursor | null },
@@ -65,8 +65,8 @@ export async function listJobs(
 }
 
 /**
- * Makes a waiting or failed job due now and resets its attempts.
- * @returns null if there is no such job, or if a worker runs it.
+ * Makes a waiting or failed job due now, and sets its count of attempts back to zero.
+ * @returns null if there is no such job, or if a worker is running it.
  */
 export async function retryJob(db: Queryable, id: string): Promise<{ task: string } | null> {
   const { rows } = await db.query<{ task: string }>(

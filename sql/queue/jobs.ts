@@ -3,21 +3,22 @@ import { type TaskName, type TaskPayload, taskPayloads } from '../../shared/task
 import type { Queryable } from '../db.ts'
 
 /**
- * Is a job to queue (docs/decisions/postgres-queue.md). A job with a `key` replaces a waiting job with the same key. A
- * running job loses its key to the new job and is then superseded.
+ * Is a job that a caller wants to queue (docs/decisions/postgres-queue.md). A job with a `key` replaces a waiting job
+ * with the same key. If a job with the same key is running, the new job takes over the key, and the running job is then
+ * superseded.
  */
 export type NewJob<Name extends TaskName = TaskName> = {
   task: Name
   payload: TaskPayload<Name>
   key: string
   runAt?: Date
-  /** Is the priority of the job. Jobs with the lowest number go first. The default is 0. */
+  /** Is the priority of the job. Jobs with the lowest number go first. The default priority is 0. */
   priority?: number
-  /** Tells that a waiting job with the same key keeps its time, so that the new job does not delay it. */
+  /** Tells whether a waiting job with the same key keeps its run time, so that the new job does not delay it. */
   keepsTime?: boolean
 }
 
-/** Writes the payload of a job as JSON. The job continues the trace of its caller. */
+/** Writes the payload of a job as JSON. The job continues the trace context of its caller. */
 export function jobPayload<Name extends TaskName>(task: Name, payload: TaskPayload<Name>): string {
   const trace = traceparent()
   return JSON.stringify({
@@ -47,8 +48,9 @@ export async function addJob<Name extends TaskName>(
 }
 
 /**
- * Writes an SQL expression that queues one job per row of the query `source` inside a larger statement. `source` must
- * have a text column `payload_id`. add_jobs takes about 13 µs for each job, and add_job takes 480 µs.
+ * Writes an SQL expression for use inside a larger statement. The expression queues one job for each row of the query
+ * `source`. The query `source` must have a text column `payload_id`. add_jobs takes about 13 µs for each job, and
+ * add_job takes 480 µs.
  */
 export function addJobsFrom(source: string, task: TaskName, payloadField: string): string {
   return `select queue_jobs(array(
@@ -58,10 +60,10 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
 }
 
 /**
- * Writes an SQL expression that queues jobs of several tasks inside a larger statement. `source` must have the columns
- * `task`, `key` and `payload`.
- * @param options holds SQL expressions over the row `s` of the source. The expression `null` for `runAt` means that the
- * jobs run at once. The expression `null` for `priority` means the priority 0.
+ * Writes an SQL expression for use inside a larger statement. The expression queues jobs of several tasks. The query
+ * `source` must have the columns `task`, `key` and `payload`.
+ * @param options holds SQL expressions, which may use the row `s` of the query `source`. The expression `null` for
+ * `runAt` means that the jobs run at once. The expression `null` for `priority` means the priority 0.
  */
 export const addPayloadsFrom = (
   source: string,
@@ -72,8 +74,8 @@ export const addPayloadsFrom = (
 
 /**
  * Deletes superseded jobs that no worker holds. When the key of a running job is added again, Graphile Worker clears
- * the job's key and uses up its attempts. If the end of the job is then not recorded, the row stays for ever and looks
- * like a failure.
+ * the job's key and uses up its attempts. If the end of such a job is then not recorded, its row stays for ever and
+ * looks like a failed job.
  * @returns the number of superseded jobs that were deleted.
  */
 export async function deleteSupersededJobs(db: Queryable): Promise<number> {
@@ -84,7 +86,10 @@ export async function deleteSupersededJobs(db: Queryable): Promise<number> {
   return rowCount ?? 0
 }
 
-/** Deletes jobs that have succeeded, in the order of their ids, because other statements lock several of them too. */
+/**
+ * Deletes jobs that have succeeded. It locks them in the order of their ids, because other statements lock several of
+ * these jobs too.
+ */
 export const DELETE_DONE_JOBS = {
   name: 'delete-done-jobs',
   text: `

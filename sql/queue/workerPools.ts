@@ -1,43 +1,48 @@
 import pg from 'pg'
 import type { Pool, Queryable } from '../db.ts'
 
-/** Is the first key of the two-part advisory lock of a live worker pool. The number is arbitrary. */
+/**
+ * Is the first of the two keys of the advisory lock that a live worker pool holds. The number of this lock key is
+ * arbitrary.
+ */
 const WORKER_LOCK_CLASS = 7_305_147
 
 /**
- * Jobs of a crashed process are released when the lock of its pool has been free for this long. A live pool with a
- * broken connection takes its lock again within about four seconds.
+ * The jobs of a crashed process are released when the advisory lock of its worker pool has been free for this long. A
+ * live worker pool whose database connection broke takes its lock again within about four seconds.
  */
 const GRACE = '6 seconds'
 
 /**
- * A machine that vanishes closes no connection, so Postgres must probe it. Postgres closes the connection after about
- * 10 s of silence.
+ * A machine that vanishes does not close its connection, so Postgres must send TCP keepalives to notice it. With these
+ * settings, Postgres closes a connection after about 10 s of silence.
  */
 const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'
 
 /**
- * Limits the milliseconds for a response of the database during registration, which runs four short statements. If one
- * of them times out, the connection is closed and a new connection is tried.
+ * Limits the milliseconds that each database query may take during a pool's registration, which runs four short
+ * statements. If one of these statements times out, the connection is closed and a new connection is tried.
  */
 const ANSWER_TIMEOUT_MS = 2_500
 /**
- * Is the time between two heartbeats of a database connection. Without a heartbeat an idle connection never notices
- * that the database server has vanished.
+ * Is the time between two heartbeats on a worker pool's database connection. Without heartbeats, an idle connection
+ * never notices that the database server has vanished.
  */
 const HEARTBEAT_MS = 1_500
 
-/** Proves that a worker pool lives. The pool has its own database connection, which holds an advisory lock. */
+/**
+ * Proves that a worker pool is alive. The worker pool has its own database connection, which holds an advisory lock.
+ */
 export type PoolRegistration = {
   /** Deletes the row of the worker pool and closes the connection. */
   release(): Promise<void>
 }
 
 /**
- * Registers a Graphile Worker pool. Postgres frees the pool's lock at the end of the connection, after any kind of
- * crash. So dead pools are recognised without clocks.
- * @param onLost is called once when the connection breaks. The pool is then no longer registered, and the caller must
- * register it again.
+ * Registers a Graphile Worker pool. After any kind of crash, Postgres frees the pool's advisory lock when the
+ * connection ends. So dead worker pools are recognised without comparing clocks.
+ * @param onLost is called once when the database connection of the pool breaks. The worker pool is then no longer
+ * registered, and the caller must register it again.
  */
 export async function registerPool(options: {
   databaseUrl: string
@@ -53,8 +58,8 @@ export async function registerPool(options: {
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })
-  // If the registration fails before the advisory lock is held, it throws. If the connection fails later, onLost is
-  // called once.
+  // If the registration of a worker pool fails before the advisory lock is held, the function throws. If the database
+  // connection fails later, onLost is called once.
   let state: 'starting' | 'held' | 'over' = 'starting'
   let heartbeat: ReturnType<typeof setInterval> | undefined
   const lost = (error: Error) => {
@@ -74,7 +79,8 @@ export async function registerPool(options: {
     )
     id = rows[0]!.id
     await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
-    // Old rows of this pool are deleted. An old row whose lock is free would mark the live pool as dead.
+    // Old rows of this worker pool are deleted. An old row whose advisory lock is free would make the live worker pool
+    // look dead.
     await client.query('delete from worker_pools where graphile_pool_id = $1 and id <> $2', [
       options.graphilePoolId,
       id,
@@ -97,13 +103,13 @@ export async function registerPool(options: {
 }
 
 /**
- * Releases the jobs of dead worker pools within seconds. Graphile Worker alone waits four hours. A pool that does not
- * hold its advisory lock is suspect, and counts as dead after GRACE. If a pool died before its registration, its jobs
- * are released after the same time.
- * @param wasAway tells that the database was unreachable for the caller. The time of the outage proves nothing about a
- * pool, so GRACE begins again. Otherwise other pools would get the jobs of a pool that reconnects, although that pool
- * still holds outcomes of these jobs.
- * @returns the Graphile Worker pool ids whose jobs were released.
+ * Releases the jobs of dead worker pools within seconds. Graphile Worker on its own would release these jobs only after
+ * four hours. A worker pool that does not hold its advisory lock is suspect, and counts as dead after GRACE. If a
+ * worker pool died before its registration, its jobs are released after the same time.
+ * @param wasAway tells that the caller could not reach the database for some time. The time of this outage proves
+ * nothing about a worker pool, so the waiting time GRACE begins again. Otherwise other pools would get the jobs of a
+ * pool that only reconnects and still has to store the results of these jobs.
+ * @returns the ids of the Graphile Worker pools whose jobs were released.
  */
 export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promise<string[]> {
   const { rows } = await pool.query<{ graphile_pool_id: string }>(
@@ -140,8 +146,9 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
 const SILENCE_MAX = '5 seconds'
 
 /**
- * Selects the names of pools that hold their lock and send no heartbeat. The event loop of their process hangs, or the
- * process is frozen. A process that has ended has no connection.
+ * Selects the names of worker pools that hold their advisory lock but send no heartbeat. The event loop of such a
+ * pool's process hangs, or the process is frozen. A process that has ended is not among them, because its connection is
+ * closed.
  */
 export const SILENT_POOLS = `
   select distinct substring(application_name from '^purser worker (\\S+) \\(alive\\)$') as pool_name
@@ -167,18 +174,18 @@ export async function listLivingPools(db: Queryable): Promise<string[]> {
   return rows.map((row) => row.pool_name)
 }
 
-/** Releases all jobs that these Graphile Worker pools hold. */
+/** Releases all jobs that the given Graphile Worker pools hold. */
 export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Promise<void> {
   await db.query('select graphile_worker.force_unlock_workers($1::text[])', [graphilePoolIds])
 }
 
 /**
- * Is a Graphile Worker pool's lock on a job. `attempts` grows with every fetch and distinguishes two locks. A
- * superseded job has no key and no attempts left.
+ * Is the lock of a Graphile Worker pool on a job. `attempts` grows each time a pool fetches the job, and so
+ * distinguishes two locks on the same job. A superseded job has no key and no attempts left.
  */
 export type JobLock = { id: string; attempts: number }
 
-/** Lists the job locks of this Graphile Worker pool in the database. */
+/** Lists the locks on jobs that this Graphile Worker pool holds in the database. */
 export async function listLocks(db: Queryable, graphilePoolId: string): Promise<JobLock[]> {
   const { rows } = await db.query<JobLock>(
     'select id, attempts from graphile_worker._private_jobs where locked_by = $1',
@@ -202,8 +209,8 @@ export async function hasLock(
 }
 
 /**
- * Releases the given job locks of the Graphile Worker pool. A job that was fetched again meanwhile keeps its new lock.
- * `attempts` stays unchanged, because the job may have run.
+ * Releases the given locks of the Graphile Worker pool on jobs. A job that a pool has fetched again meanwhile keeps its
+ * new lock. The job's `attempts` stays unchanged, because the job may have run.
  * @returns the number of job locks that were released.
  */
 export async function releaseLocks(

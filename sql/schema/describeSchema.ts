@@ -1,8 +1,8 @@
 import type { Queryable } from '../db.ts'
 
 /**
- * Holds the SQL queries for the parts of a schema: functions, tables with columns and constraints, then indexes and
- * triggers, each part by name. Objects of extensions are left out.
+ * Holds the SQL queries for the parts of a database schema: functions, tables with columns and constraints, then
+ * indexes and triggers, each part sorted by name. Database objects that belong to extensions are left out.
  */
 const PARTS = {
   functions: `

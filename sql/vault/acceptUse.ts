@@ -9,9 +9,9 @@ import { type OpenCredential, openCredential } from './credentialReads.ts'
 import type { Failed } from './credentials.ts'
 import { sealRequest, USE_KEPT } from './uses.ts'
 
-/** Limits the uses of secrets of one project that have not ended. */
+/** Limits how many uses of secrets may be in progress in one project. */
 const OPEN_MAX = 16
-/** Limits the bytes of uses' requests and answers that are stored for one project. */
+/** Limits the total bytes of requests and responses that are stored for the uses of secrets in one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 const OPERATION = 'vault.use'
@@ -24,21 +24,29 @@ export type NewUse<Refusal> = {
   request: UseRequest
   target: UseTarget
   idempotency: { key: string; hash: Buffer } | null
-  /** Returns the refusal if this use may not have the credential. Null means that the use may continue. */
+  /**
+   * Returns the reason for a refusal if this use may not have the credential. The result null means that the use of the
+   * secret may continue.
+   */
   judge: (credential: OpenCredential) => Refusal | null
 }
 
 export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The Idempotency-Key belongs to another request for the use of a secret. */
+  /** The given Idempotency-Key belongs to another request for the use of a secret. */
   | { kind: 'other_request' }
-  /** The project has too many uses in progress, or the stored responses of its uses are too large together. */
+  /**
+   * The project has too many uses of secrets in progress, or the stored responses of its uses are too large together.
+   */
   | { kind: 'busy' }
   | { kind: 'no_project' }
   | { kind: 'refused_by_judge'; refusal: Refusal }
   | Failed
 
-/** Stores a use of a secret, its job and its audit entry. A call with the same Idempotency-Key finds the first use. */
+/**
+ * Stores a use of a secret, its job and its audit entry. A second call with the same Idempotency-Key finds the first
+ * use.
+ */
 export function acceptUse<Refusal>(
   pool: Pool,
   use: NewUse<Refusal>,
@@ -96,7 +104,10 @@ export function acceptUse<Refusal>(
   })
 }
 
-/** Tells whether the project has too many uses in progress. The project's lock makes the counts exact. */
+/**
+ * Tells whether the project has too many uses of secrets in progress. The project's row is locked, so that the counts
+ * are exact.
+ */
 async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ open: number; bytes: string }>({
     name: 'count-uses',
@@ -109,8 +120,8 @@ async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
 }
 
 /**
- * Stores the response of a use under its idempotency key. A refused use frees the key, so that the caller may correct
- * the request.
+ * Stores the response of a use of a secret under its idempotency key. A refused use frees its idempotency key, so that
+ * the caller may correct the request.
  */
 async function keepKey(
   db: Queryable,

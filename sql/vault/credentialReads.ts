@@ -15,7 +15,7 @@ import type { Queryable } from '../db.ts'
 import type { Failed, StoredCredential } from './credentials.ts'
 import { BOUNDS_COLUMNS, type BoundsRow, openData, toBounds } from './credentialVersions.ts'
 
-/** Is a credential with its decrypted secret. */
+/** Is a vault credential with its decrypted secret. */
 export type OpenCredential = StoredCredential & {
   data: CredentialData
   hasTotp: boolean
@@ -46,12 +46,12 @@ type Row = BoundsRow & {
 
 /**
  * Writes an SQL statement that reads versions of credentials and writes their audit entries, so that no secret leaves
- * Postgres without an entry. A version expires with its credential, because an older version must not bypass the
- * expiry. `last_used_at` is skipped while another reader updates it, so that readers of one credential do not wait for
- * each other.
+ * Postgres without an audit entry. A version of a credential expires together with the credential, because an older
+ * version must not bypass the expiry. `last_used_at` is skipped while another reader updates it, so that readers of one
+ * credential do not wait for each other.
  *
- * $1 to $6 are the columns of the entries, $7 tells whether the owner reads, and $8 holds the versions. Each is an
- * array with one element for a read.
+ * $1 to $6 are the columns of the entries, $7 tells whether the owner reads, and $8 holds the versions. Each of these
+ * parameters is an array with one element for each read.
  */
 const readStatement = (
   version: string,
@@ -115,9 +115,12 @@ export type CredentialRead = {
   name: string
   /** Tells whether the caller of the vault is the owner at the console. */
   isOwner: boolean
-  /** Is the version to read. If it is absent, the current version is read. */
+  /**
+   * Is the version of the credential that the caller wants to read. If the version is absent, the current version is
+   * read.
+   */
   version?: number
-  /** Is the detail that the audit entry about the read gets. */
+  /** Is the text that the audit entry about this read gets as its detail. */
   detail?: string
 }
 
@@ -126,7 +129,7 @@ export type SealedRead = { audit_row: string } & (Row | { [Key in keyof Row]: nu
 
 /**
  * Reads credentials of any projects in one statement, each with its audit entry. @returns one result for each item of
- * `reads`, in order.
+ * `reads`, in the order of the items.
  */
 export async function readCredentials(
   db: Queryable,
@@ -154,8 +157,8 @@ export async function readCredentials(
 }
 
 /**
- * Decrypts the result of reading a credential. If the secret cannot be decrypted, the audit entry gets the outcome
- * `failed`.
+ * Decrypts the result of reading a credential. If the secret cannot be decrypted, the audit entry about this read gets
+ * the outcome `failed`.
  */
 export async function openRead(
   db: Queryable,
@@ -176,8 +179,8 @@ export async function openRead(
 }
 
 /**
- * Returns the current version of a credential for a worker. The use of the credential was audited before. @returns null
- * if the credential is deleted or has expired.
+ * Returns the current version of a credential for a worker. This function writes no audit entry, because an audit entry
+ * about this use of the credential already exists. @returns null if the credential is deleted or has expired.
  */
 export async function readForUse(
   db: Queryable,
@@ -218,7 +221,7 @@ const toOpenCredential = (
   reveal: row.reveal,
 })
 
-/** Finds one credential without its secret. @returns null if there is none. */
+/** Finds one credential without its secret. @returns null if there is no such credential. */
 export async function findCredential(
   db: Queryable,
   { projectId, name }: { projectId: string; name: string },
@@ -257,18 +260,20 @@ const PAGE_METADATA_BYTES = 8 * 1024 * 1024
 export type CredentialFilter = {
   projectId: string
   /**
-   * Selects only credentials that have expired or expire within this time, the soonest first. Null selects all
-   * credentials.
+   * Selects only credentials that have expired or will expire within this time, the soonest first. The value null
+   * selects all credentials.
    */
   expiringWithinMs: number | null
-  /** Selects credentials with this text in the name. */
+  /** Selects credentials whose name contains this text. */
   name?: string
   type?: CredentialType
   cursor: Cursor | null
   limit: number
 }
 
-/** Returns one page of credentials without their secrets, newest first, and whether there are more. */
+/**
+ * Returns one page of credentials without their secrets, newest first, and tells whether there are further credentials.
+ */
 export async function listCredentials(
   db: Queryable,
   { projectId, expiringWithinMs, name, type, cursor, limit }: CredentialFilter,

@@ -7,7 +7,7 @@ import type { CredentialData, CredentialType } from '../../shared/vault/credenti
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { Queryable } from '../db.ts'
 
-/** Lists the columns with the bounds of a credential's version. */
+/** Lists the database columns with the bounds of a credential version: where and how a request may use the secret. */
 export type BoundsRow = {
   allowed_hosts: string[] | null
   allowed_methods: string[] | null
@@ -24,7 +24,10 @@ export const toBounds = (row: BoundsRow): Bounds => ({
   placement: row.placement,
 })
 
-/** Returns the bounds of a credential as SQL parameters, in the order of {@link BOUNDS_COLUMNS}. */
+/**
+ * Returns the bounds of a credential (where and how its secret may be used) as SQL parameters, in the order of {@link
+ * BOUNDS_COLUMNS}.
+ */
 export const boundsValues = ({ allowedHosts, allowedMethods, allowedPaths, placement }: Bounds) => [
   allowedHosts,
   allowedMethods,
@@ -48,7 +51,7 @@ export type VersionRow = BoundsRow & {
 const VERSION_COLUMNS = `v.version, v.type, v.metadata, v.expires_at, v.key_id, v.wrapped_key, v.ciphertext, v.created_at,
   ${BOUNDS_COLUMNS}, coalesce(v.expires_at <= clock_timestamp(), false) as expired`
 
-/** Returns one version of a credential that the caller has locked. @returns null if there is none. */
+/** Returns one version of a credential that the caller has locked. @returns null if there is no such version. */
 export async function readVersion(
   db: Queryable,
   credentialRow: string,
@@ -62,14 +65,17 @@ export async function readVersion(
   return rows[0] ?? null
 }
 
-/** Returns the bounds of a credential's version, with the defaults in place of null. */
+/**
+ * Returns the bounds of a credential version (where and how its secret may be used), with the defaults in place of
+ * null.
+ */
 export const boundsOf = (row: Pick<VersionRow, 'type' | 'metadata'> & BoundsRow): EffectiveBounds =>
   effectiveBounds({ ...toBounds(row), type: row.type, metadata: row.metadata })
 
 /**
- * Returns the bounds of a credential's version and of every later version. Later versions are kept as long as this
- * version. If a later version has another type and the default placement, the default placement of this version's type
- * counts.
+ * Returns the bounds that the given version of a credential and every later version have. Later versions are kept at
+ * least as long as this version of the credential. If a later version has another type and the default placement, the
+ * function uses the default placement of the given version's type.
  */
 export async function boundsSince(
   db: Queryable,

@@ -43,7 +43,7 @@ export type StoredCredential = Bounds & {
 
 /** Limits the credentials of one project. */
 export const CREDENTIALS_MAX = 10_000
-/** Limits the stored versions of one credential, including the current version. */
+/** Limits how many versions of one credential are stored, including the current version. */
 const VERSIONS_MAX = 10
 
 /** Reports that the project already has {@link CREDENTIALS_MAX} credentials. */
@@ -55,7 +55,7 @@ export type Locked = {
   id: string
   version: number
   reveal: Reveal
-  /** Tells whether the owner has set the bounds of the credential. */
+  /** Tells whether the owner has set the bounds of the credential (where and how its secret may be used). */
   isBounded: boolean
   isNew: boolean
 }
@@ -63,19 +63,19 @@ export type Locked = {
 const LOCKED = 'row, id, version, reveal, bounded_by_owner as "isBounded"'
 
 /**
- * Is the content that a caller gives for a credential. A bound that is absent gets its default. If the API key must not
- * widen the bounds, an absent bound stays unchanged.
+ * Is the content that a caller gives for a credential. A bound that is absent from the content gets its default. If the
+ * API key must not widen the credential's bounds, an absent bound stays unchanged.
  */
 export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bounds>
 
 /**
- * Creates a credential, or overwrites it with its next version. An API key may set any bounds for a secret that it
- * stores itself. But it may not widen a bound if the credential is withheld from it, or if the owner has set the
- * bounds.
+ * Creates a credential, or replaces its content with a new version. An API key may set any bounds for a secret that it
+ * stores itself. But the API key may not widen a bound if the credential is withheld from it, or if the owner has set
+ * the bounds.
  * @param target.reveal says whether agents or only the owner may read the secret. If `reveal` is absent, an existing
- * credential keeps its setting, and a new credential gets `agent`.
- * @returns null if the project is deleted. `withheld` means that only the owner may reveal the secret to agents, or
- * widen the bounds.
+ * credential keeps its setting, and a new credential gets the setting `agent`.
+ * @returns null if the project is deleted. The result `withheld` means that only the owner may reveal the secret to
+ * agents, or widen the bounds.
  * @throws {TooManyCredentialsError}
  */
 export async function storeCredential(
@@ -110,8 +110,8 @@ const DEFAULT_BOUNDS: Bounds = {
 }
 
 /**
- * Returns the content that an API key may store for a credential. @returns null if the content is wider than the
- * present bounds.
+ * Returns the content for a credential that an API key may store. @returns null if the content would widen the present
+ * bounds of the credential.
  */
 async function narrowedContent(
   db: Queryable,
@@ -120,19 +120,23 @@ async function narrowedContent(
 ): Promise<CredentialContent | null> {
   if (isNew || (reveal === 'agent' && !isBounded)) return { ...DEFAULT_BOUNDS, ...given }
   const present = boundsOf((await readVersion(db, row, version))!)
-  // The default bounds are computed anew, because another type or another metadata.uri has other defaults.
+  // The default bounds are computed again, because another credential type or another metadata.uri has other defaults.
   const content = { ...present, ...given }
   return areWithin(effectiveBounds(content), present) ? content : null
 }
 
 /**
- * Tells whether the secret was withheld from API keys before a change, or is withheld after the change. If so, every
- * new version counts as a rotation. A comparison of the secrets would tell a caller whether its guess was right.
+ * Tells whether the secret was withheld from API keys before a change, or is withheld after the change. In both cases
+ * every new version of the credential counts as a rotation of its secret. If the service compared the secrets, the
+ * result would tell a caller whether the caller's guess of the secret was right.
  */
 export const isWithheld = (...credentials: readonly { reveal: Reveal }[]): boolean =>
   credentials.some(({ reveal }) => reveal === 'owner')
 
-/** Locks a credential, so that writers of one name take turns, and version numbers have no gaps or duplicates. */
+/**
+ * Locks a credential, so that writers of the same credential take turns, and its version numbers have no gaps or
+ * duplicates.
+ */
 export async function lockCredential(
   db: Queryable,
   { projectId }: Actor,
@@ -149,8 +153,8 @@ export async function lockCredential(
 }
 
 /**
- * Creates a credential under the project's lock, which keeps the limit on credentials. Overwriting a credential does
- * not take this lock.
+ * Creates a credential while the project's row is locked, so that concurrent calls respect the limit on credentials.
+ * The function that overwrites a credential does not take this lock.
  */
 async function create(db: Queryable, actor: Actor, name: string): Promise<Locked | null> {
   const { projectId } = actor
@@ -174,8 +178,8 @@ async function create(db: Queryable, actor: Actor, name: string): Promise<Locked
 }
 
 /**
- * Returns the data of a credential before they are replaced. @returns null if the data cannot be decrypted. They may be
- * replaced all the same.
+ * Returns the data of a credential before a caller replaces them. @returns null if the data cannot be decrypted. A
+ * caller may replace data that cannot be decrypted, too.
  */
 export async function openCurrent(
   db: Queryable,
@@ -203,7 +207,7 @@ const onlyBounds = ({ allowedHosts, allowedMethods, allowedPaths, placement }: B
 
 type NewVersion = {
   content: CredentialContent
-  /** Tells whether the secret of the credential changed. */
+  /** Tells whether the change replaced the secret of the credential. */
   rotated: boolean
   action: string
   detail?: string
@@ -279,14 +283,15 @@ export async function addVersion(
 }
 
 /**
- * Is the failure of an operation on a credential. `withheld` means that the credential is revealed to its owner only.
+ * Describes why an operation on a credential failed. The reason `withheld` means that only the owner may read the
+ * credential.
  */
 export type Failed = {
   kind: Exclude<Outcome, 'ok' | 'failed'> | 'withheld'
   expiresAt?: Date
 }
 
-/** Tells why a version of a credential cannot be read. @returns null if it can be read. */
+/** Tells why a version of a credential cannot be read. @returns null if the version of the credential can be read. */
 export const refusal = (stored: VersionRow | null): Failed | null => {
   if (stored === null) return { kind: 'not_found' }
   return stored.expired ? { kind: 'expired', expiresAt: stored.expires_at! } : null

@@ -12,7 +12,7 @@ import { boundsOf, boundsValues, readVersion, toBounds } from './credentialVersi
 
 /**
  * Changes who may read a credential, and the bounds of its current version. A project key may only narrow the bounds,
- * because an API key without vault:read must not send the secret to a host of its own choice.
+ * because an API key without vault:read must not send the secret to a host that the key's holder chooses.
  */
 export async function protectCredential(
   pool: Pool,

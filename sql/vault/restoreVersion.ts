@@ -16,9 +16,10 @@ import {
 import { boundsSince, openData, readVersion, toBounds } from './credentialVersions.ts'
 
 /**
- * Stores an old version of a credential as the newest version. Backup codes that were used since then stay used. If an
- * API key restores the version, it gets the bounds that the old version and every later version have in common, so that
- * a removed host is not allowed again. If the owner restores the version, it gets the bounds of the old version.
+ * Stores an old version of a credential as the newest version. Backup codes that were used since the old version was
+ * stored stay marked as used. If an API key restores the version, it gets the bounds that the old version and every
+ * later version have in common, so that a removed host is not allowed again. If the owner restores the version, the new
+ * version gets the bounds of the old version.
  */
 export async function restoreVersion(
   pool: Pool,

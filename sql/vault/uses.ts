@@ -8,14 +8,15 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 
 /**
- * The answer of a use is kept for this time after the use has ended. A request of a use that waits longer is not sent.
+ * The response to a use of a secret is kept for this time after the use has ended. A request that uses a secret and
+ * waits longer than this time is not sent.
  */
 export const USE_KEPT = '10 minutes'
 
 const REQUEST = 1
 const ANSWER = 2
 
-/** Returns the encryption context (associated data) of a use's request or answer. */
+/** Returns the encryption context (associated data) for the request or response of a use of a secret. */
 export const useContext = (projectId: string, id: string, version: number): SecretContext => ({
   purpose: 'vault-use',
   projectId,
@@ -23,7 +24,7 @@ export const useContext = (projectId: string, id: string, version: number): Secr
   version,
 })
 
-/** Encrypts the request of a use with its placeholders. */
+/** Encrypts the request of a use of a secret. The request holds placeholders in place of the secret. */
 export const sealRequest = (
   keyring: Keyring,
   { projectId, id, request }: { projectId: string; id: string; request: UseRequest },
@@ -54,7 +55,7 @@ type UseRow = {
 const COLUMNS = `id, project_id, credential_name, state, error, method, host, path, status, audit_row, content_version,
   key_id, wrapped_key, ciphertext, created_at, expires_at, expires_at <= clock_timestamp() as expired`
 
-/** Is a use of a secret as its caller sees it. */
+/** Is a use of a secret in the form that its caller sees. */
 export type Use = {
   id: string
   name: string
@@ -65,7 +66,7 @@ export type Use = {
   expiresAt: Date
 }
 
-/** Finds a use of a secret in a project. @returns null if there is none, or if it has expired. */
+/** Finds a use of a secret in a project. @returns null if the project has no such use, or if the use has expired. */
 export async function findUse(
   db: Queryable,
   { projectId, id, keyring }: { projectId: string; id: string; keyring: Keyring },
@@ -96,10 +97,10 @@ function opened<Content>(keyring: Keyring, row: UseRow): Content | null {
   return JSON.parse(keyring.open({ keyId, wrappedKey, ciphertext }, context).toString())
 }
 
-/** Is a use of a secret as the worker needs it. */
+/** Is a use of a secret, with the data that the worker needs. */
 export type DueUse = { projectId: string; name: string; state: UseState; expired: boolean }
 
-/** Finds a use of a secret in a live project, in any state. @returns null if there is none. */
+/** Finds a use of a secret in a live project, in any state. @returns null if there is no such use of a secret. */
 export async function findDueUse(db: Queryable, id: string): Promise<DueUse | null> {
   const { rows } = await db.query<UseRow>({
     name: 'find-due-use',
@@ -114,8 +115,9 @@ export async function findDueUse(db: Queryable, id: string): Promise<DueUse | nu
 }
 
 /**
- * Marks a queued use as being sent, before its request is sent. The mark is never removed, so a request is sent at most
- * once. @returns the request of the use. Null means that another worker has the use.
+ * Marks a queued use of a secret as being sent, before its request is sent. This mark is never removed, so the request
+ * is sent at most once. @returns the HTTP request of the use of a secret. The result null means that another worker is
+ * handling this use.
  */
 export async function startUse(
   db: Queryable,
@@ -130,14 +132,14 @@ export async function startUse(
   return rows[0] === undefined ? null : opened<UseRequest>(keyring, rows[0])
 }
 
-/** Describes the end of a use of a secret. */
+/** Describes how a use of a secret ended. */
 export type UseEnd =
   | { state: 'answered'; answer: UseAnswer }
   | { state: 'failed' | 'unknown'; error: string }
 
 /**
- * Ends a use of a secret with its audit entry and its event. The answer replaces the request. If the use has ended
- * already, it does not change.
+ * Ends a use of a secret, and records its audit entry and its event. The stored response replaces the stored request.
+ * If the use of the secret has already ended, the function does not change it.
  */
 export function endUse(
   pool: Pool,
@@ -195,7 +197,7 @@ async function auditEnd(
   if (outcome !== 'ok') await setOutcome(db, auditRow, outcome)
 }
 
-/** Deletes expired uses of secrets, with their answers. */
+/** Deletes uses of secrets whose retention time has passed, together with their responses. */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
   await db.query(`delete from vault_uses where expires_at <= clock_timestamp()`)
 }

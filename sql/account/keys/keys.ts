@@ -7,21 +7,25 @@ import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 
 /** Is the identity of an API key: one project, or the platform. */
 export type Identity = {
-  /** Is the kind of the API key. `oauth` is an access token, which is valid at the MCP endpoint only. */
+  /**
+   * Is the kind of the API key: for a project, for the platform, or `oauth`. `oauth` means an OAuth access token, which
+   * is valid at the MCP endpoint only.
+   */
   kind: KeyKind | 'oauth'
   keyId: string
   /**
-   * Is the public part of the API key: its kind and twelve digits. For an access token it is `oauth:` and the id of its
-   * grant.
+   * Is the public part of the API key: its kind and twelve digits. For an OAuth access token, this is `oauth:` and the
+   * id of its grant.
    */
   keyPrefix: string
-  /** Is the project that a project key acts as. A platform key has null. */
+  /** Is the project on whose behalf a project key acts. For a platform key, this is null. */
   projectId: string | null
   /** Is the inbox address of the API key's project. Null means that the API key is a platform key. */
   inboxAddress: string | null
   scopes: string[]
   /**
-   * Tells whether mail of this OAuth client waits for the owner. If the field is absent, the project's policy decides.
+   * Tells whether mail that this OAuth client sends waits for the owner's approval. If the field is absent, the
+   * project's policy decides whether mail waits for approval.
    */
   holdsMail?: boolean
 }
@@ -47,13 +51,16 @@ export type WantedKey = { key: string; budget: '' | ':x402' }
 export type FoundKey = {
   identity: Identity
   usage: Usage
-  /** Is the WAL position of the primary after the project's last write. Null means that no write is known. */
+  /**
+   * Is the position in the primary's write-ahead log after the project's last write. Null means that no write of the
+   * project is known.
+   */
   writtenTo: Lsn | null
 }
 
 /**
  * Finds API keys and counts their requests. Each request counts separately, so the first request of a batch sees the
- * lowest count. Subjects are locked in their order, so that two batches cannot deadlock.
+ * lowest count. The rate limit subjects are locked in a fixed order, so that two batches cannot deadlock.
  */
 const FIND_KEYS = `
   with asked as (
@@ -75,9 +82,9 @@ const FIND_KEYS = `
   from candidate c join counted w on w.subject = c.subject`
 
 /**
- * Finds the identities of API keys and counts their requests in the rate windows, in one round trip. Keys are not
- * cached. So every API process sees a changed or deleted key at the next request.
- * @returns one result for each key of `wanted`, in order. Null means that no live key matches.
+ * Finds the identities of API keys and counts their requests in the rate windows, in one round trip. API keys are not
+ * cached. So every API process notices a changed or deleted API key at the next request.
+ * @returns one result for each key of `wanted`, in order. Null means that no live API key matches the wanted key.
  */
 export async function authenticateAll(
   db: Queryable,
@@ -115,7 +122,7 @@ export async function authenticateAll(
   })
 }
 
-/** Returns the current scopes of an API key. @returns null if the key is revoked, or if its project is deleted. */
+/** Returns the current scopes of an API key. @returns null if the API key is revoked, or if its project is deleted. */
 export async function findKeyScopes(db: Queryable, keyId: string): Promise<string[] | null> {
   const { rows } = await db.query<{ scopes: string[] }>({
     name: 'find-key-scopes',
@@ -126,7 +133,7 @@ export async function findKeyScopes(db: Queryable, keyId: string): Promise<strin
   return rows[0]?.scopes ?? null
 }
 
-/** Stores a project's new API key. The caller has revoked the old key. */
+/** Stores a project's new API key. The caller has already revoked the project's old API key. */
 export async function insertProjectKey(
   db: Queryable,
   { key, projectId, scopes }: { key: string; projectId: string; scopes: readonly string[] },

@@ -2,7 +2,7 @@ import { generateKey, keyLookupPrefix } from '../../../shared/apiKey.ts'
 import type { Queryable } from '../../db.ts'
 import { insertPlatformKey } from './keys.ts'
 
-/** Describes a platform key without its secret part. */
+/** Describes a platform key without the secret part of the key. */
 export type PlatformKey = {
   id: string
   prefix: string
@@ -13,7 +13,7 @@ export type PlatformKey = {
 
 const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", revoked_at as "revokedAt"`
 
-/** Limits the platform keys of a service. Revoked keys count too. */
+/** Limits the platform keys of a service. Revoked platform keys count towards this limit too. */
 export const PLATFORM_KEYS_MAX = 200
 
 /** Lists the platform keys: live keys first, then newest first. */
@@ -25,7 +25,7 @@ export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
   return rows
 }
 
-/** Creates a platform key. @returns the whole key. The database holds only its hash. */
+/** Creates a platform key. @returns the whole platform key. The database holds only the hash of the key. */
 export async function createPlatformKey(
   db: Queryable,
   name: string,

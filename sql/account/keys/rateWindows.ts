@@ -7,8 +7,8 @@ export type Usage = { used: number; resetsAt: Date }
 
 /**
  * Writes a statement that counts one request (or `weight`, an SQL integer) in the current minute for each rate limit
- * subject. `subjects` is a query with a text column `subject`. The minute follows the database's clock, so the limit is
- * exact across API processes.
+ * subject. The parameter `subjects` is a query with a text column `subject`. The database's clock decides when a minute
+ * begins, so the limit is exact across API processes.
  */
 export function rateWindowUpsert(subjects: string, weight = '1'): string {
   return `
@@ -20,7 +20,10 @@ export function rateWindowUpsert(subjects: string, weight = '1'): string {
     returning subject, used, window_start + interval '1 minute' as resets_at`
 }
 
-/** Counts the second and later calls of a batch in one HTTP request. There is at least one such call. */
+/**
+ * Counts the second and later calls of an HTTP request that contains a batch of calls. The batch has at least one such
+ * further call.
+ */
 export async function countRequests(
   db: Queryable,
   projectId: string,

@@ -4,7 +4,10 @@ import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
-/** Is the stored metadata document of an OAuth client. `fault` tells why the last fetch failed. */
+/**
+ * Is the stored metadata document of an OAuth client. The field `fault` tells why the last fetch of the document
+ * failed.
+ */
 export type ClientDocument =
   | { state: 'wanted' }
   | ({ state: 'ready'; isFresh: boolean } & ClientMetadata)
@@ -12,7 +15,10 @@ export type ClientDocument =
 
 /** Limits the client metadata documents that are stored, because strangers can name any number of URLs. */
 const DOCUMENTS_MAX = 5_000
-/** Is the number of seconds after which a requested fetch of a document has ended, or its worker has died. */
+/**
+ * Is the number of seconds after which a requested fetch of a client metadata document has ended, or its worker has
+ * died.
+ */
 const FETCH_SECONDS = 15
 
 export const documentId = (url: string): string =>
@@ -39,8 +45,8 @@ export async function findDocument(db: Queryable, id: string): Promise<ClientDoc
 }
 
 /**
- * Asks a worker to fetch a client metadata document. Concurrent requests for one document share one fetch. @returns
- * false if too many documents are stored.
+ * Asks a worker to fetch a client metadata document. Concurrent requests for one client metadata document share one
+ * fetch. @returns false if too many client metadata documents are stored already.
  */
 export async function wantDocument(pool: Pool, id: string, url: string): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -69,7 +75,10 @@ export async function wantDocument(pool: Pool, id: string, url: string): Promise
   })
 }
 
-/** Returns the URL of a client metadata document that must be fetched. @returns null if it was fetched already. */
+/**
+ * Returns the URL of a client metadata document that must be fetched. @returns null if the document was fetched
+ * already.
+ */
 export async function findWantedUrl(db: Queryable, id: string): Promise<string | null> {
   const { rows } = await db.query<{ url: string }>(
     `select url from oauth_client_documents where id = $1 and state = 'wanted'`,

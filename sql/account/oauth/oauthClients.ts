@@ -3,15 +3,15 @@ import type { ClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Is an OAuth client. `host` is the host of its metadata document. Null means that the client registered itself, and
- * nothing is verified.
+ * Is an OAuth client with its metadata. The field `host` is the host of the client's metadata document. Null means that
+ * the client registered itself, so nothing about it is verified.
  */
 export type OAuthClient = ClientMetadata & { id: string; host: string | null }
 
 /** Limits the OAuth clients that have registered and have no grant yet, because strangers can register any number. */
 const UNUSED_MAX = 10_000
 
-/** Registers an OAuth client. @returns null if too many clients wait for a first grant. */
+/** Registers an OAuth client. @returns null if too many registered clients wait for their first grant. */
 export async function registerClient(
   db: Queryable,
   { name, redirectUris }: ClientMetadata,

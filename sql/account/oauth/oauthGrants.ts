@@ -2,7 +2,7 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
 import { endGrant, LIVE_GRANT } from './oauthTokens.ts'
 
-/** Describes the grant of an owner to an OAuth client. */
+/** Describes the access that an owner has granted to an OAuth client. */
 export type OAuthGrant = {
   id: string
   projectId: string
@@ -43,8 +43,8 @@ export async function listGrants(
 }
 
 /**
- * Ends an OAuth grant at once. @param projectIds selects projects. Null means every project. @returns false if these
- * projects have no such live grant.
+ * Ends an OAuth grant at once. @param projectIds selects projects. Null means every project. @returns false if the
+ * given projects have no such live grant.
  */
 export async function revokeGrant(
   pool: Pool,

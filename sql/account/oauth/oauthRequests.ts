@@ -4,7 +4,7 @@ import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
 
-/** Describes an OAuth client's request for consent. */
+/** Describes an OAuth client's request for the owner's consent. */
 export type OAuthRequest = {
   id: string
   clientId: string
@@ -75,7 +75,8 @@ export async function createRequest(
 const OPEN = `id = $1 and browser_hash = $2 and decided_at is null and expires_at > clock_timestamp()`
 
 /**
- * Finds an open request for consent of this browser. @returns null if there is none, or if it is decided or too old.
+ * Finds a request for consent that this browser opened and that is not decided. @returns null if there is no such
+ * request, or if it is decided or too old.
  */
 export async function findRequest(
   db: Queryable,
@@ -95,15 +96,15 @@ export type Consent = {
   scopes: string[]
   redirectHost: string
   expiresAt: Date
-  /** Tells whether mail of the OAuth client waits for the owner. */
+  /** Tells whether mail of the OAuth client waits for the owner's approval. */
   holdsMail: boolean
 }
 
 /**
- * Decides a request for consent, once. An allowed request becomes a grant and an authorization code.
+ * Decides a request for consent, once. If the owner allows the request, it becomes a grant and an authorization code.
  * @param consent describes what the owner allows. Null means that the owner denies the request.
- * @returns the request, with the code if the owner consents. Null means that the request is not open, or that the
- * project is deleted.
+ * @returns the request for consent, with the authorization code if the owner consents. Null means that the request is
+ * no longer open, or that the project is deleted.
  */
 export async function decideRequest(
   pool: Pool,

@@ -7,13 +7,13 @@ import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
 
 /**
- * Set the lifetimes of OAuth tokens. A refresh token ends REFRESH_DAYS after its last use, or earlier if its grant
- * ends.
+ * These constants set the lifetimes of OAuth tokens. A refresh token ends REFRESH_DAYS after its last use, or earlier
+ * if its grant ends.
  */
 export const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
 /**
- * Within this time, a refresh token that was just exchanged gives another pair of tokens, because responses get lost
+ * Is the time in which a refresh token that was just exchanged gives another pair of tokens, because responses get lost
  * and chat hosts refresh in parallel.
  */
 const ROTATION_SECONDS = 60
@@ -25,8 +25,8 @@ export type TokenPair = { access: string; refresh: string; scopes: string[]; res
 export type TokenFault = 'invalid_grant' | 'invalid_scope'
 
 /**
- * Is the SQL condition for an OAuth grant that still issues tokens. The grant of a deleted client issues none. Neither
- * does the grant of a person who no longer decides for the project.
+ * Is the SQL condition for an OAuth grant that still issues tokens. The grant of a deleted OAuth client issues no
+ * tokens. The grant of a person who may no longer decide for the project issues no tokens either.
  */
 export const LIVE_GRANT = `
   g.revoked_at is null and g.expires_at > clock_timestamp()
@@ -37,7 +37,8 @@ export const LIVE_GRANT = `
 type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live: boolean }
 
 /**
- * Exchanges an authorization code for tokens, once (OAuth 2.1 §4.1.3). A second use of the code ends the grant.
+ * Exchanges an authorization code for tokens, once (OAuth 2.1 §4.1.3). A second use of the authorization code ends the
+ * grant.
  * @param isProven gets the stored PKCE challenge, and tells whether the client's code verifier fits that challenge.
  */
 export async function exchangeCode(
@@ -87,8 +88,10 @@ export async function exchangeCode(
 }
 
 /**
- * Exchanges a refresh token for a new pair (OAuth 2.1 §4.3). A refresh token that was exchanged before ends the grant.
- * @param scopes lists scopes that the present token pair has. Null means that the new pair has the same scopes.
+ * Exchanges a refresh token for a new pair (OAuth 2.1 §4.3). If a client uses a refresh token that was exchanged
+ * before, the grant ends.
+ * @param scopes lists the scopes of the new token pair, which must be scopes of the present pair. Null means that the
+ * new pair has the same scopes.
  */
 export async function refreshTokens(
   pool: Pool,
@@ -137,7 +140,7 @@ async function issue(db: Queryable, grant: GrantRow, scopes: string[]): Promise<
   return { access, refresh, scopes, resource: grant.resource }
 }
 
-/** Ends an OAuth grant. Its tokens are invalid at the next request, in every process. */
+/** Ends an OAuth grant. The tokens of the ended grant are invalid at the next request, in every process. */
 export async function endGrant(db: Queryable, grantId: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'update oauth_grants set revoked_at = clock_timestamp() where id = $1 and revoked_at is null',
@@ -178,7 +181,8 @@ type TokenRow = {
 }
 
 /**
- * Finds the identity of an OAuth access token, and counts the request as a request of its project. Nothing is cached.
+ * Finds the identity of an OAuth access token, and counts the request as a request of its project. The identity of an
+ * access token is not cached.
  */
 export async function authenticateToken(
   db: Queryable,
@@ -224,7 +228,7 @@ export async function authenticateToken(
 
 /**
  * Deletes old rows of OAuth: requests for consent, codes a day after their use, tokens, ended grants, and clients that
- * nobody used.
+ * nobody has used.
  */
 export async function deleteStaleOAuth(db: Queryable): Promise<void> {
   for (const text of [

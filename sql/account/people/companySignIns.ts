@@ -1,5 +1,6 @@
 /**
- * Stores the sign-ins at the company's identity provider (OpenID Connect). Workers make the requests to the provider.
+ * Stores the sign-ins at the company's identity provider (OpenID Connect). Worker processes make the requests to the
+ * identity provider.
  */
 
 import { newCompanySignInId } from '../../../shared/ids.ts'
@@ -16,8 +17,8 @@ const UNDER_WAY_MAX = 5_000
 export type CompanySignIn = {
   id: string
   /**
-   * Is the person who connects an account of the identity provider to their own account. Null means that somebody signs
-   * in.
+   * Is the person who connects an account at the identity provider to the person's own account here. Null means that
+   * the browser signs somebody in instead.
    */
   personId: string | null
   state: 'asked' | 'open' | 'answered' | 'done' | 'failed'
@@ -33,8 +34,8 @@ export type CompanySignIn = {
 const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answer, fault, issuer, subject`
 
 /**
- * Begins a sign-in at the company's identity provider, and asks a worker for the provider's page. @returns null if too
- * many sign-ins are in progress.
+ * Begins a sign-in at the company's identity provider, and asks a worker to find the address of the provider's page.
+ * @returns null if too many sign-ins are in progress.
  */
 export async function beginCompanySignIn(
   pool: Pool,
@@ -57,7 +58,7 @@ export async function beginCompanySignIn(
 const addStep = (db: Queryable, signInId: string) =>
   addJob(db, { task: 'sign_in_company', payload: { signInId }, key: `sign_in_company:${signInId}` })
 
-/** Finds a company sign-in that has not expired, for the worker. */
+/** Finds for a worker a sign-in at the company's identity provider that has not expired. */
 export async function findCompanySignIn(db: Queryable, id: string): Promise<CompanySignIn | null> {
   const { rows } = await db.query<CompanySignIn>(
     `select ${COLUMNS} from company_sign_ins where id = $1 and expires_at > clock_timestamp()`,
@@ -66,7 +67,7 @@ export async function findCompanySignIn(db: Queryable, id: string): Promise<Comp
   return rows[0] ?? null
 }
 
-/** Finds a company sign-in of this browser that has not expired. */
+/** Finds a sign-in at the company's identity provider that this browser began and that has not expired. */
 export async function findOwnSignIn(
   db: Queryable,
   id: string,
@@ -94,8 +95,8 @@ export async function openSignIn(
 }
 
 /**
- * Stores the response that the identity provider sent through the browser. Only the first response is stored. @returns
- * false if the sign-in does not wait for a response.
+ * Stores the response that the identity provider sent through the browser. Only the first response of the identity
+ * provider to a sign-in is stored. @returns false if the sign-in does not wait for a response.
  */
 export async function answerSignIn(pool: Pool, id: string, answer: string): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -109,8 +110,8 @@ export async function answerSignIn(pool: Pool, id: string, answer: string): Prom
 }
 
 /**
- * Records who signed in at the provider, or why nobody did. Data that only the exchange with the provider needed are
- * deleted.
+ * Records who signed in at the identity provider, or why the sign-in failed. Data that only the exchange with the
+ * identity provider needed are deleted.
  */
 export async function endSignIn(
   db: Queryable,
@@ -137,8 +138,8 @@ const tell = (db: Queryable, id: string) =>
   db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
 
 /**
- * Uses the result of a company sign-in, once. @returns the person of the provider account. Null means that nobody has
- * connected the account, or that the result was used before.
+ * Uses the result of a company sign-in, once. @returns the person to whom the account at the identity provider is
+ * connected. Null means that nobody has connected the account, or that the result of the sign-in was used before.
  */
 export async function takeSignIn(db: Queryable, id: string): Promise<string | null> {
   const { rows } = await db.query<{ person_id: string }>(
@@ -153,8 +154,8 @@ export async function takeSignIn(db: Queryable, id: string): Promise<string | nu
 }
 
 /**
- * Connects the provider account of a sign-in to the person who began the sign-in. @returns false if another person has
- * the account.
+ * Connects the identity provider's account of a sign-in to the person who began the sign-in. @returns false if the
+ * provider's account is already connected to another person.
  */
 export async function connectAccount(
   pool: Pool,
@@ -179,7 +180,7 @@ export async function connectAccount(
   })
 }
 
-/** Disconnects the provider account of a person. @returns false if the person had none. */
+/** Disconnects a person's account at the identity provider. @returns false if the person had no connected account. */
 export async function disconnectAccount(db: Queryable, personId: string): Promise<boolean> {
   const { rowCount } = await db.query(
     `update people set oidc_issuer = null, oidc_subject = null where id = $1 and oidc_subject is not null`,
@@ -188,7 +189,10 @@ export async function disconnectAccount(db: Queryable, personId: string): Promis
   return rowCount === 1
 }
 
-/** Returns the issuer of a person's connected provider account. Null means that there is none. */
+/**
+ * Returns the issuer of the identity provider's account that a person has connected. Null means that the person has
+ * connected no account.
+ */
 export async function findAccount(db: Queryable, personId: string): Promise<string | null> {
   const { rows } = await db.query<{ issuer: string | null }>(
     'select oidc_issuer as issuer from people where id = $1',

@@ -12,13 +12,13 @@ const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
 const AGENT_MAX_CHARS = 300
 
-/** Makes the secret of a link or a session: 256 random bits. */
+/** Makes the secret of a sign-in link or of a console session: 256 random bits. */
 const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /**
- * Returns the stored form of a sign-in link's token or a session's secret. The first operator's secret is stored as in
- * release 0.2, so that an upgrade signs nobody out. The secrets of other people are stored in another form, because a
- * process of release 0.2 knows no roles and would take everyone for an operator.
+ * Returns the stored form of a sign-in link's token or a session's secret. The secret of the first operator is stored
+ * in the same form as in release 0.2, so that an upgrade signs nobody out. The secrets of other people are stored in
+ * another form, because a process of release 0.2 knows no roles and would take everyone for an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
@@ -49,8 +49,8 @@ const toSession = ({ id, createdAt, expiresAt, ...person }: SessionRow): Console
 
 /**
  * Stores a sign-in link for a person.
- * @param browserHash is the hash of a browser's secret, for a link by mail. Only that browser can use the link. Null
- * means that any browser can use it.
+ * @param browserHash is the hash of the secret of the browser that requested a link by mail. Only the browser with this
+ * secret can use the link. Null means that any browser can use the link.
  */
 export async function storeSignInLink(
   db: Queryable,
@@ -63,7 +63,10 @@ export async function storeSignInLink(
   )
 }
 
-/** Creates a sign-in link to print. @returns the token of the link. The database holds only its hash. */
+/**
+ * Creates a sign-in link to print. @returns the token of the sign-in link. The database holds only the hash of the
+ * token.
+ */
 export async function createSignInLink(
   db: Queryable,
   personId: string = FIRST_OPERATOR,
@@ -87,9 +90,10 @@ export type Browser = {
 }
 
 /**
- * Uses a sign-in link and starts a session, in one statement. So only one of two concurrent uses of a link signs in.
- * @returns the session and the browser's secret. Null means that the link is unknown, used, expired or of another
- * browser.
+ * Uses a sign-in link and starts a session, in one statement. So if a sign-in link is used twice at the same time, only
+ * one use signs in.
+ * @returns the console session and the secret for the browser's cookie. Null means that the sign-in link is unknown,
+ * used, expired or made for another browser.
  */
 export async function useSignInLink(
   db: Queryable,
@@ -157,7 +161,8 @@ export async function startSession(
 }
 
 /**
- * Finds the live console session of a secret. The session has the role and the projects that the person has now.
+ * Finds the live console session of a secret. The session has the role and the projects that its person has at this
+ * moment.
  * @returns null if no live session has this secret.
  * @param active tells that the person acted. A page that only refreshes itself must not prolong the session.
  */
@@ -200,7 +205,8 @@ export type ListedSession = {
 const SESSIONS_MAX = 500
 
 /**
- * Lists live console sessions, the last used first, at most 500. @param personId selects a person. Null means everyone.
+ * Lists live console sessions, the last used first, at most 500. @param personId selects a person. Null means that the
+ * sessions of all people are listed.
  */
 export async function listSessions(
   db: Queryable,
@@ -219,8 +225,9 @@ export async function listSessions(
 }
 
 /**
- * Ends a console session. @param personId is the person to whom the session must belong. Null allows any person.
- * @returns false if there is no such session.
+ * Ends a console session. @param personId is the person to whom the session must belong. Null means that the session
+ * may belong to any person.
+ * @returns false if there is no such session to end.
  */
 export async function endSession(
   db: Queryable,
@@ -239,7 +246,10 @@ export async function endSessionsOf(db: Queryable, personId: string): Promise<vo
   await db.query('delete from console_sessions where person_id = $1', [personId])
 }
 
-/** Deletes expired sign-in links and sessions. The newest used link stays, because {@link hasSignedIn} reads it. */
+/**
+ * Deletes expired sign-in links and sessions. The newest used sign-in link is kept, because {@link hasSignedIn} reads
+ * it.
+ */
 export async function deleteStaleSessions(db: Queryable): Promise<void> {
   await db.query(
     `delete from console_sessions where expires_at < clock_timestamp()
@@ -252,8 +262,8 @@ export async function deleteStaleSessions(db: Queryable): Promise<void> {
   for (const table of ['passkey_challenges', 'company_sign_ins'] as const) {
     await db.query(`delete from ${table} where expires_at < clock_timestamp()`)
   }
-  // Requests for sign-in mails are kept for an hour, because they limit how many mails an address may request in an
-  // hour.
+  // Requests for sign-in mails are kept for an hour, because an address may request only a limited number of mails in
+  // an hour.
   await db.query(
     `delete from sign_in_mails where created_at < clock_timestamp() - interval '1 hour'`,
   )

@@ -20,8 +20,8 @@ export type StoredPasskey = {
 }
 
 /**
- * Stores a passkey challenge for a browser. @param personId is the person who adds a passkey. Null means that somebody
- * signs in.
+ * Stores a passkey challenge for a browser. @param personId is the person who adds a passkey. Null means that the
+ * challenge is for signing in.
  */
 export async function storeChallenge(
   db: Queryable,
@@ -35,8 +35,8 @@ export async function storeChallenge(
 }
 
 /**
- * Uses a passkey challenge, once. @returns false if this browser did not get the challenge for this purpose, or if it
- * has expired.
+ * Uses a passkey challenge, once. @returns false if this browser did not get the challenge for this purpose, or if the
+ * challenge has expired.
  */
 export async function useChallenge(
   db: Queryable,
@@ -96,7 +96,7 @@ export async function removePasskey(
   return rowCount === 1
 }
 
-/** Finds a passkey. @returns null if there is none. */
+/** Finds a passkey. @returns null if there is no such passkey. */
 export async function findPasskey(
   db: Queryable,
   credentialId: string,
@@ -109,7 +109,10 @@ export async function findPasskey(
   return rows[0] === undefined ? null : { ...rows[0], counter: Number(rows[0].counter) }
 }
 
-/** Records a use of a passkey. @returns false if another use has set the counter since (WebAuthn §7.2 step 22). */
+/**
+ * Records a use of a passkey. @returns false if another use of the passkey has set the signature counter since
+ * (WebAuthn §7.2 step 22).
+ */
 export async function recordPasskeyUse(
   db: Queryable,
   { credentialId, before, after }: { credentialId: string; before: number; after: number },

@@ -3,20 +3,25 @@ import { newPersonId } from '../../../shared/ids.ts'
 import type { Role } from '../../../shared/people/roles.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** Is the operator that every service has. `bun run console:login` signs this operator in. */
+/**
+ * Is the id of the first operator, whom every service has. The command `bun run console:login` signs this operator in.
+ */
 export const FIRST_OPERATOR = 'per_000000000000000000000000'
 
-/** Limits the people of a service. */
+/** Limits the number of people who may sign in to the console of a service. */
 export const PEOPLE_MAX = 1_000
 
 /** Describes a person who signs in to the console. */
 export type Person = {
   id: string
-  /** Is the person's email address in lower case. Null means that the first operator has not set an address. */
+  /** Is the person's email address in lower case. Null means that the first operator has set no email address yet. */
   email: string | null
   name: string
   role: Role
-  /** Lists the projects of an owner or a viewer. An operator has an empty list, and sees all projects. */
+  /**
+   * Lists the projects of an owner or a viewer. The list of an operator is empty, because an operator sees all
+   * projects.
+   */
   projectIds: string[]
 }
 
@@ -28,7 +33,7 @@ export class EmailTakenError extends Error {}
 /** Reports that a project does not exist. */
 export class UnknownProjectError extends Error {}
 
-/** Lists the SQL columns of a person `pe`. */
+/** Lists the SQL columns of a person in the table alias `pe`. */
 export const PERSON_COLUMNS = `pe.id as "personId", pe.email, pe.name, pe.role, array(
   select pp.project_id from person_projects pp join projects p on p.id = pp.project_id and p.deleted_at is null
   where pp.person_id = pe.id order by pp.project_id) as "projectIds"`
@@ -117,8 +122,8 @@ export async function addPerson(
 
 /**
  * Changes the given fields of a person. Two concurrent changes of different fields both take effect. A person whose
- * address changes is signed out, because somebody who read mail at the old address must not stay signed in.
- * @returns null if there is no such person.
+ * email address changes is signed out, because somebody who read mail at the old address must not stay signed in.
+ * @returns null if there is no person with this id.
  * @throws {EmailTakenError} @throws {UnknownProjectError}
  */
 export async function changePerson(

@@ -1,4 +1,7 @@
-/** Stores requests for a sign-in link by mail. Each request is stored, even if nobody has the address. */
+/**
+ * Stores requests for a sign-in link by mail. The service stores each request for a sign-in link, even if nobody has
+ * the address.
+ */
 
 import { newSignInMailId } from '../../../shared/ids.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
@@ -6,14 +9,15 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { LINK_MINUTES } from './consoleSessions.ts'
 
-/** Limits the sign-in mails to one address in an hour, and the requests of everyone in an hour. */
+/** Limits the sign-in mails to one address in an hour, and all requests for sign-in mails in an hour. */
 const MAILS_PER_HOUR = 10
 const REQUESTS_MAX = 20_000
-/** Is the time after which a sign-in mail that a host deferred is sent again. */
+/** Is the time after which a sign-in mail is sent again if the recipient's mail host deferred it. */
 const RETRY_SECONDS = 30
 
 /**
- * Requests a sign-in link by mail. Above the limits no mail is sent, but the response to the browser is the same.
+ * Requests a sign-in link by mail. If a limit is exceeded, no mail is sent, but the response to the browser is the
+ * same.
  * @param email is the address of the person, in lower case.
  */
 export async function askSignInMail(
@@ -46,7 +50,7 @@ const addMailJob = (db: Queryable, requestId: string, runAt?: Date) =>
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** Describes a sign-in link that must be mailed. */
+/** Describes a sign-in link that must be sent by mail. */
 export type WantedSignInMail = {
   personId: string
   name: string
@@ -57,8 +61,8 @@ export type WantedSignInMail = {
 }
 
 /**
- * Returns the facts for a requested sign-in mail. @returns null if the request has expired, or if no person has the
- * address.
+ * Returns the facts that are needed to write a requested sign-in mail. @returns null if the request has expired, or if
+ * no person has the address.
  */
 export async function findSignInMail(db: Queryable, id: string): Promise<WantedSignInMail | null> {
   const { rows } = await db.query<WantedSignInMail>(
@@ -72,8 +76,8 @@ export async function findSignInMail(db: Queryable, id: string): Promise<WantedS
 }
 
 /**
- * Records an attempt to send a sign-in mail. @param isDeferred tells that the mail host asks for another attempt. After
- * the link has expired, no other attempt is made.
+ * Records an attempt to send a sign-in mail. @param isDeferred tells that the mail host asks for another attempt later.
+ * After the sign-in link has expired, no further attempt to send it is made.
  */
 export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
   await transaction(pool, async (db) => {

@@ -5,15 +5,16 @@ import { revokeProjectKey } from '../keys/keys.ts'
 import { queuePurge } from './purgeProject.ts'
 
 /**
- * Is the balance of a purse from which its project cannot be deleted: one cent. Anybody can send a smaller amount, and
- * could so prevent the deletion of a project.
+ * Is the smallest balance of a purse that prevents the deletion of its project: one cent. A smaller balance does not
+ * count, because anybody could send a small amount to prevent the deletion of a project.
  */
 const PURSE_KEPT_ATOMIC = 10_000n
 
 /**
- * Deletes a project. Its API key, address and endpoints stop working at once. A job purges the data. `for update` waits
- * for mail that is being stored. Later mail finds the project deleted. A project whose purse holds money cannot be
- * deleted, because nobody could move the money without the purse's key.
+ * Deletes a project. The API key, the address and the endpoints of a deleted project stop working at once. A later job
+ * deletes the data of the project. The lock `for update` waits for mail that is being stored for the project. When
+ * later mail arrives, the project is already deleted. A project whose purse holds money cannot be deleted, because
+ * nobody could move the money without the purse's key.
  */
 export async function deleteProject(
   pool: Pool,

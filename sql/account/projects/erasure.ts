@@ -6,7 +6,7 @@ import { MAIL_TABLES, OWN_TABLES } from './purgeProject.ts'
 const ERASED_CLASSES = ['mail', 'vault', 'deliveries', 'logs', 'other'] as const
 type ErasedClass = (typeof ERASED_CLASSES)[number]
 
-/** Limits the rows of one table that the report about an erasure counts. */
+/** Limits the rows that the report about an erasure counts in one table. */
 export const COUNTED_MAX = 10_000
 
 const CLASS_OF: Readonly<Record<string, ErasedClass>> = {
@@ -26,9 +26,9 @@ export type Erasure = {
   completedAt: Date | null
   /** Counts the rows that will still be deleted, up to {@link COUNTED_MAX} of each table. */
   left: Record<ErasedClass, number>
-  /** Counts the rows of the project that are kept after the erasure. */
+  /** Counts the project's rows that remain after the erasure. */
   kept: { payments: number; endpoints: number; keys: number }
-  /** Tells whether the object store holds objects to remove, and whether some of them should already be removed. */
+  /** Tells whether the object store holds objects that must still be removed, and whether some of them are overdue. */
   objects: 'none' | 'on time' | 'late'
 }
 
@@ -51,15 +51,15 @@ const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
 
 const LATE = `interval '${2 * IDLE_MAX_S} seconds'`
 
-/** Computes in SQL the state of the objects of all projects, because an object does not name its project. */
+/** Computes in SQL the state of the objects of all projects together, because an object does not name its project. */
 const OBJECTS = `case
   when exists (select from blobs where idle_since < clock_timestamp() - ${LATE})
     or exists (select from dead_blobs where died_at < clock_timestamp() - ${LATE}) then 'late'
   when exists (select from blobs) or exists (select from dead_blobs) then 'on time' else 'none' end`
 
 /**
- * Returns the state of a project's erasure, even if the project is not deleted. @returns null if there was never such a
- * project.
+ * Returns the state of a project's erasure, even if the project is not deleted. @returns null if a project with this id
+ * never existed.
  */
 export async function findErasure(db: Queryable, projectId: string): Promise<Erasure | null> {
   const { rows } = await db.query<Erasure>(

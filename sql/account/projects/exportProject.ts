@@ -5,11 +5,17 @@ import { type Actor, writeAudit } from '../audit.ts'
 import { type ExportedRow, exportRows } from './exportRows.ts'
 import { findProject, type Project } from './projects.ts'
 
-/** Limits the concurrent exports of all processes. Each export holds a snapshot, which keeps old row versions. */
+/**
+ * Limits the exports of projects that run at once in all processes together. Each export holds a database snapshot, for
+ * which the database must keep old row versions.
+ */
 export const EXPORTS_MAX = 4
-/** Is the first key of the two-part advisory lock for a slot of the exports. The number is arbitrary. */
+/**
+ * Is the first key of the two-part advisory lock that represents one of the slots for exports. The number of the lock
+ * is arbitrary.
+ */
 const EXPORT_LOCK_CLASS = 1_163_413_580
-/** An export ends if its client stops reading for this time. */
+/** Is the time after which an export ends if its client stops reading. */
 const IDLE_LIMIT = '60s'
 
 /** Describes the data of a project at one moment. */
@@ -23,9 +29,11 @@ export type ProjectExport = {
 }
 
 /**
- * Opens a snapshot of a project. All rows of the export are from one moment, however long the export takes.
- * @param entry is the audit entry. The project's audit log records the export before the first byte is sent.
- * @returns null if there is no project with this id. `busy` means that all slots for exports are taken.
+ * Opens a database snapshot for the export of a project. All rows of the export are from one moment, however long the
+ * export takes.
+ * @param entry is the audit entry for the export. The project's audit log records the export before the first byte is
+ * sent.
+ * @returns null if there is no project with this id. `busy` means that all slots for exports are in use.
  */
 export async function openExport(
   { pool, blobs }: { pool: Pool; blobs: Blobs },
@@ -37,7 +45,8 @@ export async function openExport(
   const close = async () => {
     if (!isOpen) return
     isOpen = false
-    // PostgreSQL itself ends a transaction that stays idle, and closes its connection. The rollback then fails.
+    // PostgreSQL itself ends a transaction that stays idle, and closes its connection. After PostgreSQL has closed the
+    // connection, the rollback fails.
     const broken = await client.query('rollback').then(
       () => undefined,
       (error: Error) => error,
@@ -73,8 +82,8 @@ export async function openExport(
 }
 
 /**
- * Takes one of the slots for exports until the transaction ends. @returns the time of the export. Null means that no
- * slot is free.
+ * Takes one of the slots for exports until the transaction ends. @returns the time of the export if a slot is free.
+ * Null means that no slot for an export is free.
  */
 async function takePlace(db: Client): Promise<Date | null> {
   for (let place = 1; place <= EXPORTS_MAX; place++) {

@@ -1,7 +1,7 @@
 /** Reads the rows of a project's export, section by section, each in the order of an index. */
 import type { Queryable } from '../../db.ts'
 
-/** Is one line of a project's export. `kind` names the section. */
+/** Is one line of a project's export. The field `kind` names the section of the export. */
 export type ExportedRow = { kind: string } & Record<string, unknown>
 
 type Section = {
@@ -9,8 +9,8 @@ type Section = {
   /** Names the table of an export's section as `x`, with the joins that the section needs. */
   from: string
   /**
-   * Names the column by which the rows of an export's section are ordered. Rows with the same value are ordered by
-   * their row number.
+   * Names the column by which the rows of an export's section are ordered. Rows with the same value in this column are
+   * ordered by their row number.
    */
   age: string
   /** Maps each field of an exported row to an SQL expression. */
@@ -21,7 +21,10 @@ type Section = {
 }
 
 const PAGE = 200
-/** Limits the bytes of mail that one query of the export reads. A query reads at least one message. */
+/**
+ * Limits the bytes of mail that one query of the export reads. Even if a message exceeds this limit, a query reads at
+ * least one message.
+ */
 const PAGE_BYTES = 8 * 1024 * 1024
 
 const SECTIONS: readonly Section[] = [
@@ -39,7 +42,8 @@ const SECTIONS: readonly Section[] = [
   },
   {
     kind: 'credential',
-    // Credentials are exported without ciphertext and data keys, because a platform key never gets a secret.
+    // Credentials are exported without ciphertext and data keys, because the holder of a platform key must never get a
+    // secret.
     from: `credentials x join lateral (
       select json_agg(json_build_object('version', v.version, 'type', v.type, 'metadata', v.metadata,
         'allowedHosts', v.allowed_hosts, 'allowedMethods', v.allowed_methods, 'allowedPaths', v.allowed_paths,
@@ -86,7 +90,7 @@ const SECTIONS: readonly Section[] = [
     kind: 'draft',
     from: 'drafts x',
     age: 'created_at',
-    // Drafts are read one by one, because all drafts together may have 100 MB.
+    // Drafts are read one by one, because all drafts of a project together may have 100 MB.
     page: 1,
     fields: {
       draftId: 'x.id',
@@ -244,8 +248,8 @@ const columns = ({ fields }: Section): string =>
     .join(', ')
 
 /**
- * Writes the SQL query for one page of an export's section. The page begins after a position. The parameters are: $1
- * project, $2 time of the position, $3 row number of the position.
+ * Writes the SQL query for one page of an export's section. The page begins after a given position in the order of
+ * rows. The parameters are: $1 project, $2 time of the position, $3 row number of the position.
  */
 function pageOf(section: Section): string {
   const { from, age, condition = '', page = PAGE } = section
@@ -255,7 +259,7 @@ function pageOf(section: Section): string {
 }
 
 /**
- * Selects a page of messages. The page has a limit of bytes, because a page of the largest messages would have
+ * Selects a page of messages. The bytes of the page are limited, because a page of the largest messages would have
  * gigabytes.
  */
 const MESSAGE_PAGE = `

@@ -1,8 +1,8 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes SQL for the bytes of mail that a project may store. Null means no limit. `limit` is an SQL expression of the
- * service's default.
+ * Writes SQL for the bytes of mail that a project may store. If the number of bytes is null, the project has no limit.
+ * The parameter `limit` is an SQL expression for the service's default limit.
  */
 export const storageLimit = (limit: string): string => `coalesce(l.storage_bytes, ${limit})`
 
@@ -15,7 +15,7 @@ export type LimitChange = {
   dailyTextSeconds?: number | null
 }
 
-/** Sets the own limits of a live project. */
+/** Sets the limits of a project that is not deleted. */
 export async function updateLimits(
   db: Queryable,
   projectId: string,

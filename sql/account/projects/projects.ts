@@ -22,7 +22,7 @@ import { type PolicyChange, type SendPolicyName, updateSendPolicy } from './send
 
 type Purpose = 'SELLER' | 'BUYER'
 
-/** Describes a project as operations with a platform key return it. */
+/** Describes a project as API operations with a platform key return it. */
 export type Project = {
   id: string
   name: string
@@ -31,11 +31,14 @@ export type Project = {
   purpose: Purpose
   emailAddress: string
   payTo: string | null
-  /** Lists the chain addresses that belong to the project, in lower case. A payment from one of them is no income. */
+  /**
+   * Lists the chain addresses that belong to the project, in lower case. A payment from one of the project's own
+   * addresses is no income.
+   */
   ownAddresses: string[]
   paymentsEnabled: boolean
   sendPolicy: SendPolicyName
-  /** Is the owner's address for notifications. Null means that the owner gets none. */
+  /** Is the owner's mail address for notifications. Null means that the owner gets no notifications. */
   approverEmail: string | null
   approvalHours: number
   scopes: string[]
@@ -44,30 +47,39 @@ export type Project = {
   lastUsedAt: Date | null
   /** Counts the stored bytes of the project's mail. */
   storedBytes: number
-  /** Is the project's own limit of stored bytes. Null means the service's limit. */
+  /** Is the project's own limit of stored bytes. Null means that the service's limit on stored bytes applies. */
   storageLimitBytes: number | null
   /** Counts the project's claimed payments of this UTC day, and the gas of their transactions. */
   settlementsToday: number
   gasToday: number
-  /** Are the project's own limits on claimed payments and gas in a UTC day. Null means the service's limits. */
+  /**
+   * Are the project's own limits on claimed payments and gas in a UTC day. Null means that the service's limits on
+   * payments and gas apply.
+   */
   dailySettlements: number | null
   dailyGas: number | null
   /**
    * Counts the bytes and seconds that were spent today (UTC) on reading the project's attachments, with the project's
-   * own limits. A limit of null means the service's limit.
+   * own limits. If a limit is null, the service's limit applies.
    */
   textBytesToday: number
   textSecondsToday: number
   dailyTextBytes: number | null
   dailyTextSeconds: number | null
-  /** Holds the number of days that the project's rows of each class are kept. Null means for ever. */
+  /**
+   * Holds the number of days that the project's rows of each class are kept. Null means that the rows are kept for
+   * ever.
+   */
   retention: Retention
   createdAt: Date
-  /** Is the row number of the project, for page tokens. */
+  /** Is the row number of the project, which page tokens contain. */
   row: bigint
 }
 
-/** Reports that another project has or had the inbox address. Addresses are never reused. */
+/**
+ * Reports that another project has or had the inbox address. The service never gives an inbox address to a second
+ * project.
+ */
 export class AddressTakenError extends Error {}
 
 /** Reports that the domain of the inbox address is not verified. */
@@ -158,18 +170,21 @@ export type NewProject = {
   purpose: Purpose
   /** Is the inbox address, in lower case. */
   emailAddress: string
-  /** Is the verified domain of the inbox address. If it is absent or null, the service's own domain is used. */
+  /**
+   * Is the verified domain of the inbox address. If the field is absent or null, the inbox address is in the service's
+   * own domain.
+   */
   emailDomain?: string | null
   scopes: readonly string[]
   payTo?: string | null
   paymentsEnabled?: boolean
-  /** Is the API key of the project. If the field is absent, a new key is created. */
+  /** Is the API key of the project. If the field is absent, a new API key is created. */
   key?: string
 }
 
 /**
  * Creates a project with its inbox and its API key.
- * @returns the project and its key. The database holds only the hash of the key.
+ * @returns the project and its API key. The database holds only the hash of the API key.
  * @throws {AddressTakenError} {UnverifiedDomainError}
  */
 export async function createProject(
@@ -203,7 +218,7 @@ export async function createProject(
   return { project: project!, rawKey }
 }
 
-/** Finds one live project. @returns null if there is none. */
+/** Finds one project that is not deleted. @returns null if there is no such project. */
 export async function findProject(db: Queryable, id: string): Promise<Project | null> {
   const { rows } = await db.query<ProjectRow>({
     name: 'find-project',
@@ -214,7 +229,7 @@ export async function findProject(db: Queryable, id: string): Promise<Project | 
 }
 
 export type ProjectFilter = {
-  /** Selects only these projects. Null means all projects. */
+  /** Selects only the projects with these ids. Null means that all projects are selected. */
   only: readonly string[] | null
   /** Selects projects with this text in the name or the inbox address. */
   text?: string
@@ -223,7 +238,7 @@ export type ProjectFilter = {
   before?: Date
 }
 
-/** Lists live projects in an order, at most `limit` after the cursor. */
+/** Lists projects that are not deleted in an order, at most `limit` after the cursor. */
 export async function listProjects(
   db: Queryable,
   filter: ProjectFilter & { limit: number; cursor: Cursor | null; order?: Order },
@@ -259,8 +274,8 @@ export type ProjectChange = PolicyChange & {
 }
 
 /**
- * Describes a change of a project for its audit log. A project key can read that log. If a value is long, only the name
- * of its field is written.
+ * Describes a change of a project for its audit log. The holder of a project key can read the audit log of the project.
+ * If a changed value is long, the audit log names only its field.
  */
 const describeChange = ({ name, displayName, retention, limits, ...rest }: ProjectChange): string =>
   [
@@ -271,7 +286,10 @@ const describeChange = ({ name, displayName, retention, limits, ...rest }: Proje
       .map(([field, value]) => `${field} ${Array.isArray(value) ? value.join(' ') : value}`),
   ].join(', ')
 
-/** Changes a live project, and writes the change into its audit log. @returns null if there is no such project. */
+/**
+ * Changes a project that is not deleted, and writes the change into the project's audit log. @returns null if there is
+ * no such project.
+ */
 export async function updateProject(
   pool: Pool,
   id: string,

@@ -9,8 +9,8 @@ import { addJob } from '../../queue/jobs.ts'
 const PURGE_BATCH = 1_000
 
 /**
- * Deletes the rows of a deleted project, one transaction per batch. The purge can run again after a crash. Payments are
- * kept for audit, with their endpoints and their retention.
+ * Deletes the rows of a deleted project, one transaction per batch. If a crash stops the purge of a project, the purge
+ * can run again. Payments of a deleted project are kept for audit, with their endpoints and their retention.
  */
 export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
   const batch = (table: string, key: string) =>
@@ -45,8 +45,8 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
 }
 
 /**
- * Runs the last step of a purge. The step deletes rows that no payment needs, and records the end of the purge. If the
- * recorded end is missing, the maintenance queues the purge job again.
+ * Runs the last step of the purge of a deleted project. This last step deletes rows that no payment needs, and records
+ * the end of the purge. If the recorded end is missing, the maintenance queues the purge job again.
  */
 async function endErasure(pool: Pool, projectId: string): Promise<void> {
   await pool.query(
@@ -61,7 +61,7 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
        and not exists (select from payments where project_id = $1)`,
     [projectId],
   )
-  // The project's API key has been invalid since the deletion, so no request adds to the rate window again.
+  // The project's API key has been invalid since the deletion, so no request can recreate the rate window.
   await pool.query('delete from rate_windows where subject = $1', [projectId])
   const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
@@ -75,15 +75,15 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
 }
 
 /**
- * Sets the time after which a purge without a job counts as lost. Within this time after the deletion of a project, its
- * purge job has ended, or is at least in the queue.
+ * Is the time after which the purge of a deleted project counts as lost if it has no job. Within this time after a
+ * project's deletion, its purge job has ended or is at least in the queue.
  */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
 /**
- * Queues the purge again for deleted projects that have rows and no job. The job was lost, or an older version ran the
- * purge.
+ * Queues the purge again for deleted projects that still have rows but no purge job. Either the purge job was lost, or
+ * an older version of the service ran the purge.
  */
 export async function requeueLostPurges(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
@@ -107,7 +107,8 @@ export const MAIL_TABLES = [
 ] as const
 
 /**
- * Lists the other tables of a project, with the primary key column. `ctid` stands for a primary key of several columns.
+ * Lists the other tables of a project, with the primary key column. The system column `ctid` stands for a primary key
+ * that consists of several columns.
  */
 export const OWN_TABLES = [
   ['credentials', 'row'],

@@ -10,15 +10,15 @@ import { type Actor, writeAudit } from '../audit.ts'
 const columnOf = (name: RetentionClass): string => `${RETENTION_CLASSES[name].column}_days`
 
 /**
- * Writes SQL for the days that rows of a class are kept, from project_retention r and service_retention v. Null means
- * for ever.
+ * Writes SQL for the days that rows of a retention class are kept, from project_retention r and service_retention v.
+ * Null means for ever.
  */
 export const daysOf = (name: RetentionClass): string => {
   const column = columnOf(name)
   return `coalesce(r.${column}, v.${column}, ${RETENTION_CLASSES[name].fallback ?? 'null::int'})`
 }
 
-/** Writes the joins that {@link daysOf} needs. `project` is an SQL expression of the project. */
+/** Writes the SQL joins that {@link daysOf} needs. The parameter `project` is an SQL expression for the project. */
 export const retentionJoins = (project: string): string =>
   `left join project_retention r on r.project_id = ${project} left join (select * from service_retention limit 1) v on true`
 
@@ -28,8 +28,8 @@ export const RETENTION_JSON = `json_build_object(${RETENTION_NAMES.map(
 ).join(', ')})`
 
 /**
- * Writes an SQL expression for the time that the rows of a retention class are kept. Null means for ever. `project` is
- * an SQL expression.
+ * Writes an SQL expression for the time that the rows of a retention class are kept. Null means for ever. The parameter
+ * `project` is an SQL expression for the project.
  */
 export const lifetimeOf = (name: RetentionClass, project: string): string =>
   `(select ${daysOf(name)} * interval '1 day' from (select 1) one ${retentionJoins(project)})`
@@ -37,7 +37,9 @@ export const lifetimeOf = (name: RetentionClass, project: string): string =>
 /** Holds changes of a project's own retention. Null restores the service's retention. */
 export type RetentionChange = { [Name in RetentionClass]?: number | null }
 
-/** Sets the retention days of a live project. The project's audit log records the change and the actor. */
+/**
+ * Sets the retention days of a project that is not deleted. The project's audit log records the change and the actor.
+ */
 export async function updateRetention(
   db: Queryable,
   projectId: string,
@@ -62,7 +64,7 @@ export async function updateRetention(
   })
 }
 
-/** Stores the operator's retention settings for all processes. Null means the default. */
+/** Stores the operator's retention settings for all processes. Null means that the default number of days applies. */
 export async function storeServiceRetention(db: Queryable, retention: Retention): Promise<void> {
   const columns = RETENTION_NAMES.map(columnOf)
   await db.query(

@@ -1,23 +1,27 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Lists the send policies of a project. With `free`, mail is sent at once. With `approve`, each mail waits for the
- * owner. With `approve-new`, only the first mail to a recipient waits.
+ * Lists the send policies of a project. With the send policy `free`, the service sends mail at once. With the send
+ * policy `approve`, each mail waits for the owner's approval. With the send policy `approve-new`, only the first mail
+ * to a recipient waits for approval.
  */
 export const SEND_POLICIES = ['free', 'approve', 'approve-new'] as const
 export type SendPolicyName = (typeof SEND_POLICIES)[number]
 
 export type PolicyChange = {
   sendPolicy?: SendPolicyName
-  /** Is the owner's address for notifications. Null means that nobody is notified. */
+  /**
+   * Is the owner's mail address for notifications about waiting mail. Null means that nobody is notified about waiting
+   * mail.
+   */
   approverEmail?: string | null
   approvalHours?: number
 }
 
 /**
- * Changes the send policy of a project, in the transaction of its other changes. After a change to approve-new, the
- * recipients of earlier mail count as known, if nobody had to approve that mail. Approved mail is left out, because the
- * approval itself has decided which recipients become known.
+ * Changes the send policy of a project, in the transaction of its other changes. After a change to approve-new, a
+ * recipient counts as known if the project has sent mail to the recipient that nobody had to approve. Approved mail
+ * does not count here, because the approval itself has decided which recipients become known.
  */
 export async function updateSendPolicy(
   db: Queryable,

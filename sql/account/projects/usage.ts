@@ -22,7 +22,7 @@ const STATEMENTS: Record<UsageSubject['kind'], string> = {
     on conflict (key_id) do update set ${ADD}`,
 }
 
-/** Adds request counts that were collected in memory to the database. `lastUsedAt` never moves back. */
+/** Adds request counts that were collected in memory to the database. The time `lastUsedAt` never moves back. */
 export async function addUsage(
   db: Queryable,
   kind: UsageSubject['kind'],
@@ -37,7 +37,7 @@ export async function addUsage(
 
 /**
  * Returns the name, the age and the number of requests of a platform key. A person at the console has no platform key,
- * so the given id is empty.
+ * so the id of the platform key is empty.
  */
 export async function findPlatformKeyUsage(
   db: Queryable,

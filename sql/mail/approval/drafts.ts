@@ -16,7 +16,8 @@ export class DraftsTooLargeError extends Error {}
 type Content = Record<string, unknown>
 
 /**
- * Is a draft, a mail that somebody is still writing. `content` and `attachments` are stored as the caller gave them.
+ * Is a draft, a mail that somebody is still writing. The fields `content` and `attachments` are stored as the caller
+ * gave them.
  */
 export type Draft = {
   row: bigint
@@ -101,7 +102,7 @@ export async function createDraft(
 }
 
 /**
- * Changes a draft by the function `change`, which gets the present draft. @returns null if there is no such draft.
+ * Changes a draft by the function `change`, which receives the present draft. @returns null if there is no such draft.
  * @throws {DraftsTooLargeError}
  */
 export async function changeDraft(
@@ -119,14 +120,14 @@ export async function changeDraft(
        where d.id = $1 returning ${COLUMNS}`,
       [id, ...storedValues(change(draft))],
     )
-    // After the first statement had read the draft, the draft was sent and deleted.
+    // After the first statement had read the draft, another request sent the draft and deleted it.
     if (rows[0] === undefined) return null
     await checkBounds(db, projectId)
     return toDraft(rows[0])
   })
 }
 
-/** Deletes a draft. @returns false if there is no such draft. */
+/** Deletes a draft. @returns false if the project has no such draft. */
 export async function deleteDraft(db: Queryable, projectId: string, id: string): Promise<boolean> {
   const { rowCount } = await db.query('delete from drafts where project_id = $1 and id = $2', [
     projectId,
@@ -140,7 +141,10 @@ function storedValues({ content, attachments }: DraftContent): [string, string, 
   return [...texts, Buffer.byteLength(texts[0]) + Buffer.byteLength(texts[1])]
 }
 
-/** Makes changes of one project's drafts wait for each other, so that the limits also hold for concurrent changes. */
+/**
+ * Makes concurrent changes of one project's drafts wait for each other, so that the limits on drafts hold for all of
+ * them.
+ */
 async function lockDrafts(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
 }

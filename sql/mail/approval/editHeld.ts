@@ -9,14 +9,15 @@ import { findOutboundContent, type OutboundContent } from '../outbound/outboundM
 import { lockUnsent } from '../outbound/unsentMails.ts'
 import { storedHash } from './heldMails.ts'
 
-/** Holds the parts of a held mail that an owner may change. */
+/** Holds the parts of a mail held for approval that an owner may change. */
 export type HeldEdit = { subject?: string; text?: string; html?: string | null }
 
 /**
- * Changes a held mail. The row of the mail and its bytes change in one transaction, and only if the mail is still the
- * version that the owner saw. So the mail that an owner reads is the mail that is sent.
- * @returns the result of the change. `changed` means that the mail differs from the version that the owner saw. Null
- * means that the project has no approval request with this id.
+ * Changes a mail that is held for the owner's approval. The row of the held mail and its bytes change in one
+ * transaction, and only if the mail is still the version that the owner saw. So the mail that an owner reads is the
+ * mail that is sent.
+ * @returns the result of the change to the held mail. `changed` means that the mail differs from the version that the
+ * owner saw. Null means that the project has no approval request with this id.
  */
 export async function editHeld(
   stores: MailStores,

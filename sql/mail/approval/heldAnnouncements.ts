@@ -6,9 +6,9 @@ import { lockUnsent } from '../outbound/unsentMails.ts'
 import { tellOfHeld } from './heldMails.ts'
 
 /**
- * Announces a held mail once. The function stores the event, the webhook deliveries, and the job that ends the approval
- * request in time.
- * @returns false if the mail no longer waits for a decision.
+ * Announces a mail that is held for approval, and does so only once. The function stores the event and the webhook
+ * deliveries, and queues the job that ends the approval request when it expires.
+ * @returns false if the held mail no longer waits for a decision.
  */
 export async function announceHeld(pool: Pool, approval: Approval): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -31,11 +31,11 @@ export async function announceHeld(pool: Pool, approval: Approval): Promise<bool
   })
 }
 
-/** Describes the notifications about an approval request that must still be mailed. */
+/** Describes the notifications about an approval request that must still be sent by mail. */
 export type Notice = {
   /**
-   * Lists the addresses that no notification about the approval request has reached yet. They belong to the approver
-   * and the owners of the project.
+   * Lists the addresses that no notification about the approval request has reached yet. These addresses belong to the
+   * approver and the owners of the project.
    */
   addresses: string[]
   projectName: string
@@ -44,8 +44,8 @@ export type Notice = {
 }
 
 /**
- * Returns the notification about a waiting approval request with the addresses that have not got it. @returns null if
- * nobody must be notified any more.
+ * Returns the notification about a waiting approval request, with the addresses that have not received it yet. @returns
+ * null if nobody must be notified about the approval request any more.
  */
 export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
   const { rows } = await db.query<Notice>(
@@ -64,7 +64,8 @@ export async function findNotice(db: Queryable, approvalId: string): Promise<Not
 /**
  * Records an attempt to send the notifications about an approval request.
  * @param done lists the addresses that need no further attempt: their notification was sent, or can never be sent.
- * @param again is the time of the next attempt to notify the other addresses. Null means that there is no next attempt.
+ * @param again is the time of the next attempt to notify the other addresses. Null means that there is no further
+ * attempt to notify anybody.
  */
 export async function recordNotice(
   pool: Pool,

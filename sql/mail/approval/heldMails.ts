@@ -1,6 +1,6 @@
 /**
- * Stores mail that waits for its owner. The approval request and the mail change together, under the lock of the
- * outbound mail.
+ * Stores mail that waits for its owner's approval. The approval request and the held mail change together, under the
+ * lock of the outbound mail.
  */
 
 import { addressKey, domainOf } from '../../../shared/mail/address.ts'
@@ -19,8 +19,8 @@ import { readMessageEvents } from '../messages/messageEvents.ts'
 import { endUnsent, lockUnsent } from '../outbound/unsentMails.ts'
 
 /**
- * Lists the choices of an owner who approves a mail under approve-new. Later mail to these recipients, to all
- * recipients in their domains, or to no recipient needs no approval.
+ * Lists the choices of an owner who approves a mail under the send policy approve-new. The choice decides which later
+ * mail needs no approval: mail to these recipients, to all recipients in their domains, or to no recipient.
  */
 export const TRUSTS = ['recipients', 'domains', 'none'] as const
 export type Trust = (typeof TRUSTS)[number]
@@ -28,7 +28,7 @@ export type Trust = (typeof TRUSTS)[number]
 export type HeldDecision =
   | {
       state: 'approved'
-      /** Is the SHA-256 of the mail's bytes that the owner saw. */
+      /** Is the SHA-256 of the bytes of the held mail that the owner saw. */
       hash: Buffer
       trust: Trust
     }
@@ -36,14 +36,16 @@ export type HeldDecision =
   | { state: 'expired' }
 
 /**
- * Is the result of an owner's decision. `before` means that an earlier decision is already recorded. `changed` means
- * that the bytes differ from the bytes that the owner saw. `late` means that the approval request has expired.
+ * Is the result of an owner's decision. `before` means that an earlier decision about the mail is already recorded.
+ * `changed` means that the bytes of the mail differ from the bytes that the owner saw. `late` means that the approval
+ * request for the mail has expired.
  */
 export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approval: Approval }
 
 /**
- * Decides an approval request once. Of two concurrent decisions the second finds the first. An approval counts only for
- * the bytes with its hash.
+ * Records the decision about an approval request, and only the first one. If two people decide at the same time, the
+ * second decision finds the first one already recorded. An approval counts only for the mail bytes with the hash that
+ * it names.
  * @param within runs in the transaction that records the decision about the mail.
  * @returns null if there is no such approval request.
  */
@@ -84,7 +86,9 @@ export async function decideHeld(
   })
 }
 
-/** Returns the SHA-256 of the stored bytes of a message. Null means that the bytes are not composed yet. */
+/**
+ * Returns the SHA-256 of the stored bytes of a message. Null means that the bytes of the message are not composed yet.
+ */
 export async function storedHash(db: Queryable, messageRow: string): Promise<Buffer | null> {
   const { rows } = await db.query<{ hash: Buffer }>(
     `select coalesce(b.content_hash, sha256(r.bytes)) as hash
@@ -96,7 +100,7 @@ export async function storedHash(db: Queryable, messageRow: string): Promise<Buf
 
 type Held = { approval: Approval; messageRow: string }
 
-/** Releases an approved mail for sending, at its scheduled time or at once. */
+/** Releases an approved mail, which is then sent at its scheduled time or at once. */
 async function release(
   db: Queryable,
   actor: Actor,
@@ -189,7 +193,10 @@ async function endWithout(
   return ended
 }
 
-/** Records an event of a held mail. Callers call this function last, because it locks the project's event stream. */
+/**
+ * Records an event of a mail that is held for approval. Callers call this function last in their transaction, because
+ * it locks the project's event stream.
+ */
 export async function tellOfHeld(
   db: Queryable,
   messageRow: string,
@@ -202,7 +209,7 @@ export async function tellOfHeld(
   )
 }
 
-/** Withdraws a held mail on behalf of its agent. The caller holds the lock of the outbound mail. */
+/** Withdraws a held mail on behalf of its agent. The caller holds the lock of the outbound mail that is withdrawn. */
 export async function withdrawHeld(
   db: Queryable,
   actor: Actor,

@@ -1,4 +1,4 @@
-/** Reads held mail for its owner. */
+/** Reads mail that is held for approval, for its owner. */
 import { createHash } from 'node:crypto'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
@@ -24,7 +24,10 @@ export type HeldMail = {
   refused: string[]
 }
 
-/** Returns held mails of a project by Message-ID. @param textMax limits the characters of each body. */
+/**
+ * Returns mails of a project that are held for approval, by Message-ID. @param textMax limits the characters of each
+ * body.
+ */
 export async function readHeldMails(
   db: Queryable,
   projectId: string,
@@ -44,7 +47,9 @@ export async function readHeldMails(
   return new Map(rows.map((row) => [row.messageId, row]))
 }
 
-/** Returns the bytes that a held mail is sent with, and their SHA-256. @returns null if the mail is deleted. */
+/**
+ * Returns the bytes in which a held mail will be sent, and their SHA-256. @returns null if the held mail is deleted.
+ */
 export async function heldBytes(
   stores: MailStores,
   { projectId, messageId }: { projectId: string; messageId: string },

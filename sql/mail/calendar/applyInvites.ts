@@ -30,8 +30,8 @@ type Place = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instan
 const WHOLE = '-infinity'
 
 /**
- * Applies the invites of a message to the calendar of its project, in the caller's transaction. An invite that comes
- * late, or from somebody else, changes nothing.
+ * Applies the invites of a message to the calendar of its project, in the caller's transaction. A calendar invite that
+ * comes late, or not from the organizer, changes nothing.
  */
 export async function applyInvites(
   db: Client,
@@ -70,12 +70,13 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
     case 'CANCEL':
       return revise(db, place)
     default:
-      // An attendee or a program proposes a change of the event. Only the organizer's own mail changes the event.
+      // An attendee or a program only proposes a change of the calendar event. Only a mail of the organizer changes the
+      // calendar event.
       return Promise.resolve('proposal')
   }
 }
 
-/** Tells whether the message has this address as its only sender, and the sender is proven. */
+/** Tells whether the message has this address as its only sender, and whether the sender is proven. */
 function isFrom({ direction, from, authentication }: InvitingMessage, address: string): boolean {
   if (direction === 'sent') return true
   const isVouched = authentication?.internal === true || authentication?.aligned === true
@@ -109,8 +110,8 @@ async function findEvent(
 }
 
 /**
- * Applies a meeting request or a cancellation to the calendar. The message describes the event as its organizer wants
- * it.
+ * Applies a meeting request or a cancellation to the calendar. The message with the request describes the event as its
+ * organizer wants it.
  */
 async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance } = place
@@ -149,8 +150,9 @@ const revisionOf = ({ sequence, stamp }: Invite): Revision => ({
 })
 
 /**
- * Returns the project's earlier answer to a calendar event, if the answer still counts. An attendee answers again when
- * the time of the event changes (RFC 5546 §3.2.2.1). A single instance inherits the answer to its series.
+ * Returns the project's earlier answer to an invitation, if the answer still counts. An attendee answers again when the
+ * time of the event changes (RFC 5546 §3.2.2.1). A single instance inherits the answer to the series that it belongs
+ * to.
  */
 function keptAnswer(
   invite: Invite,
@@ -219,7 +221,10 @@ async function forgetUnprovenInstances(
   })
 }
 
-/** Deletes instances of an event that were changed before the whole series moved, and the answers to the old time. */
+/**
+ * Deletes instances of a calendar event that were changed before the whole series moved, and the answers to the old
+ * time.
+ */
 async function forgetChangedInstances(
   db: Queryable,
   { message: { projectId }, invite, uid }: Place,
@@ -254,8 +259,8 @@ async function cancelInstances(
 }
 
 /**
- * Records the answer to an invite that this project has sent. An answer to a series also counts for its changed
- * instances.
+ * Records the answer to an invite that this project has sent. An answer to a whole series also counts for the changed
+ * instances of the series.
  */
 async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Place) {
   const state = invite.attendees[0]?.state ?? 'needs-action'
@@ -274,8 +279,8 @@ async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Plac
 }
 
 /**
- * Records the answer of an attendee to an event of this project. The answer counts only if its sender is proven to be
- * that attendee.
+ * Records an attendee's answer to a calendar event that this project organizes. The answer counts only if the sender of
+ * the mail is proven to be that attendee.
  */
 async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance } = place
@@ -284,7 +289,7 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const event = await findEvent(db, place, { organizer, instance: WHOLE })
   if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
   if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // The attendee answers an earlier version of the event, which had another time.
+  // The attendee answers an earlier version of the calendar event, which had another time.
   if (invite.sequence < event.sequence && !isSameStart(event.invite, invite)) return 'outdated'
   const { rowCount } = await db.query({
     name: 'store-answer',

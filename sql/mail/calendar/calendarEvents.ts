@@ -9,7 +9,10 @@ export type EventState = {
   stamp: Date
   status: Status
   answer: AttendeeState
-  /** Is the message that the event comes from. Null means that the message is deleted. */
+  /**
+   * Is the id of the message that announced the calendar event. Null means that the message that announced the event is
+   * deleted.
+   */
   messageId: string | null
 }
 
@@ -60,14 +63,17 @@ export type CalendarPage = {
   projectId: string
   from: Date
   to: Date
-  /** Is the position in the list of instances after which the page begins. Null means the start of the list. */
+  /**
+   * Is the position in the list of instances after which the page begins. Null means that the page begins at the start
+   * of the list.
+   */
   after: { startsAt: Date; eventRow: string } | null
   limit: number
 }
 
 /**
- * Lists instances of events that overlap the time from `from` to `to`, in the order of their starts. A changed instance
- * replaces its original instance in the series.
+ * Lists instances of calendar events that overlap the time from `from` to `to`, in the order of their starts. If an
+ * instance of a series was changed, the changed instance replaces the original one.
  */
 export async function listCalendar(
   db: Queryable,
@@ -100,8 +106,8 @@ export async function listCalendar(
 }
 
 /**
- * Stores a new calendar event that this project organizes. The event can then be changed before a worker has read the
- * project's own invitation mail.
+ * Stores a new calendar event that this project organizes. So the event can be changed before a worker has read the
+ * invitation mail that the project itself sends.
  */
 export async function startOwnEvent(
   db: Queryable,

@@ -8,13 +8,13 @@ import { addJob } from '../../queue/jobs.ts'
  */
 const AHEAD_DAYS = 730
 const AGAIN_DAYS = 180
-/** Instances of events are kept for this many days in the past. */
+/** Is the number of days in the past for which instances of calendar events are kept. */
 const BEFORE_DAYS = 366
-/** Limits the stored instances of one event. */
+/** Limits the stored instances of one calendar event. */
 export const INSTANCES_MAX = 2_000
 /**
- * Limits the runs that compute the instances of one event. A recurrence rule that kills its worker each time gets no
- * instances.
+ * Limits how often a run may try to compute the instances of one calendar event. A calendar event whose recurrence rule
+ * kills its worker each time gets no instances.
  */
 const TRIES_MAX = 3
 /**
@@ -25,8 +25,8 @@ const CLAIM_SECONDS = 10
 const IN_CALENDAR = `status <> 'cancelled' and answer in ('accepted', 'tentative')`
 
 /**
- * Places events in the calendar, or removes them from it. A single instance is placed at once. A job computes the
- * instances of a recurrence rule, because a stranger's rule may have no end.
+ * Puts events into the calendar, or removes them from it. The single instance of an event that does not recur is stored
+ * at once. A job computes the instances of a recurrence rule, because a stranger's rule may have no end.
  */
 export async function placeInstances(db: Queryable, eventRows: readonly string[]): Promise<void> {
   if (eventRows.length === 0) return
@@ -74,9 +74,10 @@ export type DueExpansion = {
 }
 
 /**
- * Takes an event of a project whose instances must be computed. @returns null if there is none.
+ * Takes a calendar event of a project whose instances must be computed. @returns null if no event of the project is
+ * waiting for its instances.
  * @param claim identifies the run of the expansion job. If the run asks twice with the same claim, it gets the same
- * event.
+ * event both times.
  */
 export async function takeExpansion(
   db: Queryable,
@@ -114,7 +115,7 @@ export async function takeExpansion(
 
 /**
  * Returns the earliest time at which another run may take an event whose run has died. Null means that no run has taken
- * an event.
+ * an event of the project.
  */
 export async function nextExpansionAt(db: Queryable, projectId: string): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>({
@@ -129,8 +130,8 @@ export async function nextExpansionAt(db: Queryable, projectId: string): Promise
 export const isGivenUp = ({ tries }: DueExpansion): boolean => tries > TRIES_MAX
 
 /**
- * Stores the instances of an event, unless the event was removed from the calendar or has another recurrence rule
- * meanwhile.
+ * Stores the instances of a calendar event, unless the event has left the calendar or got another recurrence rule in
+ * the meantime.
  */
 export async function storeInstances(
   db: Queryable,
@@ -166,7 +167,10 @@ export async function storeInstances(
 
 const LOST_BATCH = 100
 
-/** Queues jobs for events whose instances must be computed and that have no job. @returns the number of queued jobs. */
+/**
+ * Queues jobs for calendar events whose instances must be computed but that have no job. @returns the number of queued
+ * jobs.
+ */
 export async function requeueExpansions(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ project_id: string }>(
     `select distinct project_id from (
@@ -180,7 +184,7 @@ export async function requeueExpansions(pool: Pool): Promise<number> {
 
 const FORGOTTEN_BATCH = 1_000
 
-/** Deletes calendar events that nobody answered and whose message is deleted. */
+/** Deletes calendar events that nobody answered and whose invitation message is deleted. */
 export async function forgetUnanswered(pool: Pool): Promise<void> {
   await pool.query(
     `delete from calendar_events where row = any (array(

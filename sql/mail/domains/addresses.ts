@@ -8,7 +8,7 @@ export async function notifyAddressesChanged(db: Queryable, address: string): Pr
   await db.query('select pg_notify($1, $2)', [ADDRESSES_CHANNEL, address])
 }
 
-/** Returns those of the given addresses (in lower case) that are live inboxes. */
+/** Returns those of the given addresses (in lower case) that are inboxes of projects that are not deleted. */
 export async function findAddresses(db: Queryable, addresses: string[]): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>({
     name: 'find-addresses',
@@ -18,13 +18,14 @@ export async function findAddresses(db: Queryable, addresses: string[]): Promise
   return rows.map((row) => row.email_address)
 }
 
-/** Lists live inbox addresses in alphabetical order, at most `limit` after `after`. */
+/** Lists the inbox addresses that are in use, in alphabetical order, at most `limit` after `after`. */
 export async function listAddresses(
   db: Queryable,
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>(
-    // The order is by bytes, as in SQLite, because each SMTP listener renews its copy range by range.
+    // The addresses are ordered by their bytes, as in SQLite, because each SMTP listener renews its copy range by
+    // range.
     `select email_address from projects where email_address collate "C" > $1 and deleted_at is null
      order by email_address collate "C" limit $2`,
     [after, limit],

@@ -1,16 +1,16 @@
 import type { AggregateReport, ReportKind } from '../../../shared/mail/reports/aggregateReport.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** Aggregate reports are kept for this many days. */
+/** Is the number of days for which aggregate reports (DMARC and TLS) are kept. */
 const KEPT_DAYS = 400
 /** Limits the aggregate reports that are stored in a day, because strangers can write any number. */
 const DAY_MAX = 2_000
 const DELETED_AT_ONCE = 1_000
 
 /**
- * Is the outcome of storing an aggregate report. `stored` means that the report is new. `known` means that the reporter
- * sent it before. `foreign` means that its domain does not belong to the service. `full` means that too many reports
- * came in a day.
+ * Is the outcome of storing an aggregate report. `stored` means that the aggregate report is new. `known` means that
+ * the reporter had already sent the aggregate report. `foreign` means that the domain of the aggregate report does not
+ * belong to the service. `full` means that too many aggregate reports came in one day.
  */
 export type ReportOutcome = 'stored' | 'known' | 'foreign' | 'full'
 
@@ -58,7 +58,7 @@ export async function storeReport(
   })
 }
 
-/** Counts the mails or sessions that were reported for a day (UTC). */
+/** Counts the mails or TLS sessions that aggregate reports name for one day (UTC). */
 export type ReportedDay = { date: string; kind: ReportKind; passed: number; failed: number }
 
 /** Describes a source of mail (or of TLS sessions) with one of its results, summed over all reported days. */
@@ -78,8 +78,8 @@ const REPORTERS_MAX = 5
 
 /**
  * Sums up the proven aggregate reports about the last days.
- * @returns the sums. `unproven` is the number of aggregate reports whose sender is not proven. These reports are in no
- * other sum.
+ * @returns the sums of the aggregate reports. `unproven` is the number of aggregate reports whose sender is not proven.
+ * Reports whose sender is not proven are counted in no other sum.
  */
 export async function sumReports(
   db: Queryable,

@@ -5,13 +5,13 @@ import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envel
 import type { Queryable } from '../../db.ts'
 
 /**
- * Is the length of a DKIM key. RFC 8301 §3.2: keys have at least 1024 bits, 2048 are recommended. Verifiers need not
- * support longer keys.
+ * Is the length of a DKIM key in bits. RFC 8301 §3.2: keys have at least 1024 bits, 2048 are recommended. Programs that
+ * verify DKIM need not support keys longer than 2048 bits.
  */
 const KEY_BITS = 2048
 /**
- * Limits the signing keys of a domain. The two newest DKIM keys both sign. So DNS has the record of at least one
- * signing key during a rotation.
+ * Limits the signing keys of a domain. The two newest DKIM keys of a domain both sign its mail. So while a DKIM key is
+ * replaced, DNS always has the record of at least one signing key.
  */
 const SIGNING_KEYS = 2
 
@@ -19,11 +19,14 @@ const SIGNING_KEYS = 2
 export type DkimKey = {
   domain: string
   selector: string
-  /** Is the TXT record at `SELECTOR._domainkey.DOMAIN`. */
+  /** Is the TXT record that DNS must have at `SELECTOR._domainkey.DOMAIN`. */
   record: string
 }
 
-/** Returns the encryption context (associated data) of a DKIM private key. The key belongs to no project. */
+/**
+ * Returns the encryption context (associated data) of a DKIM private key. In the encryption context, the DKIM key
+ * belongs to no project.
+ */
 export const dkimContext = (domain: string, selector: string): SecretContext => ({
   purpose: 'dkim-key',
   projectId: '',

@@ -5,7 +5,7 @@ export type InboundSecret = {
   /** Is the id of the secret, in the form `DOMAIN#VERSION`. */
   keyId: string
   createdAt: Date
-  /** Is the time when the secret expires. Null means that the secret is valid until it is revoked. */
+  /** Is the time when the secret expires. Null means that the secret of the domain is valid until it is revoked. */
   expiresAt: Date | null
 }
 
@@ -20,7 +20,7 @@ const toSecret = (row: Row): InboundSecret => ({
   expiresAt: row.expires_at,
 })
 
-/** Makes a secret of a domain for mail over HTTP. The previous secret expires after a day. */
+/** Makes a secret of a domain for mail over HTTP. The previous secret of the domain expires after a day. */
 export async function newInboundSecret(pool: Pool, domain: string): Promise<InboundSecret> {
   return await transaction(pool, async (db) => {
     await db.query(`select pg_advisory_xact_lock(hashtextextended('inbound_secrets ' || $1, 0))`, [
@@ -51,7 +51,10 @@ export async function listInboundSecrets(db: Queryable, domain: string): Promise
   return rows.map(toSecret)
 }
 
-/** Limits the secrets of domains that a listener holds in memory. An operator makes each secret by hand. */
+/**
+ * Limits the secrets of domains that a listener holds in memory. The limit is high enough, because an operator makes
+ * each secret by hand.
+ */
 const ALL_MAX = 20_000
 
 /** Lists the valid secrets of all domains for mail over HTTP, without their values. */

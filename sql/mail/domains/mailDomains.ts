@@ -21,8 +21,8 @@ export type MailDomain = {
   checkedAt: Date | null
   verifiedAt: Date | null
   /**
-   * Is the time since which every check of the domain found required DNS records missing or wrong. It is null if the
-   * last check found none.
+   * Is the time since which every check of the domain found required DNS records missing or wrong. The time is null if
+   * the last check found all required DNS records.
    */
   wantingSince: Date | null
 }
@@ -59,8 +59,8 @@ const toDomain = (row: DomainRow): MailDomain => ({
 })
 
 /**
- * Adds a mail domain with its ownership token and a DKIM key, and queues its first check. @returns null if the domain
- * exists.
+ * Adds a mail domain with its ownership token and a DKIM key, and queues its first check. @returns null if the mail
+ * domain already exists.
  */
 export async function addMailDomain(
   pool: Pool,
@@ -83,7 +83,7 @@ export async function addMailDomain(
   })
 }
 
-/** Queues the check of a mail domain. The new check replaces a waiting check. */
+/** Queues the check of a mail domain. The new check replaces a check of the domain that is already waiting. */
 export async function queueCheck(db: Queryable, domain: string, runAt?: Date): Promise<void> {
   await addJob(db, {
     task: 'verify_domain',
@@ -93,7 +93,7 @@ export async function queueCheck(db: Queryable, domain: string, runAt?: Date): P
   })
 }
 
-/** Finds one mail domain. @returns null if there is none. */
+/** Finds one mail domain. @returns null if there is no such mail domain. */
 export async function findMailDomain(db: Queryable, domain: string): Promise<MailDomain | null> {
   const { rows } = await db.query<DomainRow>('select * from mail_domains where domain = $1', [
     domain,
@@ -140,8 +140,9 @@ export async function listMailDomains(
 }
 
 /**
- * Records the check of a mail domain and queues the next check.
- * @returns false if the mail domain was removed while the check ran. It may have been added again since.
+ * Records the result of a mail domain's check and queues the next check.
+ * @returns false if the mail domain was removed while the check ran. In the meantime, somebody may have added the same
+ * domain again.
  */
 export async function recordCheck(
   pool: Pool,
@@ -167,10 +168,12 @@ export async function recordCheck(
   })
 }
 
-/** Deletes a mail domain with its DKIM keys. @returns false if there is no such domain. @throws {DomainInUseError} */
+/**
+ * Deletes a mail domain with its DKIM keys. @returns false if there is no such mail domain. @throws {DomainInUseError}
+ */
 export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
   return transaction(pool, async (db) => {
-    // The lock on the domain waits for a concurrent createProject at this domain.
+    // The lock on the mail domain waits for a concurrent createProject at this domain.
     const locked = await db.query('select from mail_domains where domain = $1 for update', [domain])
     if (locked.rowCount === 0) return false
     const used = await db.query(

@@ -16,20 +16,22 @@ import { readMessageEvents } from '../messages/messageEvents.ts'
 import { updateDeliveryStatus } from '../outbound/mailAttempts.ts'
 import { suppress } from '../outbound/suppressions.ts'
 
-/** Is the label of a bounced message. */
+/** Is the label that a message gets when it bounces. */
 const LABEL = 'bounced'
 
-/** Is the beginning of a recipient's error that an unproven bounce reports. */
+/** Is the beginning of the error text of a recipient whose bounce is not proven. */
 const UNPROVEN = 'unproven report: '
 
 type Recipient = { address: string; state: string }
 
 /**
- * Records a bounce in the transaction that stores it. The bounce counts only for a message of this project and for
- * recipients that the message was sent to. Anyone with a copy can write a bounce about the other recipients.
+ * Records a bounce in the transaction that also stores the bounce message. The bounce counts only for a message of this
+ * project and for recipients that the message was sent to. The recipients are limited because anyone with a copy of the
+ * message can write a bounce about the other recipients.
  *
- * If the bounce reports a failure, the message and the recipient are marked. If the failure is permanent and the bounce
- * is proven, the address is also suppressed. A delay changes nothing.
+ * If the bounce reports a failure, the sent message and its recipient are marked as bounced. If the failure is
+ * permanent and the bounce is proven, the recipient's address is also suppressed. A bounce that reports only a delay
+ * changes nothing.
  * @returns the webhook events that the bounce causes.
  */
 export async function recordBounce(
@@ -79,7 +81,8 @@ export async function recordBounce(
       })),
   )
   await updateDeliveryStatus(db, [messageRow])
-  // An unproven bounce may have marked these recipients as bounced before. In that case the event was already sent.
+  // An unproven bounce may have marked these recipients as bounced before. In that case the bounce event was already
+  // sent.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
@@ -121,15 +124,15 @@ type Match = {
 }
 
 /**
- * Matches a bounce with the recipients of its message. After a forward the bounce may name an unknown address. If the
- * message has only one recipient, the bounce report still counts for that recipient.
+ * Matches a bounce with the recipients of the returned message. If the message was forwarded, the bounce may name an
+ * unknown address. If the message has only one recipient, the bounce report still counts for that recipient.
  */
 function match(
   isReport: boolean,
   failed: readonly BouncedRecipient[],
   recipients: readonly Recipient[],
 ): Match[] {
-  // A recipient that was refused at sending got no message, so no bounce can be about that recipient.
+  // A recipient that was refused when the mail was sent got no message, so no bounce can be about that recipient.
   const sent = recipients.filter(({ state }) => state !== 'failed' && state !== 'bounced')
   const named = failed.flatMap((recipient) => {
     const own = sent.find(({ address }) => names(recipient, address))
@@ -171,14 +174,14 @@ const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
 /**
- * Limits the sent copies that one bounce address may stand for. A bounce address holds only the beginning of a
- * message's hash, so it may fit several messages.
+ * Limits the copies of sent messages that one bounce address may stand for. A bounce address holds only the beginning
+ * of a message's hash, so it may fit several messages.
  */
 const COPIES_MAX = 500
 
 /**
- * Finds the sent copy whose envelope sender is the recipient of this inbound mail. @returns null if the address is no
- * bounce address of this service, or if the message was deleted since.
+ * Finds the copy of a sent message whose envelope sender is the recipient of this inbound mail. @returns null if the
+ * address is no bounce address of this service, or if the sent message has been deleted.
  */
 export async function findReturnedCopy(
   db: Queryable,

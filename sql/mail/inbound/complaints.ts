@@ -10,7 +10,7 @@ import { findReturnedCopy } from './bounces.ts'
 const LABEL = 'complained'
 
 /**
- * Records that a recipient complained about a sent copy: label, suppression and event, once for each copy.
+ * Records a recipient's complaint about the copy of a sent message: label, suppression and event, once for each copy.
  * @param detail is the explanation that the complaint report contains.
  */
 export async function recordComplaint(
@@ -46,8 +46,8 @@ export async function recordComplaint(
 }
 
 /**
- * Locks an outbound mail. Every function that changes the recipients of a mail takes this lock. @returns the project of
- * the mail. Null means that the mail is deleted.
+ * Locks an outbound mail. Every function that changes the recipients of a mail takes this lock. @returns the project
+ * that sent the mail. Null means that the mail is deleted.
  */
 async function lockCopy(db: Queryable, messageRow: string): Promise<string | null> {
   const { rows } = await db.query<{ project_id: string }>(
@@ -59,8 +59,8 @@ async function lockCopy(db: Queryable, messageRow: string): Promise<string | nul
 }
 
 /**
- * Finds the sent copy that one of these envelope senders belongs to. The inbox of the envelope sender has sent the
- * copy. @returns null if none of the senders belongs to this service.
+ * Finds the copy of a sent message that one of the given envelope senders belongs to. The inbox in the envelope sender
+ * is the inbox that has sent the copy. @returns null if none of the given envelope senders belongs to this service.
  */
 export async function findComplainedCopy(
   db: Queryable,

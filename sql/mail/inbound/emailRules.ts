@@ -4,7 +4,7 @@ import type { Rule, RuleScope } from '../../../shared/mail/emailRules.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
-/** Is the PostgreSQL channel for the inbox address whose email rules changed. */
+/** Is the PostgreSQL channel on which the service announces the inbox address whose email rules changed. */
 export const RULES_CHANNEL = 'email_rules'
 
 /** Limits the email rules of one project. */
@@ -36,8 +36,8 @@ const toRule = (row: RuleRow): StoredRule => ({
 })
 
 /**
- * Adds an email rule. Adding the same rule again changes nothing.
- * @returns the rule, and whether it is new.
+ * Adds an email rule. If the project already has the same email rule, nothing changes.
+ * @returns the email rule, and whether it is new.
  * @throws {TooManyRulesError} {RuleConflictError}
  */
 export async function createRule(
@@ -68,7 +68,7 @@ export async function createRule(
   })
 }
 
-/** Deletes an email rule. @returns false if there is no such rule. */
+/** Deletes an email rule. @returns false if the project has no such email rule. */
 export async function deleteRule(pool: Pool, projectId: string, id: string): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
@@ -113,7 +113,7 @@ export async function readRules(
   return rows
 }
 
-/** Returns the email rules of several projects. A project without rules is absent in the result. */
+/** Returns the email rules of several projects. A project that has no email rules is absent in the result. */
 export async function readRulesOf(
   db: Queryable,
   projectIds: readonly string[],
@@ -127,7 +127,7 @@ export async function readRulesOf(
   return Map.groupBy(rows, ({ project_id }) => project_id)
 }
 
-/** Lists the blocked senders of one inbox. Null means all inboxes. */
+/** Lists the blocked senders of one inbox. Null means that the blocked senders of all inboxes are listed. */
 export async function listBlockedSenders(
   db: Queryable,
   inbox: string | null,

@@ -7,48 +7,58 @@ import { addJob, addPayloadsFrom } from '../../queue/jobs.ts'
 import { deleteUnusedRawMails } from '../messages/rawMails.ts'
 
 /**
- * Describes a mail service that handed over a mail. Its SPF result is kept, because this service does not know the
- * client's address.
+ * Describes a mail service that handed over a mail. The provider's SPF result is kept, because this service does not
+ * know the IP address of the client that sent the mail.
  */
 export type MailProvider = { name: string; spf: AuthenticationWord | null }
 
-/** Describes a mail in an SMTP listener's spool. */
+/** Describes a mail in an SMTP listener's spool of accepted mail. */
 export type SpooledMail = {
-  /** Is the permanent key of the spooled mail. A mail that is moved twice is stored once. */
+  /**
+   * Is a key of the spooled mail that never changes. Because of this key, a mail that is moved from the spool to the
+   * database twice is stored only once.
+   */
   sourceKey: string
   bytes: Uint8Array
   /**
-   * Names the object that holds the bytes of the mail. If it is absent or null, the bytes are not in the object store.
+   * Names the object that holds the bytes of the mail. If the object is absent or null, the bytes are not in the object
+   * store.
    */
   blob?: Buffer | null
   envelopeFrom: string
-  /** Lists the inbox addresses that get the mail, in lower case. The list has at least one address. */
+  /** Lists the inbox addresses that get the mail, in lower case. The list holds at least one inbox address. */
   inboxes: { address: string; envelopeTo: string }[]
   remoteIp: string
   helo: string
   receivedAt: Date
-  /** Is the trace context that the mail continues. If it is absent, there is none. */
+  /**
+   * Is the W3C trace context that the processing of the mail continues. If the field is absent, the mail has no trace
+   * context.
+   */
   traceparent?: string | null
-  /** Is the mail service that handed over the mail by HTTP. If it is absent or null, the mail came by SMTP. */
+  /**
+   * Is the mail service that handed over the mail by HTTP. If the provider is absent or null, the mail came by SMTP.
+   */
   provider?: MailProvider | null
   /**
-   * Is the priority of the mail's parse job. Jobs with the lowest number go first. If the field is absent, the priority
-   * is 0.
+   * Is the priority of the mail's parse job. Parse jobs with the lowest number run first. If the field is absent, the
+   * parse job has the priority 0.
    */
   priority?: number
 }
 
 /**
- * A mail with more bytes has its own parse job, because it would delay a batch. Mails in the object store have more
- * bytes.
+ * A mail with more bytes gets a parse job of its own, because it would delay the other mails of a batch. All mails in
+ * the object store have more bytes than this limit.
  */
 export const BATCHED_BYTES = BLOB_BYTES
 
 const NO_BYTES = new Uint8Array()
 
 /**
- * Stores spooled mails and their parse jobs. Mails of one priority and one inbox stand together in the batches. A
- * single mail, or a large mail, has its own job. A batch has the priority of its first mail.
+ * Stores mails from the spool and queues their parse jobs. In the batches, mails with the same priority and the same
+ * inbox stand together. A mail that is alone or large gets a parse job of its own. A batch of mails has the priority of
+ * its first mail.
  */
 const ACCEPT = `
   with delivery as (
@@ -96,9 +106,9 @@ const ACCEPT = `
   ${addPayloadsFrom('jobs', { priority: 's.priority' })}`
 
 /**
- * Stores a batch of spooled mails in one statement: raw mails, one inbound mail per inbox, and their parse jobs. A mail
- * that is stored already changes nothing. This happens if the listener died before it could delete the mail from the
- * spool.
+ * Stores a batch of spooled mails in one statement: the raw mails, one inbound mail for each inbox, and their parse
+ * jobs. A mail that is already stored changes nothing. A mail is stored twice if the listener died before it could
+ * delete the mail from the spool.
  */
 export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
   const deliveries = mails.flatMap((mail) =>
@@ -140,7 +150,10 @@ export type InboundMail = {
   envelopeFrom: string
   /** Is the recipient address of the SMTP command RCPT, which is the inbox address with or without a tag. */
   envelopeTo: string
-  /** Is the IP address of the client. Null means that an inbox of this service sent the mail. */
+  /**
+   * Is the IP address of the client that sent the mail. Null means that an inbox of this service sent the mail, so
+   * there is no client.
+   */
   remoteIp: string | null
   helo: string | null
   receivedAt: Date
@@ -149,11 +162,15 @@ export type InboundMail = {
   provider: MailProvider | null
 }
 
-/** Describes an inbound mail that is larger than the caller accepts. The description has the size and no bytes. */
+/**
+ * Describes an inbound mail that is larger than the caller accepts. The description has the size of the mail but not
+ * its bytes.
+ */
 export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'> & { size: number }
 
 /**
- * The inbound mails are selected before the joins, because a plan made for an empty table read all mails of the inbox.
+ * The inbound mails are selected before the joins, because a query plan that was made for an empty table would read all
+ * mails of the inbox.
  */
 const findText = (condition: string) => `
   with i as materialized (select * from inbound_mails where ${condition} and state = 'accepted')
@@ -200,8 +217,9 @@ function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
 }
 
 /**
- * Reads an inbound mail. If the mail has more than `maxBytes`, only the size is returned. @returns null if the mail has
- * ended, or if its project is deleted.
+ * Reads an inbound mail that waits to be parsed. If the mail has more than `maxBytes`, the function returns only the
+ * size of the mail.
+ * @returns null if the mail has already been processed, or if its project is deleted.
  * @throws {BlobsAwayError}
  */
 export async function findInboundMail(
@@ -221,7 +239,7 @@ export async function findInboundMail(
   return toInboundMail({ ...row, bytes: bytes === null ? null : await blobs.read({ bytes, blob }) })
 }
 
-/** Reads the given inbound mails in the order of their ids, and leaves out the mails that have ended. */
+/** Reads the given inbound mails in the order of their ids, and leaves out mails that have already been processed. */
 export async function findInboundMails(
   db: Queryable,
   inboundIds: readonly string[],
@@ -237,7 +255,9 @@ export async function findInboundMails(
   return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 
-/** Discards an inbound mail that its inbox refuses. The raw mail is deleted too, unless another inbox holds it. */
+/**
+ * Discards an inbound mail that its inbox refuses. The raw mail is deleted too, unless another inbox also received it.
+ */
 export async function discardInboundMail(pool: Pool, inboundId: string): Promise<void> {
   await transaction(pool, async (db) => {
     const { rows } = await db.query<{ raw_id: string }>(
@@ -252,13 +272,15 @@ export async function discardInboundMail(pool: Pool, inboundId: string): Promise
 }
 
 /**
- * Are the longest time that an inbound mail waits for DNS to tell its sender, and the shortest time between two checks.
+ * These are the longest time that an inbound mail waits until DNS can tell its sender, and the shortest time between
+ * two checks.
  */
 const UNSURE_MAX_MS = 60 * 60_000
 const UNSURE_STEP_MS = 30_000
 
 /**
- * Queues another check of an inbound mail's sender. Each wait is as long as all earlier waits together.
+ * Queues another authentication check of an inbound mail's sender. Each wait before the next check is as long as all
+ * earlier waits together.
  * @returns false if the mail has already waited for an hour, so that no further check is queued.
  */
 export async function parseAgainLater(

@@ -18,17 +18,20 @@ export type ReceivedMessage = {
   mail: ParsedMail
   authentication: Authentication
   /**
-   * Lists for each attachment the object that holds its bytes, in the order of the attachments. If an object is absent
-   * or null, the attachment's row holds the bytes.
+   * Lists for each attachment the object that holds its bytes, in the order of the attachments. If the object of an
+   * attachment is absent or null, the attachment's row holds the bytes.
    */
   objects?: readonly (Buffer | null)[]
   /** Tells that the message carries an aggregate report (DMARC or TLS), so a worker must read its attachments. */
   holdsReport?: boolean
   /** Is the message's search vector in binary form. */
   search: Uint8Array
-  /** Is the stored Message-ID. It differs from the mail's Message-ID if another message had that already. */
+  /**
+   * Is the Message-ID under which the inbox stores the message. The stored Message-ID differs from the mail's own
+   * Message-ID if another message already had that one.
+   */
   messageId: string
-  /** Is the thread that the message joins. Null means a new thread. */
+  /** Is the thread that the message joins. Null means that the message starts a new thread. */
   threadRow: string | null
 }
 
@@ -84,7 +87,9 @@ const INSERT_RECEIVED = `
   from done d where m.id = d.inbound_id
   returning m.id, m.message_row, d.thread_id`
 
-/** Is the object id of the type `tsvector` in pg_type.dat. It is the same in every release of PostgreSQL. */
+/**
+ * Is the object id of the type `tsvector` in pg_type.dat. This object id is the same in every release of PostgreSQL.
+ */
 const TSVECTOR_OID = 3614
 
 /** Writes SQL that reads the n-th of the packed texts of a message from $2. */
@@ -93,8 +98,8 @@ function unpacked(n: number): string {
 }
 
 /**
- * Stores messages with threads and identifiers, and the ends of their inbound mails, in one statement. Another
- * statement then stores the attachments. No message of the batch may refer to another message of the batch.
+ * Stores messages with their threads and identifiers, and marks their inbound mails as processed, in one statement.
+ * Another statement then stores the attachments. No message of the batch may refer to another message of the batch.
  * @returns the webhook events about the stored messages.
  */
 export async function insertReceived(
@@ -104,7 +109,8 @@ export async function insertReceived(
   const parts = messages.map(({ mail }) => [
     Buffer.from(mail.text),
     Buffer.from(mail.html ?? ''),
-    // Most mail has no quoted history. The text of such mail is sent to the database only once.
+    // Most mails have no quoted history, so their extracted text equals their text. If both texts are equal, the text
+    // is sent to the database only once.
     Buffer.from(mail.extractedText === mail.text ? '' : mail.extractedText),
   ])
   const packed = packBytes(parts.flat())

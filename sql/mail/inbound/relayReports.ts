@@ -7,7 +7,7 @@ import { recordEvents } from '../../events/events.ts'
 import { hashRange, recordBounce } from './bounces.ts'
 import { recordComplaint } from './complaints.ts'
 
-/** Identifies the sent copy that a relay reports about. */
+/** Identifies the copy of a sent message that a relay reports about. */
 type Copy = {
   message_row: string
   project_id: string
@@ -20,13 +20,14 @@ type Copy = {
 const COPY = `
   select r.message_row, m.project_id, m.message_id, r.address, r.state, p.email_address as inbox
   from outbound_recipients r join messages m on m.row = r.message_row join projects p on p.id = m.project_id`
-/** Limits the sent copies that share a relay's id, or the beginning of a hash. */
+/** Limits the copies of sent messages that share a relay's id, or the beginning of a hash. */
 const COPIES_MAX = 500
 
 /**
- * Records a bounce or a complaint that a relay has reported and proven. A repeated report changes nothing.
- * @param domain is the domain whose copies the reporter may report. Null means any domain.
- * @returns false if no sent copy belongs to the report, or if the report is already recorded.
+ * Records a bounce or a complaint that a mail relay has reported and that is proven. A repeated report changes nothing.
+ * @param domain is the domain about whose mail the reporter may report. Null means that the reporter may report about
+ * mail of any domain.
+ * @returns false if the report belongs to no copy of a sent message, or if it is already recorded.
  */
 export async function recordRelayReport(
   pool: Pool,
@@ -53,8 +54,8 @@ export async function recordRelayReport(
 }
 
 /**
- * Finds the sent copy to which a relay's report belongs. The function first tries the relay's id from the 250 reply,
- * then the Message-ID, then the envelope sender of the copy (VERP).
+ * Finds the copy of a sent message to which a relay's report belongs. The function first tries the relay's id from the
+ * 250 reply, then the Message-ID, then the envelope sender of the copy (VERP).
  */
 async function findCopy(pool: Pool, report: RelayReport): Promise<Copy | null> {
   const { address, relayIds, from, messageIds, returnPaths } = report

@@ -18,8 +18,8 @@ import { insertReceived, type ReceivedMessage } from './insertReceived.ts'
 
 /**
  * Tells how an inbound mail was stored. `retransmission` means that the inbox already has or had the message. `gone`
- * means that the project is deleted. `busy` means that nothing was stored, because another transaction has locked the
- * inbox.
+ * means that the project of the inbox is deleted. `busy` means that the mail was not stored, because another
+ * transaction has locked the inbox.
  */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 
@@ -28,23 +28,24 @@ export type AuthenticatedMail = IndexedMail & {
   inbound: InboundMail
   authentication: Authentication
   /**
-   * Lists for each attachment the object that holds its bytes, in the order of the attachments. If an object is absent
-   * or null, the attachment's row holds the bytes.
+   * Lists for each attachment the object that holds its bytes, in the order of the attachments. If the object of an
+   * attachment is absent or null, the attachment's row holds the bytes.
    */
   objects?: readonly (Buffer | null)[]
   /** Tells that a worker must read the attachments as aggregate reports. */
   holdsReport?: boolean
 }
 
-/** Limits how long a transaction over several inboxes waits for a lock after it has locked the inboxes. */
+/** Limits how long a transaction waits for a further lock after it has locked several inboxes. */
 const PATIENCE = '500ms'
 
 /**
- * Stores parsed mails in their threads and ends their inbound mails, in one transaction. The lock of the project's row
- * locks the inbox, so two messages of one inbox never choose a thread or an identifier concurrently. A separate
- * statement after the lock reads the inbox, because a statement sees only commits from before the statement's start.
+ * Stores parsed mails in their threads and marks their inbound mails as processed, in one transaction. The lock of the
+ * project's row locks the inbox, so two messages of one inbox never choose a thread or an identifier concurrently. A
+ * separate statement after the lock reads the inbox, because a statement sees only what was committed before it
+ * started.
  * @param received lists mails of one project, or with `skipBusy` of several projects. With `skipBusy` the function
- * waits for no inbox, so that a locked inbox does not delay the others.
+ * skips locked inboxes, so that a locked inbox does not delay the others.
  */
 export async function storeParsedMails(
   pool: Pool,
@@ -65,8 +66,9 @@ export async function storeParsedMails(
       db,
       repeated.map(({ inbound }) => inbound.rawId),
     )
-    // The events are recorded last, because they lock the event stream. Otherwise a transaction that records a bounce
-    // could wait for its message's lock while this transaction holds the lock of the event stream.
+    // The events are recorded at the end of the transaction, because this locks the project's event stream. Otherwise a
+    // transaction that records a bounce could wait for its message's lock while holding the lock of the event stream
+    // that this transaction needs.
     await recordEvents(db, events)
     return received.map(
       (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
@@ -91,8 +93,8 @@ async function lockInboxes(
 }
 
 /**
- * Divides parsed mails into groups that can be stored together. In a group no mail names or repeats another mail, and
- * no mail searches for the subject of another mail.
+ * Divides parsed mails into groups that can be stored together. In one group, no mail refers to another mail or repeats
+ * it, and no mail searches for its thread by another mail's subject.
  */
 function wavesOf(received: readonly AuthenticatedMail[]): AuthenticatedMail[][] {
   const waves: AuthenticatedMail[][] = []
@@ -152,23 +154,27 @@ async function storeWave(
 
 type Known = {
   isRetransmission: boolean
-  /** Is the stored message that this mail repeats. Null means that there is none, or that it is deleted. */
+  /**
+   * Is the row number of the stored message that this mail repeats. Null means that no stored message is the same, or
+   * that this message is deleted.
+   */
   earlierRow: string | null
   idTaken: boolean
   threadRow: string | null
 }
 
 /**
- * Searches in the inbox of each mail for the same message, for its Message-ID, and for the nearest thread that it
- * names. The order by Message-ID makes PostgreSQL use the right index. Without this order, a plan made for an empty
- * table read the whole inbox for each mail.
- * @returns the findings by the index of the mail in `wave`. A mail without findings has ended as an inbound mail.
+ * Searches in the inbox of each mail for the same message, for its Message-ID, and for the nearest thread that the mail
+ * refers to. The query is ordered by Message-ID so that PostgreSQL uses the right index. Without this order, a query
+ * plan that was made for an empty table read the whole inbox for each mail.
+ * @returns the search results by the index of the mail in `wave`. A mail without results was already processed as an
+ * inbound mail.
  */
 async function findRelated(
   db: Queryable,
   wave: readonly AuthenticatedMail[],
 ): Promise<Map<number, Known>> {
-  // A bounce joins the thread of its returned message, even if the bounce has no References.
+  // A bounce joins the thread of the message that it returns, even if the bounce has no References.
   const named = wave.flatMap(({ mail }, n) =>
     [...returnedIds(mail), ...ancestors(mail.links), mail.links.messageId].map((id) => ({ n, id })),
   )
@@ -234,7 +240,10 @@ const returnedIds = ({ bounce }: ParsedMail): string[] =>
     ? []
     : [...(bounce.proof === null ? [] : [bounce.proof.messageId]), ...bounce.messageIds]
 
-/** Tells whether a mail finds its thread by its subject. Such a mail is a reply without In-Reply-To and References. */
+/**
+ * Tells whether the thread of a mail must be found by the mail's subject. A mail finds its thread by its subject if it
+ * is a reply without In-Reply-To and References.
+ */
 const seeksSubject = ({ links, subject }: ParsedMail): boolean =>
   links.inReplyTo.length === 0 &&
   links.references.length === 0 &&
@@ -247,9 +256,9 @@ const THREADS_SEARCHED = 5
 const MESSAGES_COMPARED = 20
 
 /**
- * Finds the thread of a reply without In-Reply-To and References. The thread is recent and has the same subject and
- * participants. The subject of the reply must have a reply prefix. Otherwise the invoices of two months would join one
- * thread.
+ * Finds the thread of a reply without In-Reply-To and References. The found thread must be recent and have the same
+ * subject and participants as the reply. The subject of the reply must have a reply prefix, such as `Re:`. Without a
+ * reply prefix, the invoices of two months would join one thread.
  */
 async function findThreadBySubject(
   db: Queryable,
@@ -279,8 +288,8 @@ async function findThreadBySubject(
 /** Returns a free alternative to a Message-ID that another message of this inbox has already (docs/contract.md §4). */
 async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
   for (let probe = 1; ; probe++) {
-    // After 8 tries the number in the Message-ID is random, because thousands of mails with one Message-ID must not
-    // need thousands of tries each.
+    // After 8 tries, the number in the alternative Message-ID is random, because thousands of mails with one Message-ID
+    // must not need thousands of tries each.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     const { rowCount } = await db.query(

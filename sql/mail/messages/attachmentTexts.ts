@@ -11,7 +11,10 @@ import type { AppliedInvite } from '../calendar/applyInvites.ts'
 import { recordInvites } from '../calendar/messageInvites.ts'
 import { readMessageEvents } from './messageEvents.ts'
 
-/** Queues a job that reads the attachments of a project. Rows of the project tell which attachments must be read. */
+/**
+ * Queues a job that reads the attachments of a project. The database rows of the project tell the job which attachments
+ * it must read.
+ */
 export const queueReading = (
   db: Queryable,
   projectId: string,
@@ -25,7 +28,10 @@ export const queueReading = (
     ...(runAt === undefined ? {} : { runAt, keepsTime: true }),
   })
 
-/** Queues the job that reads the attachments of a mail that waited for its owner, if the mail has a file to read. */
+/**
+ * Queues the job that reads the attachments of a mail that waited for its owner's approval, if the mail has a file to
+ * read.
+ */
 export async function queueWaitingReading(
   db: Queryable,
   projectId: string,
@@ -67,14 +73,18 @@ export type TextOutcome = {
   codes: readonly Code[]
   links: readonly MailLink[]
   invites: readonly ReadInvite[]
-  /** Is the label that the message gets if its attachment conceals words. Null means that it gets no label. */
+  /**
+   * Is the label that the message gets if its attachment conceals words. Null means that the message gets no such
+   * label.
+   */
   label: string | null
   bytes: number
   cpuMs: number
 }
 
 /**
- * Records the text of an attachment, with its event. A second call for the same attachment changes nothing.
+ * Records the text that was read from an attachment, with the event about it. A second call for the same attachment
+ * changes nothing.
  * @returns whether all attachments of the message are read now.
  */
 export async function recordText(pool: Pool, projectId: string, outcome: TextOutcome) {
@@ -96,15 +106,15 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
       text: `select exists (select from attachment_texts where message_row = $1 and state = 'pending') as waits`,
       values: [messageRow],
     })
-    // The events are recorded last, because this locks the project's event stream until the commit.
+    // The events are recorded at the end, because this locks the project's event stream until the commit.
     await recordEvents(db, events)
     return !rows[0]!.waits
   })
 }
 
 /**
- * Records everything that follows from the text of an attachment: sums, description, one-time codes, invites. @returns
- * the events to record.
+ * Records everything that follows from an attachment's text: the daily sums, the attachment's description, one-time
+ * codes and invites. @returns the events to record.
  */
 async function recordFirst(
   db: Client,
@@ -223,7 +233,7 @@ const noticeOf = ({ uid, recurrenceId, method, effect }: AppliedInvite): InviteN
   effect,
 })
 
-/** Adds the bytes and the processor time that one attachment took to the project's sums of the day (UTC). */
+/** Adds the bytes and the processor time of reading one attachment to the project's sums for the UTC day. */
 const countReading = (
   db: Queryable,
   projectId: string,

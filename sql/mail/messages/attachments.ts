@@ -6,8 +6,8 @@ import type { Queryable } from '../../db.ts'
 import { packBytes } from '../../packedBytes.ts'
 
 /**
- * Holds the decoded bytes of one attachment. `blob` names the object that holds the bytes. If `blob` is absent or null,
- * the bytes are not in the object store.
+ * Holds the decoded bytes of one attachment. The field `blob` names the object that holds the attachment's bytes. If
+ * `blob` is absent or null, the attachment's bytes are not in the object store.
  */
 export type AttachmentContent = {
   attachmentId: string
@@ -16,15 +16,16 @@ export type AttachmentContent = {
 }
 
 /**
- * Returns the bytes of an attachment to store in its row. An attachment in the object store has no bytes in its row.
+ * Returns the bytes of an attachment that its database row must hold. If an attachment is in the object store, its
+ * database row holds no bytes.
  */
 export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentId'>): Uint8Array =>
   blob == null ? content : NO_BYTES
 const NO_BYTES = new Uint8Array()
 
 /**
- * Writes large attachments to the object store, before their rows are stored. They are written one after the other,
- * because memory must not hold all of them twice.
+ * Writes large attachments to the object store, before their rows are stored. The attachments are written one after the
+ * other, because memory must not hold all of them twice.
  * @returns the object of each attachment, in the order of the attachments. Null means that the attachment's row holds
  * the bytes.
  * @throws {BlobsAwayError}
@@ -38,7 +39,9 @@ export async function keepAttachments(
   return objects
 }
 
-/** Limits the bytes of attachments in one SQL statement. A larger attachment has its own statement. */
+/**
+ * Limits the bytes of attachments in one SQL statement. An attachment above this size gets an SQL statement of its own.
+ */
 const STATEMENT_BYTES = 1024 * 1024
 
 /** Stores the attachments of a message in their table, in batches. */
@@ -88,8 +91,8 @@ export type StoredAttachment = { filename: string; contentType: string; bytes: B
 type FoundAttachment = Omit<StoredAttachment, 'bytes'> & { size: number; stored: StoredContent }
 
 /**
- * Finds one attachment. @returns `'no attachment'` if the message lacks the attachment. Null means that there is no
- * such message.
+ * Finds one attachment. @returns `'no attachment'` if the message exists but lacks the attachment. Null means that
+ * there is no such message.
  */
 export async function findAttachment(
   db: Queryable,
@@ -127,8 +130,8 @@ export async function findAttachment(
 }
 
 /**
- * Finds a received message with its attachments, which must be read as aggregate reports. @returns null if the message
- * is deleted.
+ * Finds a received message with its attachments, which must be read as aggregate reports. @returns null if the received
+ * message is deleted.
  */
 export async function findReportMail(
   db: Queryable,
@@ -172,8 +175,9 @@ export async function listSentAttachments(
 }
 
 /**
- * Finds the raw mail of a message. `'not composed'` means that the outbound mail had no attempt and no reader yet.
- * `'expired'` means that the raw mail was removed by age. Null means that there is no such message.
+ * Finds the raw mail of a message. `'not composed'` means that nobody has tried to send or to read the outbound mail
+ * yet, so it has no raw mail. `'expired'` means that the raw mail was removed by age. Null means that there is no such
+ * message.
  */
 export async function findRaw(
   db: Queryable,

@@ -4,15 +4,15 @@ import { withdrawDeleted } from '../approval/heldMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /**
- * The hash of a deleted message is kept for this time, because senders send a mail again for about five days (RFC 5321
- * §4.5.4.1).
+ * Is the time for which the hash of a deleted message is kept, because senders send a mail again for about five days
+ * (RFC 5321 §4.5.4.1).
  */
 const RETENTION = '7 days'
 
 /**
- * Deletes a message with its text, attachments and raw mail. A queued outbound mail is not sent. A thread is deleted
- * with its last message.
- * @returns false if there is no such message.
+ * Deletes a message with its text, attachments and raw mail. If the deleted message is an outbound mail in the queue,
+ * it is not sent. A thread is deleted together with its last message.
+ * @returns false if the project has no such message.
  */
 export async function deleteMessage(
   pool: Pool,
@@ -32,7 +32,7 @@ export async function deleteMessage(
   })
 }
 
-/** Deletes a thread with all its messages. @returns false if there is no such thread. */
+/** Deletes a thread with all its messages. @returns false if the project has no such thread. */
 export async function deleteThread(
   pool: Pool,
   projectId: string,
@@ -53,7 +53,7 @@ export async function deleteThread(
 }
 
 /**
- * Takes the same lock of an inbox as storeParsedMails, so that no message joins a thread during the thread's deletion.
+ * Locks the same inbox row as storeParsedMails, so that no message joins a thread while the thread is deleted.
  */
 async function lockInbox(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
@@ -82,8 +82,8 @@ export async function shrinkThreads(db: Queryable, removed: readonly string[]): 
 }
 
 /**
- * Deletes messages with everything that belongs to them, except their threads. The caller holds the lock of their
- * inbox.
+ * Deletes messages with everything that belongs to them, except their threads. The caller holds the lock of the inbox
+ * from which the messages are deleted.
  */
 export async function deleteRows(
   db: Client,
@@ -96,8 +96,8 @@ export async function deleteRows(
     [rows],
   )
   await withdrawDeleted(db, rows)
-  // The job that would send the mail is removed too. Otherwise the job of a scheduled mail could stay in the queue for
-  // a year.
+  // The job that would send the mail is removed too. If the job of a deleted scheduled mail remained, it could stay in
+  // the queue for a year.
   await db.query(
     `select graphile_worker.remove_job('send_mail:' || message_row) from outbound_mails
      where message_row = any ($1::bigint[]) and state <> 'done'`,
@@ -121,7 +121,7 @@ export async function deleteRows(
   await deleteUnusedRawMails(db, rawIds)
 }
 
-/** Deletes the hashes of deleted messages that no sender sends again any more. */
+/** Deletes the hashes of deleted messages when no sender will send these messages again. */
 export async function forgetDeletedMessages(db: Queryable): Promise<void> {
   await db.query(
     `delete from deleted_messages where deleted_at < clock_timestamp() - interval '${RETENTION}'`,

@@ -2,13 +2,16 @@ import { type Pool, transaction } from '../../db.ts'
 import { deleteRows, shrinkThreads } from './deleteMail.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
-/** Limit how many messages one batch expires, and approximately how many bytes, because a message has up to 35 MB. */
+/**
+ * These constants limit how many messages one batch expires, and approximately how many bytes, because a message has up
+ * to 35 MB.
+ */
 const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
 
 /**
- * Is the SQL condition for mail that may expire. Mail that is not sent yet, or that waits for a person or a time, never
- * expires.
+ * Is the SQL condition for mail that may be deleted because of its age. Mail that is not sent yet, or that waits for a
+ * person or for a time, is never deleted because of its age.
  */
 const ENDED = `(m.direction = 'received' or exists (
   select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`
@@ -18,7 +21,7 @@ export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
 
 /**
  * Selects as `due` the oldest messages of project $1 that are older than $2 and may expire. The selection has at least
- * one message, and after the first message at most BATCH_BYTES.
+ * one message, and further messages only up to BATCH_BYTES.
  */
 const due = (condition: string): string => `
   held as (
@@ -32,8 +35,8 @@ const due = (condition: string): string => `
   )`
 
 /**
- * Deletes the oldest mail of a project from before a time, as the API does. Nothing is deleted while another worker, or
- * mail that is being stored, holds the lock of the inbox.
+ * Deletes the oldest mail of a project from before a time, as the API does. Nothing is deleted while another
+ * transaction, such as one that stores new mail, holds the lock of the inbox.
  * @returns the number of deleted messages and inbound mails. The number 0 means that no old mail is left, or that the
  * inbox is locked.
  */
@@ -79,8 +82,8 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
 }
 
 /**
- * Removes the oldest raw mails of a project from before a time. The parsed messages are kept. @returns the number of
- * removed raw mails.
+ * Removes the oldest raw mails of a project from before a time. The parsed messages without their raw mails are kept.
+ * @returns the number of removed raw mails.
  */
 export async function expireRawMail(pool: Pool, projectId: string, before: Date): Promise<number> {
   return transaction(pool, async (db) => {

@@ -22,7 +22,7 @@ const MAIL_PAGE = `
   where project_id = $1 and (created_at, row) > ($2::timestamptz, $3::bigint)
   order by created_at, row limit 500`
 
-/** Yields the messages of a project, oldest first. Memory holds only one message at a time. */
+/** Yields the messages of a project, oldest first. The export holds only one message in memory at a time. */
 export async function* exportMails(
   db: Queryable,
   blobs: Blobs,
@@ -37,12 +37,12 @@ export async function* exportMails(
   }
 }
 
-/** Limits the bytes of a mail in which a header field is searched. */
+/** Limits the bytes at the start of a mail in which a header field is searched. */
 const HEADER_MAX_BYTES = 64 * 1024
 
 /**
- * Adds a header field with the Message-ID that the service gave to the mail. The field is added if the sender gave no
- * Message-ID or another Message-ID.
+ * Adds a header field with the Message-ID that the service gave to the mail. The header field is added if the sender's
+ * mail has no Message-ID or another one.
  */
 function named(bytes: Buffer, messageId: string): Buffer {
   const head = bytes
@@ -73,8 +73,8 @@ type ContentRow = {
 }
 
 /**
- * Composes a message that has no raw mail, because the raw mail was removed by age or is not composed yet. The result
- * has the stored parts of the message.
+ * Composes a message again that has no raw mail, because the raw mail was removed by age or is not composed yet. The
+ * composed message consists of the parts that are stored in the database.
  */
 async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Promise<Buffer> {
   const { rows } = await db.query<ContentRow>(

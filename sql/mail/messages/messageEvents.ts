@@ -1,7 +1,7 @@
 import type { MessageEventData } from '../../../shared/events/events.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Is the data of an event about a message. Webhooks continue the trace of the message. */
+/** Is the data of an event about a message. The webhooks about the event continue the trace of the message. */
 export type MessageEvent = {
   projectId: string
   status: string
@@ -11,7 +11,7 @@ export type MessageEvent = {
   isSent: boolean
 }
 
-/** Reads the event data of messages. The result has no particular order. */
+/** Reads the event data of messages. The event data are returned in no particular order. */
 export async function readMessageEvents(
   db: Queryable,
   messageRows: readonly string[],

@@ -23,7 +23,7 @@ const INLINE_BYTES_MAX = 8 * 1024 * 1024
 const INLINE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
 /**
- * Returns the HTML body of a message with its inline images. @returns null if there is no such message, or no HTML
+ * Returns the HTML body of a message with its inline images. @returns null if the message does not exist or has no HTML
  * body.
  */
 export async function findMessageHtml(

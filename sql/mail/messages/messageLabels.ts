@@ -9,8 +9,8 @@ export class TooManyLabelsError extends Error {}
 export const LABELS_MAX = 50
 
 /**
- * Adds labels to a message and removes labels. A label in both lists is removed.
- * @returns the updated message. Null means that there is no such message.
+ * Adds labels to a message and removes labels. A label that is in both lists is removed from the message.
+ * @returns the updated message. Null means that the project has no such message.
  * @throws {TooManyLabelsError}
  */
 export async function updateLabels(

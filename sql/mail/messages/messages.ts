@@ -29,20 +29,20 @@ export type Message = {
   replyTo: string[]
   subject: string
   text: string
-  /** Is the message's own text without quoted history. Sent messages have null. */
+  /** Is the message's own text without quoted history. For a sent message, the extracted text is null. */
   extractedText: string | null
   attachments: Attachment[]
   labels: string[]
   deliveryStatus?: DeliveryStatus | null
   deliveryError: string | null
-  /** Is the time of a scheduled sending. Null means that the message is not scheduled. */
+  /** Is the time at which a scheduled message will be sent. Null means that the message is not scheduled. */
   sendAt: Date | null
   /**
-   * Holds the results of sender authentication. It is null if the message was sent, or received by a version without
-   * sender authentication.
+   * Holds the results of sender authentication. The results are null if the message was sent, or if a version without
+   * sender authentication received it.
    */
   authentication: Authentication | null
-  /** Is the Message-ID in the mail's header. A reply must name it. */
+  /** Is the Message-ID in the mail's header. A reply must name this Message-ID. */
   headerMessageId: string
   inReplyTo: string[]
   references: string[]
@@ -50,8 +50,8 @@ export type Message = {
 }
 
 /**
- * Holds the one-time codes, links and invites that the parser found in a message. They are null if the message was
- * sent, or received by an earlier version.
+ * Holds the one-time codes, links and invites that the parser found in a message. The codes, links and invites are null
+ * if the message was sent, or if an earlier version received it.
  */
 type Found = {
   codes: Code[] | null
@@ -59,7 +59,10 @@ type Found = {
   invites: AppliedInvite[] | null
 }
 
-/** Is the API's response to a request for one message. It also holds the one-time codes, links and invites. */
+/**
+ * Is the API's response to a request for one message. The response also holds the one-time codes, links and invites of
+ * the message.
+ */
 export type SingleMessage = Message & Found
 
 export type MessageRow = {
@@ -131,19 +134,19 @@ export const toMessage = (row: MessageRow): Message => ({
 })
 
 /**
- * Limits the bytes of text in one page of messages. A page ends early at this limit, because a hundred of the largest
- * messages would be gigabytes.
+ * Limits the bytes of text in one page of messages. A page of messages ends early at this limit, because a hundred of
+ * the largest messages would be gigabytes.
  */
 const PAGE_TEXT_BYTES = 8 * 1024 * 1024
 
 export type MessageFilter = {
   projectId: string
-  /** A message must have all of these labels. */
+  /** Selects messages that have all of these labels. */
   labels: readonly string[]
   /** Selects messages from the time `after` (inclusive) to the time `before` (exclusive). */
   after: Date | null
   before: Date | null
-  /** Selects messages with this delivery status. Null selects any status. */
+  /** Selects messages with this delivery status. Null selects messages with any delivery status. */
   deliveryStatus?: DeliveryStatus | null
   cursor: Cursor | null
   /** Limits the messages of a page, from 1 to 100. */
@@ -214,8 +217,8 @@ const labelledPage = (byStatus: boolean) => {
 const COUNTED_MAX = 1_000
 
 /**
- * Sorts labels by the number of messages that carry them, the rarest label first. `labelledPage` reads all messages of
- * the first label.
+ * Sorts labels by the number of messages that carry them, the rarest label first. The rarest label stands first,
+ * because `labelledPage` reads all messages with the first label.
  */
 export async function rarestFirst(
   db: Queryable,
@@ -237,8 +240,8 @@ export async function rarestFirst(
 }
 
 /**
- * Selects the messages of the query `page`, newest first, up to PAGE_TEXT_BYTES. The bodies of other messages are not
- * read.
+ * Selects the messages of the query `page`, newest first, up to PAGE_TEXT_BYTES. The query does not read the bodies of
+ * messages beyond this limit.
  */
 export const WITHIN_BYTES = `
   select ${COLUMNS}, t.id as thread_id, p.email_address, s.found
@@ -259,7 +262,7 @@ export const FIND_MESSAGE = `
   from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
   where m.project_id = $1 and m.message_id_hash = $2`
 
-/** Identifies a message to read. */
+/** Identifies one message to read by its project and its Message-ID. */
 export type WantedMessage = { projectId: string; messageId: string }
 
 /**
@@ -287,7 +290,7 @@ export async function findMessages(
   })
 }
 
-/** Finds one message of a project. @returns null if there is none. */
+/** Finds one message of a project. @returns null if the project has no such message. */
 export async function findMessage(
   db: Queryable,
   projectId: string,

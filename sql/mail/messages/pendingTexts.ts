@@ -5,12 +5,15 @@ import type { Pool, Queryable } from '../../db.ts'
 import { binaryArray } from '../../packedBytes.ts'
 import { queueReading } from './attachmentTexts.ts'
 
-/** Limits the bytes and the processor time for reading a project's attachments in a day (UTC). Null means no limit. */
+/**
+ * Limits the bytes and the processor time for reading a project's attachments in a day (UTC). If a limit is null, the
+ * reading of attachments is not limited.
+ */
 export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 
 /**
- * Is the number of seconds after which another run may take an attachment, because the first run has died. Reading a
- * file takes seconds of processor time.
+ * Is the number of seconds after which another run may take an attachment, because the first run has died. The time is
+ * long enough, because reading a file takes only seconds of processor time.
  */
 const CLAIM_SECONDS = 120
 
@@ -26,7 +29,10 @@ const IS_ON_ITS_WAY = `(m.delivery_status is null
  */
 const SCHEDULED_SECONDS = 1
 
-/** Is an attachment whose text must be read. `tries` counts the runs that took the attachment, including this run. */
+/**
+ * Is an attachment whose text must be read. The field `tries` counts the runs that took the attachment, including this
+ * run.
+ */
 export type PendingText = {
   messageRow: string
   attachmentId: string
@@ -37,9 +43,10 @@ export type PendingText = {
 }
 
 /**
- * Takes the oldest attachment of a project that no run reads. @returns null if there is none.
+ * Takes the oldest attachment of a project that no run reads. @returns null if no attachment of the project waits for
+ * reading.
  * @param claim identifies the run of the reading job. If the run asks twice with the same claim, it gets the same
- * attachment.
+ * attachment both times.
  */
 export async function takePendingText(
   db: Queryable,
@@ -81,7 +88,8 @@ export async function takePendingText(
 
 /**
  * Returns the time at which a project's next attachment may be read. The time is later if the project has used up its
- * daily limits, or if another run has the attachment. @returns null if no attachment waits.
+ * daily limits, or if another run is reading the attachment. @returns null if no attachment of the project waits for
+ * reading.
  */
 export async function nextTextAt(
   db: Queryable,
@@ -157,7 +165,7 @@ export async function storeSearched(
   })
 }
 
-/** Is a page of an attachment's text. `text` is null until the attachment is read. */
+/** Is a page of an attachment's text. The field `text` is null until the attachment has been read. */
 export type TextPage = {
   filename: string
   contentType: string
@@ -170,8 +178,8 @@ export type TextPage = {
 }
 
 /**
- * Returns the characters of an attachment's text from `offset`. @returns `'no attachment'` if the message lacks the
- * attachment. Null means that there is no such message.
+ * Returns the characters of an attachment's text from `offset`. @returns `'no attachment'` if the message exists but
+ * lacks the attachment. Null means that the message does not exist.
  */
 export async function findTextPage(
   db: Queryable,

@@ -10,7 +10,7 @@ export type ThreadDigest = {
   unread: boolean
 }
 
-/** Limits the messages of a thread that are read for its summary, because a thread can have any number. */
+/** Limits the messages of a thread that are read for its summary, because a thread can have any number of messages. */
 const MESSAGES_READ = 20
 const SNIPPET_LENGTH = 160
 

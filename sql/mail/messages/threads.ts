@@ -38,14 +38,14 @@ const toThread = (row: ThreadRow): Thread => ({
 
 export type ThreadPage = {
   threads: Thread[]
-  /** Is the start of the next page of threads. Null means that this page is the last. */
+  /** Is the start of the next page of threads. Null means that this page is the last page of threads. */
   next: Cursor | null
 }
 
 /**
- * Returns one page of threads, the most recently updated first. A new message moves its thread to the top, out of the
- * later pages. So the page token carries the time of the first page. Later pages order threads as of that time, and no
- * thread is lost or repeated.
+ * Returns one page of threads, the most recently updated first. A new message moves its thread to the top of the list,
+ * out of the later pages. So the page token carries the time of the first page. Later pages order threads as of that
+ * time, and no thread is lost or repeated.
  */
 export async function listThreads(
   db: Queryable,
@@ -106,7 +106,7 @@ async function laterPage(db: Queryable, projectId: string, cursor: Cursor, limit
   return rows
 }
 
-/** Finds one thread of a project. @returns null if there is none. */
+/** Finds one thread of a project. @returns null if the project has no such thread. */
 export async function findThread(
   db: Queryable,
   projectId: string,
@@ -122,9 +122,10 @@ export async function findThread(
 }
 
 /**
- * Adds labels to every message of a thread and removes labels. A label in both lists is removed.
+ * Adds labels to every message of a thread and removes labels. A label that is in both lists is removed from the
+ * messages.
  * @returns false if the project has no thread with this id.
- * @throws {TooManyLabelsError} without any change.
+ * @throws {TooManyLabelsError} without changing any message.
  */
 export async function updateThreadLabels(
   pool: Pool,

@@ -3,8 +3,8 @@ import { recipientsOf } from './lockIntents.ts'
 import type { AcceptedMessage, SendIntent } from './sendIntents.ts'
 
 /**
- * Is a send intent that may be stored, with the API response to its caller. `n` is the index of the intent in its
- * batch.
+ * Is a send intent (an API request to send or reply) that may be stored, with the API response to its caller. The field
+ * `n` is the index of the send intent in its batch.
  */
 export type Admitted = AcceptedMessage & {
   kind: 'admitted'
@@ -14,11 +14,14 @@ export type Admitted = AcceptedMessage & {
   recipients: number
 }
 
-/** Is the decision about a send intent: admitted, or the reason against it. `SendOutcome` explains the reasons. */
+/**
+ * Is the decision about a send intent: it is admitted, or it is refused for a reason. The type `SendOutcome` explains
+ * the reasons for a refusal.
+ */
 export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
 
 /**
- * Decides about locked send intents, in their order.
+ * Decides which send intents are admitted, one after the other, after their rows were locked.
  * @param newThread returns the id for a new thread.
  */
 export function admitIntents(
@@ -59,8 +62,8 @@ export function admitIntents(
 }
 
 /**
- * Decides how a mail is sent: held for the owner, at its scheduled time, or at once. Mail of some OAuth clients is
- * always held.
+ * Decides how a mail is sent: after the owner's approval, at its scheduled time, or at once. Mail of some OAuth clients
+ * always waits for the owner's approval.
  */
 function statusOf(intent: SendIntent, known: LockedIntent): AcceptedMessage['status'] {
   if (intent.held || known.sendPolicy === 'approve' || known.isToUnknown) return 'held'

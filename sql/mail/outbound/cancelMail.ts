@@ -6,7 +6,10 @@ import { endUnsent, lockUnsent } from './unsentMails.ts'
 /** Is the result of a request to cancel a mail. `before` means that the mail was already cancelled. */
 export type CancelEnd = 'cancelled' | 'before' | 'not found' | 'too late'
 
-/** Cancels a scheduled mail, or withdraws a held mail. A mail is either cancelled or attempted, never both. */
+/**
+ * Cancels a scheduled mail, or withdraws a mail that is held for approval. A mail is either cancelled or sent, never
+ * both.
+ */
 export async function cancelMail(pool: Pool, actor: Actor, messageId: string): Promise<CancelEnd> {
   return transaction(pool, async (db) => {
     const unsent = await lockUnsent(db, actor.projectId, messageId)

@@ -23,7 +23,10 @@ export type MailStores = {
   keep?: Batcher<Composed, Kept | null>
 }
 
-/** Holds the composed bytes of a message. `blob` is the object that holds the bytes. Null means that no object does. */
+/**
+ * Holds the composed bytes of a message. The field `blob` is the object in the object store that holds the bytes. Null
+ * means that no object in the object store holds the bytes.
+ */
 export type Composed = {
   messageRow: string
   sourceKey: string
@@ -32,8 +35,8 @@ export type Composed = {
 }
 
 /**
- * Is the stored raw mail of a sent message. `isOurs` tells that this caller's bytes were stored, and not those of
- * another process.
+ * Is the stored raw mail of a sent message. The field `isOurs` tells whether the caller's own bytes were stored, and
+ * not those of another process.
  */
 export type Kept = { rawId: string; isOurs: boolean }
 
@@ -83,7 +86,7 @@ function sourceKey(messageId: string): string {
 
 /**
  * Stores the composed bytes of different messages in one statement, before the first transmission, so that every
- * attempt sends the same bytes. A message that already has bytes keeps them.
+ * attempt sends the same bytes. If a message already has stored bytes, it keeps them.
  * @returns one result for each message of `composed`, in order. Null means that the message is deleted.
  */
 export async function keepComposed(

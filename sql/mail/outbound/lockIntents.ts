@@ -3,7 +3,10 @@ import { keyLifetime } from '../../account/idempotency.ts'
 import type { Queryable } from '../../db.ts'
 import { OPERATION, type SendIntent } from './sendIntents.ts'
 
-/** Holds what the database knows about a send intent. A `null` thread or draft does not exist. */
+/**
+ * Holds what the database knows about a send intent (an API request to send or reply). A `null` thread or draft does
+ * not exist.
+ */
 export type LockedIntent = {
   sendPolicy: SendPolicy
   approvalHours: number
@@ -12,11 +15,11 @@ export type LockedIntent = {
   draftVersion: number | null
   /** Counts the recipients that the project has written to on this UTC day. */
   used: number
-  /** Tells that the idempotency key already has a response. */
+  /** Tells whether the idempotency key of the send intent already has a response. */
   keyIsTaken: boolean
   /**
-   * Tells whether the mail has an unknown recipient under the send policy approve-new. Under another policy the value
-   * is false.
+   * Tells whether the send policy is approve-new and the mail has a recipient that the project does not know. Under
+   * another policy the value is false.
    */
   isToUnknown: boolean
 }
@@ -26,16 +29,19 @@ type SendPolicy = 'direct' | 'approve' | 'approve-new'
 export type LockedIntents = {
   /** Is the time at which the send intents are accepted. */
   now: Date
-  /** Has one element for each send intent, in order. Null means that the project of the send intent is deleted. */
+  /**
+   * Has one element for each send intent, in the order of the intents. Null means that the project of the send intent
+   * is deleted.
+   */
   intents: (LockedIntent | null)[]
 }
 
 /**
- * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads them. Every
- * batch locks one kind after the other, and the rows of a kind in the order of their keys. So two batches never
- * deadlock.
- * @returns null if a project has no quota row for today yet. A missing row cannot be locked. So the caller ends the
- * transaction, stores the row with `beginQuotas`, and starts again.
+ * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads their rows.
+ * Every batch locks one kind of rows after the other, and the rows of one kind in the order of their keys. So two
+ * batches never deadlock.
+ * @returns null if a project has no quota row for today yet. A quota row that does not exist cannot be locked. So the
+ * caller ends the transaction, stores the missing quota row with `beginQuotas`, and starts again.
  */
 export async function lockIntents(
   db: Queryable,
@@ -71,7 +77,7 @@ export async function lockIntents(
   }
 }
 
-/** Stores the quotas of projects that have none. */
+/** Stores the quota rows of projects that have none. */
 export async function beginQuotas(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -86,7 +92,7 @@ export async function beginQuotas(
   )
 }
 
-/** Returns the recipients that a mail goes to, each once, in any case of its letters. */
+/** Returns the recipients of a mail, each of them once, without regard to upper and lower case. */
 export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
   const left = new Map<string, string>()
   for (const address of [...to, ...cc, ...bcc]) {
@@ -98,7 +104,9 @@ export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
 
 const wordOf = (projectId: string, name: string): string => JSON.stringify([projectId, name])
 
-/** Locks projects so that none of them is deleted. Deleted projects are left out. */
+/**
+ * Locks projects so that no other transaction deletes them. The result leaves out projects that are already deleted.
+ */
 async function lockProjects(db: Queryable, ids: readonly string[]) {
   const { rows } = await db.query<{
     id: string
@@ -120,7 +128,9 @@ async function lockProjects(db: Queryable, ids: readonly string[]) {
   }
 }
 
-/** Locks the threads that replies join. @returns the ids of the threads by their row numbers. */
+/**
+ * Locks the threads that the replies among the send intents join. @returns the ids of the threads by their row numbers.
+ */
 async function lockThreads(
   db: Queryable,
   intents: readonly SendIntent[],

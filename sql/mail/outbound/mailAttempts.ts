@@ -4,25 +4,30 @@ import { addJob, addJobsFrom } from '../../queue/jobs.ts'
 import { readMessageEvents } from '../messages/messageEvents.ts'
 import { suppress } from './suppressions.ts'
 
-/** Is the outcome of an attempt for one recipient. */
+/** Is the outcome of a delivery attempt for one recipient. */
 export type RecipientOutcome = {
   address: string
   state: 'sent' | 'deferred' | 'failed'
-  /** Is the reply of the receiving mail host, or the network error. Null means that the mail is sent. */
+  /**
+   * Is the reply of the receiving mail host, or the network error. Null means that the mail was sent to the recipient.
+   */
   error: string | null
-  /** Is the id that the relay gave to the sent copy. */
+  /** Is the id that the mail relay gave to the recipient's copy of the message. */
   relayId?: string
-  /** Tells that the receiving mail host replied "no such mailbox". */
+  /** Tells whether the receiving mail host replied "no such mailbox". */
   noSuchMailbox?: true
 }
 
 /**
- * Is the outcome of one recipient, as it is recorded. `postponed` means that the sender's lane had no free turn, so
- * nothing was sent to the recipient.
+ * Is the outcome of a delivery attempt for one recipient, in the form in which it is recorded. `postponed` means that
+ * nothing was sent to the recipient, because the sender had to wait for its turn to send.
  */
 export type RecordedOutcome =
   | (RecipientOutcome & {
-      /** Is the time of the next attempt of a deferred recipient. All other recipients have null. */
+      /**
+       * Is the time of the next attempt of a deferred recipient. For every recipient that is not deferred, the time is
+       * null.
+       */
       nextAttemptAt: Date | null
     })
   | { address: string; state: 'postponed'; error: null; nextAttemptAt: Date }
@@ -35,25 +40,26 @@ export type AttemptOutcome = {
   envelopeFrom: string
   recipients: RecordedOutcome[]
   /**
-   * Lists the recipients in inboxes of this service. The transaction that records the attempt delivers the mail to
-   * them.
+   * Lists the recipients whose inboxes belong to this service. The transaction that records the delivery attempt also
+   * delivers the mail to these inboxes.
    */
   localInboxes: string[]
   /**
-   * Tells whether this outcome is the last part of the delivery attempt. An attempt may be recorded in several parts.
+   * Tells whether this outcome is the last part of the delivery attempt. The outcome of one delivery attempt may be
+   * recorded in several parts.
    */
   last: boolean
 }
 
 /**
- * Records attempts, or finished parts of them, in one transaction. The transaction writes the recipients' outcomes, the
- * deliveries to inboxes of this service and the messages' status. With the last part of an attempt it also queues the
- * job of the next attempt. The mails of one project share the lock of its event stream. One commit for many mails keeps
- * several processes from waiting for each other.
- * @param outcomes holds at most one outcome of each message.
+ * Records delivery attempts, or finished parts of them, in one transaction. The transaction records the recipients'
+ * outcomes, delivers mail to inboxes of this service, and updates the status of the messages. With the last part of a
+ * delivery attempt, the transaction also queues the job of the next attempt. The mails of one project share one lock of
+ * the project's event stream. One commit for many mails keeps several processes from waiting for each other.
+ * @param outcomes holds at most one outcome for each message.
  * @returns a boolean for each outcome, in order. False means that another run of the job has begun meanwhile, or has
- * recorded the outcome first. In this case only the recipients that have got the mail are recorded, because the other
- * run must not send to them again.
+ * recorded the outcome first. In this case only the recipients that have received the mail are recorded, because the
+ * other run must not send to them again.
  */
 export async function recordMailAttempts(
   pool: Pool,
@@ -83,9 +89,9 @@ export async function recordMailAttempts(
 }
 
 /**
- * Returns what remains true of an outcome after another attempt has begun: the recipients that have got the mail.
- * Nothing remains if the outcome names inboxes of this service, because only a recorded outcome delivers the mail to
- * inboxes.
+ * Returns the part of an outcome that stays true after another attempt has begun: the recipients that have received the
+ * mail. If the outcome names inboxes of this service, no part stays true, because only a recorded outcome delivers the
+ * mail to inboxes.
  */
 function reachedLate(outcome: AttemptOutcome): AttemptOutcome[] {
   if (outcome.localInboxes.length > 0) return []
@@ -138,8 +144,8 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
 }
 
 /**
- * Queues the next attempt of each outbound mail at the earliest `next_attempt_at` of its pending recipients. An
- * outbound mail without a pending recipient is done.
+ * Queues the next delivery attempt of each outbound mail at the earliest `next_attempt_at` of its pending recipients.
+ * An outbound mail without a pending recipient is done.
  */
 async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ message_row: string; next: Date | null }>({
@@ -169,8 +175,8 @@ async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<v
 }
 
 /**
- * Records the events of finished outbound mails. Callers call this function last, because it locks the event streams of
- * the projects.
+ * Records the events of outbound mails that have no pending recipient any more. Callers call this function last,
+ * because it locks the event streams of the projects.
  */
 async function announceEnds(db: Queryable, messageRows: readonly string[]): Promise<void> {
   if (messageRows.length === 0) return
@@ -178,7 +184,7 @@ async function announceEnds(db: Queryable, messageRows: readonly string[]): Prom
   await recordEvents(
     db,
     ended
-      // A bounced mail needs no event for its end, because the bounce has already caused an event.
+      // When a bounced mail is finished, it needs no event, because the bounce has already caused an event.
       .filter(({ status }) => status !== 'bounced')
       .map(({ status, ...event }) => ({
         ...event,
@@ -205,7 +211,10 @@ async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<v
   })
 }
 
-/** Sets the status of messages to the status of their worst recipient: bounced, then failed, deferred, queued, sent. */
+/**
+ * Sets the status of messages to the worst status of their recipients, in this order: bounced, failed, deferred,
+ * queued, sent.
+ */
 export async function updateDeliveryStatus(
   db: Queryable,
   messageRows: readonly string[],

@@ -23,21 +23,21 @@ export type OutboundContent = {
   headers: CustomHeaders | null
   /** Holds the display names for the header fields To and Cc, by email address. */
   names: Record<string, string>
-  /** Is the time in the header field Date: the time of a scheduled sending, or of the call. */
+  /** Is the time in the mail's header field Date: the scheduled time, or the time of the API call. */
   date: Date
 }
 
-/** Describes an outbound mail for one attempt. */
+/** Describes an outbound mail for one delivery attempt. */
 export type OutboundMail = OutboundContent & {
   /**
-   * Is the number of the delivery attempt that begins now, counted from 1. `recordMailAttempts` compares it with the
-   * stored number.
+   * Is the number of the delivery attempt that begins now, counted from 1. `recordMailAttempts` compares this number
+   * with the number that is stored for the mail.
    */
   attempt: number
   acceptedAt: Date
-  /** Is the SHA-256 of the approved bytes. Null means that nobody had to approve the mail. */
+  /** Is the SHA-256 of the mail bytes that the owner approved. Null means that nobody had to approve the mail. */
   approvedHash: Buffer | null
-  /** Lists the pending recipients whose next attempt is due. */
+  /** Lists the pending recipients whose next delivery attempt is due. */
   due: DueRecipient[]
   /** Lists the domains of the recipients that are verified mail domains of this service. */
   ownDomains: string[]
@@ -131,10 +131,11 @@ export async function findOutboundContent(
 }
 
 /**
- * Begins the next attempts of outbound mails. The function counts the attempts and reads the content of the mails. From
- * now on a scheduled mail cannot be cancelled.
- * @returns a result for each mail, in order. Null means that the mail is done, held or deleted, or that its next
- * attempt is not due yet. The attempt is not due if the job ran again after its attempt was recorded.
+ * Begins the next attempts of outbound mails. The function counts the attempts and reads the content of the mails.
+ * After this call, a scheduled mail can no longer be cancelled.
+ * @returns a result for each mail, in order. Null means that the mail is finished, held for approval or deleted, or
+ * that its next attempt is not due yet. If the job runs again after its delivery attempt was recorded, the next attempt
+ * is not due.
  */
 export async function beginAttempts(
   db: Queryable,
@@ -191,7 +192,7 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
 
 /**
  * Returns the milliseconds until the next attempt of any outbound mail. Null means that no outbound mail has a time for
- * its next attempt. A mail that waits for its owner has no such time.
+ * its next attempt. A mail that waits for its owner's approval has no such time.
  */
 export async function nextMailInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({

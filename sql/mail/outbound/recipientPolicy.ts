@@ -3,25 +3,27 @@ import { isAllowed, type Rule } from '../../../shared/mail/emailRules.ts'
 import { storageLimit } from '../../account/projects/projectLimits.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Lists the recipients of one mail that a project wants to send, or of one reply. */
+/** Lists the recipients of one mail or reply that a project wants to send. */
 export type WantedRecipients = {
   projectId: string
   scope: 'SEND' | 'REPLY'
   addresses: readonly string[]
 }
 
-/** Tells which recipients of a mail are refused, and whether its project has used up its storage (`isFull`). */
+/** Tells which recipients of a mail are refused, and whether the project has used up its mail storage (`isFull`). */
 export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 
 /**
- * Is a refused recipient. The recipient is suppressed (an earlier bounce), or a rule of the project blocks the address.
+ * Is a recipient that the service refuses, with the reason. A recipient is refused if it is suppressed (because of an
+ * earlier bounce), or if an email rule of the project blocks the address.
  */
 export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' }
 
 /**
  * Checks the recipients when the API accepts a message, by suppressions and email rules. No other function checks them.
- * The storage of the project is checked, too.
- * @param storageBytes is the storage limit of a project that sets none itself. Null means no limit.
+ * The function also checks whether the project has reached its storage limit.
+ * @param storageBytes is the storage limit that applies to a project without a limit of its own. Null means that such a
+ * project has no storage limit.
  * @returns the decision about the recipients of each mail in `wanted`, in order.
  */
 export async function readSendPolicies(

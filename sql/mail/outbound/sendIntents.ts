@@ -5,15 +5,15 @@ import { findIdempotent } from '../../account/idempotency.ts'
 import type { Queryable } from '../../db.ts'
 import type { RefusedRecipient } from './recipientPolicy.ts'
 
-/** Is the operation of the idempotency keys of send and reply. */
+/** Is the name of the API operation under which the idempotency keys of send and reply are stored. */
 export const OPERATION = 'send'
 
-/** Is a send intent: an accepted send or reply with all its content. */
+/** Is a send intent: an accepted API request to send or reply, with all its content. */
 export type SendIntent = {
   projectId: string
   /** Is the Message-ID from `newMessageId`. A repeated SQL statement uses the same Message-ID again. */
   messageId: string
-  /** Is the thread that a reply joins. Null means a new thread. */
+  /** Is the thread that a reply joins. Null means that the mail starts a new thread. */
   threadRow: string | null
   from: string
   to: readonly string[]
@@ -25,32 +25,40 @@ export type SendIntent = {
   inReplyTo: readonly string[]
   references: readonly string[]
   /**
-   * Lists the attachments. `blob` names the object that holds an attachment's bytes. If `blob` is absent or null, the
-   * bytes are not in the object store.
+   * Lists the attachments of the mail to send. The field `blob` names the object that holds an attachment's bytes. If
+   * `blob` is absent or null, the attachment's bytes are not in the object store.
    */
   attachments: readonly (SentAttachment & { blob?: Buffer | null })[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
-  /** Holds the display names for To and Cc, by email address. Null means that there are none. */
+  /** Holds the display names for To and Cc, by email address. Null means that the addresses have no display names. */
   names: Record<string, string> | null
-  /** Is the time to send the mail. Null means at once. */
+  /** Is the time to send the mail. Null means that the mail is to be sent at once. */
   sendAt: Date | null
-  /** Tells whether the mail waits for the owner, whatever the project's policy says. */
+  /** Tells whether the mail waits for the owner's approval, whatever the project's send policy says. */
   held: boolean
-  /** Is the draft that becomes this mail. Null means that there is none. */
+  /** Is the draft that becomes this mail. Null means that no draft becomes this mail. */
   draft: { id: string; version: number } | null
-  /** Lists recipients that must not get the mail. */
+  /** Lists the recipients to whom the mail must not be sent. */
   refused: readonly RefusedRecipient[]
-  /** Holds the caller's idempotency key and the hash of its request. Null means that the caller gave no key. */
+  /**
+   * Holds the caller's idempotency key and the hash of its request. Null means that the caller gave no idempotency key.
+   */
   key: { name: string; requestHash: Buffer } | null
   /**
-   * Holds the fields of the API response, except `threadId` and `createdAt`. The fields are stored under the
-   * idempotency key.
+   * Holds the fields of the API response, except `threadId` and `createdAt`. These fields of the response are stored
+   * under the caller's idempotency key.
    */
   answer: object
-  /** Is the index of the attachment that is a calendar file. If it is absent or null, there is none. */
+  /**
+   * Is the index of the attachment that is a calendar file. If the index is absent or null, no attachment is a calendar
+   * file.
+   */
   calendar?: number | null
-  /** Is the trace context that the send intent continues. If it is absent, there is none. */
+  /**
+   * Is the W3C trace context that the sending of the mail continues. If the field is absent, the send intent has no
+   * trace context.
+   */
   traceparent?: string | null
 }
 
@@ -62,9 +70,10 @@ export type AcceptedMessage = {
 }
 
 /**
- * Is the result of a send intent. `accepted` means that the intent is stored. `repeat` means that its idempotency key
- * already has a response, or that its draft is gone. `gone` means that the project is deleted, and `no thread` that the
- * thread of the reply is deleted. `over quota` means that the project has reached its daily limit of recipients.
+ * Is the result of a send intent (an API request to send or reply). `accepted` means that the send intent is stored.
+ * `repeat` means that the idempotency key of the send intent already has a response, or that its draft no longer
+ * exists. `gone` means that the project is deleted, and `no thread` that the thread of the reply is deleted. `over
+ * quota` means that the project has reached its daily limit on recipients.
  */
 export type SendOutcome =
   | ({ kind: 'accepted' } & AcceptedMessage)
@@ -78,8 +87,8 @@ export const intentBytes = ({ text, html, attachments }: SendIntent): number =>
   )
 
 /**
- * Finds the stored response of an idempotency key of send or reply, and the hash of the request. @returns null if there
- * is no response.
+ * Finds the stored response of an idempotency key of send or reply, and the hash of the request. @returns null if no
+ * response is stored under the idempotency key.
  */
 export async function findSent(
   db: Queryable,

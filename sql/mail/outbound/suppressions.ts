@@ -11,14 +11,17 @@ export type Suppression = {
   reason: Reason
   /** Is the reply of the mail host that refused the recipient. */
   detail: string | null
-  /** Is the id of the message that caused the suppression. Null means that no message did. */
+  /** Is the id of the message that caused the suppression. Null means that no message caused the suppression. */
   messageId: string | null
   createdAt: Date
 }
 
 export type NewSuppression = { address: string; reason: Reason; detail: string | null }
 
-/** Suppresses recipients of a message. An existing suppression stays unchanged. */
+/**
+ * Suppresses recipients of a message, so that the project no longer sends to them. If an address is already suppressed,
+ * its suppression stays unchanged.
+ */
 export async function suppress(
   db: Queryable,
   { projectId, messageRow }: { projectId: string; messageRow: string },
@@ -74,7 +77,7 @@ export async function listSuppressions(
   }))
 }
 
-/** Deletes a suppression. @returns false if there is no such suppression. */
+/** Deletes a suppression. @returns false if the project has no such suppression. */
 export async function deleteSuppression(
   db: Queryable,
   projectId: string,

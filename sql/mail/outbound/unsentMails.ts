@@ -1,7 +1,7 @@
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Client, Queryable } from '../../db.ts'
 
-/** Is an outbound mail without an attempt, locked against the worker. */
+/** Is an outbound mail for which no delivery attempt has begun, locked against the worker. */
 type Unsent = { messageRow: string; status: string }
 
 /**
@@ -29,8 +29,8 @@ export async function lockUnsent(
 }
 
 /**
- * Ends a scheduled or held mail without sending it. Its recipients no longer count for the quota of their day. The
- * caller holds the lock of {@link lockUnsent}.
+ * Ends a mail that is scheduled or held for approval, without sending it. The recipients of this mail no longer count
+ * for the quota of their day. The caller holds the lock of {@link lockUnsent}.
  */
 export async function endUnsent(
   db: Queryable,

@@ -28,12 +28,12 @@ import {
   segmentBlocks,
 } from './segments.ts'
 
-/** Sets after how many days a search segment is searched again for the words of deleted messages. */
+/** Is the number of days after which a search segment is checked again for the words of deleted messages. */
 const CHECK_DAYS = 7
 
 /**
- * Names the step that was done for a project's search segments. Null means that there is no work, or that another
- * process does the work.
+ * Names the step of index maintenance that was done for a project's search segments. Null means that there is no step
+ * to do, or that another process does it.
  */
 export type Built = 'leaf' | 'merged' | 'checked' | null
 
@@ -57,7 +57,10 @@ export const buildSegments = (pool: Pool, projectId: string): Promise<Built> =>
     return 'checked'
   })
 
-/** Tells whether this process may work on a project's search segments. Only one process at a time may. */
+/**
+ * Tells whether this process may work on a project's search segments. Only one process at a time may work on the search
+ * segments of a project.
+ */
 async function isOurs(db: Client, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ taken: boolean }>(
     `select pg_try_advisory_xact_lock(hashtextextended('search ' || $1, 0)) as taken`,
@@ -67,15 +70,16 @@ async function isOurs(db: Client, projectId: string): Promise<boolean> {
 }
 
 /**
- * Builds a leaf of the search index from the words of the oldest pending messages, if there are enough messages for a
- * leaf.
+ * Builds a leaf (a group of messages) of the search index from the oldest pending messages, if there are enough of
+ * them.
  */
 async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<boolean> {
   const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
     name: 'pending-of-leaf',
-    // The rows of the pending messages are locked before their words are read. A transaction that changes the words
-    // waits for this lock, and then adds its row again. A message that is being changed is left for the next leaf.
-    // Otherwise two transactions could wait for each other's rows and deadlock.
+    // The rows of the pending messages are locked before the words of the messages are read. A transaction that changes
+    // the words of a message waits for this lock, and then adds the message's row again. A message that another
+    // transaction is changing is left for the next leaf of the search index. Otherwise two transactions could wait for
+    // each other's rows and deadlock.
     text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
            where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
            for update skip locked`,
@@ -96,8 +100,8 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
            from messages where row = any ($1::bigint[]) order by created_at, row`,
     values: [taken.map(({ row }) => row)],
   })
-  // If most of the messages were deleted meanwhile, no leaf is built. The remaining messages stay pending until more
-  // messages arrive.
+  // If most of the messages were deleted in the meantime, no leaf of the search index is built. The remaining messages
+  // stay pending for the search index until more messages arrive.
   const waits = messages.length < taken.length / 2
   const living = new Set(messages.map(({ row }) => row))
   const ended = waits ? taken.filter(({ row }) => !living.has(row)) : taken
@@ -130,8 +134,8 @@ async function blocksOfLeaf(
     await slice()
     if (terms === null || terms === '') continue
     for (const lexeme of byteString(terms).split('\n')) {
-      // In the search vectors, each word begins with the project's prefix. The prefix is removed, because a segment has
-      // only one project.
+      // In the search vectors, each word begins with the project's prefix. The project's prefix is removed from the
+      // words, because a search segment belongs to only one project.
       const term = lexeme.slice(lexeme.indexOf(':') + 1)
       const places = placesOf.get(term)
       if (places === undefined) placesOf.set(term, [place])
@@ -147,8 +151,8 @@ async function blocksOfLeaf(
 }
 
 /**
- * Returns the oldest sixteen search segments of one size, which become one segment. @returns null if no size has
- * sixteen segments.
+ * Returns the oldest sixteen neighbouring search segments of one size, which are to be merged into one segment.
+ * @returns null if no size has sixteen segments.
  */
 export function neighboursToMerge<Range extends LeafRange>(
   segments: readonly Range[],
@@ -195,8 +199,8 @@ async function rewrite(db: Client, projectId: string, segments: readonly Segment
 type Head = { terms: [term: string, postings: Uint8Array][]; at: number }
 
 /**
- * Yields the words of neighbouring search segments in order. Each word has the postings of all these segments, oldest
- * leaf first.
+ * Yields the words of neighbouring search segments in order. Each word comes with its postings from all these segments,
+ * the oldest leaf first.
  */
 async function* mergedTerms(
   db: Client,
@@ -205,8 +209,8 @@ async function* mergedTerms(
   const sources = segments.map(({ id }) => segmentBlocks(db, id))
   const heads: Head[] = segments.map(() => ({ terms: [], at: 0 }))
   /**
-   * Reads the next block of a search segment whose current block is used up. A segment without another block keeps its
-   * block, and its position stays after the last term.
+   * Reads the next block of a search segment whose current block is used up. A search segment without a further block
+   * keeps its last block, and its position stays after the last term.
    */
   const fill = async (n: number) => {
     const next = await sources[n]!.next()
@@ -254,12 +258,12 @@ async function takeUnchecked(db: Client, projectId: string): Promise<Segment | n
   return rows[0] ?? null
 }
 
-/** Limits the projects for which one call queues jobs. */
+/** Limits the projects for which one call queues index jobs. */
 const UNBUILT_MAX = 1_000
 
 /**
- * Queues a job for each project whose search index has a leaf to build or a segment to check. Such projects have no job
- * after an upgrade, or after a job was lost.
+ * Queues a job for each project whose search index has a leaf to build or a segment to check. A project can lack such a
+ * job after an upgrade, or after the job was lost.
  */
 export async function requeueUnbuilt(pool: Pool): Promise<void> {
   await pool.query(`

@@ -21,12 +21,15 @@ import {
 } from './segments.ts'
 
 /**
- * Holds messages that may match a search, and a time that bounds all messages of later batches. After the last batch
- * the time is infinite.
+ * Holds messages that may match a search, and a bound for the times of all messages in later batches. After the last
+ * batch, this time bound is infinite.
  */
 export type CandidateBatch = { rows: string[]; boundMs: number }
 
-/** Describes a search. The times are rough bounds, both inclusive. */
+/**
+ * Describes which messages a search wants, and in which order. The times in the search are rough bounds, and both are
+ * inclusive.
+ */
 export type Wanted = {
   projectId: string
   queries: readonly SearchQuery[]
@@ -35,21 +38,30 @@ export type Wanted = {
   untilMs: number
 }
 
-/** Limits the pending messages that are read at once. Fewer are read if their text reaches LEAF_TEXT_BYTES. */
+/**
+ * Limits the number of pending messages (not yet in a search segment) that are read at once. Fewer pending messages are
+ * read if their text reaches LEAF_TEXT_BYTES.
+ */
 const PENDING_AT_ONCE = 256
-/** Limits the candidate messages of the first batch from a search segment. Each further batch has twice as many. */
+/**
+ * Limits the candidate messages of the first batch from a search segment. Each further batch from the segment has twice
+ * as many candidate messages.
+ */
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
 /**
- * Limits the leaves (groups of messages) of the search segments that are read at once. The first read takes as many
- * leaves as the largest segment may have. Each later read takes up to four times as many.
+ * Limits the leaves (groups of messages) of the search segments that are read at once. The first read of a search takes
+ * as many leaves as the largest segment may have. Each later read of a search takes up to four times as many leaves.
  */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
 /** Returns the time that comes after every other time in the order of a search. */
 const endOf = (order: Order): number => (order === 'newest' ? -Infinity : Infinity)
 
-/** Yields pending messages, which are in no search segment yet. The caller must check their words. */
+/**
+ * Yields pending messages, which are in no search segment yet. The caller must check whether the words of these
+ * messages fit the search.
+ */
 export async function* pendingCandidates(
   db: Queryable,
   { projectId, order, sinceMs, untilMs }: Wanted,
@@ -84,7 +96,7 @@ export async function* pendingCandidates(
   }
 }
 
-/** Yields messages from the search segments. The words of each message fit the search. */
+/** Yields messages from the search segments that may match the search. The words of each message fit the search. */
 export async function* segmentCandidates(
   db: Queryable,
   wanted: Wanted,
@@ -94,8 +106,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // The first batch has no messages, and gives only the time bound of the segments. A page of pending messages may be
-  // newer than all messages of the segments.
+  // The first batch has no messages, and gives only the time bound of all search segments. A page of pending messages
+  // may be newer than all messages of the segments.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
@@ -132,8 +144,8 @@ export async function* segmentCandidates(
 }
 
 /**
- * Returns the messages whose words fit the search, as places in the leaves of the search index. Prefixes are checked
- * only if the whole words still allow a match.
+ * Returns the messages whose words fit the search, as places in the leaves of the search index. The prefixes in the
+ * query are checked only if the query's whole words still allow a match.
  */
 async function matchesIn(
   db: Queryable,
@@ -181,8 +193,8 @@ const isWithin = ({ since, until }: Times, { sinceMs, untilMs }: Wanted) =>
   until.getTime() >= sinceMs && since.getTime() <= untilMs
 
 /**
- * Returns the time that bounds the remaining messages of a search. In the newest-first order no remaining message is
- * newer than this time. In the oldest-first order none is older than this time.
+ * Returns the time that bounds the remaining messages of a search. If the newest message comes first, no remaining
+ * message is newer than this time. If the oldest message comes first, no remaining message is older than this time.
  */
 const boundOf = (order: Order, remaining: readonly Times[]): number =>
   order === 'newest'

@@ -11,7 +11,7 @@ import type { MessageSearch } from './searchMessages.ts'
 
 /**
  * Names the content that a message must have: a one-time code, an attachment that was read, or an invite. Null means
- * that any message will do.
+ * that the message needs no particular content.
  */
 export type Awaited = 'code' | 'text' | 'invite' | null
 
@@ -22,7 +22,7 @@ type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & {
 }
 
 /**
- * Finds the oldest matching message received after a time. @returns null if there is none.
+ * Finds the oldest matching message received after a time. @returns null if no matching message was received.
  * @throws {SearchTimeoutError}
  */
 export async function findFirstReceived(pool: Pool, search: FirstSearch): Promise<Message | null> {
@@ -71,11 +71,11 @@ const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[]
 const FIRST = {
   unsearched: `select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and $4 = ''`,
   searched: `select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and search @@ $4::tsquery`,
-  // The condition equals the predicate of the index messages_coded, so that PostgreSQL uses this index.
+  // The SQL condition equals the predicate of the index messages_coded, so that PostgreSQL uses this index.
   coded: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and codes <> '[]'::jsonb and ${CARRIES} and ${MATCHES}`,
-  // The condition equals the predicate of the index messages_invited, so that PostgreSQL uses this index.
+  // The SQL condition equals the predicate of the index messages_invited, so that PostgreSQL uses this index.
   invited: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and invites is not null and ${CARRIES} and ${MATCHES}`,

@@ -6,12 +6,12 @@ import { pendingCandidates, segmentCandidates, type Wanted } from './candidates.
 /** Reports that a search took too long. */
 export class SearchTimeoutError extends Error {}
 
-/** Limits the milliseconds of all statements of one search. */
+/** Limits the milliseconds that all SQL statements of one search may take together. */
 const SEARCH_MAX_MS = 3_000
 
 /**
- * Tells whether a project has no search segments, and so few pending messages that one leaf holds all of them.
- * A search then reads the words of each message.
+ * Tells whether a project has no search segments, and so few pending messages that one leaf holds all of them. In such
+ * a small project, a search reads the words of each message.
  */
 export async function isSmall(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ small: boolean }>({
@@ -30,9 +30,9 @@ export async function isSmall(db: Queryable, projectId: string): Promise<boolean
 export type Hit = { row: string; at: Date }
 
 /**
- * Finds the first messages that match a search, in its order.
- * @param db is a {@link snapshot}, because a job may move a message from the pending messages to a segment meanwhile,
- * and replace segments.
+ * Finds the first messages that match a search, in the order of the search.
+ * @param db is a {@link snapshot}, because during the search a job may move a message from the pending messages to a
+ * segment, and replace segments.
  * @param check gets candidate rows and returns the first `limit` messages among them that match the search.
  * @throws {SearchTimeoutError}
  */
@@ -63,14 +63,15 @@ export async function findHits(
     source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
     if (next.done === true || next.value.rows.length === 0) continue
     // A message whose words have changed is both in a leaf of the search index and among the pending messages, so the
-    // search finds it twice.
+    // search may find it twice.
     const hits = new Map([...found, ...(await check(next.value.rows))].map((hit) => [hit.row, hit]))
     found = [...hits.values()].sort(byPlace).slice(0, limit)
   }
 }
 
 /**
- * Writes one `tsquery` that matches a message only if all given queries match. The text is empty if no query is given.
+ * Writes one `tsquery` that matches a message only if all given queries match. The text of the `tsquery` is empty if no
+ * query is given.
  */
 export const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
   queries.map((query) => searchText(projectId, query)).join(' & ')

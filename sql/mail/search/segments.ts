@@ -9,14 +9,17 @@ import { eachTermOf, type TermBlock } from '../../../shared/mail/search/termBloc
 import { createSlices } from '../../../shared/process/slices.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Sets how many neighbouring search segments of one size are merged into one segment of the next size. */
+/** Is the number of neighbouring search segments of one size that are merged into one segment of the next size. */
 export const MERGED_SEGMENTS = 16
-/** Limits the leaves of the largest search segment. These 256 leaves hold 61,440 messages. */
+/**
+ * Limits the leaves (groups of messages) of the largest search segment. The 256 leaves of the largest search segment
+ * hold 61,440 messages.
+ */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 
 /**
- * Describes a segment of the search index. A segment holds the sorted words of neighbouring leaves, and the times of
- * their oldest and newest messages.
+ * Describes a segment of the search index. A search segment holds the sorted words of neighbouring leaves, and the
+ * times of their oldest and newest messages.
  */
 export type Segment = LeafRange & { id: string; since: Date; until: Date }
 
@@ -50,8 +53,8 @@ export async function listLeaves(
 }
 
 /**
- * Returns the row numbers of the messages in leaves of the search index. The result holds a list for each leaf, in the
- * order of the places.
+ * Returns the row numbers of the messages in leaves of the search index. For each leaf, the result holds a list of row
+ * numbers in the order of the messages' places.
  */
 export async function readLeaves(
   db: Queryable,
@@ -68,8 +71,9 @@ export async function readLeaves(
 }
 
 /**
- * Returns the messages of whole words in segments, by the id of the segment and the key of the word. A word without
- * messages is absent. The block that can hold a word is the last block whose first term does not follow the word.
+ * Returns the messages that contain given whole words, by the id of the search segment and the key of the word. A word
+ * that no message of a segment contains is absent in the result. The block that can hold a word is the last block whose
+ * first term does not follow the word.
  */
 export async function readWords(
   db: Queryable,
@@ -101,14 +105,14 @@ export async function readWords(
 }
 
 /**
- * Limits the blocks of the search index that are read for one prefix to about 250 KB. A stranger can write millions of
- * words with one prefix.
+ * Limits the blocks of the search index that are read for one prefix to about 250 KB. The number is limited because a
+ * stranger can write millions of words with one prefix.
  */
 const BEGINNING_BLOCKS = 128
 
 /**
  * Returns the messages of a search segment that have a word with a wanted prefix, by the key of the prefix. If too many
- * words have the prefix, all messages of the segment are returned for it.
+ * words have the prefix, the function returns all messages of the segment for it.
  */
 export async function readBeginnings(
   db: Queryable,
@@ -120,7 +124,8 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // No byte of UTF-8 is 0xff. So every word with a prefix sorts before the prefix followed by 0xff.
+    // No byte of UTF-8 is 0xff. So every word with a prefix sorts before the byte string of the prefix followed by
+    // 0xff.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)
@@ -147,7 +152,7 @@ export async function readBeginnings(
   return found
 }
 
-/** Reads one block of the search index. Adds the messages that the block lists for a wanted word. */
+/** Reads one block of the search index for a wanted word. Adds the messages that the block lists for a wanted word. */
 function addPlaces(
   found: Map<string, Places>,
   range: LeafRange,
@@ -186,8 +191,8 @@ export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGen
 }
 
 /**
- * Sets the number of search blocks that are read or written at once. This many blocks have about 64 KB. A block with
- * many postings has 8 KB at most.
+ * Sets the number of search blocks that are read or written at once. This many blocks of the search index have about 64
+ * KB. A search block with many postings has 8 KB at most.
  */
 export const BLOCKS_AT_ONCE = 32
 

@@ -9,10 +9,11 @@ import type { Failed } from '../../vault/credentials.ts'
 import { CONTENT, sealContent } from './purchaseContent.ts'
 
 /**
- * Limits the purchases of one project that have not ended. Concurrent calls may exceed the limit by their own number.
+ * Limits the number of purchases of one project that are still in progress. Concurrent purchase calls may exceed this
+ * limit by at most the number of these calls.
  */
 const OPEN_MAX = 500
-/** Limits the bytes of purchase requests and answers that are stored for one project. */
+/** Limits the total bytes of purchase requests and seller responses that are stored for one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 /** Is a purchase that the API is about to accept. */
@@ -22,15 +23,15 @@ export type NewPurchase<Refusal> = {
   kind: 'payment' | 'quote'
   request: UseRequest
   target: UseTarget
-  /** Is the MCP tool that the request calls. Null means plain HTTP. */
+  /** Is the MCP tool that the request calls. If the tool is null, the request is a plain HTTP request. */
   tool: string | null
   /**
-   * Holds the vault's credential whose fields the HTTP request uses, and the function that judges the credential. Null
-   * means that the HTTP request uses no credential.
+   * Holds the name of the vault credential whose fields the HTTP request uses, and the function that decides whether
+   * the request may use it. If this field is null, the HTTP request uses no credential.
    */
   credential: { name: string; judge: (credential: OpenCredential) => Refusal | null } | null
   requestHash: Buffer
-  /** Is the idempotency key of the purchase. A quote has null. */
+  /** Is the idempotency key of the purchase. For a quote, the idempotency key is null. */
   key: string | null
   maxAtomic: bigint
   why: string | null
@@ -38,20 +39,21 @@ export type NewPurchase<Refusal> = {
 
 export type AcceptedPurchase<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The Idempotency-Key belongs to another purchase request. */
+  /** The given Idempotency-Key already belongs to another purchase request. */
   | { kind: 'other_request' }
   /**
    * The project has too many purchases in progress, or the stored responses of its purchases are too large together.
    */
   | { kind: 'busy' }
   | { kind: 'no_project' }
-  /** The vault does not give out the credential, or the function `judge` refuses the request. */
+  /** The vault does not give out the credential, or the function `judge` refuses the purchase request. */
   | { kind: 'credential'; failed: Failed }
   | { kind: 'refused_by_judge'; refusal: Refusal }
 
 /**
- * Stores a purchase and its job. A call with the same Idempotency-Key finds the first purchase, however old it is. The
- * function does not lock the project, because two hundred concurrent purchases waited five seconds for the lock.
+ * Stores a purchase and the job that carries it out. A call with the same Idempotency-Key finds the first purchase,
+ * however old it is. The function does not lock the project's row, because two hundred concurrent purchases waited five
+ * seconds for this lock.
  */
 export function acceptPurchase<Refusal>(
   pool: Pool,
@@ -117,8 +119,9 @@ const auditDetail = ({ method, host, path }: UseTarget): string =>
   `${method} ${host}${path}`.slice(0, 1_000)
 
 /**
- * Opens the credential of a purchase request, and writes an audit entry. @returns the refusal. Null means that the
- * request uses no credential, or that it may use its credential.
+ * Opens the credential of a purchase request, and writes an audit entry about this read. @returns the reason why the
+ * request is refused, or null. The result null means that the request uses no credential, or that it may use its
+ * credential.
  */
 async function judgeCredential<Refusal>(
   db: Queryable,

@@ -1,6 +1,6 @@
 /**
- * Stores payments that wait for their owner. The approval request and the purchase change together, under the lock of
- * the purchase.
+ * Stores payments that wait for the owner's approval. The approval request and the purchase change together, while the
+ * purchase is locked.
  */
 import { newApprovalId } from '../../../shared/ids.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -17,8 +17,8 @@ import { PURCHASE_COLUMNS, type PurchaseRow } from './purchases.ts'
 import type { AskReason } from './reserve.ts'
 
 /**
- * Makes a purchase wait for its owner. The function stores the approval request, its event, and the jobs that notify
- * the owner and end the approval request.
+ * Makes a purchase wait until its owner approves the payment. The function stores the approval request, its event, and
+ * two jobs: one notifies the owner, and one ends the approval request when it expires.
  */
 export function askOwner(
   pool: Pool,
@@ -64,8 +64,9 @@ export type PaymentDecision =
   | { state: 'expired' }
 
 /**
- * Tells the result of a decision about a payment. `before` means that an earlier decision is already recorded.
- * `changed` means that the payment terms have changed. `late` means that the approval request has expired.
+ * Tells the result of a decision about a payment. `before` means that the owner's earlier decision is already recorded.
+ * `changed` means that the payment terms have changed since the owner saw them. `late` means that the owner decided
+ * after the approval request had expired.
  */
 export type PaymentDecisionEnd = {
   kind: 'done' | 'before' | 'changed' | 'late'
@@ -73,9 +74,9 @@ export type PaymentDecisionEnd = {
 }
 
 /**
- * Decides the approval request of a payment once. After an approval the worker asks the seller again, and signs only
- * the approved terms.
- * @param within runs in the transaction that records the decision about the payment.
+ * Records the owner's decision about the approval request of a payment, at most once. After an approval, the worker
+ * asks the seller for the payment terms again, and signs only the approved terms.
+ * @param within is a function that runs in the transaction that records the decision about the payment.
  * @returns null if there is no such approval request.
  */
 export function decidePayment(
@@ -173,11 +174,11 @@ async function end(
   return done
 }
 
-/** Describes why the owner is asked about a payment, and which payment terms the owner sees. */
+/** Describes why the service asks the owner about a payment, and which payment terms the owner sees. */
 export type AskedPayment = { askedFor: AskReason; hash: Buffer }
 
 /**
- * Returns for each of the given purchases that wait for the owner the reason of the question, and the hash of the
+ * Returns, for each given purchase that waits for the owner, the reason for the approval request and the hash of the
  * payment terms.
  */
 export async function readAsked(

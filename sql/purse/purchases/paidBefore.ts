@@ -1,9 +1,9 @@
-/** Reads the earlier payments of a project: the payees of a host, and the prices of a path. */
+/** Reads the earlier payments of a project: which payees a host had, and which prices a URL path had. */
 import type { Queryable } from '../../db.ts'
 
 /**
- * Describes where and to whom a payment is paid: host, path, tool and payee. `row` is the row number of the purchase. A
- * later purchase has a greater row number.
+ * Describes where a purchase pays and whom it pays: the host, path, tool and payee. `row` is the row number of the
+ * purchase in the database. A later purchase has a greater row number.
  */
 export type PaidPlace = {
   row: bigint
@@ -13,7 +13,7 @@ export type PaidPlace = {
   payTo: string
 }
 
-/** Is the base price of a path at a seller. A rise of the price is measured against the base price. */
+/** Is the base price of a URL path at a seller. The service measures a rise of the price against this base price. */
 export type Base = { atomic: bigint; at: Date }
 
 type Last = { row: bigint; amountAtomic: bigint; base: Base }
@@ -22,13 +22,13 @@ export type PaidBefore = {
   hostIsKnown(place: PaidPlace): boolean
   payeeIsKnown(place: PaidPlace): boolean
   /**
-   * Returns the base price for the next payment. This is the lowest price paid, until that price is 30 days old. Then
-   * the last price becomes the base price.
+   * Returns the base price for the next payment. The base price is the lowest price that was paid, until that price is
+   * 30 days old. After 30 days the last paid price becomes the base price.
    */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
   /**
-   * Adds a new signed payment to the earlier payments. The limits of the next payment in the same group then count the
-   * new payment.
+   * Adds a newly signed payment to the earlier payments. When the service judges the next payment of the same group, it
+   * counts this new payment too.
    */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }

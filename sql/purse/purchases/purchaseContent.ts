@@ -1,25 +1,25 @@
 /**
- * Encrypts the content of a purchase: first its request, then the request with its signed payment header, then the
- * answer.
+ * Encrypts the content of a purchase in three versions: the request, the request with its signed payment header, and
+ * the seller's response.
  */
 import type { PaymentHeader } from '../../../shared/purse/paymentHeader.ts'
 import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envelope.ts'
 import type { UseAnswer } from '../../../shared/vault/useAnswer.ts'
 import type { UseRequest } from '../../../shared/vault/useRequest.ts'
 
-/** The answer of a purchase is kept for this time after the purchase has ended. */
+/** The seller's response is kept for this time after the purchase has ended. */
 export const ANSWER_KEPT = '10 minutes'
 
 /** Lists the values of the column `content_version`, which tell what a purchase's row holds in encrypted form. */
 export const CONTENT = { request: 1, signed: 2, answer: 3 } as const
 
 /**
- * Is a purchase request with the header that pays for it. The header moves money, because whoever has the header may
- * settle the payment.
+ * Is a purchase request with the signed payment header that pays for it. The payment header must stay secret, because
+ * anyone who has it may settle the payment and so move the money.
  */
 export type SignedRequest = { request: UseRequest; header: PaymentHeader }
 
-/** Lists the columns of a purchase's row with encrypted content. */
+/** Lists the columns of a purchase's row that hold encrypted content. */
 export type ContentRow = {
   project_id: string
   id: string
@@ -46,7 +46,9 @@ export const sealContent = (
 ): Sealed =>
   keyring.seal(Buffer.from(JSON.stringify(content)), purchaseContext(projectId, id, version))
 
-/** Decrypts the content of a purchase. @returns null if the row has no content, or content of another version. */
+/**
+ * Decrypts the content of a purchase. @returns null if the row has no encrypted content, or content of another version.
+ */
 export function openContent<Content>(
   keyring: Keyring,
   row: ContentRow,

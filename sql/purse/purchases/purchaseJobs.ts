@@ -1,8 +1,11 @@
-/** Queues the jobs of purchases, and deletes old answers of purchases. */
+/** Queues the jobs of purchases, and deletes old seller responses of purchases. */
 import type { Pool, Queryable } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
-/** Queues the job of a purchase. @param runAt is the time of the job. If it is absent, the job runs now. */
+/**
+ * Queues the job that carries out a purchase. @param runAt is the time at which the job runs. If `runAt` is absent, the
+ * job runs now.
+ */
 export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<void> =>
   addJob(db, {
     task: 'buy',
@@ -11,11 +14,14 @@ export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** Within this time after a purchase is due, its own job has run, or is at least in the queue. */
+/** Normally, within this time after a purchase is due, its own job has run or is at least in the queue. */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
-/** Queues purchases again that have not ended and have no job. @returns the number of queued purchases. */
+/**
+ * Queues a job again for each purchase that has not ended and has no job. @returns the number of purchases for which a
+ * job was queued.
+ */
 export async function requeueLostPurchases(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
     `select id from purchases
@@ -30,7 +36,10 @@ export async function requeueLostPurchases(pool: Pool): Promise<number> {
 
 const CLEAN_BATCH = 500
 
-/** Deletes the expired answers of purchases. The record of the purchase is kept. */
+/**
+ * Deletes the stored seller responses of purchases after their retention time. The record of the purchase itself is
+ * kept.
+ */
 export async function deleteOldAnswers(db: Queryable): Promise<void> {
   await db.query(
     `update purchases set key_id = null, wrapped_key = null, ciphertext = null

@@ -1,4 +1,4 @@
-/** Records the steps of a purchase at the worker: asked, signed (sql/purse/purchases/reserve.ts), sent, ended. */
+/** Records the steps of a purchase in the worker: asked, signed (sql/purse/purchases/reserve.ts), sent, ended. */
 import type { PurchaseEventData } from '../../../shared/events/events.ts'
 import { keptOffer, type ProofVerdict } from '../../../shared/purse/offerReceipt.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -18,7 +18,7 @@ import {
 import { PURCHASE_COLUMNS, type PurchaseRow, type PurchaseState } from './purchases.ts'
 import { termsValues } from './storeSigned.ts'
 
-/** Describes a purchase as the worker needs it. */
+/** Describes a purchase with the data that the worker needs. */
 export type DuePurchase = {
   id: string
   projectId: string
@@ -26,16 +26,21 @@ export type DuePurchase = {
   state: PurchaseState
   method: UseRequest['method']
   host: string
-  /** Is the name of the vault's credential whose fields the request uses. */
+  /** Is the name of the vault credential whose fields the purchase request uses. */
   credentialName: string | null
-  /** Is the MCP tool that the request calls. Null means plain HTTP. */
+  /**
+   * Is the MCP tool that the purchase request calls. If the tool is null, the purchase request is a plain HTTP request.
+   */
   tool: string | null
   maxAtomic: bigint
-  /** Is the address of the purse that would pay. Null means that the project has no purse. */
+  /** Is the address of the purse that would pay. If the address is null, the project has no purse. */
   payer: string | null
-  /** Is the SHA-256 of the payment terms that the owner approved. Null means that nobody was asked. */
+  /**
+   * Is the SHA-256 of the payment terms that the owner approved. If the hash is null, the service did not ask the owner
+   * about this payment.
+   */
   approvedHash: Buffer | null
-  /** Holds the signed payment terms. Null means that nothing is signed yet. */
+  /** Holds the signed payment terms. If the terms are null, no payment is signed yet. */
   terms: SignedTerms | null
 }
 
@@ -49,7 +54,7 @@ export type SignedTerms = {
   signedOffer: string | null
 }
 
-/** Returns the payment terms of an offer that was signed. */
+/** Returns the payment terms of a seller's offer that the purse has signed. */
 export const termsOf = (offer: Offer, payer: string): SignedTerms => ({
   network: offer.network.network,
   asset: offer.network.usdcAddress.toLowerCase(),
@@ -60,7 +65,7 @@ export const termsOf = (offer: Offer, payer: string): SignedTerms => ({
   signedOffer: keptOffer(offer.challenge.extensions, offer),
 })
 
-/** Finds a purchase of a live project in any state. @returns null if there is none. */
+/** Finds a purchase of a live project in any state. @returns null if there is no such purchase. */
 export async function findDuePurchase(db: Queryable, id: string): Promise<DuePurchase | null> {
   const { rows } = await db.query<
     PurchaseRow & { purse: string | null; approved_hash: Buffer | null; asset: string | null }
@@ -101,8 +106,9 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
 }
 
 /**
- * Marks a queued purchase as asking, or takes over a purchase whose worker was interrupted. @returns the HTTP request
- * of the purchase. Null means that the seller was already asked and the purchase has gone on.
+ * Marks a queued purchase as being asked at the seller, or takes over a purchase whose worker was interrupted. @returns
+ * the HTTP request of the purchase. The result null means that the seller was already asked and the purchase is in a
+ * later step.
  */
 export async function startAsking(
   db: Queryable,
@@ -118,12 +124,15 @@ export async function startAsking(
   return rows[0] === undefined ? null : openContent<UseRequest>(keyring, rows[0], CONTENT.request)
 }
 
-/** Is a signed purchase request to send. `sends` counts the sends, including this send. */
+/**
+ * Is a signed purchase request that the worker is about to send. `sends` counts how often the request was sent,
+ * including this time.
+ */
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
 /**
  * Adds one to the number of sends of a signed purchase request, before the request is sent. @returns null if the
- * purchase has ended, or if the payment can no longer be taken.
+ * purchase has ended, or if the seller can no longer settle the payment.
  */
 export async function startSend(
   db: Queryable,
@@ -142,13 +151,13 @@ export async function startSend(
   return { content, sends: row.sends, validBefore: BigInt(row.valid_before!) }
 }
 
-/** Describes the end of a purchase. */
+/** Describes how a purchase ended. */
 export type PurchaseEnd = {
   state: 'answered' | 'quoted' | 'refused' | 'failed' | 'unknown'
   reason?: string
   detail?: string
   answer?: UseAnswer
-  /** Is the seller's offer, if the purchase ends before anything was signed. */
+  /** Is the seller's offer, if the purchase ends before a payment was signed. */
   offer?: Offer | null
   /** Is the hash of the transaction that settled the payment, according to the seller. */
   claimedTx?: string | null
@@ -157,7 +166,10 @@ export type PurchaseEnd = {
   offerVerdict?: ProofVerdict | null
 }
 
-/** Ends a purchase. The answer replaces the stored request. If the purchase has ended already, it does not change. */
+/**
+ * Ends a purchase. The seller's response replaces the stored request. If the purchase has already ended, the function
+ * does not change it.
+ */
 export function endPurchase(
   pool: Pool,
   given: { id: string; projectId: string; keyring: Keyring; end: PurchaseEnd },
@@ -205,7 +217,7 @@ async function endIn(
   await recordEvents(db, [{ projectId, type: 'purse.refused', data: purchaseEvent(final) }])
 }
 
-/** Stores the payment terms of the chosen offer. */
+/** Stores the payment terms of the offer that the worker chose. */
 export async function storeTerms(db: Queryable, id: string, offer: Offer): Promise<PurchaseRow> {
   const { rows } = await db.query<PurchaseRow>(
     `update purchases u set x402_version = $2, network = $3, asset = $4, pay_to = $5, amount_atomic = $6, resource = $7,

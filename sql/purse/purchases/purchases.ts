@@ -1,4 +1,4 @@
-/** Stores purchases, which are requests of agents that are paid at most once. */
+/** Stores purchases. A purchase is an agent's HTTP request to a seller, and is paid at most once. */
 import type { Cursor } from '../../../shared/cursor.ts'
 import type { ProofVerdict } from '../../../shared/purse/offerReceipt.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -20,7 +20,10 @@ export type PurchaseState =
   | 'failed'
   | 'unknown'
 
-/** Is the state of the money of a purchase. The migration defines the three words. */
+/**
+ * Is the state of the money that a purchase has reserved. The database migration defines the meaning of the three state
+ * words.
+ */
 type MoneyState = 'open' | 'spent' | 'released'
 
 export type PurchaseRow = ContentRow & {
@@ -73,7 +76,10 @@ export const PURCHASE_COLUMNS = `u.row, u.id, u.project_id, u.kind, u.request_ha
   array(select m.id from purchase_mandates pm join mandates m on m.row = pm.mandate_row
         where pm.purchase_row = u.row order by m.row) as mandate_ids`
 
-/** Describes a purchase as its caller sees it. `resource`, `description` and `answer` are the seller's words. */
+/**
+ * Describes a purchase in the form that the API's caller sees. `resource`, `description` and `answer` are texts that
+ * the seller wrote.
+ */
 export type Purchase = {
   row: bigint
   id: string
@@ -93,7 +99,10 @@ export type Purchase = {
   createdAt: Date
   endedAt: Date | null
   status: number | null
-  /** Is the answer of the seller. Null means that there is no answer, or that the answer has expired. */
+  /**
+   * Is the seller's response to the purchase request. If the response is null, the seller sent none, or the stored
+   * response has expired.
+   */
   answer: UseAnswer | null
   terms: {
     x402Version: number
@@ -120,7 +129,8 @@ export type Purchase = {
     mandateIds: string[]
   } | null
   /**
-   * Lists the refunds of the purchase that sellers of this service made. In a list of purchases this field is absent.
+   * Lists the refunds that sellers of this service made for the purchase. In a list of purchases, the field `refunds`
+   * is absent.
    */
   refunds?: Refund[]
 }
@@ -178,8 +188,8 @@ const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
 })
 
 /**
- * Finds a purchase of a project. @returns null if there is none. @param keyring decrypts the answer. If it is null, the
- * purchase is returned without its answer.
+ * Finds a purchase of a project. @returns null if the project has no such purchase. @param keyring decrypts the
+ * seller's response. If `keyring` is null, the function returns the purchase without the seller's response.
  */
 export async function findPurchase(
   db: Queryable,
@@ -202,8 +212,8 @@ export async function findPurchase(
 }
 
 /**
- * Selects the purchases of a list. A filter field that is null selects every purchase. `from` and `until` bound the
- * time at which the purchase was accepted.
+ * Selects which purchases a list contains. A filter field that is null does not restrict the list. `from` and `until`
+ * bound the time at which the purchase was accepted.
  */
 export type PurchaseFilter = {
   projectId: string
@@ -217,7 +227,7 @@ export type PurchaseFilter = {
   until: Date | null
 }
 
-/** Lists the purchases of a project without their answers, newest first. Quotes are left out. */
+/** Lists the purchases of a project, newest first, without the sellers' responses. Quotes are left out of this list. */
 export async function listPurchases(db: Queryable, filter: PurchaseFilter): Promise<Purchase[]> {
   const { rows } = await db.query<PurchaseRow>({
     name: 'list-purchases',

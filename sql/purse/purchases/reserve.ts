@@ -1,9 +1,10 @@
 /**
- * Reserves payments of purchases, and signs them with the key of a purse. No other file signs payments of purchases.
+ * Reserves the amounts of purchases in mandates, and signs the payments with the key of a purse. No other file signs
+ * payments of purchases.
  *
  * The function takes locks in this order: the purchases, the purse, the mandates. Under these locks all sums are exact,
- * so two payments of one project never use the same free amount. The signatures are stored in the same transaction, so
- * that every signature that leaves the service is counted.
+ * so two payments of one project never spend the same money. The signatures are stored in the same transaction, so that
+ * every signature that leaves the service is counted.
  */
 import { brokenBound, covers } from '../../../shared/purse/mandate.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -19,7 +20,7 @@ import { type Base, type PaidBefore, type PaidPlace, readPaidBefore } from './pa
 import { CONTENT, type ContentRow, openContent, type SignedRequest } from './purchaseContent.ts'
 import { type SignedPayment, storeSigned } from './storeSigned.ts'
 
-/** Tells why the owner must approve a payment. */
+/** Gives the reason why the owner must approve a payment. */
 export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
 
 export type Reserved =
@@ -39,14 +40,15 @@ type PurchaseRow = ContentRow & {
   tool: string | null
 }
 
-/** Describes what a purchase wants to pay: the purchase, the URL, and the payment terms. */
+/** Describes a payment that a purchase wants to make: the purchase, the URL, and the payment terms. */
 export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer }
 
 /**
- * Reserves and signs payments of one project, each in every mandate that covers the payment. If a payment is not
- * signed, the result tells why. A group of payments takes the locks once, because 50 purchases of one purse waited 220
- * ms each for their turn. Each payment of the group counts for the limits of the next payment.
- * @returns one result for each payment, in order.
+ * Reserves and signs payments of one project. Each payment is reserved in every mandate that covers it. If a payment is
+ * not signed, the result tells why. The function takes the locks once for a whole group of payments, because otherwise
+ * 50 purchases of one purse waited 220 ms each for their turn. Each payment of the group counts against the limits that
+ * apply to the next payment.
+ * @returns one result for each payment, in the order of the payments.
  */
 export function reserve(
   pool: Pool,
@@ -97,8 +99,8 @@ const refused = (reason: RefusalReason): Reserved => ({ kind: 'refused', reason 
 const NO_PURSE = refused('no_purse')
 
 /**
- * Holds the sums and facts that decide whether a payment may be signed. Each signed payment of a group changes them for
- * the next payment.
+ * Holds the sums and facts that decide whether a payment may be signed. Each signed payment of a group changes these
+ * sums for the next payment.
  */
 type State = {
   now: Date
@@ -106,7 +108,7 @@ type State = {
   mandates: Judge[]
   paidBefore: PaidBefore
 }
-/** Is a valid mandate, with the sums that it has reserved. */
+/** Is a mandate that is valid now, with the sums that payments have reserved in it. */
 type Judge = { mandate: Mandate; used: Used }
 type Fits = { kind: 'fits'; place: PaidPlace; covering: Judge[]; base: Base }
 
@@ -167,7 +169,7 @@ async function sign({
 }
 
 /**
- * Adds a signed payment to the sums that decide about the next payment of the group. @returns the warnings about
+ * Adds a signed payment to the sums that decide about the next payment of the same group. @returns the warnings about
  * mandates whose limits are nearly reached.
  */
 function count(
@@ -203,7 +205,7 @@ async function lockPurchases(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** Locks the purse of a project. @returns the purse's address, and the free part of its balance. */
+/** Locks the purse of a project. @returns the purse's address, and the part of its balance that is not reserved. */
 export async function lockPurse(
   db: Client,
   projectId: string,
@@ -215,7 +217,7 @@ export async function lockPurse(
   })
   if (locked.rowCount === 0) return null
   // The purse's sums are read in a separate statement, whose snapshot begins after the lock is taken. So the statement
-  // sees the reservations of the transaction that held the lock before.
+  // sees the reservations that the previous holder of the lock has committed.
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,
@@ -264,8 +266,8 @@ function askReason(
 const WARNINGS = [95, 80] as const
 
 /**
- * Returns an event for each spending limit of a mandate that reaches 80 or 95 % with this payment. The mandate does not
- * count the payment yet.
+ * Returns an event for each spending limit of a mandate whose use reaches 80 or 95 % with this payment. The sums of the
+ * mandate do not include this payment yet.
  */
 const warnings = (
   projectId: string,

@@ -6,11 +6,11 @@ import type { Queryable } from '../../db.ts'
 import type { Base } from './paidBefore.ts'
 import { CONTENT, type SignedRequest, sealContent } from './purchaseContent.ts'
 
-/** Is a payment that was signed under the locks of its purse and mandates. */
+/** Is a payment that was signed while its purse and its mandates were locked. */
 export type SignedPayment = {
   id: string
   projectId: string
-  /** Tells whether the answer of the seller may hold secrets of the vault. */
+  /** Tells whether the seller's response may contain secrets of the vault. */
   hasCredential: boolean
   offer: Offer
   payer: string
@@ -18,13 +18,13 @@ export type SignedPayment = {
   validBefore: bigint
   base: Base
   content: SignedRequest
-  /** Lists the row numbers of the mandates that cover the payment. */
+  /** Lists the row numbers of the mandates that cover this payment. */
   mandateRows: readonly bigint[]
 }
 
 /**
- * Stores signed payments, and counts each payment in its mandates. The first send of each payment is counted too,
- * because it follows at once.
+ * Stores signed payments, and adds each payment to the sums of its mandates. The function already counts the first
+ * sending of each payment, because the payment is sent at once afterwards.
  */
 export async function storeSigned(
   db: Queryable,
@@ -68,7 +68,7 @@ function valuesOf(payment: SignedPayment, keyring: Keyring): unknown[] {
   ]
 }
 
-/** Turns rows of values into columns of values. */
+/** Turns an array of rows into an array of columns. */
 const columnsOf = (rows: unknown[][]): unknown[][] =>
   rows[0]!.map((_value, column) => rows.map((row) => row[column]))
 

@@ -3,7 +3,7 @@ import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
 
-/** Is a refund by hand whose transaction the seller named. */
+/** Is a refund that a seller sent by hand, and whose transaction the seller has named. */
 export type ClaimedRefund = {
   id: string
   asset: Address
@@ -11,7 +11,10 @@ export type ClaimedRefund = {
   payTo: Address
   amountAtomic: bigint
   txHash: Hex
-  /** Is the number of the block with the payment. The refund of the payment cannot be in an earlier block. */
+  /**
+   * Is the number of the block that contains the refunded payment. The refund of the payment cannot be in an earlier
+   * block.
+   */
   paidBlock: bigint
   /** Tells whether the seller named the transaction so long ago that a chain node would know it. */
   isOld: boolean
@@ -30,7 +33,7 @@ type Row = {
   is_old: boolean
 }
 
-/** Lists the refunds to check whose transaction the seller named, the oldest first. */
+/** Lists the refunds whose transaction a seller named and a worker must still check, the oldest first. */
 export async function findClaimed(
   db: Queryable,
   network: string,
@@ -56,7 +59,10 @@ export async function findClaimed(
   }))
 }
 
-/** Records why the transaction that a seller named does not count as the refund. The refund is expected again. */
+/**
+ * Records why the transaction that a seller named does not count as the refund. After that, the service expects the
+ * seller to send the refund again.
+ */
 export async function refuseClaim(
   db: Queryable,
   { id, txHash }: Pick<ClaimedRefund, 'id' | 'txHash'>,
@@ -69,7 +75,7 @@ export async function refuseClaim(
   )
 }
 
-/** Returns the log indexes of a transaction's events that already count for refunds. */
+/** Returns the log indexes of those events in a transaction that already count for refunds. */
 export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
   const { rows } = await db.query<{ log_index: number }>(
     'select log_index from hand_refunds where tx_hash = $1 and log_index is not null',
@@ -79,8 +85,9 @@ export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
 }
 
 /**
- * Records the transfer of a refund by hand with its receipt. The first time, an event is recorded too. @returns false
- * if another refund already has the transfer.
+ * Records the transfer of a refund that a seller sent by hand, together with its receipt. When the transfer is recorded
+ * for the first time, the function also records an event. @returns false if the transfer already counts for another
+ * refund.
  */
 export function recordHandRefund(
   pool: Pool,
@@ -121,7 +128,7 @@ export function recordHandRefund(
   })
 }
 
-/** Lists refunds by hand in blocks up to a number that are not known to be final. */
+/** Lists refunds sent by hand in blocks up to the given number that are not known to be final. */
 export async function findUnfinalRefunds(
   db: Queryable,
   network: string,
@@ -137,7 +144,7 @@ export async function findUnfinalRefunds(
   return rows.map((row) => ({ id: row.id, txHash: row.tx_hash, blockHash: row.block_hash }))
 }
 
-/** Records that the blocks of refunds by hand are final. */
+/** Records that the blocks that contain refunds sent by hand are final. */
 export async function recordFinalRefunds(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query(
@@ -146,7 +153,10 @@ export async function recordFinalRefunds(db: Queryable, ids: readonly string[]):
   )
 }
 
-/** Records that a reorganisation replaced the blocks of refunds by hand. Their transactions are checked again. */
+/**
+ * Records that a reorganisation replaced the blocks that contained refunds sent by hand. A worker then checks the
+ * transactions of these refunds again.
+ */
 export async function checkAnew(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query(

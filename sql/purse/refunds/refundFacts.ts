@@ -3,7 +3,10 @@ import type { UsdcNetwork } from '../../../shared/till/usdc.ts'
 import type { Queryable } from '../../db.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 
-/** Describes a refund that the chain shows, for its receipt. `payer` is the seller, and `payTo` is the buyer. */
+/**
+ * Describes a refund that the chain shows, with the data for the receipt of the refund. In a refund, `payer` is the
+ * seller, and `payTo` is the buyer.
+ */
 export type RefundFacts = {
   id: string
   refundOf: string
@@ -16,10 +19,10 @@ export type RefundFacts = {
   resource: string
 }
 
-/** Signs the receipt of a refund. */
+/** Signs the receipt of a refund, and returns the receipt. */
 export type SignRefund = (refund: RefundFacts, txHash: string) => string
 
-/** Adds the data of the payment to a refund. */
+/** Adds the data of the refunded payment to a refund. */
 export async function readRefundFacts(
   db: Queryable,
   refund: Pick<RefundFacts, 'id' | 'refundOf' | 'amountAtomic' | 'payer' | 'payTo'>,
@@ -37,8 +40,8 @@ export async function readRefundFacts(
 }
 
 /**
- * Notifies the seller's project that the chain shows a refund. If a purse of this service had paid, the buyer's project
- * is notified too.
+ * Notifies the seller's project that the refund is on the chain. If a purse of this service made the refunded payment,
+ * the buyer's project is notified too.
  */
 export async function tellRefund(
   db: Queryable,

@@ -1,6 +1,6 @@
 /**
  * Stores refunds of payments. A refund is a transfer out of a purse, or a transfer that a seller makes by hand and the
- * chain proves. The sum of a payment's expected, open and spent refunds never exceeds the payment.
+ * chain proves. The sum of the expected, open and spent refunds of a payment never exceeds the amount of the payment.
  */
 import type { Hex } from 'viem'
 import { newHandRefundId } from '../../../shared/ids.ts'
@@ -12,8 +12,8 @@ import { lockPurse } from '../purchases/reserve.ts'
 import { hashOf, type Ordered, order } from '../transferOut.ts'
 
 /**
- * Describes a refund. `by_hand` means that the seller must send it. `checking` means that the chain must prove the
- * transaction that the seller named.
+ * Describes a refund and its state. The state `by_hand` means that the seller must send the refund. The state
+ * `checking` means that a worker must still find on the chain the transaction that the seller named.
  */
 export type Refund = {
   id: string
@@ -33,9 +33,9 @@ export type Refunded =
   | { kind: 'not_found' | 'other_request' | 'not_final' | 'too_much' | 'insufficient_funds' }
 
 /**
- * Pays back a part of a final payment to its payer. The lock of the payment makes the sum exact. If the purse of the
- * project is not the payee, the seller must send the refund by hand.
- * @param refund.key is the Idempotency-Key. A call with the same key finds the first refund.
+ * Pays back to the payer a part of a payment whose block is final. The payment's row is locked, so that the sum of its
+ * refunds is exact. If the payment did not go to a purse of the project, the seller must send the refund by hand.
+ * @param refund.key is the Idempotency-Key of the refund call. A second call with the same key finds the first refund.
  */
 export function refundPayment(
   pool: Pool,
@@ -99,7 +99,7 @@ export function refundPayment(
   })
 }
 
-/** Tells whether the payee is the purse of the project, under its present key or an earlier key. */
+/** Tells whether the payee's address belongs to the project's purse, under the present key or an earlier key. */
 async function isOwnAddress(db: Queryable, projectId: string, address: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'select from purse_keys where project_id = $1 and address = $2',
@@ -175,7 +175,7 @@ const REFUNDS_OF = `
   from hand_refunds where payment_id = $1
   order by created_at, id`
 
-/** Lists the refunds of a purchase that sellers of this service made, oldest first. */
+/** Lists the refunds of a purchase, oldest first. Sellers that use this service made them. */
 export async function refundsOfPurchase(
   db: Queryable,
   { payer, nonce, network }: { payer: string; nonce: string; network: string },
@@ -194,7 +194,10 @@ export async function refundsOfPurchase(
 
 export type HandRefundChange = 'ok' | 'not_found' | 'not_by_hand' | 'proved'
 
-/** Records the transaction that the seller names as a refund. A worker looks up the transaction on the chain. */
+/**
+ * Records the transaction that the seller names as the transfer of a refund. A worker then looks up this transaction on
+ * the chain.
+ */
 export function claimRefund(
   pool: Pool,
   actor: Omit<Actor, 'projectId'>,
@@ -211,7 +214,7 @@ export function claimRefund(
   )
 }
 
-/** Withdraws a refund by hand that nobody has sent. */
+/** Withdraws a refund that the seller should send by hand and that nobody has sent. */
 export function withdrawRefund(
   pool: Pool,
   actor: Omit<Actor, 'projectId'>,

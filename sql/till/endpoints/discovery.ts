@@ -5,7 +5,7 @@ import type { Queryable } from '../../db.ts'
 
 type ResourceType = 'http' | 'mcp'
 
-/** Describes an endpoint in the public list of paid resources. */
+/** Describes a seller's endpoint in the public list of paid resources. */
 export type DiscoveredEndpoint = {
   row: bigint
   url: string
@@ -14,30 +14,31 @@ export type DiscoveredEndpoint = {
   payTo: string
   description: string | null
   /**
-   * Holds metadata from three sources: the seller, the OpenAPI document, and the endpoint's own 402 response. Where two
-   * sources differ, the first of them in this order counts.
+   * Holds the endpoint's metadata from three sources: the seller, the OpenAPI document, and the endpoint's own 402
+   * response. If two sources contradict each other, the source that comes first in this order counts.
    */
   metadata: Metadata & SeenMetadata
-  /** Lists the versions of x402 in the endpoint's challenge, as the last check saw them. */
+  /** Lists the versions of x402 that the last check found in the endpoint's 402 response. */
   versions: number[]
   updatedAt: Date
 }
 
-/** Selects the endpoints of a public list. A field that is null selects every endpoint. */
+/** Selects which endpoints the public list contains. A filter field that is null does not restrict the list. */
 export type DiscoveryFilter = {
   payTo: string | null
   network: NetworkName | null
   /**
-   * Holds search words in lower case. Endpoints that match most of the search words come first. An endpoint that
-   * matches none is left out. Null lists all endpoints, oldest first.
+   * Holds the words of the search in lower case. Endpoints that match most of the search words come first. An endpoint
+   * that matches none of the search words is left out. If the search words are null, the list contains all endpoints,
+   * oldest first.
    */
   words: readonly string[] | null
   type: ResourceType | null
-  /** Selects endpoints with this tag. Upper and lower case are the same. */
+  /** Selects endpoints with this tag. Tags are compared without regard to upper and lower case. */
   tag: string | null
   minAtomic: bigint | null
   maxAtomic: bigint | null
-  /** Selects only endpoints that say how they are called. */
+  /** Selects only endpoints whose metadata says how a client calls them. */
   hasBazaar: boolean
   /** Is the row number after which the list continues. */
   after: bigint | null
@@ -48,7 +49,7 @@ export type DiscoveryFilter = {
 const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
 // Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. The
-// list never relies on a payer's words.
+// public list never relies on what a payer claims.
 const LISTED = `
   from seller_endpoints e
   join projects p on p.id = e.project_id
@@ -68,7 +69,7 @@ const LISTED = `
     and ($6::numeric is null or e.price_atomic >= $6) and ($7::numeric is null or e.price_atomic <= $7)
     and (not $8 or m.metadata ?| array['input', 'bazaar'])`
 
-/** Returns one page of the public list of endpoints, and the size of the whole list. */
+/** Returns one page of the public list of endpoints, and the number of endpoints in the whole list. */
 export async function discoverEndpoints(
   db: Queryable,
   { payTo, network, words, type, tag, minAtomic, maxAtomic, hasBazaar, ...part }: DiscoveryFilter,

@@ -13,37 +13,40 @@ import {
   toEndpoint,
 } from './endpoints.ts'
 
-/** Limits the endpoints of one project that are not deleted. */
+/** Limits the number of endpoints that one project may have, not counting deleted ones. */
 export const ENDPOINTS_MAX = 1_000
 
 /** Reports that the project already has {@link ENDPOINTS_MAX} endpoints that are not deleted. */
 export class TooManyEndpointsError extends Error {}
-/** Reports a webhook secret for an endpoint that has no webhook URL. */
+/** Reports that the caller asked for a webhook secret for an endpoint that has no webhook URL. */
 export class SecretWithoutWebhookError extends Error {}
 
-/** Describes a change of an endpoint. Absent fields stay unchanged. */
+/** Describes a change of a seller's endpoint. Fields that are absent from the change stay unchanged. */
 export type EndpointChange = {
   urlPattern?: string
   priceAtomic?: bigint
   network?: string
   description?: string | null
-  /** Is the URL of the endpoint's webhook. Null removes the webhook and its secret. */
+  /** Is the URL of the endpoint's webhook. The value null removes the webhook and its secret. */
   webhookUrl?: string | null
   webhookSecret?: string
   discoverable?: boolean
-  /** Tells whether the endpoint sells. The value false pauses the endpoint. */
+  /** Tells whether the endpoint sells, that is, whether it is not paused. The value false pauses the endpoint. */
   active?: boolean
   metadata?: MetadataChange
-  /** Is the URL of the OpenAPI document. Null removes the document, and everything that was read in it. */
+  /**
+   * Is the URL of the endpoint's OpenAPI document. The value null removes the document, and all metadata that a worker
+   * has read in it.
+   */
   openApiUrl?: string | null
 }
 
-/** Holds changes of an endpoint's metadata. Null removes a part of the metadata. */
+/** Holds changes of an endpoint's metadata. The value null removes a part of the metadata. */
 export type MetadataChange = { [Part in keyof Metadata]?: Metadata[Part] | null }
 
 /**
- * Is a changed endpoint. `newSecret` is its new webhook secret, which no other response shows. Null means that the
- * secret is unchanged.
+ * Is an endpoint after a change. `newSecret` is the endpoint's new webhook secret, which no other response shows. If
+ * `newSecret` is null, the webhook secret is unchanged.
  */
 export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
 
@@ -56,8 +59,9 @@ const changedParts = (change: MetadataChange = {}) => {
 }
 
 /**
- * Registers an endpoint, or changes the endpoint of the same resource, and queues its verification. The function locks
- * the project's row, so that concurrent calls make one endpoint and keep the limit.
+ * Registers an endpoint, or changes the endpoint that already exists for the same resource, and queues its
+ * verification. The function locks the project's row, so that concurrent calls create only one endpoint and respect the
+ * limit of endpoints.
  * @returns null if the project is deleted.
  * @throws {TooManyEndpointsError} {SecretWithoutWebhookError}
  */
@@ -111,7 +115,7 @@ async function insertEndpoint(
   return id
 }
 
-/** Changes an endpoint in its own transaction. @returns null if there is no such endpoint. */
+/** Changes an endpoint in its own database transaction. @returns null if there is no such endpoint. */
 export function updateEndpoint(
   pool: Pool,
   keyring: Keyring,
@@ -193,8 +197,9 @@ async function changeEndpoint(
 }
 
 /**
- * Replaces the secret of an endpoint's webhook. All later attempts use the new secret.
- * @returns the endpoint with its new webhook secret. Null means that the project has no endpoint with this id.
+ * Replaces the secret of an endpoint's webhook. All later webhook attempts use the new secret.
+ * @returns the endpoint with its new webhook secret. The result null means that the project has no endpoint with this
+ * id.
  * @throws {SecretWithoutWebhookError}
  */
 export async function rotateWebhookSecret(
@@ -206,7 +211,8 @@ export async function rotateWebhookSecret(
 }
 
 /**
- * Deletes an endpoint and aborts its pending deliveries. The row of the endpoint is kept, because payments refer to it.
+ * Deletes an endpoint and aborts its pending webhook deliveries. The row of the endpoint is kept, because payments
+ * refer to it.
  */
 export async function deleteEndpoint(
   pool: Pool,

@@ -4,14 +4,17 @@ import { addJob } from '../../queue/jobs.ts'
 import { recordVerification, type VerificationStatus } from './endpoints.ts'
 
 /**
- * Describes the verification of an endpoint: its last verdict, and whether another check of the endpoint is queued or
- * in progress.
+ * Describes the verification of a seller's endpoint: the last verdict, and whether another check of the endpoint is
+ * queued or in progress.
  */
 export type EndpointCheck = {
   status: VerificationStatus
   detail: string | null
   checkedAt: Date | null
-  /** Counts the milliseconds since a check of the endpoint was queued. Null means that no check is due. */
+  /**
+   * Counts the milliseconds since a check of the endpoint was queued. If the number is null, no check of the endpoint
+   * is queued.
+   */
   queuedMs: number | null
   /** Tells whether a worker requests the endpoint's URL right now. */
   isRunning: boolean
@@ -47,7 +50,9 @@ export async function findEndpointCheck(db: Queryable, id: string): Promise<Endp
   }
 }
 
-/** Verifies an MCP tool at once. For a URL, queues its check in the caller's transaction. */
+/**
+ * Verifies an MCP tool at once. For an endpoint with a URL, the function queues a check in the caller's transaction.
+ */
 export async function checkEndpoint(
   db: Queryable,
   { id, urlPattern: url }: { id: string; urlPattern: string },
@@ -95,9 +100,10 @@ export function checkEndpointAnew(
 }
 
 /**
- * Queues a check of an endpoint whose challenge would be refused. The function queues at most one check in `pauseMs`.
- * It queues no check while another check of the endpoint waits.
- * @returns the milliseconds until the next check may be queued. The number 0 means that a check is queued now.
+ * Queues a check of an endpoint whose x402 challenge would be refused. The function queues at most one check of the
+ * endpoint in `pauseMs` milliseconds. The function queues no check while another check of the endpoint waits.
+ * @returns the milliseconds until the next check may be queued. The number 0 means that a check is queued, now or
+ * already before, or that the endpoint is deleted.
  */
 export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<number> {
   return transaction(pool, async (db) => {
@@ -119,7 +125,7 @@ export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): P
   })
 }
 
-/** Records that a worker requests the URL of an endpoint. */
+/** Records that a worker is now requesting the URL of an endpoint. */
 export async function startEndpointCheck(db: Queryable, id: string): Promise<void> {
   await db.query(
     'update seller_endpoints set check_started_at = clock_timestamp(), check_queued_at = coalesce(check_queued_at, clock_timestamp()) where id = $1',

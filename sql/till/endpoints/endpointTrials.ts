@@ -4,11 +4,14 @@ import { addJob } from '../../queue/jobs.ts'
 
 type TrialState = 'asking' | 'asked' | 'paying' | 'paid' | 'failed'
 
-/** Describes the trial of an endpoint: how the endpoint responds to a buyer. */
+/** Describes the trial of an endpoint: a test request that shows how the endpoint responds to a buyer. */
 export type EndpointTrial = {
   state: TrialState
   buy: boolean
-  /** Is the x402 challenge of the endpoint: x402Version, accepts, and in version 2 also resource and extensions. */
+  /**
+   * Is the x402 challenge of the endpoint. It contains x402Version and accepts, and in version 2 also resource and
+   * extensions.
+   */
   challenge: Record<string, unknown> | null
   /** Is the HTTP status of the endpoint's last response. */
   status: number | null
@@ -18,20 +21,20 @@ export type EndpointTrial = {
   endedAt: Date | null
 }
 
-/** Limits the stored body of a trial's response, in characters. */
+/** Limits the characters of the response body that are stored for an endpoint's trial. */
 export const TRIAL_BODY_MAX = 16_384
-/** Limits the stored challenge of a trial, in characters of JSON. */
+/** Limits the characters of the challenge (as JSON) that are stored for an endpoint's trial. */
 export const TRIAL_CHALLENGE_MAX = 40_000
 
 /**
- * A trial that has not ended after this time is lost, because the worker waits 20 s for the challenge and 30 s for the
- * payment.
+ * An endpoint's trial that has not ended after this time is lost, because the worker waits 20 s for the challenge and
+ * 30 s for the payment.
  */
 const LOST_AFTER = '90 seconds'
 
 const SHOWN = `state, buy, challenge, status, body, detail, created_at as "createdAt", ended_at as "endedAt"`
 
-/** Returns the last trial of an endpoint. @returns null if there is none. */
+/** Returns the last trial (test request) of an endpoint. @returns null if there is none. */
 export async function findTrial(db: Queryable, endpointId: string): Promise<EndpointTrial | null> {
   const { rows } = await db.query<EndpointTrial>({
     name: 'find-endpoint-trial',
@@ -41,7 +44,10 @@ export async function findTrial(db: Queryable, endpointId: string): Promise<Endp
   return rows[0] ?? null
 }
 
-/** Starts a trial of an endpoint in place of the last trial. @returns null if the last trial is still running. */
+/**
+ * Starts a new trial (test request) of an endpoint, which replaces the record of the last trial. @returns null if the
+ * last trial of the endpoint is still running.
+ */
 export function startTrial(
   pool: Pool,
   trial: { id: string; endpointId: string; projectId: string; buy: boolean },
@@ -73,7 +79,10 @@ export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promis
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** Is the trial of an endpoint as the worker needs it. `payment` was signed earlier. */
+/**
+ * Is the trial of an endpoint, with the data that the worker needs. `payment` is a payment that an earlier attempt of
+ * the job has signed.
+ */
 export type DueTrial = {
   id: string
   projectId: string
@@ -83,7 +92,7 @@ export type DueTrial = {
   payment: PaymentHeader | null
 }
 
-/** Finds a trial that has not ended, of an endpoint that is not deleted. @returns null if there is none. */
+/** Finds an endpoint's trial that has not ended, if the endpoint is not deleted. @returns null if there is none. */
 export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial | null> {
   const { rows } = await db.query<
     Omit<DueTrial, 'payment'> & { header_name: string | null; header_value: string | null }
@@ -102,8 +111,8 @@ export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial 
 }
 
 /**
- * Stores the payment that the trial will send, unless a payment is stored. @returns the stored payment. Null means that
- * the trial has ended.
+ * Stores the payment that the endpoint's trial will send, unless a payment is already stored. @returns the stored
+ * payment. The result null means that the endpoint's trial has ended.
  */
 export async function storePayment(
   db: Queryable,
@@ -122,7 +131,7 @@ export async function storePayment(
   return rows[0] ?? null
 }
 
-/** Ends the trial of an endpoint. A trial that has ended already does not change. */
+/** Ends the trial of an endpoint. If the trial has already ended, the function does not change it. */
 export async function endTrial(
   db: Queryable,
   id: string,

@@ -7,7 +7,7 @@ import { type Order, pageOrder } from '../../pageStart.ts'
 
 export type VerificationStatus = 'pending' | 'verified' | 'failed' | 'unreachable'
 
-/** Holds the OpenAPI document of an endpoint, and the metadata that were read in it. */
+/** Holds the OpenAPI document of an endpoint, and the metadata that a worker has read in it. */
 type OpenApi = {
   url: string
   status: 'pending' | 'read' | 'failed'
@@ -15,7 +15,7 @@ type OpenApi = {
   metadata: Metadata
 }
 
-/** Describes a seller's endpoint: a resource and its price. */
+/** Describes a seller's endpoint: a resource that the seller sells, and its price. */
 export type Endpoint = {
   id: string
   urlPattern: string
@@ -26,13 +26,13 @@ export type Endpoint = {
   webhookUrl: string | null
   /** Tells whether the endpoint is in the public list of paid resources. */
   discoverable: boolean
-  /** Tells whether the seller has paused the endpoint. A paused endpoint gets no new challenges. */
+  /** Tells whether the seller has paused the endpoint. A paused endpoint gets no new x402 challenges. */
   isPaused: boolean
-  /** Is the metadata that the seller gave. */
+  /** Is the endpoint's metadata that the seller gave. */
   metadata: Metadata
-  /** Holds the seller's OpenAPI document. Null means that the seller names none. */
+  /** Holds the seller's OpenAPI document. If the document is null, the seller names no OpenAPI document. */
   openApi: OpenApi | null
-  /** Holds the metadata of the endpoint's own 402, from the last check. */
+  /** Holds the metadata that the last check found in the endpoint's own 402 response. */
   seen: SeenMetadata
   verification: { status: VerificationStatus; checkedAt: Date | null; detail: string | null }
   createdAt: Date
@@ -42,7 +42,7 @@ export type Endpoint = {
 /** Counts the settled payments of an endpoint, and holds their sum in atomic USDC. */
 export type EndpointTotals = { callCount: number; revenueAtomic: bigint }
 
-/** Holds the ENDPOINT_COLUMNS of seller_endpoints. */
+/** Holds one row of the table seller_endpoints with the columns ENDPOINT_COLUMNS. */
 export type EndpointRow = {
   id: string
   url_pattern: string
@@ -99,7 +99,7 @@ export const toEndpoint = (row: EndpointRow): Endpoint => ({
   row: BigInt(row.row),
 })
 
-/** Finds one endpoint of a project that is not deleted. @returns null if there is none. */
+/** Finds one endpoint of a project that is not deleted. @returns null if the project has no such endpoint. */
 export async function findEndpoint(
   db: Queryable,
   { projectId, id }: { projectId: string; id: string },
@@ -115,13 +115,13 @@ export async function findEndpoint(
 
 export type EndpointFilter = {
   projectId: string
-  /** Selects endpoints with this text in the URL or the description. */
+  /** Selects endpoints that contain this text in the URL or the description. */
   text?: string
   verification?: VerificationStatus
   active?: boolean
 }
 
-/** Lists endpoints that are not deleted, in an order, at most `limit` after the cursor. */
+/** Lists endpoints that are not deleted, in the given order, at most `limit` endpoints after the cursor. */
 export async function listEndpoints(
   db: Queryable,
   filter: EndpointFilter & { limit: number; cursor: Cursor | null; order?: Order },
@@ -185,7 +185,7 @@ export type UrlToVerify = {
   openApiUrl: string | null
 }
 
-/** Returns the URL of an active endpoint, for its verification. @returns null if the endpoint is deleted. */
+/** Returns the URL of an active endpoint, so that a worker can verify it. @returns null if the endpoint is deleted. */
 export async function findUrlToVerify(db: Queryable, id: string): Promise<UrlToVerify | null> {
   const { rows } = await db.query<UrlToVerify>({
     name: 'find-url-to-verify',
@@ -205,11 +205,11 @@ export async function recordVerification(
     url: string
     status: VerificationStatus
     detail: string
-    /** Lists the versions of x402 in the endpoint's challenge, as the check saw them. */
+    /** Lists the versions of x402 that the check found in the endpoint's challenge. */
     versions: readonly (1 | 2)[]
-    /** Lists the payTo addresses of the challenge, in lower case. */
+    /** Lists the payTo addresses of the endpoint's challenge, in lower case. */
     payees: readonly string[]
-    /** Is the metadata that the challenge declares. */
+    /** Is the metadata that the endpoint's challenge declares. */
     seen: SeenMetadata
   },
 ): Promise<void> {
@@ -227,8 +227,8 @@ export async function recordVerification(
 }
 
 /**
- * Records the metadata that were read in the OpenAPI document of an endpoint, unless the endpoint names another
- * document by now.
+ * Records the metadata that a worker read in an endpoint's OpenAPI document, unless the endpoint names another document
+ * by now.
  */
 export async function recordOpenApi(
   db: Queryable,

@@ -1,11 +1,11 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes the SQL condition that another project sells a resource. The challenge at that project's verified endpoint
- * names its payTo address, and does not name the address of this project. A 402 response alone proves nothing, because
- * anyone may register the URL.
+ * Writes the SQL condition that a project other than the given one sells a resource. The condition holds if the x402
+ * challenge at the other project's verified endpoint names that project's payTo address, and not this project's
+ * address. A 402 response alone does not prove who sells a resource, because anyone may register its URL.
  *
- * @param projectId is an SQL expression, like `matchKey`.
+ * @param projectId is an SQL expression, and so is `matchKey`.
  */
 export const soldByAnother = (projectId: string, matchKey: string): string => `exists (
   select from seller_endpoints e
@@ -15,7 +15,7 @@ export const soldByAnother = (projectId: string, matchKey: string): string => `e
     and not exists (
       select from projects own where own.id = ${projectId} and lower(own.pay_to) = any (e.challenge_pay_to)))`
 
-/** Tells whether another project sells one resource. {@link soldByAnother} explains the condition. */
+/** Tells whether another project sells the given resource. {@link soldByAnother} explains the condition. */
 export async function isSoldByAnother(
   db: Queryable,
   projectId: string,

@@ -5,8 +5,8 @@ import type { VerificationStatus } from './endpoints.ts'
 import { soldByAnother } from './rivalEndpoints.ts'
 
 /**
- * Holds the payment settings of a project, and the chain. If `payTo` is null, the project has set no address. If
- * `network` is null, the RPC node has never responded.
+ * Holds the payment settings of a seller's project, and the chain of the service. If `payTo` is null, the project has
+ * not set an address for its income. If `network` is null, the chain's RPC node has never responded.
  */
 export type SellerRow = {
   payTo: string | null
@@ -22,7 +22,10 @@ type SellerColumns = {
   chain_id: string | null
 }
 
-/** Reads a live project as a seller, in one round trip. @returns null if there is no such project. */
+/**
+ * Reads the payment settings of a live project as a seller, in one round trip to the database. @returns null if there
+ * is no such project.
+ */
 export async function findSeller(db: Queryable, projectId: string): Promise<SellerRow | null> {
   const { rows } = await db.query<SellerColumns>({
     name: 'find-seller',
@@ -45,7 +48,8 @@ const toSeller = (row: SellerColumns): SellerRow => ({
 export type WantedSale = { projectId: string; matchKey: string }
 
 /**
- * Describes the endpoint of a sale. `metadata` describes the endpoint's method and input, as the x402 challenge does.
+ * Describes the endpoint through which a seller sells a resource. `metadata` describes the endpoint's HTTP method and
+ * input, as in the x402 challenge.
  */
 type SoldEndpoint = {
   id: string
@@ -58,14 +62,17 @@ export type Sale = {
   /** Is the seller of the resource, as {@link findSeller} returns it. */
   seller: SellerRow | null
   /**
-   * Is the seller's registered endpoint for the resource. Null means that no endpoint is registered, or that it is
-   * deleted.
+   * Is the seller's registered endpoint for the resource. If the endpoint is null, the seller has registered no
+   * endpoint for the resource, or has deleted it.
    */
   endpoint: SoldEndpoint | null
   isSoldByAnother: boolean
 }
 
-/** Reads sellers with their resources in one statement. @returns one sale for each item of `wanted`, in order. */
+/**
+ * Reads sellers with their resources in one statement. @returns one sale for each item of `wanted`, in the order of the
+ * items.
+ */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
   // Equal items of `wanted` are read once, because concurrent payments are often for one resource.

@@ -1,27 +1,28 @@
 import type { Queryable } from '../../db.ts'
 
-/** Counts settled payments, and holds their sum in atomic USDC. */
+/** Counts settled payments, and holds the sum of their amounts in atomic USDC. */
 export type Income = { count: number; amountAtomic: bigint }
 
 /**
- * Describes the income of a project, without payments from its own addresses: in total, by day (UTC), by endpoint and
- * by payer.
+ * Describes the income of a project: in total, by day (UTC), by endpoint and by payer. Payments from the project's own
+ * addresses are left out.
  */
 export type Activity = {
   total: Income
   /** Holds the income of each day, the newest day first. Days without a payment are left out. */
   days: (Income & { day: string })[]
   /**
-   * Holds the income of each endpoint, the largest sum first. The id null stands for payments without a registered
-   * endpoint.
+   * Holds the income of each endpoint, the largest sum first. The id null stands for payments that belong to no
+   * registered endpoint.
    */
   endpoints: (Income & { endpointId: string | null; urlPattern: string | null })[]
-  /** Holds the income from each payer, the largest sum first, at most {@link PAYERS_MAX} payers. */
+  /** Holds the income from each payer, the largest sum first. The list has at most {@link PAYERS_MAX} payers. */
   payers: (Income & { payerAddress: string })[]
   /** Sums up the payments that came from addresses of the project itself. */
   own: Income
   /**
-   * Sums up the refunds in the time range, whenever the refunded payment came in. No other sum is reduced by refunds.
+   * Sums up the refunds that were made in the time range, even if the refunded payment came in before that range. The
+   * other sums of the income are not reduced by refunds.
    */
   refunded: Income
 }

@@ -3,22 +3,25 @@ import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Is a transfer as the account book shows it. `payment` means that money came in. `refund` means that money went back
- * to a payer. `purchase` means that the purse bought something. `sweep` means that money was taken out of the purse.
+ * Is a transfer of money as the account book shows it. The kind `payment` means that the project received money. The
+ * kind `refund` means that the project paid money back to a payer. The kind `purchase` means that the project's purse
+ * bought something. The kind `sweep` means that the owner took money out of the purse.
  */
 export type BookEntry = {
-  /** Are the row number and the kind of the book entry. They order entries that have the same time. */
+  /**
+   * Are the row number and the kind of the book entry. They sort entries of the account book that have the same time.
+   */
   row: bigint
   kind: 'payment' | 'refund' | 'purchase' | 'sweep'
   id: string
-  /** Is the id of the payment that a refund pays back. */
+  /** Is the id of the payment that this refund pays back. */
   refundOf: string | null
   settledAt: Date
   endpointId: string | null
   resourceUrl: string
   payer: string
   recipient: string
-  /** Tells whether the other party of the transfer is an address of the project itself. */
+  /** Tells whether the other party of the transfer is an address of the same project. */
   isOwn: boolean
   amountAtomic: bigint
   network: string
@@ -29,9 +32,9 @@ export type BookEntry = {
   /** Tells whether the block of the transfer is final. */
   isFinal: boolean
   /**
-   * Is the entry's part of the transaction fee that the service's gas wallet paid. Each part is a number of whole wei,
-   * and the parts of one transaction add up to its fee. Null means that somebody else sent the transaction, that it
-   * carried calls of purses, or that an older release recorded it.
+   * Is this entry's part of the transaction fee that the service's gas wallet paid. Each part of the fee is a whole
+   * number of wei, and the parts of one transaction add up to its fee. The fee is null if somebody else sent the
+   * transaction, if it also contained calls of purses, or if an older release recorded it.
    */
   feeWei: bigint | null
 }
@@ -42,8 +45,8 @@ export type BookCursor = { settledAt: Date; row: bigint }
 const AFTER = '> ($4, $5::bigint)'
 
 /**
- * Each kind of book entry has its own limit in SQL, so that PostgreSQL finds the first entries of a kind by the index
- * of that kind.
+ * The SQL query limits each kind of book entry separately, so that PostgreSQL finds the first entries of a kind by the
+ * index of that kind.
  */
 const PARTS = {
   payments: `
@@ -72,9 +75,9 @@ const PARTS = {
 }
 
 /**
- * Lists the entries of the account book from one time until before another, oldest first, at most `limit` after the
- * cursor.
- * @param wanted.withPurse tells whether the purse's purchases and withdrawals (sweeps) are listed too.
+ * Lists the account book's entries from a start time until before an end time, oldest first, at most `limit` entries
+ * after the cursor.
+ * @param wanted.withPurse tells whether the list also contains the purse's purchases and withdrawals (sweeps).
  */
 export async function listBookEntries(
   db: Queryable,

@@ -1,19 +1,19 @@
-/** Counts the steps from a challenge to a settled payment, by endpoint and day (UTC). */
+/** Counts the steps from an x402 challenge to a settled payment, by endpoint and day (UTC). */
 import type { Queryable } from '../../db.ts'
 
-/** Counts the challenges and refusals of an endpoint in a day. */
+/** Counts how many challenges and refusals an endpoint sent in a day. */
 export type OfferCount = {
   projectId: string
   endpointId: string
-  /** Is the UTC day, such as `2026-01-05`. */
+  /** Is the UTC day of the counts, such as `2026-01-05`. */
   day: string
   challenges: number
   refusals: number
 }
 
 /**
- * Adds counts of challenges and refusals that were collected in memory. The order of the rows prevents a deadlock of
- * two processes.
+ * Adds to the database the counts of challenges and refusals that were collected in memory. The rows are inserted in a
+ * fixed order, so that two processes never deadlock.
  */
 export async function addOfferCounts(db: Queryable, counts: readonly OfferCount[]): Promise<void> {
   if (counts.length === 0) return
@@ -37,7 +37,7 @@ export async function addOfferCounts(db: Queryable, counts: readonly OfferCount[
   })
 }
 
-/** The service keeps counts of challenges for this time. The activity page shows the last 90 days. */
+/** The service keeps the counts of challenges for this time. The activity page shows the counts of the last 90 days. */
 const RETENTION = '400 days'
 
 export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
@@ -46,13 +46,16 @@ export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
 
 /**
  * Counts the steps from x402 challenges to settled payments, as one row of the statistics. A payment counts for the day
- * of its claim.
+ * on which the service claimed it.
  */
 export type FunnelSums = {
   challenges: number
-  /** Counts the payment attempts that were refused before this service claimed a payment. */
+  /** Counts the payment attempts that the service refused before it claimed a payment. */
   refused: number
-  /** Counts the claimed payments. A payment is claimed only if its signature and the payer's balance are right. */
+  /**
+   * Counts the payments that the service claimed, that is, reserved for settlement. The service claims a payment only
+   * if its signature is valid and the payer's balance is sufficient.
+   */
   claimed: number
   settled: number
   failed: number
@@ -61,11 +64,14 @@ export type FunnelSums = {
 
 export type Funnel = {
   total: FunnelSums
-  /** Holds the funnel of each day, the newest day first. Days without any counts are left out. */
+  /**
+   * Holds the counts of each day, from challenges to settled payments, the newest day first. Days without any counts
+   * are left out.
+   */
   days: (FunnelSums & { day: string })[]
   /**
-   * Holds the funnel of each endpoint, the endpoint with the most challenges first, at most {@link ENDPOINTS_SHOWN_MAX}
-   * endpoints. The id null stands for requests without a registered endpoint.
+   * Holds the counts of each endpoint, the endpoint with the most challenges first, for at most {@link
+   * ENDPOINTS_SHOWN_MAX} endpoints. The id null stands for requests that belong to no registered endpoint.
    */
   endpoints: (FunnelSums & { endpointId: string | null; urlPattern: string | null })[]
 }

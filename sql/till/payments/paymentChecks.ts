@@ -10,16 +10,19 @@ import {
 } from '../settle/settlementBudgets.ts'
 import { findClaim } from './payments.ts'
 
-/** Is a check of an authorization on chain, before its claim or without a claim. */
+/**
+ * Is a check of a payment authorization against the chain, which the service makes before it claims the authorization
+ * or without a claim.
+ */
 export type NewCheck = {
   /** Is the id of the payment check, from `newCheckId`. */
   id: string
   claim: NewClaim
-  /** Tells whether the service claims the authorization after a successful check. */
+  /** Tells whether the service claims the authorization after the check has passed. */
   claims: boolean
   /**
-   * Is the reason for a refusal if the payer's address has no code. Null means that the payer's own signature was
-   * verified.
+   * Is the reason with which the service refuses the payment if the payer's address has no contract code. If the reason
+   * is null, the service has verified the payer's own signature.
    */
   reasonWithoutCode: X402Reason | null
 }
@@ -28,11 +31,14 @@ export type Check = Omit<NewCheck, 'claim'> & {
   claim: ClaimRecord
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
-  /** Is the id of the payment that has claimed the checked authorization. It may be the payment of an earlier claim. */
+  /**
+   * Is the id of the payment that has claimed the authorization of this check. This payment may come from an earlier
+   * claim of the same authorization.
+   */
   paymentId: string | null
 }
 
-/** Stores a payment check and its job. */
+/** Stores a payment check, and queues its job. */
 export async function createCheck(pool: Pool, check: NewCheck): Promise<void> {
   await transaction(pool, async (db) => {
     await db.query(
@@ -64,7 +70,7 @@ type CheckRow = {
   payment_id: string | null
 }
 
-/** Finds one payment check. @returns null if there is none. */
+/** Finds one payment check. @returns null if there is no such payment check. */
 export async function findCheck(db: Queryable, id: string): Promise<Check | null> {
   const { rows } = await db.query<CheckRow>({
     name: 'find-check',
@@ -85,7 +91,7 @@ export async function findCheck(db: Queryable, id: string): Promise<Check | null
   }
 }
 
-/** Ends a payment check with a refusal, without a claim. */
+/** Ends a payment check with a refusal. The service then does not claim the authorization. */
 export async function refuseCheck(db: Queryable, id: string, reason: X402Reason): Promise<void> {
   await db.query(
     `with ended as (
@@ -95,7 +101,10 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
   )
 }
 
-/** Ends a passed payment check. If `claims` is set and the limits of the day allow it, the authorization is claimed. */
+/**
+ * Ends a payment check that has passed. If `claims` is set and the project's daily limits allow it, the service claims
+ * the authorization.
+ */
 export async function passCheck(
   pool: Pool,
   check: Check,
@@ -105,7 +114,8 @@ export async function passCheck(
     await pass(pool, check, limits)
   } catch (error) {
     if (!isBudgetRace(error)) throw error
-    // A concurrent claim has used up the project's daily limit. The second try sees that the limit is reached.
+    // The first try may fail because a concurrent claim has used up the project's daily limit. The second try then sees
+    // that the daily limit is reached.
     await pass(pool, check, limits)
   }
 }

@@ -9,7 +9,7 @@ import { GOES_ALONE } from '../settle/settlementQueue.ts'
 
 type PaymentState = 'verified' | 'settled' | 'failed'
 
-/** Describes a stored payment. Amounts are in atomic units. */
+/** Describes a stored payment. Amounts are in atomic units of the token. */
 export type Payment = Transfer & {
   row: bigint
   id: string
@@ -36,14 +36,14 @@ export type Payment = Transfer & {
    */
   txHash: Hex | null
   /**
-   * Is the index of the payment's Transfer event in its block. Null means that the payment is not settled, or that an
-   * older version settled it.
+   * Is the index of the payment's Transfer event in its block. If the index is null, the payment is not settled, or an
+   * older version of the service settled it.
    */
   logIndex: number | null
-  /** Tells whether the payment must have a transaction of its own, for example after a revert. */
+  /** Tells whether the payment must not share a transaction with other payments, for example after a revert. */
   goesAlone: boolean
   blockNumber: bigint | null
-  /** Is the text of the payment's receipt, as it was signed and sent. */
+  /** Is the text of the payment's receipt, exactly as it was signed and sent. */
   signedReceipt: string | null
   granted: boolean
   createdAt: Date
@@ -113,7 +113,7 @@ const SELECT_PAYMENT = `
 
 const bigintOrNull = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
-/** Returns the transfer in a payment row or in a stored claim. */
+/** Returns the transfer that a payment row or a stored claim describes. */
 export const transferOf = (row: TransferRow): Transfer => ({
   asset: row.asset,
   payer: row.payer,
@@ -179,15 +179,15 @@ export async function findPayments(db: Queryable, ids: readonly string[]): Promi
 }
 
 /**
- * Identifies an authorization (EIP-3009) by its chain, token, payer and nonce. The database accepts each combination
- * once.
+ * Identifies an authorization (EIP-3009) by its chain, token, payer and nonce. The database accepts each combination of
+ * these values only once.
  */
 export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: string }
 
-/** Is the name that a payer gave to a payment. */
+/** Is the name (payment identifier) that a payer gave to a payment. */
 type NamedPayment = { projectId: string; paymentIdentifier: string }
 
-/** Finds the payment of a claimed authorization, of any project. @returns null if there is none. */
+/** Finds the payment that has claimed an authorization, in any project. @returns null if there is none. */
 export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment | null> {
   const { rows } = await db.query<PaymentRow>({
     name: 'find-claim',
@@ -198,7 +198,10 @@ export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment
   return rows[0] === undefined ? null : toPayment(rows[0])
 }
 
-/** Tells whether the payer has given the name to another payment in the project. Failed payments do not count. */
+/**
+ * Tells whether the payer has already given this name to another payment in the project. Failed payments with the same
+ * name do not count.
+ */
 export async function isNamedPayment(
   db: Queryable,
   { projectId, paymentIdentifier, ...claim }: ClaimKey & NamedPayment,
@@ -213,11 +216,11 @@ export async function isNamedPayment(
   return rowCount === 1
 }
 
-/** Selects the payments of a list. A field that is null selects every payment. */
+/** Selects which payments a list contains. A filter field that is null does not restrict the list. */
 export type PaymentFilter = {
   state: PaymentState | null
   endpointId: string | null
-  /** Is the address of the payer. Upper and lower case are the same. */
+  /** Is the address of the payer. Addresses are compared without regard to upper and lower case. */
   payer: string | null
   from: Date | null
   to: Date | null
@@ -225,7 +228,7 @@ export type PaymentFilter = {
   maxAtomic: bigint | null
 }
 
-/** Lists payments of a project, newest first, at most `limit` after the cursor. */
+/** Lists payments of a project, newest first, at most `limit` payments after the cursor. */
 export async function listPayments(
   db: Queryable,
   {
@@ -254,7 +257,7 @@ export async function listPayments(
   return rows.map(toPayment)
 }
 
-/** Lists payments of a project that have settled since a time, the latest first. */
+/** Lists payments of a project that have settled since a given time, the latest first. */
 export async function listSettled(
   db: Queryable,
   { projectId, since, limit }: { projectId: string; since: Date; limit: number },
@@ -269,7 +272,7 @@ export async function listSettled(
   return rows.map(toPayment)
 }
 
-/** Is a webhook delivery of a payment. */
+/** Is the delivery of a webhook about a payment. */
 export type PaymentDelivery = {
   id: string
   status: string
@@ -278,7 +281,7 @@ export type PaymentDelivery = {
   createdAt: Date
 }
 
-/** Returns the newest webhook delivery of each payment that has one. */
+/** Returns, for each payment with a webhook delivery, the newest delivery. */
 export async function latestDeliveries(
   db: Queryable,
   paymentIds: readonly string[],

@@ -7,12 +7,13 @@ import {
 import type { Pool, Queryable } from '../../db.ts'
 import { keptKey } from '../../keyring/keptKey.ts'
 
-/** Names the file of the generated development signing key. */
+/** Is the name of the file with the signing key that the service generates for development. */
 const FILE = 'receipt-signing-key'
 
 /**
- * Returns the seeds of the receipt keys, the signing seed first. They come from RECEIPT_SIGNING_KEYS, or from the
- * generated seed in DATA_DIR. In production the configuration requires RECEIPT_SIGNING_KEYS.
+ * Returns the seeds of the keys that sign payment receipts, the current signing seed first. The seeds come from
+ * RECEIPT_SIGNING_KEYS, or from the generated seed in DATA_DIR. In production the configuration requires
+ * RECEIPT_SIGNING_KEYS.
  */
 export function receiptSeeds(
   config: Pick<Config, 'receiptSeeds' | 'dataDir' | 'production'>,
@@ -22,9 +23,9 @@ export function receiptSeeds(
 }
 
 /**
- * Publishes the public receipt keys of a worker and marks the signing key. Keys that are removed from the settings stay
- * published.
- * @param keys lists the signing key first.
+ * Publishes the public keys with which a worker signs payment receipts, and marks the current signing key. Keys that
+ * the operator removes from the settings stay published.
+ * @param keys lists the current signing key first.
  */
 export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[]): Promise<void> {
   await pool.query(
@@ -47,7 +48,7 @@ export async function isPublishedKey(db: Queryable, kid: string): Promise<boolea
   return rowCount === 1
 }
 
-/** Lists every published receipt key, the newest signing key first. */
+/** Lists every published receipt key, the newest key first. */
 export async function listReceiptKeys(db: Queryable): Promise<PublicReceiptKey[]> {
   const { rows } = await db.query<{ did: string; public_key_hex: string }>({
     name: 'list-receipt-keys',

@@ -16,8 +16,8 @@ export type NewClaim = Transfer & {
   id: string
   projectId: string
   /**
-   * Is the id of the seller's endpoint. Null means that the paid resource is not registered, because a seller called
-   * the facilitator.
+   * Is the id of the seller's endpoint. If the id is null, no endpoint is registered for the paid resource, because a
+   * seller called the facilitator directly.
    */
   endpointId: string | null
   matchKey: string | null
@@ -26,11 +26,17 @@ export type NewClaim = Transfer & {
   network: NetworkName
   chainId: number
   x402Version: 1 | 2
-  /** Tells who named the paid resource. `payer` means that only the payer named it. */
+  /**
+   * Tells who named the paid resource: the seller or the payer. The value `payer` means that only the payer named the
+   * resource.
+   */
   resourceSource: 'seller' | 'payer'
-  /** Is the name that the payer gave to the payment. No other payment of the project may have it. */
+  /** Is the name that the payer gave to the payment. No other payment of the project may have the same name. */
   paymentIdentifier: string | null
-  /** Is the trace context that the claim continues. If the field is absent or null, the claim continues no trace. */
+  /**
+   * Is the trace context (traceparent) that the claim of the payment continues. If the field is absent or null, the
+   * claim continues no trace.
+   */
   traceparent?: string | null
 }
 
@@ -63,8 +69,8 @@ export const claimRecord = (claim: NewClaim) => ({
 export type ClaimRecord = ReturnType<typeof claimRecord>
 
 /**
- * Takes locks for the names that payers gave to payments, because two unique indexes decide about a named payment. All
- * batches take the locks in one order, so that two batches cannot deadlock.
+ * Takes locks for the names that payers gave to payments, because two unique indexes decide whether a named payment may
+ * be stored. All batches of claims take these locks in the same order, so that two batches cannot deadlock.
  */
 const LOCK_NAMES = `
   select pg_advisory_xact_lock(n.name) from (
@@ -101,11 +107,12 @@ const CLAIM = `
   select c.id from claimed c cross join jobs`
 
 /**
- * Claims authorizations and queues their settlement. Concurrent claims of one authorization, in any form of its
- * signature, make one payment. Claims without a name from the payer run in one statement.
- * @returns a boolean for each claim, in order. True means that the authorization is claimed. False has one of three
- * reasons. Another payment has the authorization or the name, the project is deleted, or the project has reached its
- * limit of the day.
+ * Claims payment authorizations, and queues their settlement. Concurrent claims of one authorization create only one
+ * payment, even if the signature is written in different forms. Claims to which the payer gave no name are stored in
+ * one statement.
+ * @returns a boolean for each claim, in the order of the claims. The value true means that the service has claimed the
+ * authorization. The value false has one of three reasons. Another payment already has the authorization or the name,
+ * the project is deleted, or the project has reached its daily limit.
  */
 export async function claimPayments(
   pool: Pool,
@@ -117,16 +124,16 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // A concurrent claim has used up the project's daily limit on claims. If there are several claims, the batcher then
-    // runs each claim alone.
+    // This error means that a concurrent claim has used up the project's daily limit on claims. If the batch holds
+    // several claims, the batcher then runs each claim alone.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }
 }
 
 /**
- * Runs {@link claimPayments} for claims stored as JSON, within a transaction that holds the locks of the payments'
- * names.
+ * Runs {@link claimPayments} for claims that are stored as JSON, within a transaction that holds the locks of the
+ * payments' names.
  */
 export async function claimRecords(
   client: Client,
@@ -159,13 +166,13 @@ async function claim(
   return records.map((record) => made.has(record.id))
 }
 
-/** Is a request for the grant of a payment. */
+/** Is a seller's request to redeem a settled payment, which is possible once. */
 export type WantedGrant = {
   paymentId: string
   projectId: string
-  /** Is the idempotency key of the redeem call. Null means that the caller gave no idempotency key. */
+  /** Is the idempotency key of the seller's redeem call. If the key is null, the caller gave no idempotency key. */
   key: string | null
-  /** Is the response of the redeem call as JSON. */
+  /** Is the response of the redeem call, as JSON text. */
   result: string
 }
 
@@ -187,9 +194,10 @@ const TAKE_GRANTS = `
   select n from granted`
 
 /**
- * Takes the grants of settled payments in one statement, and stores the responses under their idempotency keys.
- * @returns a boolean for each request, in order. True means that this caller got the payment's grant, which is given
- * once. False means that another caller got the grant before, or that the payment is not settled or no longer settled.
+ * Marks settled payments as redeemed in one statement, and stores the responses under their idempotency keys.
+ * @returns a boolean for each request, in the order of the requests. The value true means that this caller has redeemed
+ * the payment, which only one caller can do. The value false means that another caller redeemed the payment before, or
+ * that the payment is not settled at present.
  */
 export async function takeGrants(
   db: Queryable,

@@ -4,28 +4,34 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 /** Identifies a gas wallet on one chain. */
 export type WalletId = { chainId: number; address: Address }
 
-/** Is a signed transaction of a gas wallet. Fees are in wei per gas. */
+/** Is a signed transaction of a gas wallet. Fees are in wei for each unit of gas. */
 export type SignedTransaction = {
   hash: Hex
   nonce: bigint
   /**
-   * Lists the payments that the transaction settles. A transaction of several payments is a group. A transaction
-   * without payments makes a contract call, or only uses up a nonce.
+   * Lists the payments that the transaction settles. A transaction that settles several payments is called a group. A
+   * transaction without payments calls a contract, or only uses up a nonce.
    */
   paymentIds: readonly string[]
   raw: Hex
   maxFeeWei: bigint
   tipWei: bigint
-  /** Is the gas limit of the transaction. Null means that an older version signed the transaction. */
+  /**
+   * Is the gas limit of the transaction. If the gas limit is null, an older version of the service signed the
+   * transaction.
+   */
   gasLimit: bigint | null
-  /** Is the hash of the payer's contract code. Null means that the payer is an account without code. */
+  /**
+   * Is the hash of the contract code at the payer's address. If the hash is null, the payer is an account without
+   * contract code.
+   */
   payerCode: Hex | null
 }
 
 /**
- * Registers a gas wallet, or raises its next nonce to the number of its transactions on the chain, because another
- * holder of its key may have sent transactions.
- * @returns the nonce that the gas wallet assigns next.
+ * Registers a gas wallet, or raises its next nonce to the number of its transactions on the chain. Another holder of
+ * its key may have sent transactions.
+ * @returns the nonce that the gas wallet assigns to its next transaction.
  */
 export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
   const { rows } = await db.query<{ next_nonce: string }>({
@@ -39,14 +45,15 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
 }
 
 /**
- * Assigns nonces and stores signed transactions in one database transaction, before any transaction is sent. So a crash
- * never loses a hash or leaves a nonce without its bytes. Payments that have an open transaction or are not `verified`
- * are skipped.
+ * Assigns nonces to signed transactions and stores them in one database transaction, before any of them is sent. So a
+ * crash never loses the hash of a sent transaction, and never leaves an assigned nonce without a stored transaction.
+ * Payments that already have an open transaction, or are not in the state `verified`, are skipped.
  * @param parcels lists the payments of each transaction.
- * @param lone holds the code hashes of contract wallets, by payment. A payment whose code has an open transaction is
- * skipped too.
- * @param sign is called under the wallet's lock. It is called once for each parcel (the payments of one transaction),
- * with the payments that are still free. The function must wait only for cryptography.
+ * @param lone maps payments of contract wallets to the hashes of the wallets' code. If a wallet code already has an
+ * open transaction, payments of wallets with this code are skipped too.
+ * @param sign is called while the gas wallet is locked. The function `sign` is called once for each parcel (the
+ * payments of one transaction), with the payments that have no open transaction. The function `sign` must not wait for
+ * anything except cryptography, because the gas wallet is locked meanwhile.
  * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(
@@ -63,8 +70,8 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // The free payments are read in a separate statement. This statement sees transactions that another process stored
-    // while this process waited for the lock of the gas wallet.
+    // The payments without an open transaction are read in a separate statement. The separate statement sees
+    // transactions that another process stored while this process waited for the lock of the gas wallet.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',
       text: `
@@ -92,8 +99,8 @@ export async function storeSigned(
 }
 
 /**
- * Assigns the next nonce of a gas wallet to a contract call without payments, and stores its transaction before it is
- * sent.
+ * Assigns the next nonce of a gas wallet to a contract call that settles no payment, and stores its transaction before
+ * it is sent.
  */
 export async function storeCall(
   pool: Pool,
@@ -108,7 +115,10 @@ export async function storeCall(
   })
 }
 
-/** Stores transactions of a gas wallet with the nonces from `next` on. The caller holds the wallet's lock. */
+/**
+ * Stores transactions of a gas wallet with consecutive nonces, beginning with `next`. The caller has locked the gas
+ * wallet.
+ */
 async function insertNext(
   db: Queryable,
   wallet: WalletId,
@@ -124,11 +134,12 @@ async function insertNext(
 }
 
 /**
- * Stores a transaction for an assigned nonce: a replacement with a higher fee, or a transaction that fills a gap.
- * @param replaces is the hash of the open transaction that is replaced. Null means that the nonce has no transaction
- * yet.
- * @returns false if the nonce is unassigned, or if another transaction has taken the nonce meanwhile. In both cases
- * nothing has changed.
+ * Stores a transaction for a nonce that is already assigned: a replacement with a higher fee, or a transaction that
+ * fills a nonce gap.
+ * @param replaces is the hash of the open transaction that is replaced. If `replaces` is null, the nonce has no
+ * transaction yet.
+ * @returns false if the nonce is unassigned, or if another transaction has taken the nonce meanwhile. In both cases the
+ * function has changed nothing.
  */
 export async function storeForNonce(
   pool: Pool,
@@ -152,8 +163,8 @@ export async function storeForNonce(
 }
 
 /**
- * Locks code hashes of contract wallets, so that no other process stores a transaction for them until the end of this
- * database transaction.
+ * Locks code hashes of contract wallets until the end of this database transaction, so that no other process stores a
+ * transaction for these wallets.
  */
 async function lockCodes(db: Queryable, codes: readonly Hex[]): Promise<void> {
   await db.query(
@@ -210,10 +221,13 @@ async function insertTransactions(
   })
 }
 
-/** Is the result of sending a transaction to the RPC node. If `error` is null, the node accepted the transaction. */
+/**
+ * Is the RPC node's response to a transaction that was sent to it. If `error` is null, the node accepted the
+ * transaction.
+ */
 export type BroadcastResult = { hash: Hex; error: string | null }
 
-/** Records for each transaction that it was sent, and the error of the node. */
+/** Records that each of the given transactions was sent, and with which error the node responded. */
 export async function recordSends(
   db: Queryable,
   outcomes: readonly BroadcastResult[],

@@ -1,7 +1,10 @@
 import type { Queryable } from '../../db.ts'
 import type { WalletId } from './gasWallets.ts'
 
-/** Finds assigned nonces of a gas wallet that are unused on chain and have no open transaction, the lowest first. */
+/**
+ * Finds assigned nonces of a gas wallet that are unused on the chain and have no open transaction, the lowest nonce
+ * first.
+ */
 export async function findGaps(
   db: Queryable,
   wallet: WalletId,
@@ -20,7 +23,10 @@ export async function findGaps(
   return rows.map((row) => BigInt(row.nonce))
 }
 
-/** Reopens the mined transactions of a nonce after a reorganisation. @returns the number of reopened transactions. */
+/**
+ * After a reorganisation, marks the mined transactions of a nonce as open again. @returns the number of reopened
+ * transactions.
+ */
 export async function reopenTransactions(
   db: Queryable,
   wallet: WalletId,

@@ -1,17 +1,21 @@
 import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
-/** Holds the limits of a project on claimed payments and gas in a UTC day. Null means no limit. */
+/**
+ * Holds the limits on how many payments a project may claim, and how much gas it may use, in one UTC day. If a limit is
+ * null, the project has no such limit.
+ */
 export type SettlementLimits = { dailySettlements: number | null; dailyGas: number | null }
 
 export const NO_SETTLEMENT_LIMITS: SettlementLimits = { dailySettlements: null, dailyGas: null }
 
-/** Is SQL for the present UTC day. */
+/** Is the SQL expression for the present UTC day. */
 export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 
 /**
- * Is a part of the claim statement (`with budgets as …, affordable as …`). `affordable` holds the ids of those claims
- * in $1 that keep the limits $2 (settlements) and $3 (gas). A project's own limits override $2 and $3.
+ * Is the part of the claim statement (`with budgets as …, affordable as …`) that checks the daily limits. `affordable`
+ * holds the ids of those claims in $1 that stay within the limits $2 (settlements) and $3 (gas). If a project has
+ * limits of its own, they replace $2 and $3.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -31,8 +35,8 @@ export const AFFORDABLE = `
   )`
 
 /**
- * Is a part of the claim statement (`with counted as …`). It adds the rows of `claimed` to each project's count of
- * claims today.
+ * Is the part of the claim statement (`with counted as …`) that counts the new claims. This part adds the number of
+ * rows in `claimed` to each project's count of claims today.
  */
 export const COUNTED = `
   counted as (
@@ -47,8 +51,8 @@ export const COUNTED = `
   )`
 
 /**
- * Tells whether an error means that a concurrent claim has used up the limit of a project. The statement has then
- * stored nothing.
+ * Tells whether an error means that a concurrent claim has used up the limit of a project. In this case the statement
+ * has stored nothing.
  */
 export const isBudgetRace = (error: unknown): boolean =>
   (error as { constraint?: string }).constraint === 'settlement_budgets_within'
@@ -73,9 +77,9 @@ export async function isBudgetUsedUp(
 }
 
 /**
- * Adds the gas of transactions in a block to the day's gas of their projects. Each transaction counts once, even if
- * several processes record it. The members of a group share its gas. The caller has locked the transactions, and calls
- * this function in the transaction that records them.
+ * Adds the gas that mined transactions used to the daily gas count of their projects. Each transaction counts once,
+ * even if several processes record it. The payments of a group transaction share its gas. The caller has locked the
+ * transactions, and calls this function in the transaction that records them.
  */
 export async function countGas(
   db: Queryable,
@@ -118,8 +122,8 @@ export async function countGas(
 }
 
 /**
- * Returns how much of their daily limits all projects have used today. `share` is the highest fraction that a project
- * has used, from 0 to 1.
+ * Returns how much of their daily limits all projects have used today. `share` is the highest fraction of a daily limit
+ * that any project has used, from 0 to 1.
  */
 export async function readBudgetUse(
   db: Queryable,

@@ -1,22 +1,24 @@
-/** Decides which payments a settler may take, and when. */
+/** Decides which payments a settler (a worker that settles payments) may take, and when. */
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Is the time for which a taken payment belongs to one settler. If this settler has died, another settler may then take
- * the payment. A slow settler may also lose the payment, but two settlers of one payment store only one transaction.
+ * Is the time for which a payment belongs to the settler that took it. If this settler has crashed, another settler may
+ * take the payment after that time. A slow settler may also lose the payment to another settler, but the two then store
+ * only one transaction.
  */
 const TAKEN = "interval '3 seconds'"
 /**
- * Limits the waiting payments among which one query chooses fairly by project. Behind this limit, payments are served
- * by age.
+ * Limits the number of waiting payments among which one query shares the places fairly between projects. Payments
+ * beyond this limit are served in the order of their age.
  */
 const WAITING_MAX = 20_000
 
 /**
- * Is the SQL condition that a verified payment `p` needs its own transaction. The reasons are an earlier revert, a
- * payer whose payment made a group revert, the signature of a wallet contract, and a deployment. A signature of 65
- * bytes belongs to an account, unless the address has code. The settler asks the chain about the code.
+ * Is the SQL condition that a verified payment `p` must be settled in its own transaction. A payment needs its own
+ * transaction after an earlier revert, after another payment of its payer made a group revert, with a contract wallet's
+ * signature, or with a deployment. A signature of 65 bytes comes from an ordinary account, unless the payer's address
+ * has contract code. The settler asks the chain whether the address has code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -27,12 +29,13 @@ const MAY_BE_TAKEN = `
   p.state = 'verified' and (p.settle_after is null or p.settle_after <= clock_timestamp() or p.id = any ($2))`
 
 /**
- * Takes payments that wait to be sent, for one settler. Projects take turns: each project gets a payment before any
- * project gets its second. While several projects wait, none of them gets more payments than the limit for one project.
- * @param room.grouped limits the payments that may share a transaction, both in total and for one project. `room.alone`
- * limits in the same way the payments that need their own transaction.
- * @param own lists payments that the caller has taken earlier and has not given back.
- * @returns the taken payments of each kind, and the number of payments of each kind that still wait.
+ * Takes verified payments that wait to be sent, for one settler. Projects take turns, so that each waiting project gets
+ * one payment before any project gets its second. While several projects wait, none of them gets more payments than the
+ * limit for one project.
+ * @param room.grouped limits the number of payments that may share a transaction, both in total and for one project.
+ * `room.alone` sets the same limits for payments that need their own transaction.
+ * @param own lists payments that the caller has taken before and still holds.
+ * @returns the taken payments of each kind (shared or own transaction), and how many payments of each kind still wait.
  */
 export async function takeWaiting(
   db: Queryable,
@@ -103,13 +106,13 @@ export async function takeWaiting(
   }
 }
 
-/** Is a verified payment that the settler has not taken, although the payment's job ran. */
+/** Is a verified payment that the settler did not take, although the payment's job ran. */
 export type Untaken = {
   id: string
   /**
-   * Tells the state of the payment's transaction. `waiting` means that no transaction is in progress. `sent` means that
-   * a transaction is in progress, and that the payment waits for this transaction. `open` means that a transaction is
-   * in progress, but the node has not accepted it, or the authorization has expired.
+   * Tells the state of the payment's transaction. The state `waiting` means that no transaction of the payment is in
+   * progress. The state `sent` means that a transaction is in progress, and that the payment waits for it. The state
+   * `open` means that a transaction is in progress, but the node has not accepted it, or the authorization has expired.
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
@@ -118,8 +121,8 @@ export type Untaken = {
 }
 
 /**
- * Returns the given payments that are still `verified` on a chain. @param headTime is the newest block's time, in
- * seconds.
+ * Returns those of the given payments that are still `verified` on a chain. @param headTime is the time of the chain's
+ * newest block, in seconds.
  */
 export async function findUntaken(
   db: Queryable,
@@ -155,8 +158,8 @@ export async function findUntaken(
 }
 
 /**
- * Queues the settlement job of a payment. The new job replaces a waiting job. The time null queues the job at once,
- * even if a settler has taken the payment.
+ * Queues the settlement job of a payment. The new settlement job replaces a waiting job of the same payment. If the
+ * time is null, the job is queued at once, even if a settler has taken the payment.
  */
 export async function queueSettlement(
   db: Queryable,
@@ -178,8 +181,8 @@ export async function queueSettlement(
 }
 
 /**
- * Queues again the settlement jobs of payments whose transfer is missing in the transaction of their group. From now on
- * each of these payments gets its own transaction.
+ * Queues settlement jobs again for payments whose transfer is missing in the group transaction that should have settled
+ * them. From now on each of these payments gets its own transaction.
  */
 export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   if (paymentIds.length === 0) return
@@ -192,7 +195,7 @@ export async function sendAlone(db: Queryable, paymentIds: readonly string[]): P
   for (const { id } of rows) await queueSettlement(db, id, null)
 }
 
-/** Records trouble of this service (RPC node, gas) and queues the payments again for later. */
+/** Records trouble of this service (RPC node, gas), and queues the affected payments again for a later time. */
 export async function postponePayments(
   pool: Pool,
   payments: readonly { paymentId: string; trouble: string; runAt: Date }[],
@@ -212,8 +215,8 @@ export async function postponePayments(
 }
 
 /**
- * Finds verified payments that have no settlement job. Their authorization is expired, or they have no open transaction
- * because a process crashed.
+ * Finds verified payments that have no settlement job. The authorization of such a payment has expired, or the payment
+ * has no open transaction because a process crashed.
  */
 export async function findIdlePayments(
   db: Queryable,
@@ -236,11 +239,12 @@ export async function findIdlePayments(
 }
 
 /**
- * After a payment has made its group revert, all payments of its payer are sent in separate transactions for this time.
+ * After a payment has made a group transaction revert, all payments of its payer are sent in separate transactions for
+ * this time.
  */
 const LONE = "interval '1 day'"
 
-/** Records payers whose payments share no transaction for a day. */
+/** Records payers whose payments must not share a transaction with other payments for a day. */
 export async function keepAlone(
   db: Queryable,
   payers: readonly { chainId: number; payer: string }[],
@@ -255,7 +259,7 @@ export async function keepAlone(
   )
 }
 
-/** Deletes the records of payers whose day of separate transactions is over. */
+/** Deletes the records of payers whose day of separate transactions has passed. */
 export async function deleteEndedLonePayers(db: Queryable): Promise<void> {
   await db.query('delete from lone_payers where until < clock_timestamp()')
 }

@@ -34,7 +34,7 @@ export type MinedTransaction = BlockRef & {
 
 type SettledRow = EventRow & { match_key: string | null; first: boolean }
 
-/** Holds the data of a payment for its event. */
+/** Holds the payment data that the payment's event contains. */
 type EventRow = {
   id: string
   project_id: string
@@ -73,13 +73,15 @@ const paymentEvent = (row: EventRow): NewEvent => ({
 })
 
 /**
- * Records settlements in one transaction: the state, receipt and webhook delivery of each. The function notifies
- * waiting callers. A payment that settles again after a reorganisation is not announced twice. Such a payment keeps its
- * receipt if its transaction is the same.
- * @param mined lists the transactions that settled the payments. Other transactions with the same nonces become void.
- * @param apart lists payments whose transfer is missing in the transaction of their group. Each of these payments is
- * examined and sent in its own transaction.
- * @param spoilers lists payers who made their group revert. Their payments are sent in separate transactions for a day.
+ * Records the settlement of payments in one database transaction: the state, the receipt and the webhook delivery of
+ * each payment. The function also notifies callers that wait for these payments. A payment that settles again after a
+ * reorganisation causes no second webhook. Such a payment keeps its receipt if the same transaction settles it again.
+ * @param mined lists the transactions that settled the payments. Other transactions with the same nonces can no longer
+ * be mined, and the function marks them as void.
+ * @param apart lists payments whose transfer is missing in the group transaction that should have settled them. Each of
+ * these payments is examined and sent in its own transaction.
+ * @param spoilers lists payers whose payment made a group transaction revert. The payments of these payers are sent in
+ * separate transactions for a day.
  */
 export async function recordSettlements(
   pool: Pool,
@@ -129,7 +131,7 @@ export async function lockTransactions(db: Queryable, hashes: readonly Hex[]): P
   })
 }
 
-/** Records that transactions are in a block, and counts their gas. */
+/** Records that transactions are in a block, and adds their gas to the daily gas counts. */
 export async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
   if (mined.length === 0) return
   await lockTransactions(
@@ -225,9 +227,9 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * Ends a payment without a transfer. The end is final, so callers call this function only when the authorization can
- * never be settled.
- * @param alongside is a function that runs in the same transaction, if this call is the call that ends the payment.
+ * Ends a payment that was never transferred on the chain. This end is final, so callers use this function only if the
+ * authorization can never be settled.
+ * @param alongside is a function that runs in the same database transaction, but only if this call ends the payment.
  */
 export async function failPayment(
   pool: Pool,

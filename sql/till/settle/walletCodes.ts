@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db.ts'
 
-/** Stores the code hashes of the contract wallets that have paid. */
+/** Stores the code hashes of contract wallets that have made a payment. */
 export async function recordWalletCodes(
   db: Queryable,
   paymentIds: readonly string[],

@@ -3,16 +3,18 @@ import type { X402Reason } from '../../../shared/till/x402.ts'
 import type { Pool, Queryable } from '../../db.ts'
 import { failPayment } from './settlements.ts'
 
-/** A contract wallet waits this long after its payment reverted on chain. */
+/**
+ * After a payment of a contract wallet has reverted on chain, the wallet must wait this long before its next payment.
+ */
 const WAIT = "interval '6 hours'"
 
 /** Is a payer's address with the hash of the contract code at this address. */
 export type PayerCode = { payer: string; code: Hex | null }
 
 /**
- * Returns which payers have to wait after a revert, in order. The code of a suspended wallet waits at every address,
- * unless wallets at two addresses have paid with this code. Otherwise the owner of one proxy could stop all wallets of
- * the same product.
+ * Returns for each payer, in order, whether the payer must wait because a payment reverted on chain. While a wallet is
+ * suspended, all wallets with the same code must wait, unless wallets at two addresses have paid with this code.
+ * Without this exception the owner of one proxy contract could stop all wallets of the same product.
  */
 export async function findSuspended(
   db: Queryable,
@@ -38,7 +40,7 @@ export async function findSuspended(
   return payers.map((_, n) => found.has(n + 1))
 }
 
-/** Returns the given wallet codes that have never paid and have an open transaction. */
+/** Returns which of the given wallet codes have never paid, and which of these have an open transaction. */
 export async function findUnprovenUnderWay(
   db: Queryable,
   chainId: number,
@@ -59,7 +61,7 @@ export async function findUnprovenUnderWay(
   }
 }
 
-/** Returns, by payment, the code of the contract wallet whose transaction reverted on chain. */
+/** Returns, for each payment whose transaction reverted on chain, the code hash of its contract wallet. */
 export async function findRevertedCodes(
   db: Queryable,
   paymentIds: readonly string[],
@@ -73,7 +75,7 @@ export async function findRevertedCodes(
   return new Map(rows.map((row) => [row.payment_id, row.payer_code]))
 }
 
-/** Ends a payment whose contract wallet reverted on chain, and suspends the wallet. */
+/** Ends a payment because its contract wallet reverted on chain, and suspends the wallet. */
 export function failAndSuspend(
   pool: Pool,
   revert: {
@@ -97,7 +99,7 @@ export function failAndSuspend(
   })
 }
 
-/** Deletes suspensions of contract wallets that have ended. */
+/** Deletes suspensions of contract wallets whose waiting time has passed. */
 export async function deleteEndedSuspensions(db: Queryable): Promise<void> {
   await db.query(`delete from wallet_suspensions where suspended_at < clock_timestamp() - ${WAIT}`)
 }

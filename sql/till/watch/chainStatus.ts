@@ -1,11 +1,14 @@
 import type { NetworkName } from '../../../shared/till/usdc.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Reads the last report of the payment workers on the RPC node. @returns null if there is no report yet. */
+/**
+ * Reads what the payment workers last reported about the chain's RPC node. @returns null if the payment workers have
+ * reported nothing yet.
+ */
 export async function readChainStatus(db: Queryable): Promise<{
-  /** Is the chain of the RPC node. Null means that the node has never responded. */
+  /** Is the chain of the RPC node. If the chain is null, the RPC node has never responded. */
   network: NetworkName | null
-  /** Is the error of the last call to the RPC node. Null means that the call succeeded. */
+  /** Is the error of the last call to the RPC node. If the error is null, the last call succeeded. */
   rpcError: string | null
   /** Counts the milliseconds since the payment workers last reported the chain. */
   ageMs: number
@@ -24,7 +27,7 @@ export async function readChainStatus(db: Queryable): Promise<{
   return { network: row.network, rpcError: row.rpc_error, ageMs: Number(row.age_ms) }
 }
 
-/** Records a response of the RPC node. */
+/** Records that the RPC node responded, with its newest block. */
 export async function recordHead(
   db: Queryable,
   seen: { network: NetworkName; chainId: number; number: bigint; hash: string },
@@ -40,7 +43,7 @@ export async function recordHead(
   })
 }
 
-/** Records that the RPC node does not respond. The stored number of the newest block stays. */
+/** Records that the RPC node does not respond. The stored number of the chain's newest block stays unchanged. */
 export async function recordRpcTrouble(db: Queryable, error: string): Promise<void> {
   await db.query({
     name: 'record-rpc-trouble',

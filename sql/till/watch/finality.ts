@@ -4,7 +4,7 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { queueSettlement } from '../settle/settlementQueue.ts'
 import { type BlockRef, notifyChanged } from '../settle/settlements.ts'
 
-/** Is a settled payment in a block that is not final. */
+/** Is a settled payment in a block that is not final yet. */
 export type UnfinalizedPayment = SettledBy &
   BlockRef & { transfer: Omit<Transfer, 'signature' | 'deployment'> }
 
@@ -55,7 +55,7 @@ export async function findUnfinalized(
   }))
 }
 
-/** Returns the block of the newest settlement that is not final. @returns null if there is none. */
+/** Returns the block of the newest settlement that is not final. @returns null if there is no such settlement. */
 export async function findNewestSettlement(
   db: Queryable,
   chainId: number,
@@ -103,8 +103,8 @@ export async function recordMoved(db: Queryable, moved: readonly MovedPayment[])
 }
 
 /**
- * Reverts settlements that a reorganisation undid. Each payment is `verified` again, and its signed transaction is sent
- * again unchanged.
+ * Undoes settlements whose blocks a reorganisation removed. Each of these payments is `verified` again, and its signed
+ * transaction is sent again unchanged.
  */
 export async function recordReorganised(pool: Pool, undone: readonly SettledBy[]): Promise<void> {
   await transaction(pool, async (db) => {

@@ -4,9 +4,10 @@ import { queueSettlement, sendAlone } from '../settle/settlementQueue.ts'
 import { lockTransactions, type MinedTransaction, markMined } from '../settle/settlements.ts'
 
 /**
- * Records transactions that reverted, or whose nonce another transaction used, and queues their payments again. The
- * members of a reverted group go alone, and the revert does not count against them.
- * @param displaced lists hashes of transactions that can never be mined, because another transaction used their nonce.
+ * Records transactions that reverted, or whose nonce another transaction used, and queues the payments of these
+ * transactions again. If a group transaction reverted, each of its payments gets its own transaction, and the revert
+ * does not count against these payments.
+ * @param displaced lists hashes of transactions that can never be mined, because another transaction used their nonces.
  */
 export async function recordMisses(
   pool: Pool,

@@ -2,12 +2,14 @@ import type { Address, Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 import type { SignedTransaction, WalletId } from '../settle/gasWallets.ts'
 
-/** Is a stored transaction without a known block. */
+/** Is a stored transaction whose block is not known. */
 export type OpenTransaction = SignedTransaction & {
   wallet: Address
   sendCount: number
   sentHead: bigint | null
-  /** Tells whether the node has not accepted the transaction, because it was never sent, or was refused. */
+  /**
+   * Tells whether the node does not have the transaction, because it was never sent, or because the node refused it.
+   */
   isUnsent: boolean
 }
 
@@ -47,7 +49,10 @@ const toOpen = (row: OpenRow): OpenTransaction => ({
   isUnsent: row.is_unsent,
 })
 
-/** Finds the open transactions of payments. A transaction of several payments occurs only once in the result. */
+/**
+ * Finds the open transactions that should settle payments. A transaction of several payments occurs only once in the
+ * result.
+ */
 export async function findOpenTransactions(
   db: Queryable,
   paymentIds: readonly string[],
@@ -63,7 +68,7 @@ export async function findOpenTransactions(
   return rows.map(toOpen)
 }
 
-/** Tells whether a transaction is a group of this service's payments. */
+/** Tells whether a transaction is a group transaction, which settles several payments of this service. */
 export async function isGroup(db: Queryable, hash: Hex): Promise<boolean> {
   const { rowCount } = await db.query(
     'select from chain_transaction_payments where hash = $1 limit 1',
@@ -72,7 +77,10 @@ export async function isGroup(db: Queryable, hash: Hex): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Returns the payers whose wallet deployment has an open transaction. The addresses keep the given spelling. */
+/**
+ * Returns those payers whose contract wallet is being deployed by an open transaction. The addresses in the result keep
+ * the spelling that the caller used.
+ */
 export async function findDeployingPayers(
   db: Queryable,
   chainId: number,
@@ -108,7 +116,7 @@ export async function findUsedNonces(
   return rows.map(toOpen)
 }
 
-/** Finds open transactions of which nothing was heard for a while, so that they are sent again. */
+/** Finds open transactions about which the node has reported nothing for a while, so that they are sent again. */
 export async function findQuietTransactions(
   db: Queryable,
   wallet: WalletId,
@@ -126,8 +134,8 @@ export async function findQuietTransactions(
 }
 
 /**
- * Finds the open transaction of a nonce that was sent once, at least `quietMs` ago, and that the node accepted.
- * @returns null if the nonce has no open transaction that was sent only once.
+ * Finds the open transaction of a nonce that was sent only once, at least `quietMs` ago, and that the node accepted.
+ * @returns null if no open transaction with this nonce was sent only once.
  */
 export async function findSentOnce(
   db: Queryable,
