@@ -1,28 +1,31 @@
 import { createHash, randomBytes } from 'node:crypto'
 
 /**
- * Names the kind of an API key. A `project` key acts as one project. A `platform` key manages projects and cannot act
- * as a project.
+ * Names the kind of an API key, project or platform. A caller with a `project` key acts as one project. A caller with a
+ * `platform` key manages projects and cannot act as a project.
  */
 export type KeyKind = 'project' | 'platform'
 
 const PREFIXES: Record<KeyKind, string> = { project: 'loid-', platform: 'lopk-' }
 const KEY_FORM = /^(loid|lopk)-[0-9a-f]{64}$/
 /**
- * Is the length of the part of an API key that an index finds: the key type and 12 hex digits. A list may show these 48
- * bits, because the rest of the key stays secret.
+ * Is the length of the prefix by which an index finds an API key: the key type and 12 hex digits. A list may show these
+ * 48 bits of an API key, because the rest of the key stays secret.
  */
 const LOOKUP_LENGTH = 'loid-'.length + 12
 
-/** Describes a parsed `Authorization` header. The API reports each of the three faults with its own error. */
+/**
+ * Describes a parsed `Authorization` header. The API reports each of the three possible faults of the header with its
+ * own error.
+ */
 export type ParsedAuthorization =
   | { ok: true; key: string }
   | { ok: false; reason: 'header' | 'format' | 'key' }
 
 /**
- * Reads the header `Authorization: Bearer <key>`. The fault `header` means that the header is absent or not Bearer.
- * `format` means that the API key begins with neither `loid-` nor `lopk-`. `key` means that the prefix is right but the
- * rest is not 64 hexadecimal digits.
+ * Reads the header `Authorization: Bearer <key>`. The fault `header` means that the header `Authorization` is absent or
+ * does not have the scheme Bearer. The fault `format` means that the API key begins with neither `loid-` nor `lopk-`.
+ * The fault `key` means that the prefix of the API key is right but the rest is not 64 hexadecimal digits.
  */
 export function parseAuthorization(header: string | null): ParsedAuthorization {
   const match = header === null ? null : /^Bearer +(\S+) *$/i.exec(header)
@@ -46,12 +49,12 @@ export function isKey(key: string, kind: KeyKind): boolean {
 
 /**
  * Computes the SHA-256 of an API key (32 bytes). The API key holds 256 random bits, so a slow password hash would add
- * nothing.
+ * no security.
  */
 export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 /**
- * Returns the part of an API key that is stored in clear text. The database row is indexed by this part, and the API
- * shows it as `apiKeyPrefix`.
+ * Returns the part of an API key that the database stores in clear text. The database indexes its row by this part of
+ * the API key, and the API shows it as `apiKeyPrefix`.
  */
 export const keyLookupPrefix = (key: string): string => key.slice(0, LOOKUP_LENGTH)

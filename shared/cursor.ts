@@ -1,8 +1,9 @@
 /**
  * Describes the position of the last row on a page of a list. A page token writes the position as one ISO 8601 time.
- * The fraction holds the milliseconds of createdAt (or updatedAt) in 3 digits and the row number in 19. A list whose
- * order changes appends the time of its first page in 13 digits. Clients can parse the token as a time, because ISO
- * 8601 §5.3.1.4 allows any number of fraction digits. Rows of the same millisecond have distinct tokens.
+ * The fraction of the page token's time holds the milliseconds of createdAt (or updatedAt) in 3 digits and the row
+ * number in 19 digits. For a list whose order changes, the page token also has the time of the first page in 13 digits.
+ * Clients can parse the token as a time, because ISO 8601 §5.3.1.4 allows any number of fraction digits. Two rows of
+ * the same millisecond have distinct page tokens.
  */
 export type Cursor = {
   /** Is the time of the last row on the page, in milliseconds since the epoch. */
@@ -10,8 +11,8 @@ export type Cursor = {
   /** Is the number of the last row on the page. The row number orders rows of the same millisecond. */
   row: bigint
   /**
-   * Is the time at which the caller read the first page of the list, in milliseconds since the epoch. Only lists whose
-   * order changes have this time.
+   * Is the time at which the caller read the first page of the list, in milliseconds since the epoch. Only page tokens
+   * of lists whose order changes hold the time of the first page.
    */
   asOfMs?: number
 }

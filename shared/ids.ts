@@ -23,7 +23,10 @@ export const newDeliveryId = (): string => randomId('whd_')
 /** Generates a webhook signing secret: `whsec_` and 256 random bits in hexadecimal. */
 export const newWebhookSecret = (): string => randomId('whsec_', 32)
 
-/** Generates the identifier of an HTTP request. The header `X-Request-Id` and every log line of the request have it. */
+/**
+ * Generates the identifier of an HTTP request. The header `X-Request-Id` and every log line of the request hold the
+ * request's identifier.
+ */
 export const newRequestId = (): string => randomId('req_')
 
 /**
@@ -41,10 +44,10 @@ export const newCredentialId = (): string => randomId('cred_')
 /** Generates the identifier of a payment, which the API also returns as `paymentInId`. */
 export const newPaymentId = (): string => randomId('pay_')
 
-/** Generates the identifier of a payment check that waits for the chain. */
+/** Generates the identifier of a payment check that waits for a result from the chain. */
 export const newCheckId = (): string => randomId('chk_')
 
-/** Generates the identifier of a use of a secret. */
+/** Generates the identifier of one use of a stored secret. */
 export const newUseId = (): string => randomId('use_')
 
 /** Generates the identifier of an email rule (docs/contract.md §4). */
@@ -67,7 +70,7 @@ export const newOAuthClientId = (): string => randomId('oac_')
 export const newOAuthRequestId = (): string => randomId('oar_')
 export const newOAuthGrantId = (): string => randomId('oag_')
 
-/** Generates the identifier of a report of the doctor. */
+/** Generates the identifier of a report of the doctor (the service's self-check). */
 export const newHealthReportId = (): string => randomId('hlr_')
 
 /** Generates the identifier of a person who signs in to the console. */
@@ -79,7 +82,7 @@ export const newCompanySignInId = (): string => randomId('csi_')
 /** Generates the identifier of a request for a sign-in link by mail. */
 export const newSignInMailId = (): string => randomId('sim_')
 
-/** Generates the identifier of a mandate. */
+/** Generates the identifier of a spending mandate. */
 export const newMandateId = (): string => randomId('man_')
 
 /** Generates the identifier of a purchase. */

@@ -6,18 +6,18 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|[+-]\d\d(:?\d\d
 const TIME_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /**
- * Reads an ISO 8601 time with a zone, or a date. A date means 00:00 UTC. A time without a zone is refused, because its
- * meaning depends on the machine.
+ * Reads an ISO 8601 time with a zone, or a date. A date without a time means 00:00 UTC. A time without a zone is
+ * refused, because its meaning depends on the machine.
  *
- * @returns null for any other text, such as 30 February.
+ * @returns null for any other text, and for a day that does not exist, such as 30 February.
  *
  * @example
  * parseIsoTime('2026-12-31T23:59:59+01:00')
  */
 export function parseIsoTime(text: string): Date | null {
   if (!DATE.test(text) && !TIME.test(text)) return null
-  // Dates such as 02-30 and times such as 24:00 are refused. Date.parse would turn 02-30 into 03-02 and 24:00 into the
-  // next day. ISO 8601-1:2019 has no 24:00.
+  // The parser refuses dates such as 02-30 and times such as 24:00. Date.parse would turn 02-30 into 03-02 and 24:00
+  // into the next day. ISO 8601-1:2019 does not allow the time 24:00.
   const [year, month, day] = text.slice(0, 10).split('-').map(Number) as [number, number, number]
   const date = new Date(Date.UTC(year, month - 1, day))
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day || year < 1000) return null
@@ -35,8 +35,8 @@ const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_0
 const DURATION_MAX_MS = 3_660 * UNIT_MS.d
 
 /**
- * Reads a duration of at most ten years: a whole number and `s`, `m`, `h`, `d` or `w`.
- * @returns the milliseconds. Any other text gives null.
+ * Reads a duration of at most ten years: a whole number, followed by the unit `s`, `m`, `h`, `d` or `w`.
+ * @returns the duration in milliseconds. For any other text the function returns null.
  */
 export function parseDuration(text: string): number | null {
   const match = /^([1-9]\d{0,8})([smhdw])$/.exec(text)

@@ -12,7 +12,7 @@ export function nearestName(
   return nearest
 }
 
-/** Returns the edit distance of two words (Levenshtein). Case does not matter. */
+/** Returns the edit distance of two words (Levenshtein). Upper and lower case count as equal. */
 function distance(one: string, other: string): number {
   const [a, b] = [one.toLowerCase(), other.toLowerCase()]
   let row = Array.from({ length: b.length + 1 }, (_, n) => n)

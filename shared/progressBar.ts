@@ -4,7 +4,7 @@ const STEPS = 20
 
 /**
  * Shows progress: one overwritten line on a terminal, or one line for every five percent elsewhere.
- * @returns a function that shows the progress. It takes the number of items that are finished.
+ * @returns a function that shows the progress. The function takes the number of items that are finished.
  */
 export function progressBar(
   total: number,

@@ -1,20 +1,23 @@
 /** Defines how many days the rows of each retention class are kept. */
 
-/** Limits the number of retention days. This number of days, a hundred years, keeps rows for ever. */
+/** Limits the number of retention days. This largest number of days, a hundred years, keeps rows for ever. */
 export const DAYS_MAX = 36_500
 
 type Bounds = {
-  /** Is the name of the retention class's columns, without `_days`. */
+  /** Is the name of the database columns for this retention class, without `_days`. */
   column: string
   /** Tells which rows the retention class removes, in the words of the API. */
   about: string
   min: number
   max: number
-  /** Is the number of days if neither operator nor project sets one. Null means for ever. */
+  /**
+   * Is the number of days that applies if neither the operator nor the project sets one. Null means that the rows are
+   * kept for ever.
+   */
   fallback: number | null
 }
 
-/** Lists the retention classes. Rows of a class are removed by age. */
+/** Lists the retention classes. Rows of a retention class are removed when they reach a certain age. */
 export const RETENTION_CLASSES = {
   mail: {
     column: 'mail',
@@ -37,7 +40,7 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: null,
   },
-  // The minimum prevents that a stolen platform key erases its traces by a short retention.
+  // The minimum keeps a person with a stolen platform key from erasing the traces by setting a short retention.
   logs: {
     column: 'logs',
     about: 'entries of the audit log',
@@ -45,7 +48,7 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: 90,
   },
-  // Clients rely on 24 hours for idempotency keys (docs/contract.md).
+  // Clients rely on the service to remember idempotency keys for 24 hours (docs/contract.md).
   idempotencyKeys: {
     column: 'idempotency_keys',
     about: 'idempotency keys, with their answers,',
@@ -53,7 +56,7 @@ export const RETENTION_CLASSES = {
     max: 30,
     fallback: 1,
   },
-  // The minimum is some days, because a payer who lost the response sends the same payment header again for some days.
+  // The minimum is a few days, because for some days a payer who lost the response sends the same payment header again.
   paymentDetails: {
     column: 'payment_details',
     about: 'the signature, description and query of final payments',
@@ -69,6 +72,6 @@ export const RETENTION_NAMES = Object.keys(RETENTION_CLASSES) as RetentionClass[
 
 /**
  * Gives the days for which rows of each retention class are kept. The field that has this type says what null means:
- * for ever, or the default.
+ * that rows are kept for ever, or that the default applies.
  */
 export type Retention = Record<RetentionClass, number | null>

@@ -10,8 +10,8 @@ const reportId = z.string().regex(/^hlr_[0-9a-f]{24}$/)
 export const PARSE_BATCH_MAX = 32
 
 /**
- * Lists every task of the service with the payload of its jobs. A payload holds only identifiers. Jobs are retried,
- * logged and replaced, so they must never carry mail, secrets or money.
+ * Lists every task of the service with the payload of its jobs. The payload of a job holds only identifiers. Jobs are
+ * retried, logged and replaced, so they must never carry mail, secrets or money.
  */
 export const taskPayloads = {
   parse_inbound: z.strictObject({ inboundId: rowId }),
@@ -27,8 +27,8 @@ export const taskPayloads = {
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   try_endpoint: z.strictObject({ trialId: z.string().regex(/^tri_[0-9a-f]{24}$/) }),
-  // `attempt` is the number of the delivery attempt that the job makes. Undefined means the first attempt. The job is
-  // stale if another attempt of the delivery is due.
+  // The field `attempt` is the number of the delivery attempt that the job makes. Undefined means that the job makes
+  // the first attempt. A job is stale if the delivery is due for another attempt than the job's.
   deliver_webhook: z.strictObject({
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
     attempt: z.int().positive().optional(),
@@ -50,8 +50,8 @@ export type TaskName = keyof typeof taskPayloads
 export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[Name]>
 
 /**
- * Lists the worker pools and the runners in each pool. Each runner has its own slots, so slow work of one kind never
- * delays another kind. For example, a hanging smarthost delays no inbound mail.
+ * Lists the worker pools and the runners in each pool. Each runner (one kind of work in a pool) has slots of its own,
+ * so slow work of one kind never delays another kind. For example, a hanging smarthost delays no inbound mail.
  */
 export const POOLS = {
   mail: ['inbound', 'outbound'],
@@ -91,8 +91,8 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   pay_out: 'purse',
   settle_payment: 'payments',
   check_payment: 'payments',
-  // Each task that examines a part of the service runs in the pool that has the settings for this section of the
-  // doctor's report.
+  // A task that examines a part of the service for the doctor (the self-check) runs in the pool that has the settings
+  // for this part.
   examine_service: 'webhooks',
   examine_mail: 'mail',
   examine_chain: 'payments',

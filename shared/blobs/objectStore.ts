@@ -4,19 +4,22 @@ import { createOutage } from '../process/outage.ts'
 
 /** Gives access to a bucket of an S3-compatible store. */
 export type ObjectStore = {
-  /** Writes an object to the bucket. A second write of the same bytes changes nothing. @throws {BlobsAwayError} */
+  /**
+   * Writes an object to the bucket. A second write of the same bytes to an object changes nothing. @throws
+   * {BlobsAwayError}
+   */
   put(name: string, bytes: Uint8Array): Promise<void>
   /**
    * Reads an object of at most `maxBytes` bytes. @returns null if the object does not exist. @throws {BlobsAwayError}
    */
   get(name: string, maxBytes: number): Promise<Buffer | null>
-  /** Removes an object. A missing object is no error. @throws {BlobsAwayError} */
+  /** Removes an object. The removal of an object that does not exist is no error. @throws {BlobsAwayError} */
   remove(name: string): Promise<void>
 }
 
 /**
  * Reports that the object store does not respond, or refuses the request because the bucket is missing or the
- * credentials are wrong. No data is lost.
+ * credentials are wrong. No data is lost while the object store is unavailable.
  */
 export class BlobsAwayError extends Error {}
 
@@ -28,25 +31,31 @@ export type ObserveStore = (request: {
   seconds: number
 }) => void
 
-/** Limits the milliseconds of a request to the object store. The transfer of the bytes gets additional time. */
+/**
+ * Limits the milliseconds of a request to the object store. The transfer of the object's bytes gets time in addition to
+ * this limit.
+ */
 const DEADLINE_MS = 10_000
 const BYTES_PER_MS = 256
 /**
- * After a failure one request at a time tests the object store, and all other requests fail at once. So a store that
- * hangs takes no slots.
+ * After a failure one request at a time tests the object store, and all other requests fail at once. So an object store
+ * that hangs does not occupy the slots of the service's jobs.
  */
 const PROBE_EVERY_MS = 1_000
 const SIGNATURE_S = 300
-/** Limits the bytes that are read of an error response of the object store. The response names the error code. */
+/**
+ * Limits the bytes that are read of an error response of the object store. The error response of the object store names
+ * the error code.
+ */
 const ERROR_BYTES_MAX = 4_096
 const METHODS = { put: 'PUT', get: 'GET', remove: 'DELETE' } as const
 
 type Answer = { status: number; body: Buffer }
 
 /**
- * Opens a bucket. Bun's client signs the requests.
- * @param request sends the requests. The caller gives the `fetch` of the process, because this function accepts a
- * deadline.
+ * Opens a bucket. Bun's S3 client signs the requests to the object store.
+ * @param request sends the requests to the object store. The caller passes the `fetch` of the process, because this
+ * function accepts a deadline.
  */
 export function openObjectStore(
   { prefix, virtualHosted, ...settings }: BlobStoreSettings,
@@ -82,8 +91,8 @@ export function openObjectStore(
   }
 
   /**
-   * Runs one request to the object store. A failed request is sent once more, because a kept connection may just have
-   * ended.
+   * Runs one request to the object store. A failed request to the object store is sent once more, because the failure
+   * may only be a kept-alive connection that has just ended.
    */
   const use = async (
     operation: StoreOperation,
@@ -111,7 +120,8 @@ export function openObjectStore(
         if (error instanceof TooLongError) throw error
         // Bun's error object must not be logged, because the object names the signed URL of the blob.
         reason = (error as { code?: string }).code ?? (error as Error).name
-        // A second time-out would double the time that the caller waits.
+        // After a time-out the request is not repeated, because a second time-out would double the time that the caller
+        // waits.
         if ((error as Error).name === 'TimeoutError') break
       }
     }
@@ -155,7 +165,7 @@ function refusal(operation: StoreOperation, { status, body }: Answer): string | 
   return `${status} ${code}`.trim()
 }
 
-/** Reports that an object is longer than its database row says. Another program wrote the object. */
+/** Reports that an object is longer than its database row says. In this case another program has written the object. */
 export class TooLongError extends Error {}
 
 async function readAtMost(response: Response, maxBytes: number): Promise<Buffer> {

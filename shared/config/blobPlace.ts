@@ -5,7 +5,10 @@ export type BlobPlace = {
   prefix: string
   endpoint: string
   region: string
-  /** Tells whether the URL of an object has the bucket in its host name. Otherwise the bucket is in the path. */
+  /**
+   * Tells whether the URL of an object has the bucket in its host name. If not, the path of the object's URL begins
+   * with the bucket.
+   */
   virtualHosted: boolean
 }
 

@@ -29,10 +29,10 @@ export const withoutEmpty = (env: Record<string, string | undefined>) =>
 /** Holds a named Ed25519 seed of 32 bytes. The key of this seed signs receipts. */
 export type ReceiptSeed = { id: string; seed: Uint8Array }
 
-/** Holds a named secret. Mail that arrives over HTTP is authenticated with this secret. */
+/** Holds a named secret for mail over HTTP. Mail that arrives over HTTP is authenticated with this secret. */
 type InboundSecret = { id: string; secret: Uint8Array }
 
-/** Holds the settings of a process. The process reads them once when it starts (docs/settings.md). */
+/** Holds the settings of a process. Each process reads its settings once when it starts (docs/settings.md). */
 export type Config = {
   production: boolean
   http: { port: number; host: string; baseUrl: string }
@@ -55,8 +55,8 @@ export type Config = {
       port: number
       secrets: readonly InboundSecret[]
       /**
-       * Names the topics of Amazon SES that may deliver mail, and the bucket of this mail. Null means that no topic is
-       * set.
+       * Names the topics of Amazon SES that may deliver mail, and the S3 bucket that holds large mail of these topics.
+       * Null means that the operator has set no topic of Amazon SES.
        */
       ses: { topics: readonly string[]; bucket: BlobStoreSettings | null } | null
     } | null
@@ -69,8 +69,8 @@ export type Config = {
   databaseReplicaUrl: string | null
   databasePoolSize: number
   /**
-   * Is the object store for large contents of mail. Null means that the database holds these contents, or that this
-   * process does not use them.
+   * Is the object store for large contents of mail. Null means that the database holds the large contents of mail, or
+   * that this process does not use them.
    */
   blobStore: BlobStoreSettings | null
   mailDomain: string
@@ -81,8 +81,8 @@ export type Config = {
   /** Is the inbox that receives the mail of `postmaster@mailDomain` if no inbox has this address. */
   postmaster: string | undefined
   /**
-   * Is the URL of a smarthost, or one of two words. `capture` stores outgoing mail and sends nothing. `direct` sends
-   * mail to the MX hosts of the recipients' domains.
+   * Is the URL of a smarthost, or one of the two words `capture` and `direct`. `capture` stores outgoing mail and sends
+   * nothing. `direct` sends mail to the MX hosts of the recipients' domains.
    */
   relayUrl: string
   /** Tells whether mail may reach the smarthost without TLS. The value is `required` if the URL holds credentials. */
@@ -109,31 +109,31 @@ export type Config = {
      * (ERC-6492).
      */
     walletFactories: readonly string[]
-    /** Lists addresses in lower case that no purse pays. */
+    /** Lists wallet addresses, in lower case, that no project's purse (its spending wallet) pays. */
     deniedPayees: readonly string[]
   }
   /**
-   * Holds the Ed25519 seeds of the receipt keys. The first seed signs. Undefined means that one seed is generated (in
-   * development only).
+   * Holds the Ed25519 seeds of the receipt keys. The first receipt seed in the list signs the receipts. Undefined means
+   * that the process generates one receipt seed (in development only).
    */
   receiptSeeds: readonly ReceiptSeed[] | undefined
   /** Holds the master keys. The first key encrypts. Undefined means that one key is generated (in development only). */
   masterKeys: readonly MasterKey[] | undefined
   /** Is the lowest price in atomic USDC that a seller may set for an endpoint. 0 means that every price is allowed. */
   minPriceAtomic: number
-  /** Limits the milliseconds that a redeem call waits for a settlement. */
+  /** Limits the milliseconds that an API call to redeem a payment waits for the settlement on the chain. */
   settlementWaitMs: number
-  /** Lists the scopes of the purse that an owner may give to a chat host. */
+  /** Lists the OAuth scopes of the purse (a project's spending wallet) that an owner may give to a chat host. */
   oauthPurseScopes: readonly PurseConsent[]
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
   /**
-   * Describes the company's identity provider (OpenID Connect). Null means that the company has none. The client secret
-   * is null for a public client.
+   * Describes the company's identity provider (OpenID Connect). Null means that the company has no identity provider.
+   * The client secret is null for a public client.
    */
   company: { issuer: string; clientId: string; clientSecret: string | null } | null
   /**
-   * Holds the limits of each identity. Requests a minute are counted per identity, and failed authentications a minute
-   * per IP address. 0 turns a limit off.
+   * Holds the usage limits of each identity, such as its requests a minute. Requests a minute are counted per identity,
+   * and failed authentications a minute per IP address. 0 turns a limit off.
    */
   limits: {
     requestsPerMinute: number
@@ -161,8 +161,8 @@ export type Config = {
     dailyTextSeconds: number | null
   }
   /**
-   * Gives the days that rows of each retention class are kept. Null means the default. Only the settings of the workers
-   * take effect.
+   * Gives the days that rows of each retention class are kept. Null means that the default number of days applies. Only
+   * the retention settings of the worker processes take effect.
    */
   retention: RetentionSettings
   /** Tells whether webhooks and sellers' endpoints may be at private addresses (in development). */
@@ -174,13 +174,13 @@ export type Config = {
    */
   dnsServers: string[]
   /**
-   * Is an internet page that the doctor requests. The response tells the doctor the clock of the page's server, and
-   * this service's public address.
+   * Is the URL of an internet page that the doctor (the service's self-check) requests. From the page's response, the
+   * doctor learns the clock of the page's server, and this service's public address.
    */
   outsideUrl: string
   /** Selects the fields of API responses. `full` adds message fields that are not part of the API's specification. */
   answers: 'standard' | 'full'
-  /** Is the token that requests of `/metrics` must carry. Undefined means that they need no token. */
+  /** Is the token that requests of `/metrics` must carry. Undefined means that requests of `/metrics` need no token. */
   metricsToken: string | undefined
   /** Is the base URL of an OTLP collector. Null means that no request is traced. */
   traceEndpoint: string | null
@@ -188,8 +188,8 @@ export type Config = {
 }
 
 /**
- * Is the factor between the general limit on requests a minute and the facilitator's limit. A sale takes two calls, and
- * a 429 after the seller's work would lose the sale.
+ * Is the factor between the general limit on requests a minute and the facilitator's limit. A sale takes two calls to
+ * the facilitator, and a 429 after the seller's work would lose the sale.
  */
 const FACILITATOR_FACTOR = 6
 
@@ -208,8 +208,8 @@ const KEYS = [
 ] as const
 
 /**
- * Reads the environment. An empty variable counts as absent.
- * @param secrets lists the secrets that the process uses. Production must set them.
+ * Reads the settings of a process from the environment variables. An empty variable counts as absent.
+ * @param secrets lists the secrets that the process uses. In production the operator must set all of these secrets.
  * @throws {ConfigError} The error names every variable whose value is invalid, and every variable that may be misspelt.
  */
 export function parseConfig(

@@ -1,4 +1,7 @@
-/** Checks the rules of settings that depend on each other, on production, or on the process that reads them. */
+/**
+ * Checks the rules for settings whose valid values depend on other settings, on production, or on the process that
+ * reads them.
+ */
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import type { Fault } from './configError.ts'
@@ -19,7 +22,7 @@ export const holdsDevnetKey = (keys: readonly string[]): boolean =>
 /**
  * Returns every rule that the settings break. The error lists all broken rules, so that an operator can fix them in one
  * go.
- * @param secrets lists the secrets that the process uses. Production must set them.
+ * @param secrets lists the secrets that the process uses. In production the operator must set all of these secrets.
  */
 export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): Fault[] {
   const isProduction = values.NODE_ENV === 'production'

@@ -12,7 +12,7 @@ export function relayTls(values: Values): RelayTls {
   return given === 'off' && isSafeRelayTls(values) ? 'off' : 'required'
 }
 
-/** Tells whether the setting SMTP_RELAY_TLS prevents that the credentials of SMTP_RELAY_URL are sent in clear text. */
+/** Tells whether the setting SMTP_RELAY_TLS keeps the credentials of SMTP_RELAY_URL from being sent in clear text. */
 export function isSafeRelayTls(values: Values): boolean {
   const { SMTP_RELAY_TLS: given = 'required' } = values
   if (!holdsCredentials(values) || given === 'required') return true
@@ -27,7 +27,10 @@ const relayOf = ({ SMTP_RELAY_URL: url = 'capture' }: Values): URL | null =>
   URL.canParse(url) ? new URL(url) : null
 const holdsCredentials = (values: Values): boolean => (relayOf(values)?.username ?? '') !== ''
 
-/** Returns the files for STARTTLS. @returns null unless both files are named. */
+/**
+ * Returns the PEM files of the certificate and its key for STARTTLS. @returns null unless the settings name both the
+ * certificate file and the key file.
+ */
 export function smtpTls(values: Values): CertificateFiles | null {
   const { SMTP_TLS_CERT_FILE: certFile, SMTP_TLS_KEY_FILE: keyFile } = values
   return certFile === undefined || keyFile === undefined ? null : { certFile, keyFile }

@@ -2,9 +2,15 @@ import type { z } from 'zod'
 import type { Retention } from '../retention.ts'
 import type { variables } from './variables.ts'
 
-/** Holds the retention days of each class. Null means the default. */
+/**
+ * Holds the number of days for which rows of each retention class are kept. Null means that the default number of days
+ * applies.
+ */
 export type RetentionSettings = Retention & {
-  /** Is the number of days for which the operator keeps a backup. Null means that the operator has not set a number. */
+  /**
+   * Is the number of days for which the operator keeps a backup. Null means that the operator has not set this number
+   * of days.
+   */
   backups: number | null
 }
 

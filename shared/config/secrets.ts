@@ -34,8 +34,8 @@ export const BLOB_SECRET = 'S3_SECRET_ACCESS_KEY'
 const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']
 
 /**
- * Names the setting with the secrets of mail over HTTP. The HTTP listener checks mail with these secrets. The API
- * derives from them the secrets of domains.
+ * Names the setting with the secrets of mail over HTTP. The HTTP listener authenticates delivered mail with the secrets
+ * of this setting. From the secrets for mail over HTTP, the API derives one secret for each domain.
  */
 export const INBOUND_SECRET = 'INBOUND_SECRETS'
 const INBOUND_PARTS: readonly Part[] = ['api', 'smtp']

@@ -9,20 +9,20 @@ export type SeenCertificate = {
   expiresAt: Date
   /** Tells whether a certificate authority of the system vouches for the certificate. */
   trusted: boolean
-  /** Names the organisation that issued the certificate. The text is empty if the certificate names none. */
+  /** Names the organisation that issued the certificate. The text is empty if the certificate names no organisation. */
   issuer: string
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /**
- * Is the number of days before a certificate's expiry at which the doctor warns. A working renewal happens 30 days
- * before.
+ * Is the number of days before a certificate's expiry at which the doctor warns. A working renewal replaces a
+ * certificate 30 days before its expiry.
  */
 const DAYS_WARNING = 14
 const NAMES_MAX = 3
 
 /**
- * Judges a certificate.
+ * Judges whether peers accept a TLS certificate, and whether the certificate expires soon.
  * @param isDemanded tells whether the peers of this server refuse a certificate of an unknown authority.
  * @param fix is the line of a setting with which the operator gives the server another certificate.
  */

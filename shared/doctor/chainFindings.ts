@@ -45,7 +45,8 @@ export function judgeRpc({
 }
 
 /**
- * Describes one of several RPC nodes by its chain and its newest block. `failure` tells why the node gave no response.
+ * Describes one of several RPC nodes by its chain and its newest block. The field `failure` tells why the RPC node gave
+ * no response.
  */
 export type NodeFacts =
   | { name: string; chainId: number; head: bigint; latencyMs: number }
@@ -92,8 +93,8 @@ export function judgeHead({ number, ageS }: { number: bigint; ageS: number }): F
 }
 
 /**
- * Holds the name, version and decimals that the USDC contract returns. A value is null if the contract has no function
- * for the value.
+ * Holds the name, version and decimals that the USDC contract returns. A value is null if the USDC contract has no
+ * function for the value.
  */
 export type TokenFacts = { name: string | null; version: string | null; decimals: number | null }
 
@@ -143,7 +144,10 @@ const MILLION = 1_000_000n
 const shownCount = (count: bigint): string =>
   count > MILLION ? 'more than a million' : count.toString()
 
-/** Judges the key that signs receipts. @param isPublished tells whether the database has the public key. */
+/**
+ * Judges the key that signs receipts. @param isPublished tells whether the database has the public key of the receipt
+ * key.
+ */
 export const judgeReceiptKey = (isPublished: boolean): Finding =>
   isPublished
     ? ok('receipt key', 'it is published')

@@ -6,7 +6,7 @@ const storage = findingsIn('storage')
 /** Describes the database server by the values that one connection read from it. */
 export type DatabaseFacts = {
   version: string
-  /** Has the format of `server_version_num`. */
+  /** Is the version of the database server, in the format of `server_version_num`. */
   versionNumber: number
   /** Is the latency of an empty SQL statement. */
   latencyMs: number
@@ -41,7 +41,10 @@ const ARCHIVE_WARNING_MS = HOUR_MS
  */
 const DURABLE = ['on', 'remote_apply', 'remote_write']
 
-/** Reports that the database is unreachable. @param reason is one line without a secret. */
+/**
+ * Reports that the database is unreachable. @param reason tells in one line, without a secret, why the database is
+ * unreachable.
+ */
 export const databaseAway = (reason: string): Finding =>
   broken(
     'connection',
@@ -135,8 +138,8 @@ const FREE_WARNING_BYTES = 5 * GIGABYTE
 const FREE_BROKEN_BYTES = GIGABYTE
 
 /**
- * Judges the free space on the disk of DATA_DIR. The spool and the embedded database lie on this disk. Null means that
- * the folder does not exist.
+ * Judges the free space on the disk of DATA_DIR. The spool of accepted mail and the embedded database lie on this disk.
+ * Null means that the folder DATA_DIR does not exist.
  */
 export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null): Finding {
   if (disk === null) {
@@ -154,8 +157,8 @@ export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null
 }
 
 /**
- * Judges whether a test object could be written, read and deleted in the object store. @param failed is the step that
- * failed. Null means that every step succeeded.
+ * Judges whether a test object could be written, read and deleted in the object store. @param failed is the step of the
+ * object store's test that failed. Null means that every step of the object store's test succeeded.
  */
 export const judgeBlobStore = (
   failed: { step: 'written' | 'read' | 'deleted'; reason: string } | null,

@@ -1,6 +1,6 @@
 /**
- * Defines the findings of the doctor. Each finding is about one thing that must be right before strangers can send
- * mail, pay and get replies.
+ * Defines the findings that the doctor (the service's self-check) reports. Each finding of the doctor is about one
+ * thing that must be right before strangers can send mail, pay and get replies.
  */
 
 /** Lists the areas of findings in the order of the doctor's table. */

@@ -8,7 +8,7 @@ const { ok, warning, broken } = findingsIn('mail in')
 const SILENT_DNS = 'the name servers did not answer'
 const DNS_FIX = 'DNS_SERVERS=1.1.1.1,9.9.9.9'
 
-/** Reports that a DNS query got no response. The finding says nothing about the DNS record. */
+/** Reports that a DNS query got no response. A DNS query without a response tells nothing about the DNS record. */
 export const dnsAway = (area: Finding['area'], check: string): Finding =>
   findingsIn(area).warning(check, SILENT_DNS, DNS_FIX)
 
@@ -48,7 +48,7 @@ const plain = (name: string): string => name.toLowerCase().replace(/\.$/, '')
 
 /**
  * Judges the IP addresses of MAIL_HOSTNAME. @param seenAddress is this service's address as an outside host sees it.
- * Null means unknown.
+ * Null means that the address that an outside host sees is unknown.
  */
 export function judgeMailHost({
   mailHostname,
@@ -90,7 +90,7 @@ const INBOUND_FIX = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through 
  * Judges whether strangers can reach the SMTP listener at one public address of this service, as far as a test from
  * this machine can tell.
  * @param local tells whether the SMTP listener responds at SMTP_HOST and SMTP_PORT. Null means that this process does
- * not know these settings, because the listener runs on another machine.
+ * not know the settings SMTP_HOST and SMTP_PORT, because the listener runs on another machine.
  */
 export function judgeListener({
   address,
@@ -116,7 +116,8 @@ export function judgeListener({
     reached === 'silent'
       ? `no answer on port ${port}: a firewall drops it, or the network does not lead back here`
       : `there is no way to port ${port}`
-  // Many networks do not route a packet to their own public address. Only a host outside the network can test the port.
+  // Many networks do not route a packet to their own public address. So only a host outside the network can test
+  // whether the SMTP port is reachable.
   const fix = `nc -vz ${address} ${port}   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP`
   return local?.reached === 'answered' ? warning(check, found, fix) : broken(check, found, fix)
 }
@@ -132,8 +133,8 @@ export const judgeStartTls = (isOffered: boolean): Finding =>
       )
 
 /**
- * Judges whether inboxes exist for the report addresses in this service's DNS records. `refused` lists the report
- * addresses that no inbox has.
+ * Judges whether inboxes exist for the addresses to which this service's DNS records direct reports. `refused` lists
+ * the report addresses that no inbox has.
  */
 export const judgeReportAddresses = (refused: readonly string[], mailDomain: string): Finding =>
   refused.length === 0
@@ -144,7 +145,7 @@ export const judgeReportAddresses = (refused: readonly string[], mailDomain: str
         `POSTMASTER=operator@${mailDomain}   # an inbox of yours`,
       )
 
-/** Reports the inboxes of projects at addresses that are now reserved for the operator, such as `postmaster`. */
+/** Reports that projects have inboxes at addresses that are now reserved for the operator, such as `postmaster`. */
 export function judgeReservedNames(
   taken: readonly { address: string; projectId: string; name: string }[],
 ): Finding[] {

@@ -22,7 +22,8 @@ export function judgePort25(hosts: readonly { host: string; reached: Reached }[]
   const answered = hosts.filter(({ reached }) => reached === 'answered')
   if (answered.length > 0) return ok(check, `${answered[0]!.host} answers`)
   if (hosts.every(({ reached }) => reached === 'silent')) {
-    // Cloud providers drop the packets to port 25 silently. An operator's own firewall mostly refuses the connection.
+    // Cloud providers drop the packets to port 25 silently. A firewall of the operator usually refuses a connection to
+    // port 25 instead of dropping it.
     return broken(
       check,
       'no host answers, and none refuses: the provider shuts the port; ask it to open the port, or use a relay',
@@ -40,8 +41,8 @@ export function judgePort25(hosts: readonly { host: string; reached: Reached }[]
 }
 
 /**
- * Tells whether a reverse DNS name looks like the provider's default. Such a name contains each group of digits of the
- * IP address, perhaps with zeros before it.
+ * Tells whether a reverse DNS name looks like the default name that a hosting provider assigns. A provider's default
+ * name contains each group of digits of the IP address, perhaps with zeros before it.
  */
 const isGeneric = (name: string, address: string): boolean => {
   const groups = address.split(/[.:]/).filter((group) => group !== '')
@@ -89,8 +90,8 @@ export type SpfResult = { address: string; result: string; comment: string }
 /**
  * Judges the SPF record of a domain.
  * @param records lists the domain's TXT records that begin with v=spf1.
- * @param isDirect tells whether the service itself sends from the given addresses. A relay sends from other addresses,
- * which nobody can list.
+ * @param isDirect tells whether the service itself sends from the given addresses. A mail relay sends from addresses
+ * that nobody but its operator can list.
  */
 export function judgeSpf({
   domain,
@@ -167,9 +168,10 @@ export function tagOf(text: string, name: string): string {
 }
 
 /**
- * Judges the DMARC record of a domain (RFC 9989). The DKIM signatures name the domain itself, so they are aligned.
- * @param found holds the DMARC records of the nearest name with such records, and this name. The DNS tree walk goes
- * from the domain to its parents.
+ * Judges the DMARC record of a domain (RFC 9989). The DKIM signatures of a domain's mail name the domain itself, so
+ * they are aligned in the sense of DMARC.
+ * @param found holds the DMARC records of the domain or of its nearest parent with such records, and the name that has
+ * the records. The DNS tree walk of DMARC goes from the domain to its parents.
  * @param unconfirmed lists hosts of `rua` that do not confirm that they take reports for the domain.
  */
 export function judgeDmarc({
@@ -191,7 +193,7 @@ export function judgeDmarc({
   }
   const record = found.records[0]!
   const isInherited = found.at !== domain
-  // RFC 9989 §4.7: `sp` is the policy for subdomains, and `p` holds for them without `sp`.
+  // RFC 9989 §4.7: `sp` is the policy for subdomains, and without `sp` the policy `p` applies to them.
   const name = isInherited && tagOf(record, 'sp') !== '' ? 'sp' : 'p'
   const policy = tagOf(record, name).toLowerCase()
   if (policy !== '' && !['none', 'quarantine', 'reject'].includes(policy)) {
@@ -211,7 +213,7 @@ export function judgeDmarc({
   return ok(check, `${name}=${policy === '' ? 'none' : policy}${inherited}`)
 }
 
-/** Describes the mail relay as one connection sees it. */
+/** Describes the mail relay as one test connection to it finds it. */
 export type RelayFacts = {
   host: string
   login: 'accepted' | 'refused' | 'untrusted' | Exclude<Reached, 'answered'>

@@ -5,15 +5,18 @@ import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } fr
 
 const { ok, warning, broken } = findingsIn('policies')
 
-/** Holds the MTA-STS policy that the policy host serves. `failure` tells why no policy was read. */
+/**
+ * Holds the MTA-STS policy that the policy host serves. The field `failure` tells why the doctor could not read the
+ * MTA-STS policy.
+ */
 export type SeenPolicy = { failure: string } | { mode: string; maxAgeS: number; coversUs: boolean }
 
 const ID = /^[a-z0-9]{1,32}$/i
 const DAY_S = 24 * 60 * 60
 
 /**
- * Judges the TXT record of MTA-STS and the policy that it announces. @param records lists the records that begin with
- * v=STSv1.
+ * Judges the TXT record of MTA-STS and the policy that it announces. @param records lists the TXT records that begin
+ * with v=STSv1.
  */
 export function judgeSts({
   domain,
@@ -60,8 +63,8 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
   if ('failure' in policy) return broken(check, policy.failure, wanted)
   const { mode, maxAgeS, coversUs } = policy
   if (!coversUs && mode !== 'none') {
-    // A sender that follows an `enforce` policy delivers only to the hosts in the policy. If the policy lacks this mail
-    // host, nobody can deliver mail.
+    // A sender that follows an `enforce` policy delivers only to the hosts in the policy. If the MTA-STS policy lacks
+    // this service's mail host, senders that follow the policy cannot deliver mail.
     const found = `it does not name ${mailHostname}`
     return mode === 'enforce' ? broken(check, found, wanted) : warning(check, found, wanted)
   }
@@ -101,8 +104,9 @@ export type CaaRecord = { tag: string; value: string }
 
 /**
  * Judges whether the CAA records let the issuer of a certificate renew it.
- * @param set holds the CAA records that apply to the name. They stand at the name itself or at the nearest parent
- * domain with such records. Null means that no domain has CAA records.
+ * @param set holds the CAA records that apply to the name. The CAA records that apply to a name stand at the name
+ * itself or at its nearest parent domain with such records. Null means that neither the name nor a parent domain has
+ * CAA records.
  * @param issuer is the name of the organisation that issued the certificate. The text is empty if there is no
  * certificate.
  */

@@ -1,7 +1,7 @@
 import { type Finding, findingsIn } from './finding.ts'
 
 /**
- * Maps each section of a doctor's report to the runner that checks the section, because this runner has the settings
+ * Maps each section of a doctor's report to the worker pool that checks the section, because this pool has the settings
  * for the check.
  */
 export const SECTION_RUNNER = {
@@ -17,8 +17,8 @@ export const SECTIONS = Object.keys(SECTION_RUNNER) as readonly Section[]
 export type SectionFindings = Partial<Record<Section, Finding[]>>
 
 /**
- * Is the time after which a section of a report without findings counts as missing. Every check ends within half of
- * this time.
+ * Is the time after which a section of a report without findings counts as missing. Every check for a doctor's report
+ * ends within half of the time after which a section counts as missing.
  */
 export const REPORT_LIMIT_MS = 30_000
 
@@ -29,7 +29,8 @@ const AREA: Record<Section, Finding['area']> = {
 }
 
 /**
- * Makes the finding for a section of the report that nobody checks, because no worker of the section's runner is alive.
+ * Makes the finding for a section of the doctor's report that nobody checks, because no worker of the responsible pool
+ * is alive.
  */
 export const withoutRunner = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(

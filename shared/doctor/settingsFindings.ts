@@ -90,8 +90,8 @@ export function judgeProduction({
 }
 
 /**
- * Judges the master keys of this process. @param fault says which master key is wrong or missing for the stored
- * secrets. Null means that no key is missing.
+ * Judges whether the master keys of this process fit the stored secrets. @param fault says which master key is wrong or
+ * missing for the stored secrets. Null means that no master key is wrong or missing.
  */
 export const judgeMasterKeys = (fault: string | null): Finding =>
   fault === null
@@ -102,7 +102,7 @@ export const judgeMasterKeys = (fault: string | null): Finding =>
         'MASTER_KEYS=…   # the same for every process',
       )
 
-/** If the clock is wrong by more than half a minute, signatures with a time stamp fail. */
+/** If this machine's clock is wrong by more than half a minute, signatures with a time stamp fail. */
 const CLOCK_WARNING_S = 10
 const CLOCK_BROKEN_S = 30
 

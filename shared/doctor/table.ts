@@ -3,8 +3,8 @@ import { AREAS, type Finding } from './finding.ts'
 const MARKS = { ok: 'ok', warning: 'WARNING', broken: 'BROKEN' } as const
 
 /**
- * Writes the findings as a table for a terminal. Below a finding with a fix stands the line that the operator should
- * change or run.
+ * Writes the findings as a table for a terminal. Below a finding with a fix, the table shows the line that the operator
+ * should change, or the command to run.
  */
 export function findingsTable(findings: readonly Finding[]): string {
   const rows = inOrder(findings)

@@ -29,7 +29,10 @@ export function judgeBaseUrl(baseUrl: string, answer: SeenAnswer): Finding[] {
   return [form, answered]
 }
 
-/** Is the result of a request of the guarded client. A `blocked` request was not sent. */
+/**
+ * Is the result of a request of the HTTP client that blocks private addresses. The HTTP client did not send a `blocked`
+ * request.
+ */
 export type GuardedOutcome = 'answered' | 'blocked' | { failure: string }
 
 /** Judges two requests: one to an outside address, and one to an address of this machine. */

@@ -18,7 +18,7 @@ export type ZoneSettings = {
   mailHostname: string
   /** Is the host name in BASE_URL. */
   webHost: string
-  /** Is `capture`, `direct` or the URL of a smarthost. */
+  /** Tells how mail is sent: `capture`, `direct` or the URL of a smarthost. */
   relayUrl: string
   mtaSts: MtaStsMode
 }
@@ -45,7 +45,8 @@ export const addressRecord = (name: string, address: string): ZoneRecord => ({
 export const txtRecord = (name: string, value: string): ZoneRecord => ({ name, type: 'TXT', value })
 
 /**
- * Makes the SPF record of a domain. The record of MAIL_DOMAIN lists the hosts that send, and other domains include it.
+ * Makes the SPF record of a domain. The SPF record of MAIL_DOMAIN lists the hosts that send mail, and the SPF records
+ * of other domains include it.
  */
 export function spfRecord(domain: string, { mailDomain, ...settings }: ZoneSettings): ZoneRecord {
   if (domain !== mailDomain) return txtRecord(domain, `v=spf1 include:${mailDomain} ~all`)
@@ -54,12 +55,12 @@ export function spfRecord(domain: string, { mailDomain, ...settings }: ZoneSetti
   return txtRecord(domain, `v=spf1 ${hosts.join(' ')} ~all`)
 }
 
-/** RFC 7208 §2.3: receivers check the SPF of mail without a sender by the name in EHLO. */
+/** RFC 7208 §2.3: if a mail has no envelope sender, receivers check the SPF record of the host name in EHLO. */
 const ehloSpfRecord = (mailHostname: string): ZoneRecord => txtRecord(mailHostname, 'v=spf1 a -all')
 
 /**
  * Maps the hosts of well-known relays to the SPF name that lists their addresses. The documentation of each relay gives
- * the name.
+ * the relay's SPF name.
  */
 const RELAY_INCLUDES: readonly [host: RegExp, include: string][] = [
   [/(?:^|\.)amazonaws\.com$/, 'amazonses.com'],
@@ -89,8 +90,8 @@ export const dmarcRecord = (domain: string, mailDomain: string): ZoneRecord =>
   )
 
 /**
- * Makes the MTA-STS policy of the service's domains. Operators begin with `testing`, because a week of reports shows
- * whose mail would be lost.
+ * Makes the MTA-STS policy of the service's domains. Operators begin with the MTA-STS mode `testing`, because a week of
+ * reports shows whose mail would be lost.
  */
 export const ownPolicy = ({
   mtaSts,
@@ -98,7 +99,10 @@ export const ownPolicy = ({
 }: Pick<ZoneSettings, 'mtaSts' | 'mailHostname'>): string =>
   policyText({ mode: mtaSts === 'none' ? 'testing' : mtaSts, mx: [mailHostname] })
 
-/** Makes the TXT record of MTA-STS. @param id changes with the policy. The id has 1 to 32 letters or digits. */
+/**
+ * Makes the TXT record of MTA-STS. @param id is the policy's id, which changes whenever the MTA-STS policy changes. The
+ * id of the MTA-STS policy has 1 to 32 letters or digits.
+ */
 export const stsRecord = (domain: string, id: string): ZoneRecord =>
   txtRecord(`_mta-sts.${domain}`, `v=STSv1; id=${id}`)
 

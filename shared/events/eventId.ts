@@ -1,12 +1,13 @@
 /**
- * Describes the id of an event: the event's number in its project, and its time. A database restored from a backup
- * assigns the numbers of lost events again. The time tells the two events apart.
+ * Describes the id of an event: the event's number in its project, and its time. A database that was restored from a
+ * backup assigns the numbers of lost events to new events. The time in the event id tells two events with the same
+ * number apart.
  */
 export type EventPosition = {
   seq: bigint
   /**
-   * Is the time of the event. Null means that the time is unknown: the position is before the first event, or the event
-   * was deleted.
+   * Is the time of the event. Null means that the time of the event is unknown: the position is before the first event,
+   * or the event was deleted.
    */
   at: Date | null
 }
@@ -16,7 +17,10 @@ export const EVENT_ID_MAX_LENGTH = 34
 
 const FORM = /^(\d{1,18})(?:-(\d{1,15}))?$/
 
-/** Writes an event id like `42-1767605952345`, or `42` if the time is unknown. The time is in Unix milliseconds. */
+/**
+ * Writes an event id like `42-1767605952345`, or `42` if the time is unknown. The time in an event id is in Unix
+ * milliseconds.
+ */
 export const eventId = ({ seq, at }: EventPosition): string =>
   at === null ? String(seq) : `${seq}-${at.getTime()}`
 

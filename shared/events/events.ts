@@ -3,16 +3,16 @@ import type { Scope } from '../scopes.ts'
 /** Lists the event types of a project, and the scope that is needed to read each type. */
 export const EVENT_SCOPES = {
   'message.received': 'mail:read',
-  // The event `message.code` comes beside `message.received`, for a message with a one-time code. The event omits the
-  // code.
+  // For a message with a one-time code, the event `message.code` comes in addition to `message.received`. The event
+  // `message.code` omits the one-time code itself.
   'message.code': 'mail:codes',
-  // The event `message.invite` comes beside `message.received`. The message has an invitation, an update, a
-  // cancellation or a reply to an invitation.
+  // For a message with a calendar invite, the event `message.invite` comes in addition to `message.received`. The
+  // message of the event `message.invite` has an invitation, an update, a cancellation or a reply to an invitation.
   'message.invite': 'mail:read',
   // The event `attachment.read` says that the text of an attachment can now be read, or will never be readable.
   'attachment.read': 'mail:read',
   'message.held': 'mail:read',
-  // The event `message.rejected` says that the owner rejected the message, or that nobody decided in time.
+  // The event `message.rejected` says that the owner rejected an outgoing message, or that nobody decided in time.
   'message.rejected': 'mail:read',
   'message.sent': 'mail:read',
   'message.failed': 'mail:read',
@@ -21,18 +21,18 @@ export const EVENT_SCOPES = {
   'message.complained': 'mail:read',
   'payment.settled': 'payments:accept',
   'payment.failed': 'payments:accept',
-  // The event `payment.refunded` says that the chain shows the refund.
+  // The event `payment.refunded` says that the chain shows the refund of a payment.
   'payment.refunded': 'payments:accept',
   'vault.used': 'vault:use',
-  // The event `purse.paid` says that the chain shows the transfer.
+  // The event `purse.paid` says that the chain shows the transfer of a payment from the purse.
   'purse.paid': 'purse:read',
-  // A seller of this service has refunded a payment.
+  // The event `purse.refunded` says that a seller of this service has refunded a payment of the purse.
   'purse.refunded': 'purse:read',
-  // The event `purse.refused` says that the purse signed nothing.
+  // The event `purse.refused` says that the purse signed no payment.
   'purse.refused': 'purse:read',
-  // A payment waits for the owner's decision.
+  // The event `purse.asked` says that a payment waits for the owner's decision.
   'purse.asked': 'purse:read',
-  // The event `purse.warned` says that a mandate has used 80 or 95 % of one of its limits.
+  // The event `purse.warned` says that a spending mandate has used 80 or 95 % of one of its limits.
   'purse.warned': 'purse:read',
   'purse.low': 'purse:read',
 } as const satisfies Record<string, Scope>
@@ -41,7 +41,10 @@ export type EventType = keyof typeof EVENT_SCOPES
 
 export const EVENT_TYPES = Object.keys(EVENT_SCOPES) as EventType[]
 
-/** Describes the data of a message event. The data omits the text, which get-message returns. */
+/**
+ * Describes the data of a message event. The data of a message event omits the text of the message, which get-message
+ * returns.
+ */
 export type MessageEventData = {
   messageId: string
   threadId: string
@@ -52,7 +55,7 @@ export type MessageEventData = {
   labels: string[]
   /** Tells whether an attachment's text was read. Only the event `attachment.read` has this field. */
   attachment?: AttachmentRead
-  /** Lists the invites in the message. Only the event `message.invite` has this field. */
+  /** Lists the calendar invites in the message. Only the event `message.invite` has this field. */
   invites?: InviteNotice[]
 }
 
@@ -94,26 +97,29 @@ type PaymentEventData = {
   network: string
   payerAddress: string
   resourceUrl: string
-  /** Tells who named the paid resource. `payer` means that only the payer named it. */
+  /** Tells who named the paid resource. `payer` means that only the payer named the paid resource. */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
   txHash: string | null
   failureReason: string | null
 }
 
-/** Describes the data of the event about a use of a secret. Of the response, the data holds only the status. */
+/**
+ * Describes the data of the event about a use of a secret. Of the response to the request with the secret, the event's
+ * data holds only the status.
+ */
 export type UseEventData = {
   useId: string
   name: string
   state: 'answered' | 'failed' | 'unknown'
   method: string
   host: string
-  /** Holds the path of the used URL with its placeholders, without the query. */
+  /** Holds the path of the URL to which the secret was sent, with its placeholders and without the query. */
   path: string
   statusCode: number | null
 }
 
-/** Describes the data of a purchase event. The seller's own words are left out. */
+/** Describes the data of a purchase event. The data of a purchase event leaves out the seller's own texts. */
 export type PurchaseEventData = {
   purchaseId: string
   host: string
@@ -123,11 +129,14 @@ export type PurchaseEventData = {
   payTo: string | null
   network: string | null
   txHash: string | null
-  /** Tells why the payment was refused, or why the owner is asked. In other events the reason is null. */
+  /**
+   * Tells why the purse refused the payment, or why it asks the owner for a decision. In other purchase events the
+   * reason is null.
+   */
   reason: string | null
 }
 
-/** Describes the data of the event `purse.warned`: a mandate has nearly used up one of its limits. */
+/** Describes the data of the event `purse.warned`: a spending mandate has nearly used up one of its limits. */
 type MandateEventData = {
   mandateId: string
   bound: 'hour' | 'day' | 'month' | 'total'
@@ -136,7 +145,7 @@ type MandateEventData = {
   limitUsdcRaw: string
 }
 
-/** Describes the data of a refund event. `refundOf` is the id of the payment. */
+/** Describes the data of a refund event. The field `refundOf` is the id of the refunded payment. */
 export type RefundEventData = {
   refundId: string
   refundOf: string
@@ -155,7 +164,7 @@ export type RefundedPurchaseEventData = {
   txHash: string
 }
 
-/** Describes the data of the event about a low balance of a purse. */
+/** Describes the data of the event that reports a low balance of a purse (a project's spending wallet). */
 type PurseEventData = { address: string; balanceUsdcRaw: string; lowUsdcRaw: string }
 
 export type EventData =

@@ -6,7 +6,7 @@
  */
 const WEBHOOK_DELAYS_S = [1, 4, 16, 64, 300] as const
 
-/** Limits the attempts of one delivery: the first attempt, and one attempt for each delay. */
+/** Limits the attempts of one webhook delivery: the first attempt, and one further attempt for each delay. */
 export const WEBHOOK_ATTEMPTS_MAX = WEBHOOK_DELAYS_S.length + 1
 
 export type WebhookVerdict = 'delivered' | 'aborted' | 'retry'
@@ -15,7 +15,8 @@ export type WebhookVerdict = 'delivered' | 'aborted' | 'retry'
  * Returns the delay after a failed attempt of a webhook delivery.
  *
  * @param attempt is the number of the attempt that failed, from 1 to {@link WEBHOOK_ATTEMPTS_MAX}.
- * @returns the seconds from the end of the failed attempt. Null means that this was the last attempt.
+ * @returns the seconds from the end of the failed attempt to the next attempt. Null means that the failed attempt was
+ * the last attempt.
  * @throws RangeError when `attempt` is out of range.
  */
 export function nextWebhookDelayS(attempt: number): number | null {
@@ -28,8 +29,8 @@ export function nextWebhookDelayS(attempt: number): number | null {
 /**
  * Decides from the receiver's HTTP response whether a webhook delivery has succeeded, has failed, or is tried again.
  *
- * @param status is the HTTP status. Null means a time-out or a network error. A redirect is never followed and counts
- * as 4xx. The statuses 408 and 429 end the delivery like any 4xx.
+ * @param status is the HTTP status of the receiver's response. Null means that a time-out or a network error prevented
+ * the response. A redirect is never followed and counts as 4xx. The statuses 408 and 429 end the delivery like any 4xx.
  */
 export function webhookVerdict(status: number | null): WebhookVerdict {
   if (status === null) return 'retry'

@@ -15,7 +15,7 @@ export type SignWebhookParameters = {
  * Signs a webhook body.
  *
  * @returns the value of the header `X-Service-Signature`: `sha256=` and 64 lower-case hex digits.
- * @throws RangeError on an empty secret, because anyone could sign with it.
+ * @throws RangeError on an empty secret, because anyone could sign with an empty secret.
  */
 export function signWebhook({ secret, body }: SignWebhookParameters): string {
   if (secret === '') throw new RangeError('secret must not be empty')
@@ -25,7 +25,7 @@ export function signWebhook({ secret, body }: SignWebhookParameters): string {
 /**
  * Checks the signature of a received webhook.
  *
- * @param header is the value of `X-Service-Signature`. Null means that the header was absent.
+ * @param header is the value of `X-Service-Signature`. Null means that the request had no such header.
  */
 export function verifyWebhookSignature({
   secret,
@@ -34,7 +34,7 @@ export function verifyWebhookSignature({
 }: SignWebhookParameters & { header: string | null }): boolean {
   const expected = signWebhook({ secret, body })
   if (header === null || header.length !== expected.length) return false
-  // The loop compares all digits of the signature, because an early exit would reveal by its time how many digits
+  // The loop compares all digits of the signature, because the time of an early exit would reveal how many digits
   // match.
   let difference = 0
   for (let index = 0; index < expected.length; index++) {

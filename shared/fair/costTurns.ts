@@ -3,13 +3,13 @@ import type { Costs } from './costs.ts'
 type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 
 /**
- * Limits the number of tasks that run at once. The next task to run belongs to the sharers that have caused the least
- * cost so far. Tasks of the same sharers run in their order.
+ * Limits the number of tasks that run at once. The next task to run belongs to the sharers (such as inboxes and sending
+ * networks) that have caused the least cost so far. Tasks of the same sharers run in their order.
  */
 export class CostTurns {
   readonly #costs: Costs
   readonly #total: number
-  /** Holds the waiting tasks. Tasks with the same sharers form one group. */
+  /** Holds the tasks that wait for a turn to run. Waiting tasks with the same sharers form one group. */
   readonly #waiting = new Map<string, Waiting>()
   #taken = 0
 
@@ -19,8 +19,8 @@ export class CostTurns {
   }
 
   /**
-   * Waits until the given sharers get a turn. @returns a function that ends the turn. A second call of the function
-   * does nothing.
+   * Waits until a task of the given sharers may run. @returns a function that the caller calls to end its turn. A
+   * second call of the function that ends a turn does nothing.
    */
   async enter(sharers: readonly string[]): Promise<() => void> {
     if (this.#taken < this.#total) this.#taken++

@@ -1,20 +1,20 @@
-/** Is the time after which the cost that a sharer has caused is halved. */
+/** Is the time after which half of the cost that a sharer (such as an inbox) has caused is forgotten. */
 const HALF_LIFE_MS = 30_000
 /**
- * Limits how many sharers have a recorded cost. A stranger may have many addresses. Above the limit, the sharers with
- * the lower costs (the lower half) are forgotten.
+ * Limits how many sharers (such as inboxes and sending networks) have a recorded cost. The number is limited because a
+ * stranger may have many addresses. Above the limit, the sharers with the lower costs (the lower half) are forgotten.
  */
 const SHARERS_MAX = 10_000
 /**
- * Is the cost that a sharer may cause without a disadvantage. Each doubling of the cost above this value puts the
- * sharer's jobs one priority lower.
+ * Is the cost that a sharer (such as an inbox) may cause without losing priority. Each doubling of the cost above this
+ * value lowers the priority of the sharer's jobs by one.
  */
 const FREE_MS = 100
 const PRIORITY_MAX = 12
 
 /**
- * Tells whether two jobs may run in one batch. Each cost is the work that the job's sharers have caused. A cheap job
- * must not wait for an expensive job of the batch.
+ * Tells whether two jobs may run in one batch, by the costs that their sharers have caused. Each cost is the work in
+ * milliseconds that the job's sharers have caused. A cheap job must not wait for an expensive job of the batch.
  */
 export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
 
@@ -22,8 +22,8 @@ type Cost = { ms: number; atMs: number }
 
 /**
  * Records the cost that sharers, such as inboxes and sending networks, have caused lately, in milliseconds of work.
- * Sharers with a lower cost go first, so a flood waits behind everybody else. The costs of all sharers of a task are
- * added up. So neither many inboxes nor many networks make a flood cheap.
+ * Tasks of sharers with a lower cost go first, so a flood of mail waits behind everybody else. The costs of all sharers
+ * of a task are added up. So a sender cannot make a flood cheap by using many inboxes or many networks.
  */
 export class Costs {
   readonly #costs = new Map<string, Cost>()
@@ -35,7 +35,7 @@ export class Costs {
     this.#sharersMax = sharersMax
   }
 
-  /** Counts the sharers that have a recorded cost. */
+  /** Counts the sharers (such as inboxes and sending networks) that have a recorded cost. */
   get size(): number {
     return this.#costs.size
   }

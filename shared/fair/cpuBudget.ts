@@ -1,11 +1,12 @@
 /**
- * Limits the number of sharers whose processor time is recorded. A sharer is forgotten when its budget is full again.
+ * Limits the number of sharers (such as inboxes) whose processor time is recorded. The record of a sharer is deleted
+ * when its processor budget is full again.
  */
 const SHARERS_MAX = 10_000
 
 /**
- * Limits the processor time of each sharer. A sharer may use `burstMs` at once. After that, each second gives the
- * sharer `perSecondMs` more.
+ * Limits the processor time of each sharer, such as an inbox. A sharer may use `burstMs` of processor time at once.
+ * After the burst, each second gives the sharer `perSecondMs` more processor time.
  */
 export class CpuBudget {
   readonly #limits: { burstMs: number; perSecondMs: number }
@@ -24,7 +25,10 @@ export class CpuBudget {
     return over < 0 ? 0 : Math.ceil(((over + 1) * 1000) / this.#limits.perSecondMs)
   }
 
-  /** Charges a sharer for the processor time of finished work. The time is unknown before the work has ended. */
+  /**
+   * Charges a sharer for the processor time of finished work. A sharer is charged only after its work, because the
+   * processor time is unknown before the work has ended.
+   */
   charge(sharer: string, cpuMs: number): void {
     const ms = this.#usedMs(sharer) + cpuMs
     this.#used.delete(sharer)
@@ -39,7 +43,7 @@ export class CpuBudget {
     return Math.max(0, used.ms - backMs)
   }
 
-  /** Forgets a sharer without a debt, or else the sharer that was charged longest ago. */
+  /** Deletes the record of a sharer whose budget is full, or else of the sharer that was charged longest ago. */
   #forget(): void {
     for (const sharer of this.#used.keys())
       if (this.#usedMs(sharer) === 0) this.#used.delete(sharer)

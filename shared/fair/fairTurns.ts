@@ -1,28 +1,35 @@
-/** Reports that a caller got no turn: too many callers of the same sharer wait, or the time to wait has passed. */
+/**
+ * Reports that a caller got no turn, because too many callers of the same sharer wait, or because the time to wait has
+ * passed.
+ */
 export class NoTurnError extends Error {}
 
 type Waiter = { enter: () => void; refuse: () => void }
 
 /**
- * Divides a limited number of turns fairly among sharers. The next free turn goes to the waiting sharers by rotation.
- * So a sharer with a thousand waiting callers delays another sharer by one turn only.
+ * Divides a limited number of simultaneous turns fairly among sharers, such as networks or callers. The next free turn
+ * goes to the waiting sharers by rotation. So a sharer with a thousand waiting callers delays another sharer by one
+ * turn only.
  */
 export class FairTurns {
   readonly #limits: { total: number; perSharer: number; waitingPerSharer: number }
   readonly #running = new Map<string, number>()
-  /** Holds the waiting callers of each sharer. The sharers stand in the order of their next turns. */
+  /** Holds the waiting callers of each sharer. The map holds the sharers in the order of their next turns. */
   readonly #waiting = new Map<string, Waiter[]>()
   #taken = 0
 
   /**
-   * Sets the limits. @param limits holds the number of turns at once of all sharers and of one sharer, and the number
-   * of callers of one sharer that may wait.
+   * Sets the limits on the turns of all sharers and of one sharer. @param limits holds the number of turns at once of
+   * all sharers and of one sharer, and the number of callers of one sharer that may wait.
    */
   constructor(limits: { total: number; perSharer: number; waitingPerSharer?: number }) {
     this.#limits = { waitingPerSharer: Number.POSITIVE_INFINITY, ...limits }
   }
 
-  /** Waits until the sharer gets a turn. @returns a function that ends the turn. @throws {NoTurnError} */
+  /**
+   * Waits until the sharer gets a turn. @returns a function that the caller calls to end its turn. @throws
+   * {NoTurnError}
+   */
   async enter(sharer: string, timeoutMs = Number.POSITIVE_INFINITY): Promise<() => void> {
     const queue = this.#waiting.get(sharer) ?? []
     if (queue.length > 0 || !this.#hasTurn(sharer)) {

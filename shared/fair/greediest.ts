@@ -1,9 +1,11 @@
 /**
- * Chooses the piece of work that must end when a limited resource is full. The sharer that holds the most of the
- * resource gives up one piece of its work. So a newcomer is served even if many sharers hold their full share.
+ * Chooses the piece of work that must end when a limited resource is full. The sharer (such as a network) that holds
+ * the most of the resource gives up one piece of its work. So a newcomer is served even if many sharers hold their full
+ * share.
  * @param held returns the amount of the resource that the sharer of a piece of work holds in total.
- * @param rank returns the rank of a piece of work. The chosen sharer gives up its work with the highest rank.
- * @returns null if `works` is empty.
+ * @param rank returns the rank of a piece of work among the pieces of its sharer. The sharer that must give up work
+ * ends the piece of work with the highest rank.
+ * @returns null if `works` is empty, so that there is nothing to end.
  */
 export function workOfGreediest<Work>(
   works: Iterable<Work>,

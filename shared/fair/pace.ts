@@ -1,25 +1,27 @@
 /**
- * Limits the sharers whose debt of bytes is recorded. Above the limit, the records of sharers without a debt are
- * deleted.
+ * Limits the number of sharers (such as networks) whose received bytes are recorded. Above the limit, the records of
+ * sharers that need not wait are deleted.
  */
 const SHARERS_MAX = 10_000
 
 /**
- * Limits the rate at which bytes are read for each sharer, such as a network or a caller. Above the rate the reader
- * waits, and TCP makes the sender wait. No bytes are refused.
+ * Limits the rate at which bytes are read for each sharer, such as a network or a caller. If a sharer sends faster than
+ * its rate, the reader waits, and TCP makes the sender wait. The limit only delays bytes and refuses none.
  */
 export class Pace {
   readonly #bytesPerS: number
   readonly #burstS: number
   readonly #nowMs: () => number
   /**
-   * Maps each sharer to the time up to which its bytes use up its rate. The sharer waits if this time is in the future.
+   * Maps each sharer (such as a network) to the time up to which its received bytes use up its rate. The reader waits
+   * for a sharer's bytes if this time is in the future.
    */
   readonly #paidAtMs = new Map<string, number>()
 
   /**
-   * Sets the rate of reading. @param bytesPerS is the number of bytes a second that one sharer may send. 0 means no
-   * limit. `burstS` is the number of seconds for which the sharer may send its bytes at once.
+   * Sets the number of bytes a second that each sharer may send. @param bytesPerS is the number of bytes a second that
+   * one sharer may send. 0 means no limit. `burstS` is the number of seconds for which the sharer may send its bytes at
+   * once.
    */
   constructor(
     { bytesPerS, burstS }: { bytesPerS: number; burstS: number },
@@ -31,8 +33,8 @@ export class Pace {
   }
 
   /**
-   * Counts bytes that the given sharers sent. @returns the milliseconds to wait before more bytes of the sharers are
-   * read.
+   * Counts bytes that the given sharers (such as a network and an inbox) sent. @returns the milliseconds to wait before
+   * the service reads more bytes of the sharers.
    */
   take(sharers: Iterable<string>, bytes: number): number {
     if (this.#bytesPerS === 0) return 0

@@ -1,15 +1,15 @@
 /** Is the shortest time in milliseconds after which a job without a slot asks for a slot again. */
 const RETURN_MS = 250
 /**
- * Is the time in milliseconds between the next tries of two refused jobs of one sharer. Each mail of a job adds more
- * time. One try costs as much as a few mails.
+ * Is the time in milliseconds between the next tries of two jobs that were refused for the same sharer. Each mail of a
+ * refused job adds more time before the next job's try. One try of a job costs as much as a few mails.
  */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1
 
 /**
- * Is the response to a job that asks for a turn. A granted turn lasts until the job calls `leave`. A refused job may
- * ask again after `returnInMs`.
+ * Is the response to a job that asks for a slot of the worker pool. A granted slot is held until the job calls `leave`.
+ * A job that was refused a slot may ask again after `returnInMs`.
  */
 export type ShareTurn =
   | { granted: true; leave: () => void }
@@ -33,8 +33,8 @@ export class Shares {
   }
 
   /**
-   * Takes a slot of the worker pool for a job of the given sharers. A small job takes only the fraction `part` of a
-   * slot.
+   * Takes a slot of the worker pool for a job of the given sharers, such as inboxes and sending networks. A small job
+   * takes only the fraction `part` of a slot.
    */
   enter(sharers: readonly string[], part = 1): ShareTurn {
     const crowded = this.crowded(sharers)
@@ -52,7 +52,7 @@ export class Shares {
 
   /**
    * Returns the first of the given sharers that already holds as many slots as a sharer may hold now. @returns null if
-   * the sharers may take a slot.
+   * all of the given sharers may take another slot.
    */
   crowded(sharers: readonly string[]): string | null {
     const free = this.#slots - this.#taken
@@ -73,8 +73,8 @@ export class Shares {
   }
 
   /**
-   * Returns the milliseconds after which a refused job of a sharer may ask for a slot again. Each call gives a later
-   * time, and a job with many mails delays the next job more.
+   * Returns the milliseconds after which a refused job of a sharer may ask for a slot again. Each call for the same
+   * sharer returns a later time, and a job with many mails delays the next job more.
    */
   returnInMs(sharer: string, mails = 1): number {
     const nowMs = this.#nowMs()

@@ -1,11 +1,12 @@
 import { judgeHost } from './publicAddress.ts'
 
 /**
- * Finds the fault of a URL that a tenant asks the service to call, without a DNS query. The check runs at registration
- * and before every request.
+ * Finds the fault of a URL that a tenant asks the service to call, without a DNS query. The service checks the URL at
+ * registration and before every request.
  *
- * @param allowPrivate accepts private, loopback and link-local addresses and every port (development).
- * @returns a reason that may be shown to the tenant. Null means that the URL has no fault.
+ * @param allowPrivate tells whether private, loopback and link-local addresses and every port are accepted
+ * (development).
+ * @returns a reason for the refusal that may be shown to the tenant. Null means that the URL has no fault.
  */
 export function outboundUrlFault(text: string, allowPrivate: boolean): string | null {
   if (!URL.canParse(text)) return 'not a valid URL'
@@ -13,10 +14,10 @@ export function outboundUrlFault(text: string, allowPrivate: boolean): string | 
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'not an http or https URL'
   if (url.username !== '' || url.password !== '') return 'URL holds a user name or password'
   if (allowPrivate) return null
-  // A literal IP address never reaches a resolver, so no later check sees the address.
+  // A literal IP address in a URL needs no DNS query, so no later check of resolved addresses sees it.
   if (judgeHost(url) === 'private') return 'address is not public'
-  // Low ports belong to other protocols, such as SMTP on 25 and SSH on 22. Servers of these protocols could read a body
-  // as commands.
+  // Low ports belong to other protocols, such as SMTP on 25 and SSH on 22. Servers of these protocols could read the
+  // body of an HTTP request as commands.
   const portNumber = Number(url.port)
   if (url.port !== '' && portNumber !== 80 && portNumber !== 443 && portNumber < 1024) {
     return 'port is not allowed'

@@ -62,7 +62,7 @@ function parseV6(text: string): bigint | undefined {
   if (!zoneless.includes(':') || !/^[0-9a-fA-F:.]+$/.test(zoneless)) return undefined
   const host = `http://[${zoneless}]`
   if (!URL.canParse(host)) return undefined
-  // After the URL parser, the address consists of hex groups and at most one `::`.
+  // The URL parser has reduced the IPv6 address to hex groups and at most one `::`.
   const [head = '', tail] = new URL(host).hostname.slice(1, -1).split('::')
   const front = head === '' ? [] : head.split(':')
   const back = tail === undefined || tail === '' ? [] : tail.split(':')
@@ -90,7 +90,7 @@ function isPublicV6(value: bigint): boolean {
  * Tells whether an IP address is a public unicast address.
  *
  * @param address is IPv4 in four decimal parts, or IPv6 (a zone is ignored), as `dns.lookup` returns it.
- * @returns false for a text that is no IP address, so that a request to it is refused.
+ * @returns false for a text that is no IP address, so that the caller refuses a request to it.
  */
 export function isPublicAddress(address: string): boolean {
   const v4 = parseV4(address)
@@ -106,14 +106,14 @@ export type HostVerdict = 'public' | 'private' | 'name'
  *
  * @param url was parsed by `new URL()`. The parser turns 0x7f.1, 2130706433, 127.1 and full-width digits into
  * 127.0.0.1, and [::127.0.0.1] into hex groups.
- * @returns `name` if the host is a name. DNS must then resolve the name before the address can be judged.
+ * @returns `name` if the host is a name. DNS must then resolve the name before the address of the host can be judged.
  */
 export function judgeHost(url: URL): HostVerdict {
   const host = url.hostname
   if (host.startsWith('[')) return isPublicAddress(host.slice(1, -1)) ? 'public' : 'private'
   if (parseV4(host) !== undefined) return isPublicAddress(host) ? 'public' : 'private'
   const name = host.replace(/\.$/, '')
-  // A host name of a single label resolves only through the machine's search domain.
+  // A host name of a single label resolves only through the machine's search domain, so the name counts as private.
   if (!name.includes('.') || LOCAL_NAME.test(name)) return 'private'
   return 'name'
 }

@@ -7,8 +7,8 @@ const LOCAL_PART_MAX_LENGTH = 64
 /** Matches an RFC 5322 dot-atom. */
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
 /**
- * Matches an RFC 5322 quoted-string of atoms, dots and spaces. Other characters are refused, because attackers use them
- * to confuse mail parsers.
+ * Matches an RFC 5322 quoted-string of atoms, dots and spaces. Other characters in a quoted local part are refused,
+ * because attackers use them to confuse mail parsers.
  */
 const QUOTED_PART = /^"([A-Za-z0-9!#$%&'*+/=?^_`{|}~. -]+)"$/
 const DOMAIN =
@@ -16,8 +16,9 @@ const DOMAIN =
 
 /**
  * Reads exactly one bare address (`local@domain`) and returns it with the domain in lower-case ASCII. For any other
- * text the function returns null. It refuses lists, display names, comments, groups and line breaks before a mail
- * library reads the string. The library would send `"b@y, c@z"` or `"x\r\nBcc: v@z"` to additional recipients.
+ * text than one bare address, the function returns null. The function refuses lists, display names, comments, groups
+ * and line breaks before a mail library reads the string. A mail library would send a mail for `"b@y, c@z"` or
+ * `"x\r\nBcc: v@z"` to additional recipients.
  */
 export function parseAddress(text: string): string | null {
   if (text.length > ADDRESS_MAX_LENGTH) return null
@@ -62,8 +63,8 @@ const NAME_ADDR = /^\s*(?:"((?:[^"\\]|\\.)*)"|([^"<>,;:@()[\]\\]*))\s*<([^<>]*)>
 export type Mailbox = { address: string; name: string | null }
 
 /**
- * Reads one mailbox: `ada@example.com`, `Ada <ada@example.com>` or `"Doe, Jane" <jane@example.net>`. @returns null for
- * any other text.
+ * Reads one address with an optional display name: `ada@example.com`, `Ada <ada@example.com>` or `"Doe, Jane"
+ * <jane@example.net>`. @returns null for any other text.
  */
 export function parseMailbox(text: string): Mailbox | null {
   if (text.length > NAME_MAX_LENGTH + ADDRESS_MAX_LENGTH + 4) return null
@@ -80,7 +81,7 @@ export const isDomain = (text: string): boolean => DOMAIN.test(text)
 
 /**
  * Returns the stored form of a domain: lower-case ASCII (RFC 5890 A-labels). SMTP libraries and mail parsers return
- * A-labels or U-labels. A text that is no domain is only lower-cased.
+ * A-labels or U-labels. If the text is no domain, the function only converts it to lower case.
  */
 export function asciiDomain(domain: string): string {
   const lower = domain.toLowerCase()

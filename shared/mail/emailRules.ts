@@ -12,18 +12,21 @@ export type RuleScope = (typeof RULE_SCOPES)[number]
 export type Rule = {
   type: (typeof RULE_TYPES)[number]
   scope: RuleScope
-  /** Is the address of the rule, or `*@domain`, in lower case. */
+  /** Is the address that the email rule names, or `*@domain`, in lower case. */
   value: string
 }
 
-/** Reads the value of an email rule. @returns null if the text is neither one address nor `*@domain`. */
+/** Reads the value of an email rule. @returns null if the text is neither one address nor a pattern `*@domain`. */
 export function parseRuleValue(text: string): string | null {
   const address = parseAddress(text.replace(/^\*@/, 'any@'))
   if (address === null) return null
   return text.startsWith('*@') ? `*@${domainOf(address)}` : addressKey(address)
 }
 
-/** Returns the type of the rule that decides about an address. A rule for the address overrides a rule for its domain. */
+/**
+ * Returns the type (ALLOW or BLOCK) of the email rule that decides about an address. An email rule for an address
+ * overrides a rule for the domain of that address.
+ */
 function ruleFor(rules: readonly Rule[], scope: RuleScope, address: string): Rule['type'] | null {
   const own = rules.filter((rule) => rule.scope === scope)
   const values = [addressKey(address), `*@${domainOf(address)}`]
@@ -35,7 +38,8 @@ function ruleFor(rules: readonly Rule[], scope: RuleScope, address: string): Rul
 }
 
 /**
- * Tells whether email rules allow an address. One ALLOW rule in a scope blocks every address that no rule names.
+ * Tells whether email rules allow an address. One ALLOW rule in a scope blocks every address for which no email rule
+ * exists.
  */
 export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: string): boolean {
   const type = ruleFor(rules, scope, address)
@@ -48,15 +52,16 @@ type Senders = { envelopeFrom: string; from: readonly string[] }
 const authorsOf = ({ envelopeFrom, from }: Senders): readonly string[] =>
   from.length > 0 ? from : [envelopeFrom]
 
-/** Tells whether a BLOCK rule decides about the envelope sender or about an author of the message. */
+/** Tells whether a BLOCK rule applies to the envelope sender or to an author of the message. */
 const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
   [senders.envelopeFrom, ...authorsOf(senders)].some(
     (address) => ruleFor(rules, 'RECEIVE', address) === 'BLOCK',
   )
 
 /**
- * Tells whether an inbox accepts a message. ALLOW rules must name every author. They need not name the envelope sender,
- * because envelope senders name the machines of mailing services.
+ * Tells whether the email rules of an inbox accept a message. If an inbox has ALLOW rules, they must name every author
+ * of a message. ALLOW rules need not name the envelope sender, because envelope senders name the machines of mailing
+ * services.
  */
 const isReceived = (rules: readonly Rule[], senders: Senders): boolean =>
   !isBlocked(rules, senders) &&
@@ -64,12 +69,14 @@ const isReceived = (rules: readonly Rule[], senders: Senders): boolean =>
 
 /**
  * Names what happens to a received message. `store` means that the message is stored. `reduce` means that a proven
- * bounce is stored without its free text, although an allow list does not name its sender. `later` means that DNS
- * cannot tell now whether an allowed author wrote the message.
+ * bounce is stored without its free text, because the allow list does not name its sender. `later` means that DNS
+ * currently cannot tell whether an allowed author wrote the message.
  */
 export type Admission = 'store' | 'reduce' | 'later' | 'discard'
 
-/** Tells whether the email rules refuse a message already by its addresses, before the sender is authenticated. */
+/**
+ * Tells whether the email rules already refuse a message by its addresses alone, before the sender is authenticated.
+ */
 export const isRefused = (
   rules: readonly Rule[],
   senders: Senders,

@@ -1,6 +1,6 @@
 /**
- * Names the purpose of a DNS record of a mail domain. Some records route the domain's mail to this service, and others
- * authenticate the domain's sent mail.
+ * Names the purpose of a DNS record of a mail domain. Some DNS records of a mail domain route its mail to this service,
+ * and others authenticate the mail that it sends.
  */
 
 type RecordPurpose = 'ownership' | 'mx' | 'dkim' | 'spf' | 'dmarc'
@@ -10,9 +10,9 @@ export type DomainRecord = {
   type: 'TXT' | 'MX'
   name: string
   value: string
-  /** Is the preference of an MX record. Records of other types have null. */
+  /** Is the preference of an MX record. The priority is null for a DNS record that is no MX record. */
   priority: number | null
-  /** Tells whether the domain is verified only with this DNS record. */
+  /** Tells whether a domain counts as verified only if it has this DNS record. */
   required: boolean
 }
 
@@ -31,8 +31,8 @@ const MX_PRIORITY = 10
 const OWNERSHIP_PREFIX = '_purser'
 
 /**
- * Lists the DNS records that the owner of a domain has to set. `mailDomain` is the service's own domain. Its SPF record
- * lists the sending hosts.
+ * Lists the DNS records that the owner of a domain has to set. The parameter `mailDomain` is the service's own mail
+ * domain. The SPF record of the service's own domain lists the hosts that send mail.
  */
 export function domainRecords(
   { domain, token, dkimSelector, dkimRecord }: DomainClaim,
@@ -64,7 +64,8 @@ export function judgeRecord({ purpose, value }: DomainRecord, found: readonly st
     case 'mx':
       return judge(found, [value], (name) => plain(name) === plain(value))
     case 'dkim':
-      // Some DNS panels add spaces to a DKIM record or omit the version. Only the key in the record counts.
+      // Some DNS panels add spaces to a DKIM record or omit the version. In a DKIM record, only the key decides whether
+      // the record is right.
       return judge(found.filter(isDkim), [value], (text) => tag(text, 'p') === tag(value, 'p'))
     case 'spf': {
       const include = value.split(' ')[1]!
@@ -98,12 +99,12 @@ function judge(
   return { status: 'mismatch', detail: `found ${found.length}, none with ${wanted.slice(0, 100)}` }
 }
 
-/** Is the finding about a DNS record if the name servers did not respond, so that nothing is known about the record. */
+/** Is the finding about a DNS record whose name servers did not respond, so that nothing is known about the record. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
 /**
- * Tells whether findings verify a domain. `wanting` means that a required DNS record is missing or wrong. `unknown`
- * means that a DNS query got no response.
+ * Tells whether the findings about its DNS records verify a mail domain. `wanting` means that a required DNS record is
+ * missing or wrong. `unknown` means that a DNS query got no response.
  */
 export function verdictOf(
   records: readonly DomainRecord[],
@@ -118,8 +119,8 @@ export function verdictOf(
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 /**
- * Is the time without the required DNS records after which a verified domain fails. A DNS outage of one night must not
- * make the domain fail.
+ * Is the time for which a verified domain may lack required DNS records before it fails. A DNS outage of one night must
+ * not make the domain fail.
  */
 const PATIENCE_MS = 72 * HOUR_MS
 const RECHECK_MS = 24 * HOUR_MS
@@ -127,7 +128,7 @@ const RECHECK_MS = 24 * HOUR_MS
 export type DomainStatus = 'pending' | 'verified' | 'failed'
 
 /**
- * Returns the status of a domain after a check, and the delay until the next check. The delay null means that a failed
+ * Returns the status of a domain after a check, and the delay until the next check. If the delay is null, the failed
  * domain is checked only on request.
  * @param wantingMs is the time in milliseconds since a check first missed a required DNS record. 0 means that no record
  * is missing.

@@ -9,7 +9,10 @@ export type MailRoute = 'relay' | 'direct'
 
 type Schedule = {
   delaysS: readonly number[]
-  /** Is the number of seconds after which an outbound mail is given up, counted from its acceptance by the API. */
+  /**
+   * Is the number of seconds after which the service gives up an outbound mail, counted from the mail's acceptance by
+   * the API.
+   */
   giveUpS: number
   giveUpText: string
 }
@@ -22,9 +25,9 @@ const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
     giveUpS: 24 * HOUR_S,
     giveUpText: '24 h',
   },
-  // RFC 5321 §4.5.4.1 asks for delivery attempts at least 30 minutes apart, for four to five days. It allows two
-  // attempts in the first hour and then one every two or three hours. The first delay here is shorter, because
-  // greylisting hosts ask for about five minutes.
+  // RFC 5321 §4.5.4.1 asks for delivery attempts at least 30 minutes apart, for four to five days. RFC 5321 §4.5.4.1
+  // allows two attempts in the first hour and then one every two or three hours. The service's first delay is shorter
+  // than RFC 5321 asks, because greylisting hosts ask for about five minutes.
   direct: {
     delaysS: [5 * MINUTE_S, 30 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S, 3 * HOUR_S],
     giveUpS: 5 * 24 * HOUR_S,
@@ -33,8 +36,8 @@ const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
 }
 
 /**
- * Returns the seconds to wait after failed attempt number `attempt` (from 1) for a recipient. Null means that the mail
- * is given up.
+ * Returns the seconds to wait after failed attempt number `attempt` (from 1) for a recipient. Null means that the
+ * service gives up the mail.
  * @param ageS is the number of seconds since the API accepted the mail.
  */
 export function nextMailDelayS(route: MailRoute, attempt: number, ageS: number): number | null {
@@ -43,5 +46,5 @@ export function nextMailDelayS(route: MailRoute, attempt: number, ageS: number):
   return ageS + delayS > giveUpS ? null : delayS
 }
 
-/** Returns the time after which a mail is given up, in words. */
+/** Returns in words the time after which the service gives up a mail. */
 export const mailGivenUpAfter = (route: MailRoute): string => SCHEDULES[route].giveUpText

@@ -1,21 +1,24 @@
 /**
- * Reads and writes MTA-STS policies (RFC 8461). With such a policy a domain names the hosts that take its mail, and
- * promises that each host has a valid TLS certificate.
+ * Reads and writes MTA-STS policies (RFC 8461). With an MTA-STS policy, a domain names the hosts that take its mail,
+ * and promises that each host has a valid TLS certificate.
  */
 
 export const MTA_STS_MODES = ['none', 'testing', 'enforce'] as const
 
 export type MtaStsMode = (typeof MTA_STS_MODES)[number]
 
-/** Describes an MTA-STS policy. `mx` lists host names in lower case. `*.` matches one label. */
+/**
+ * Describes an MTA-STS policy. The field `mx` lists host names in lower case. In a host name of the policy, `*.`
+ * matches one label.
+ */
 export type MtaStsPolicy = { mode: MtaStsMode; mx: string[] }
 
 /** Is the number of seconds for which senders keep this service's MTA-STS policy (RFC 8461 §3.2 asks for weeks). */
 const MAX_AGE_S = 604_800
 
 /**
- * Returns the policy id in the TXT record at `_mta-sts.DOMAIN`. @returns null if there is no record, or if there are
- * several (RFC 8461 §3.1).
+ * Returns the policy id in the TXT record at `_mta-sts.DOMAIN`. @returns null if the domain has no MTA-STS record, or
+ * if it has several (RFC 8461 §3.1).
  */
 export function policyIdOf(records: readonly string[]): string | null {
   const own = records.filter((record) => /^v=STSv1\s*;/.test(record))

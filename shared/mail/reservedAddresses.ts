@@ -1,6 +1,6 @@
 /**
- * Lists local parts of addresses that belong to the operator. People write to them (RFC 2142), and aggregate reports
- * come to them.
+ * Lists local parts of mail addresses that are reserved for the operator. People write to these addresses (RFC 2142),
+ * and aggregate reports are sent to them.
  */
 const RESERVED_NAMES = ['dmarc', 'tlsrpt', 'postmaster', 'abuse', 'hostmaster'] as const
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Limits the identifiers that are kept of one References header. The first and the latest identifiers are kept (as in
- * RFC 5537 §3.4.4).
+ * Limits the identifiers that are kept of one References header. If the header has more, the first and the latest
+ * identifiers are kept (as in RFC 5537 §3.4.4).
  */
 const REFERENCES_MAX = 200
 /** Limits the characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */
@@ -12,8 +12,8 @@ const MESSAGE_ID_MAX_LENGTH = 998
  */
 const MESSAGE_ID = /^<[^<>@\s\p{Cc}]+@[^<>@\s\p{Cc}]+>$/u
 /**
- * Matches a Message-ID with a quoted local part. Exchange and other programs quote it when it holds spaces or a second
- * `@`.
+ * Matches a Message-ID with a quoted local part. Exchange and other programs quote the local part of a Message-ID when
+ * it holds spaces or a second `@`.
  */
 const QUOTED_MESSAGE_ID = /^<"[^"<>\r\n\p{Cc}]+"@[^<>@\s\p{Cc}]+>$/u
 
@@ -23,7 +23,10 @@ export function isMessageId(text: string): boolean {
   return MESSAGE_ID.test(text) || QUOTED_MESSAGE_ID.test(text)
 }
 
-/** Returns the distinct Message-IDs of a References or In-Reply-To value, in order. Other text is dropped. */
+/**
+ * Returns the distinct Message-IDs of a References or In-Reply-To value, in order. Text that is no Message-ID is
+ * dropped.
+ */
 export function parseReferences(header: string | undefined): string[] {
   if (header === undefined) return []
   const ids = new Set<string>()
@@ -51,7 +54,7 @@ export function ancestors({ messageId, inReplyTo, references }: ThreadLinks): st
 
 /**
  * Returns the References of a reply (RFC 5322 §3.6.4): the parent's References, then the parent's Message-ID. If the
- * parent has no References, its In-Reply-To counts, provided that it names one message.
+ * parent has no References, its In-Reply-To is used, provided that it names exactly one message.
  */
 export function replyReferences({ messageId, inReplyTo, references }: ThreadLinks): string[] {
   const base = references.length > 0 ? references : inReplyTo.length === 1 ? inReplyTo : []
@@ -84,8 +87,8 @@ const REPLY_PREFIX =
 const PREFIXES_MAX = 20
 
 /**
- * Returns a subject without reply prefixes, in lower case and with single spaces. `isReply` tells whether the subject
- * had prefixes.
+ * Returns a subject without reply prefixes, in lower case and with single spaces. The field `isReply` tells whether the
+ * subject had reply prefixes.
  */
 export function baseSubject(subject: string): { base: string; isReply: boolean } {
   let base = subject
@@ -103,7 +106,10 @@ export function subjectKey(subject: string): Buffer | null {
   return base === '' ? null : createHash('sha256').update(base).digest()
 }
 
-/** Tells whether two messages have the same participants. Senders and recipients count alike. */
+/**
+ * Tells whether two messages have the same participants. It makes no difference whether a participant is a sender or a
+ * recipient.
+ */
 export function sameParticipants(left: readonly string[], right: readonly string[]): boolean {
   const [one, other] = [left, right].map(
     (list) => new Set(list.map((address) => address.toLowerCase())),

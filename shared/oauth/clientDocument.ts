@@ -1,5 +1,5 @@
 /**
- * Reads client-id metadata documents of OAuth. The id of such a client is the URL of its metadata document
+ * Reads client-id metadata documents of OAuth. The id of a client with such a document is the document's URL
  * (draft-ietf-oauth-client-id-metadata-document).
  */
 import { type ClientMetadata, ClientMetadataError, readClientMetadata } from './clientMetadata.ts'
@@ -8,8 +8,8 @@ const URL_MAX_CHARS = 500
 /** Limits the bytes of a client metadata document that are read. */
 export const DOCUMENT_MAX_BYTES = 5 * 1024
 /**
- * Limits the seconds for which a client metadata document is cached. Within these limits, the document's own header
- * decides.
+ * Limits the seconds for which a client metadata document is cached. Within these limits, the document's own
+ * `Cache-Control` header decides how long it is cached.
  */
 const FRESH_S = { min: 300, usual: 3_600, max: 86_400 }
 
@@ -21,8 +21,8 @@ export function isDocumentUrl(id: string): boolean {
   if (id.length > URL_MAX_CHARS || !id.startsWith('https://') || !URL.canParse(id)) return false
   const url = new URL(id)
   return (
-    // The URL parser must have changed nothing. So the URL has no dot segments, no backslash, and no upper case in the
-    // host.
+    // A client id is accepted only if the URL parser leaves it unchanged. So an accepted client id has no dot segments,
+    // no backslash, and no upper case in its host.
     url.href === id &&
     url.pathname !== '/' &&
     url.hash === '' &&
@@ -61,8 +61,9 @@ export function freshSeconds(cacheControl: string | null): number {
 }
 
 /**
- * Holds client metadata documents that their hosts have published. Some of these hosts do not serve the documents to a
- * server in a data centre. The draft lets a server know clients beforehand. The documents were read in September 2026.
+ * Holds client metadata documents that their hosts have published. Some of the hosts that published these documents do
+ * not serve them to a server in a data centre. The draft allows an authorization server to know clients beforehand.
+ * These client metadata documents were read in September 2026.
  */
 export const KNOWN_DOCUMENTS: ReadonlyMap<string, ClientMetadata> = new Map([
   [

@@ -1,10 +1,10 @@
 /** Reads what an OAuth client states about itself: a registration (RFC 7591), or its client-id metadata document. */
 import { redirectFault } from './redirectUri.ts'
 
-/** Describes an OAuth client. The client chose `name` itself. */
+/** Describes an OAuth client. The OAuth client itself chose its `name`. */
 export type ClientMetadata = { name: string; redirectUris: string[] }
 
-/** Reports a metadata document that cannot be accepted. `code` is an error code of RFC 7591 §3.2.2. */
+/** Reports a metadata document that cannot be accepted. The error's `code` is an error code of RFC 7591 §3.2.2. */
 export class ClientMetadataError extends Error {
   override readonly name = 'ClientMetadataError'
   readonly code: 'invalid_redirect_uri' | 'invalid_client_metadata'
@@ -16,10 +16,16 @@ export class ClientMetadataError extends Error {
 
 const REDIRECTS_MAX = 10
 const NAME_MAX_CHARS = 60
-/** Matches characters that reorder or hide the text beside them. They must not be in a client's name. */
+/**
+ * Matches characters that reorder or hide the text beside them. The name of an OAuth client must not contain such
+ * characters.
+ */
 const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}]/gu
 
-/** Reads the metadata of an OAuth client. Unknown fields are ignored. @throws {ClientMetadataError} */
+/**
+ * Reads the metadata of an OAuth client. Unknown fields of the client metadata are ignored. @throws
+ * {ClientMetadataError}
+ */
 export function readClientMetadata(value: unknown): ClientMetadata {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw invalid('the metadata must be a JSON object')
@@ -60,8 +66,8 @@ function requireNames(fields: Record<string, unknown>, field: string, name: stri
 const invalid = (message: string) => new ClientMetadataError('invalid_client_metadata', message)
 
 /**
- * Returns the client's name for the consent page in one line. The name is cut, and characters that hide or reorder text
- * are removed.
+ * Returns the client's name for the consent page in one line. Long names of clients are cut, and characters that hide
+ * or reorder text are removed.
  */
 function shownName(name: unknown): string {
   if (name === undefined) return ''

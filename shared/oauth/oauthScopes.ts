@@ -1,12 +1,12 @@
 /** Lists the scopes that an owner may give to an OAuth client, in the words of the consent page (docs/agent.md). */
 import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 
-/** Lists the scopes of an OAuth client that asks for none. They are the fewest useful scopes. */
+/** Lists the scopes that an OAuth client gets if it asks for none. The list holds the smallest useful set of scopes. */
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
 /**
- * Lists the scopes that every owner may give to an OAuth client. Only API keys can read secrets in clear text and make
- * payments.
+ * Lists the scopes that every owner may give to an OAuth client. With these scopes no OAuth client can read secrets in
+ * clear text or make payments.
  */
 const ALWAYS_OFFERED = [
   'mail:read',
@@ -17,8 +17,8 @@ const ALWAYS_OFFERED = [
 ] as const satisfies readonly Scope[]
 
 /**
- * Lists the scopes that an owner may give in addition if the operator allows it (OAUTH_PURSE_SCOPES). The operator must
- * allow it because a chat host then spends money.
+ * Lists the scopes of the purse (a project's spending wallet) that an owner may give only if the operator allows it
+ * (OAUTH_PURSE_SCOPES). The operator must allow the purse scopes, because with them a chat host spends money.
  */
 export const PURSE_CONSENT = ['purse:read', 'purse:pay'] as const satisfies readonly Scope[]
 
@@ -38,8 +38,8 @@ export const offeredScopes = (purse: readonly PurseConsent[]): OfferedScope[] =>
 export const OFFLINE_ACCESS = 'offline_access'
 
 /**
- * Holds the texts of the consent page for each scope. `isTicked` means that the page shows the scope's box ticked at
- * first.
+ * Holds the texts of the consent page for each scope. The field `isTicked` means that the scope's box on the page is
+ * ticked at first.
  */
 export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolean }> = {
   'mail:read': { words: 'read your mail', isTicked: true },
@@ -56,11 +56,11 @@ export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolea
 
 const KNOWN: readonly string[] = [...PROJECT_SCOPES, 'platform:manage', OFFLINE_ACCESS]
 
-/** Limits the characters of a list of OAuth scopes. A longer list is refused. */
+/** Limits the characters of a list of OAuth scopes. The service refuses a longer list of scopes. */
 export const SCOPE_MAX_CHARS = 1_000
 
 /**
- * Reads the `scope` of an OAuth request (RFC 6749 §3.3). Scopes that no owner can give are left out.
+ * Reads the `scope` of an OAuth request (RFC 6749 §3.3). Scopes that no owner can give are left out of the result.
  * @param offered lists the scopes that this service offers.
  * @returns null if the text names no scope that this service knows.
  */

@@ -1,6 +1,6 @@
 /**
- * Makes the codes, tokens and challenges of OAuth. All of them are opaque and random. The database holds only their
- * hashes.
+ * Makes the codes, tokens and challenges of OAuth. All codes, tokens and challenges are opaque and random. The database
+ * holds only the hashes of the codes, tokens and challenges.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 

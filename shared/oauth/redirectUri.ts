@@ -2,8 +2,8 @@
 
 const URI_MAX_CHARS = 500
 /**
- * Lists private-scheme redirect URIs that well-known programs use. Any program can claim a private scheme, so no others
- * are accepted.
+ * Lists private-scheme redirect URIs that well-known programs use. Any program can claim a private URI scheme, so no
+ * other private-scheme URIs are accepted.
  */
 const PRIVATE_URIS: readonly string[] = ['cursor://anysphere.cursor-mcp/oauth/callback']
 const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost']
@@ -11,7 +11,7 @@ const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost']
 const isLoopback = (url: URL): boolean =>
   url.protocol === 'http:' && LOOPBACK.includes(url.hostname)
 
-/** Returns the rule that a redirect URI breaks. @returns null if the URI may be registered. */
+/** Returns the rule that a redirect URI breaks, as a text. @returns null if the URI may be registered. */
 export function redirectFault(uri: unknown): string | null {
   if (typeof uri !== 'string' || uri.length > URI_MAX_CHARS) {
     return `must be a text of at most ${URI_MAX_CHARS} characters`
@@ -31,8 +31,8 @@ export function redirectFault(uri: unknown): string | null {
 }
 
 /**
- * Tells whether the redirect URI of an OAuth request is registered. The two URIs must be equal, but the port of a
- * loopback host may differ.
+ * Tells whether the redirect URI of an OAuth request is registered. The URI of the request must equal a registered URI,
+ * but the port of a loopback host may differ.
  */
 export function isRegistered(uri: string, registered: readonly string[]): boolean {
   if (redirectFault(uri) !== null) return false
@@ -47,7 +47,7 @@ function portless(uri: string): string | null {
   return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?]+)):\d{1,5}(?=[/?]|$)/, '$1')
 }
 
-/** Returns the host that receives the authorization code, as a person should see it. */
+/** Returns the host that receives the authorization code, in the form in which a person should see it. */
 export const redirectHost = (uri: string): string => {
   const url = new URL(uri)
   return url.protocol === 'https:'

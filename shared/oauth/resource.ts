@@ -1,6 +1,9 @@
 /** Names the one resource that OAuth tokens are for, and the server that issues the tokens (RFC 8707, RFC 9728). */
 
-/** Tells whether OAuth is on. Chat hosts refuse OAuth without TLS. A loopback host is for tests and development. */
+/**
+ * Tells whether OAuth is on for this service. OAuth needs TLS, because chat hosts refuse OAuth without TLS. A loopback
+ * host without TLS is accepted for tests and development.
+ */
 export const isOAuthOn = (baseUrl: string): boolean =>
   baseUrl.startsWith('https://') ||
   /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost)(?::\d+)?$/.test(baseUrl)
@@ -8,15 +11,16 @@ export const isOAuthOn = (baseUrl: string): boolean =>
 export const mcpResource = (baseUrl: string): string => `${baseUrl}/mcp`
 
 /**
- * Tells whether a URL identifies this service's MCP server as an OAuth resource. Clients keep the `names` query that a
- * person typed, and some clients add a slash. All these URLs identify the same resource.
+ * Tells whether a URL identifies this service's MCP server as an OAuth resource. In the URL of the MCP server, clients
+ * keep the `names` query that a person typed, and some clients add a slash. The URLs with a `names` query or an added
+ * slash identify the same resource.
  */
 export const isMcpResource = (resource: string, baseUrl: string): boolean =>
   resource.replace(/\?names=(?:dotted|underscore)$/, '').replace(/\/$/, '') === mcpResource(baseUrl)
 
 /**
- * Returns the URL of the metadata document that tells an OAuth client how to get a token. The URL is the value of
- * `resource_metadata`.
+ * Returns the URL of the metadata document that tells an OAuth client how to get a token. The response header gives
+ * this URL as the value of `resource_metadata`.
  */
 export const resourceMetadataUrl = (baseUrl: string): string =>
   `${baseUrl}/.well-known/oauth-protected-resource/mcp`

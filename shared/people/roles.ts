@@ -1,4 +1,4 @@
-/** Defines the roles of persons at the console. Each role may do everything that the previous role may do. */
+/** Defines the roles of persons at the console. Each role in the list has all rights of the previous role. */
 
 /**
  * A `viewer` reads the named projects, but no secrets. An `owner` also changes the settings, keys and secrets of the
@@ -7,6 +7,6 @@
 export const ROLES = ['viewer', 'owner', 'operator'] as const
 export type Role = (typeof ROLES)[number]
 
-/** Tells whether a role has at least the rights of the wanted role. */
+/** Tells whether a role has at least the rights of another role. */
 export const isAtLeast = (role: Role, wanted: Role): boolean =>
   ROLES.indexOf(role) >= ROLES.indexOf(wanted)

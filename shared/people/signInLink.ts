@@ -2,7 +2,8 @@ import { createHmac } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../vault/envelope.ts'
 
 /**
- * Makes the token in a sign-in link: 256 bits in base64url. A repeated mail for the same request has the same token.
+ * Makes the token in a sign-in link: 256 bits in base64url. If the mail for a sign-in request is sent again, it holds
+ * the same token.
  */
 export type SignInTokens = (requestId: string) => string
 
@@ -12,6 +13,9 @@ export function signInTokens([first]: readonly MasterKey[]): SignInTokens {
   return (requestId) => createHmac('sha256', key).update(requestId).digest('base64url')
 }
 
-/** Returns the sign-in link. The token stands in the fragment, which browsers do not send to a server. */
+/**
+ * Returns the sign-in link for a token. The sign-in token stands in the fragment of the URL, which browsers do not send
+ * to a server.
+ */
 export const signInUrl = (baseUrl: string, token: string): string =>
   `${baseUrl.replace(/\/$/, '')}/console/login#${token}`

@@ -2,9 +2,10 @@ import { isDatabaseUnavailable } from './databaseAway.ts'
 import { withinNone } from './workContext.ts'
 
 /**
- * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If no statement runs, an
- * item runs at once. Items that arrive during a statement form the next batch. The next batch runs when the statement
- * has ended. It also runs when the statement is late and fewer than `parallel` statements run.
+ * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If no SQL statement of the
+ * batcher runs, a new item runs at once. Items that arrive while an SQL statement runs form the next batch. The next
+ * batch runs when the running SQL statement has ended. The next batch also runs when the running SQL statement is late
+ * and fewer than `parallel` statements run.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
@@ -26,18 +27,19 @@ export function createBatcher<Item, Result>(options: {
   /** Limits the number of SQL statements that run at the same time. */
   parallel: number
   /**
-   * Is the time in milliseconds after which a running SQL statement counts as late. The next statement may then begin.
-   * A longer time makes the batches larger. If the field is absent, the next statement begins at once.
+   * Is the time in milliseconds after which a running SQL statement counts as late. When the running statement is late,
+   * the next SQL statement may begin. A longer time before a statement counts as late makes the batches larger. If the
+   * field is absent, the next SQL statement begins at once.
    */
   lateMs?: number
   /**
-   * Defines the weight of an item, and the maximum total weight of the items in one SQL statement. An item above the
-   * maximum runs in its own statement.
+   * Defines the weight of an item, and the maximum total weight of the items in one SQL statement. An item that exceeds
+   * the maximum weight runs in an SQL statement of its own.
    */
   weight?: { of: (item: Item) => number; max: number }
   /**
-   * Gives the rank of an item. Items with the lowest rank run first. An item waits if its rank may not share a
-   * statement with the lowest rank. If the field is absent, the oldest items run first.
+   * Gives the rank of an item in the queue. Items with the lowest rank run first. An item waits if its rank may not
+   * share an SQL statement with the lowest rank. If no rank is defined, the oldest items run first.
    */
   rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {
@@ -53,7 +55,7 @@ export function createBatcher<Item, Result>(options: {
       for (const [n, waiting] of batch.entries()) waiting.resolve(results[n]!)
     } catch (error) {
       // If the database connection broke, the batch may still be committed, so the batch is not run again. A second run
-      // could send a mail twice.
+      // of a committed batch could send a mail twice.
       if (batch.length === 1 || isDatabaseUnavailable(error)) {
         for (const waiting of batch) waiting.reject(error)
         return
@@ -62,7 +64,7 @@ export function createBatcher<Item, Result>(options: {
     }
   }
 
-  /** Sorts the waiting items by rank. @returns how many of the first items may run in one SQL statement. */
+  /** Sorts the waiting items by rank. @returns how many of the sorted items may run in one SQL statement. */
   const sortByRank = (): number => {
     const { batchMax, rank } = options
     if (rank === undefined || queue.length < 2) return batchMax
@@ -87,8 +89,8 @@ export function createBatcher<Item, Result>(options: {
   }
 
   /**
-   * Tells whether the next batch waits until the running SQL statement ends. When the statement is late, a timer checks
-   * the waiting items again.
+   * Tells whether the next batch waits until the running SQL statement ends. When the running SQL statement is late, a
+   * timer checks the waiting items again.
    */
   const gathers = (): boolean => {
     if (options.lateMs === undefined || busy === 0) return false

@@ -19,8 +19,8 @@ const UNAVAILABLE_MESSAGE =
   /timeout exceeded when trying to connect|connection terminated|client has encountered a connection error|not queryable|connection timeout|timeout expired|query read timeout/i
 
 /**
- * Tells whether an error of the database driver means that the database is unavailable. An error in a single statement
- * is no such error.
+ * Tells whether an error of the database driver means that the database is unavailable. An error that concerns only a
+ * single statement does not count.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false

@@ -3,8 +3,8 @@ import { Gauge, type Registry } from 'prom-client'
 
 const RESOLUTION_MS = 20
 /**
- * Is the length of a window in milliseconds. The metric shows the longest delay of the last one to two windows, so that
- * every scraper sees the delay.
+ * Is the length in milliseconds of a window for measuring the event loop's delay. The metric shows the longest delay of
+ * the last one to two windows, so that every scraper sees the delay.
  */
 const WINDOW_MS = 10_000
 
@@ -31,8 +31,8 @@ export class EventLoopDelay {
     const ms = this.#histogram.max / 1e6 || 0
     const windows = Math.floor((this.#nowMs() - this.#beganMs) / WINDOW_MS)
     if (windows === 0) return Math.max(ms, this.#beforeMs)
-    // The histogram may cover more time than a window, because nobody read the metric meanwhile, or because the event
-    // loop hung.
+    // The histogram may cover more time than one window, because nobody read the metric for a while, or because the
+    // event loop hung.
     const longest = Math.max(ms, windows === 1 ? this.#beforeMs : 0)
     this.#beforeMs = ms
     this.#beganMs = this.#nowMs()

@@ -12,8 +12,8 @@ export type ListenAddress = {
 }
 
 /**
- * Turns the error of a failed listen call into an error for the operator. @returns a ConfigError if the address cannot
- * be used. Any other error is returned unchanged.
+ * Turns the error of a failed listen call into an error for the operator. @returns a ConfigError if the process cannot
+ * listen on the configured address. Any other error is returned unchanged.
  */
 export function listenError(error: unknown, address: ListenAddress): unknown {
   const { portVariable, port, hostVariable, host } = address

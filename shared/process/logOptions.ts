@@ -10,14 +10,14 @@ import { workFields } from './workContext.ts'
 const FATAL = 60
 
 /**
- * Logs go to standard output. Pino buffers lines, so an exit without `flush` loses the last lines. With minLength 0,
- * `flush` would not wait for the lines.
+ * Logs go to standard output. The logger Pino buffers lines, so an exit without `flush` loses the last lines. With
+ * minLength 0, `flush` would not wait until the log lines are written.
  */
 export const LOG_DESTINATION = { dest: 1, minLength: 1 } as const
 
 /**
- * Sets the log format of every process: one JSON object a line, ISO 8601 times. Callers never log secrets. Redaction of
- * log fields is the second line of defence, for fields of error objects.
+ * Sets the log format of every process: one JSON object a line, ISO 8601 times. The code that calls the logger never
+ * logs secrets. The redaction of log fields is a second line of defence against secrets in the fields of error objects.
  */
 export function logOptions(service: string, level: string): LoggerOptions {
   return {
@@ -49,7 +49,7 @@ export function logOptions(service: string, level: string): LoggerOptions {
         'err.config',
         'err.options',
         // Postgres quotes refused values in some fields of its errors, and the values can be mail or secrets. So the
-        // log leaves these fields out.
+        // log leaves out the error fields in which Postgres quotes values.
         'err.where',
         'err.detail',
         'err.internalQuery',

@@ -3,19 +3,20 @@ import type { Logger } from 'pino'
 
 const LOOK_MS = 1_000
 /**
- * Is the limit on file descriptors that is enough. With a lower limit, a burst of clients uses up the file descriptors.
+ * Is the limit on file descriptors that counts as high enough for a process. With a lower limit, a burst of clients can
+ * use up the file descriptors of the process.
  */
 const ENOUGH = 1_024
 /**
- * Is the fraction of the limit at which a process counts as short of file descriptors. The process has recovered when
- * it uses less than the fraction `RECOVERED`.
+ * Is the fraction of its limit on file descriptors from which a process counts as short of them. A process that was
+ * short of file descriptors has recovered when it uses less than the fraction `RECOVERED`.
  */
 const SHORT = 0.9
 const RECOVERED = 0.8
 
 /**
- * Reads the limit on the file descriptors of this process, and the number of its open descriptors. Without /proc the
- * result is null.
+ * Reads the limit on the file descriptors of this process, and the number of its open descriptors. On a system without
+ * /proc, the result is null.
  */
 type OpenFiles = { limit: () => number | null; count: () => number }
 
@@ -33,15 +34,17 @@ const OF_THIS_PROCESS: OpenFiles = {
     try {
       return readdirSync('/proc/self/fd').length
     } catch {
-      // The count itself opens a file descriptor. If the count fails, no descriptor is left.
+      // Counting the open file descriptors itself opens a file descriptor. If the count of file descriptors fails, no
+      // descriptor is left.
       return Number.POSITIVE_INFINITY
     }
   },
 }
 
 /**
- * Logs when the process is short of file descriptors. At the limit, the runtime accepts no connection, sends no
- * response and reports nothing. A limit that is low from the start is logged too.
+ * Logs when the process is short of file descriptors. When all file descriptors are used, the runtime accepts no
+ * connection, sends no response and reports nothing. The function also logs a limit on file descriptors that is low
+ * from the start.
  */
 export function watchOpenFiles(log: Logger, files = OF_THIS_PROCESS, everyMs = LOOK_MS): void {
   const limit = files.limit()

@@ -20,7 +20,7 @@ const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: Span
 /**
  * Exports trace spans over OTLP/HTTP (JSON). Spans that the collector does not accept are dropped, so that tracing
  * never delays work.
- * @param options.endpoint is the collector's base URL. Spans go to `/v1/traces`.
+ * @param options.endpoint is the collector's base URL. The exporter sends the trace spans to `/v1/traces` at this URL.
  */
 export function createTracer({ endpoint, service }: { endpoint: string; service: string }): Tracer {
   const url = `${endpoint.replace(/\/+$/, '')}/v1/traces`

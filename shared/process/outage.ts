@@ -1,13 +1,15 @@
 /**
- * Logs the outage of a dependency, such as the database. A line is logged at the start, then a line a minute with the
- * number of failures, and a line at the end.
+ * Logs the outage of a dependency, such as the database. The service logs one line at the start of the outage, then a
+ * line a minute with the number of failures, and a line at the end.
  */
 
 type Write = (fields: object, message: string) => void
 
 /** Tracks a dependency of this process that can be unavailable. */
 export type Outage = {
-  /** Records that the dependency failed. The function `write` of the last failure also logs the end of the outage. */
+  /**
+   * Records that the dependency failed. The log function `write` of the last failure also logs the end of the outage.
+   */
   missed(write: Write, reason: string): void
   /** Records that the dependency was used successfully. */
   answered(): void
@@ -15,8 +17,8 @@ export type Outage = {
 
 const REMINDER_MS = 60_000
 /**
- * Is the time in milliseconds without a failure after which an outage has ended. One success soon after a failure
- * proves nothing: a full disk still allows reads.
+ * Is the time in milliseconds without a failure after which an outage has ended. One success soon after a failure does
+ * not end an outage, because, for example, a full disk still allows reads.
  */
 const QUIET_MS = 2_000
 
@@ -52,7 +54,7 @@ export function createOutage(what: string, clock = () => performance.now()): Out
 }
 
 /**
- * Tracks the outages of this process's database. The log lines of an outage replace every log line about an error of
- * the unavailable database.
+ * Tracks the outages of this process's database. While the database is unavailable, the log lines of the outage replace
+ * all other log lines about its errors.
  */
 export const databaseOutage = createOutage('the database')

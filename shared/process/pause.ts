@@ -1,7 +1,7 @@
-/** Is a sleep that another part of the process can end early. Only one sleep runs at a time. */
+/** Is a sleep that another part of the process can end early. Only one sleep of a pause runs at a time. */
 export type Pause = {
   sleep(ms: number): Promise<void>
-  /** Ends the running sleep early. If nobody sleeps, the call has no effect. */
+  /** Ends the running sleep early. If no sleep is running, the call has no effect. */
   wake(): void
 }
 

@@ -1,7 +1,8 @@
 import { listenError } from './listenError.ts'
 
 /**
- * Calls `Bun.serve`. If the process cannot listen on the address, the error names the setting that must change.
+ * Starts an HTTP server with `Bun.serve`. If the server cannot listen on the address, the error names the setting that
+ * must change.
  * @throws {ConfigError}
  */
 export function serve(

@@ -8,8 +8,8 @@ import { watchOpenFiles } from './openFiles.ts'
 import { startTracing } from './tracing.ts'
 
 /**
- * Is the operating system process that runs a service. The entry file passes it, and no other file reads the
- * environment.
+ * Is the operating system process that runs a service. The entry file passes the process to the service, and no other
+ * file reads the environment.
  */
 export type Host = Pick<
   NodeJS.Process,
@@ -18,7 +18,10 @@ export type Host = Pick<
   stderr: { write(text: string): unknown }
 }
 
-/** Reports a failed start of a process that no setting can repair. `message` explains the failure in one line. */
+/**
+ * Reports a failed start of a process that no setting can repair. The error's `message` explains the failed start in
+ * one line.
+ */
 export class StartError extends Error {}
 
 /** Is a message of a service to its parent process. */
@@ -28,17 +31,22 @@ export type ServiceMessage =
 
 export type Running = {
   /**
-   * Is a promise that resolves with the reason when the service ends by itself. A service without this field never ends
-   * by itself.
+   * Is a promise that resolves with the reason when the service ends by itself. A service without this promise never
+   * ends by itself.
    */
   ended?: Promise<string>
   /** Holds facts about the service for its parent process, such as a port that the service chose. */
   facts?: Record<string, string>
-  /** Refuses new work and finishes accepted work. The promise then resolves. */
+  /**
+   * Refuses new work and finishes accepted work. The promise resolves when the service has finished the accepted work.
+   */
   stop(): Promise<void>
 }
 
-/** Is the time after which a service stops draining, because its supervisor must end within 30 s. */
+/**
+ * Is the time after which a stopping service no longer waits for accepted work, because its supervisor must end within
+ * 30 s.
+ */
 const DRAIN_LIMIT_MS = 20_000
 
 /** Limits the milliseconds for writing the last log lines before the process ends. */
@@ -60,7 +68,8 @@ export async function runService(
     name: string
     openLog: (options: LoggerOptions) => Logger
     /**
-     * Returns the secrets that the process uses. Without this field the process uses all secrets. @throws {ConfigError}
+     * Returns the secrets that the process uses. If this function is absent, the process uses all secrets. @throws
+     * {ConfigError}
      */
     secrets?: () => readonly ReadSecret[]
     drainLimitMs?: number
@@ -103,7 +112,7 @@ export async function runService(
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
     // A parent process has the same environment as its services and warns about misspelt variables once. So a service
-    // with a parent process does not warn.
+    // that has a parent process does not warn about misspelt variables.
     if (!host.connected) {
       for (const one of misspeltVariables(host.env)) opened.warn(misspeltLine(one))
     }
@@ -124,15 +133,16 @@ export async function runService(
       opened.fatal({ reason }, 'the service ended by itself')
       exit(1)
     })
-    // When the parent process ends, the service stops. Otherwise a second start would run beside this process.
+    // When the parent process ends, the service stops. If the service went on, a second start would run beside this
+    // process.
     host.on('disconnect', () => void stop('disconnect'))
     host.send?.({ ready: facts } satisfies ServiceMessage)
   } catch (error) {
     if (stopping) return
     const isSetting = error instanceof ConfigError
     const line = startFailure(name, error)
-    // The service does not print the failure itself. Its parent process prints the line once, even if it starts the
-    // service several times.
+    // A service with a parent process does not print the failure of its start itself. The parent process prints the
+    // failure of a service once, even if it starts the service several times.
     if (host.connected) host.send?.({ failed: { line, isSetting } } satisfies ServiceMessage)
     else host.stderr.write(`${line}\n`)
     exit(isSetting ? 78 : 1)

@@ -4,8 +4,8 @@ type Attributes = Record<string, string | number | boolean>
 export type SpanOptions = {
   kind: 'server' | 'client' | 'consumer'
   /**
-   * Is the stored or received trace context to continue. Null begins a new trace. Undefined continues the context of
-   * the running work.
+   * Is the stored or received W3C trace context that the new span continues. Null means that the span begins a new
+   * trace. Undefined means that the span continues the trace context of the running work.
    */
   parent?: string | null
   attributes?: Attributes

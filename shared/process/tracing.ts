@@ -5,7 +5,7 @@ const NO_SPAN: Span = { rename() {}, set() {}, fail() {} }
 let tracer: Tracer | null = null
 
 /**
- * Starts tracing. Without an endpoint the libraries of OpenTelemetry are not loaded, and a trace span costs nothing.
+ * Starts tracing. If no endpoint is set, the libraries of OpenTelemetry are not loaded, and a trace span costs nothing.
  */
 export async function startTracing(options: {
   endpoint: string
@@ -22,7 +22,10 @@ export async function startTracing(options: {
   }
 }
 
-/** Runs work in a trace span. An error ends the span as failed. The message of the error stays out of the trace. */
+/**
+ * Runs work in a trace span. If the work throws an error, the trace span ends as failed. The trace does not contain the
+ * message of the error.
+ */
 export async function traced<Result>(
   name: string,
   options: SpanOptions,

@@ -1,25 +1,33 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** Identifies the HTTP request or the job that the running code belongs to. Each log line of the code names both. */
+/**
+ * Identifies the HTTP request or the job that the running code belongs to. Each log line of the running code names its
+ * HTTP request and its job.
+ */
 export type WorkContext = {
   requestId?: string
   jobId?: string
-  /** Identifies the running trace span (W3C Trace Context §3.2). Undefined means that nothing is traced. */
+  /**
+   * Identifies the running trace span (W3C Trace Context §3.2). Undefined means that the running code is not traced.
+   */
   traceparent?: string
 }
 
 const storage = new AsyncLocalStorage<WorkContext>()
 
-/** Runs work, and adds facts to the log lines of the work. The facts of the outer work remain. */
+/**
+ * Runs work, and adds facts to the log lines of the work. The facts that the outer work has added to the log lines
+ * remain.
+ */
 export const within = <Result>(more: WorkContext, work: () => Result): Result =>
   storage.run({ ...storage.getStore(), ...more }, work)
 
-/** Runs work that serves several callers. Its log lines then name no caller's request or job. */
+/** Runs work that serves several callers. The log lines of such work name no caller's request or job. */
 export const withinNone = <Result>(work: () => Result): Result => storage.run({}, work)
 
 /**
- * Returns the trace context of the running work, to store with a row or to send with a request. Null means that nothing
- * is traced.
+ * Returns the trace context of the running work, to store with a row or to send with a request. Null means that the
+ * running work is not traced.
  */
 export const traceparent = (): string | null => storage.getStore()?.traceparent ?? null
 

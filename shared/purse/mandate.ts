@@ -1,11 +1,14 @@
 /**
- * Checks whether a payment stays within the limits of a mandate. The database checks the sums over time
- * (sql/purse/purchases/reserve.ts).
+ * Checks whether a payment stays within the limits of a spending mandate. The database checks the limits on sums over
+ * time (sql/purse/purchases/reserve.ts).
  */
 import { isAllowedHost } from '../vault/bounds/allowedHosts.ts'
 import type { RefusalReason } from './refusal.ts'
 
-/** Holds the limits of a mandate that apply to each single payment. Amounts are in atomic units. */
+/**
+ * Holds the limits of a spending mandate that apply to each single payment. The amounts in the limits are in atomic
+ * units of the token.
+ */
 export type MandateBounds = {
   network: string
   hosts: readonly string[]
@@ -15,12 +18,12 @@ export type MandateBounds = {
   askAboveAtomic: bigint | null
 }
 
-/** Tells where a payment goes. `url` is the paid resource without query and fragment. */
+/** Tells where a payment goes. The field `url` is the URL of the paid resource without query and fragment. */
 export type PaymentPlace = { host: string; url: string; network: string }
 
 /**
- * Tells whether a mandate allows payments to a host or resource. A mandate without hosts and resources allows no
- * payment.
+ * Tells whether a spending mandate allows payments to a host or resource. A spending mandate that names no hosts and no
+ * resources allows no payment.
  */
 export const covers = (
   { network, hosts, resources }: MandateBounds,
@@ -29,8 +32,8 @@ export const covers = (
   network === place.network && (isAllowedHost(hosts, place.host) || resources.includes(place.url))
 
 /**
- * Returns the reason to refuse a payment that exceeds a limit of the mandate. @returns null if the payment is within
- * all limits.
+ * Returns the reason to refuse a payment that exceeds a limit of the spending mandate. @returns null if the payment is
+ * within all limits.
  */
 export function brokenBound(
   { payees, perPaymentAtomic }: MandateBounds,

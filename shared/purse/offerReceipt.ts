@@ -1,20 +1,25 @@
 /**
  * Checks, for a buyer, the offers and receipts that a seller signs (x402 extension `offer-receipt`, version 1).
  *
- * A valid signature alone proves nothing. The signing key must belong to the host of the resource, or to the payee.
+ * A valid signature on an offer or receipt alone proves nothing, because anybody can sign with a key. The key that
+ * signed the offer or receipt must belong to the host of the resource, or to the payee.
  */
 import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import { type Hex, recoverTypedDataAddress } from 'viem'
 import { z } from 'zod'
 
-/** Limits the characters of a signed offer or receipt that is stored. A longer text is not stored. */
+/**
+ * Limits the characters of a signed offer or receipt that is stored. A signed offer or receipt with more characters is
+ * not stored.
+ */
 const PROOF_CHARS_MAX = 8192
 
 export const PROOF_VERDICTS = ['valid', 'other_signer', 'mismatch', 'invalid', 'unchecked'] as const
 /**
- * Is the verdict about a signed offer or receipt. `valid` means that a key of the host or the payee signed it for this
- * payment. `other_signer` means that an unrelated key signed it for this payment. `mismatch` means that it was signed
- * for another payment. `invalid` means that the signature is wrong. `unchecked` means that the key could not be read.
+ * Is the verdict about a signed offer or receipt. `valid` means that a key of the host or of the payee signed the offer
+ * or receipt for this payment. `other_signer` means that an unrelated key signed the offer or receipt for this payment.
+ * `mismatch` means that the offer or receipt was signed for another payment. `invalid` means that the signature of the
+ * offer or receipt is wrong. `unchecked` means that the signing key could not be read.
  */
 export type ProofVerdict = (typeof PROOF_VERDICTS)[number]
 
@@ -55,8 +60,8 @@ const signedSchema = z.union([
 ])
 
 /**
- * Returns the text of a signed offer or receipt that is stored: a compact JWS, or the JSON of EIP-712. @returns null if
- * the format is unknown.
+ * Returns the text in which a signed offer or receipt is stored: a compact JWS, or the JSON of EIP-712. @returns null
+ * if the offer or receipt has an unknown format.
  */
 export function keptProof(value: unknown): string | null {
   const read = signedSchema.safeParse(value)
@@ -76,12 +81,12 @@ export type ProofSubject = {
   resources: readonly string[]
 }
 
-/** Is a public key that may sign for a host. `isOfHost` tells whether the key is the host's own. */
+/** Is a public key that may sign for a host. The field `isOfHost` tells whether the key is the host's own key. */
 export type KnownKey = { jwk: JWK; isOfHost: boolean }
-/** Finds the public key that a `kid` names. @returns null if the key is not available. */
+/** Finds the public key that a `kid` (key id) names. @returns null if the key is not available. */
 export type FindKey = (kid: string) => Promise<KnownKey | null>
 
-/** Judges a stored offer or receipt. */
+/** Judges whether a stored offer or receipt was signed by the right key for this payment. */
 export async function judgeProof(
   kind: 'offer' | 'receipt',
   kept: string,
@@ -113,7 +118,8 @@ async function judgeJws(
   } catch {
     return 'unchecked'
   }
-  // A symmetric key is refused. If a public document held a symmetric key, everybody could sign with it.
+  // A symmetric key is refused as the key of a signed offer or receipt. If a public document held a symmetric key,
+  // everybody could sign with it.
   if (key instanceof Uint8Array) return 'invalid'
   let payload: unknown
   try {
@@ -145,7 +151,10 @@ const TYPES = {
   ],
 }
 
-/** Reads a stored proof of EIP-712. @returns null if the seller sent a text that only begins as such a proof. */
+/**
+ * Reads a stored offer or receipt that is signed by EIP-712. @returns null if the seller sent a text that only begins
+ * like an EIP-712 offer or receipt.
+ */
 function readTyped(kept: string): { payload: unknown; signature: Hex } | null {
   try {
     return JSON.parse(kept)
@@ -154,7 +163,7 @@ function readTyped(kept: string): { payload: unknown; signature: Hex } | null {
   }
 }
 
-/** Judges an EIP-712 signature. The signed text names its signer, who must be the payee. */
+/** Judges an EIP-712 signature. The text that is signed by EIP-712 names its signer, who must be the payee. */
 async function judgeTyped(
   kind: 'offer' | 'receipt',
   kept: string,
@@ -207,8 +216,8 @@ const offersSchema = z.object({
 })
 
 /**
- * Returns the signed offer in a seller's 402 that names the price, in its stored form. If no offer names the price, the
- * first offer is returned. @returns null if there is no offer.
+ * Returns the signed offer in a seller's 402 that names the price, in its stored form. If no offer of the 402 names the
+ * price, the function returns the first offer. @returns null if the 402 has no signed offer.
  */
 export function keptOffer(
   extensions: unknown,

@@ -1,6 +1,6 @@
 /**
- * Reads the offers of a seller's 402 for a buyer. A stranger wrote the whole 402. Only the values that {@link
- * chooseOffer} has compared with the service's table of tokens are trusted.
+ * Reads the payment offers in a seller's 402 response for a buyer. A stranger wrote the whole 402 response. The buyer
+ * trusts only the values that {@link chooseOffer} has compared with the service's table of tokens.
  *
  * Standards: x402 v1 §5, v2 §5, HTTP transports v1 and v2; scheme `exact` on EVM with EIP-3009.
  */
@@ -8,7 +8,10 @@ import { z } from 'zod'
 import { type UsdcNetwork, usdcNetworkOf } from '../till/usdc.ts'
 import type { RefusalReason } from './refusal.ts'
 
-/** Limits the characters of a header or body with an x402 challenge that are read. A challenge has about 3 KB. */
+/**
+ * Limits the characters of a header or body with an x402 challenge that are read. A usual x402 challenge has about 3
+ * KB.
+ */
 const CHALLENGE_CHARS_MAX = 32 * 1024
 const OFFERS_MAX = 32
 
@@ -20,8 +23,8 @@ const WINDOW_MIN_S = 15
 const WINDOW_MAX_S = 120
 
 /**
- * Is one entry of `accepts` in a seller's 402, with the names of x402 version 2. `raw` is the received entry, because a
- * payment of version 2 repeats it.
+ * Is one entry of `accepts` in a seller's 402, with the names of x402 version 2. The field `raw` is the entry as it was
+ * received, because a payment of version 2 repeats the entry.
  */
 type Entry = {
   scheme: string
@@ -84,9 +87,9 @@ const v2Schema = z.object({
 })
 
 /**
- * Reads the x402 challenge of a 402. The header of version 2 counts first. The body is read only if that header is
- * absent.
- * @param header is `PAYMENT-REQUIRED`. Null means that the header is absent.
+ * Reads the x402 challenge of a 402 response. The header of x402 version 2 counts before the body. The body is read
+ * only if the header of x402 version 2 is absent.
+ * @param header is the value of the header `PAYMENT-REQUIRED`. Null means that the response has no such header.
  * @returns null if the 402 holds no x402 challenge that can be read.
  */
 export function readChallenge(header: string | null, body: string): SellerChallenge | null {
@@ -145,8 +148,8 @@ function parsed(json: string): unknown {
 }
 
 /**
- * Describes an offer of a seller that the purse may sign: its scheme, chain, token and lifetime are accepted. `payTo`
- * is in lower case.
+ * Describes an offer of a seller that the purse may sign: its scheme, chain, token and lifetime are accepted. The
+ * payee's address `payTo` is in lower case.
  */
 export type Offer = {
   challenge: SellerChallenge
@@ -160,8 +163,8 @@ export type Offer = {
 }
 
 /**
- * Removes the seller's words from an offer. A seller that knows a secret of the vault could repeat the secret in these
- * words.
+ * Removes from an offer the texts that the seller wrote. A seller that knows a secret of the vault could repeat the
+ * secret in the texts of its offer.
  */
 export const WORDLESS = { resource: null, description: null } as const
 
@@ -172,10 +175,10 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/
 const ZERO = /^0x0{40}$/
 
 /**
- * Returns the cheapest offer on the purse's chain in USDC. A cheaper offer on another chain or in another token has no
- * effect.
- * @param dialled.url is the URL that returned the 402.
- * @param dialled.payer is the address of the purse. An offer with this address as the payee is refused.
+ * Returns the cheapest offer on the purse's chain in USDC. A cheaper offer on another chain or in another token is not
+ * considered.
+ * @param dialled.url is the requested URL, which returned the 402.
+ * @param dialled.payer is the address of the purse. An offer that names the purse itself as the payee is refused.
  */
 export function chooseOffer(
   challenge: SellerChallenge,
@@ -190,15 +193,15 @@ export function chooseOffer(
     if (fault === null) offers.push(toOffer(challenge, one, network))
     else faults.push(fault)
   }
-  // The sort is stable. So if two offers have the lowest price, the offer that the seller listed first is chosen.
+  // The sort is stable. So if several offers have the lowest price, the one that the seller listed first is chosen.
   offers.sort((left, right) => Number(left.amountAtomic - right.amountAtomic))
   const [offer] = offers
   return offer === undefined ? { ok: false, reason: faults[0]! } : { ok: true, offer }
 }
 
 /**
- * Lists the accepted payment flows of x402. In both flows the payer signs the same data. In `upfront` the seller
- * settles before it serves.
+ * Lists the accepted payment flows of x402. In both payment flows, the payer signs the same data. In the flow
+ * `upfront`, the seller settles the payment before it serves the resource.
  */
 const PAYMENT_FLOWS: readonly (string | null | undefined)[] = [
   'authorization',
@@ -235,7 +238,7 @@ function faultOf(
     : 'resource_of_another_host'
 }
 
-/** Returns the host of an absolute URL. @returns null for a path, an MCP tool, or a text that is no URL. */
+/** Returns the host of an absolute URL. @returns null for a path, the URI of an MCP tool, or a text that is no URL. */
 function hostOf(address: string): string | null {
   if (!/^https?:/i.test(address) || !URL.canParse(address)) return null
   return new URL(address).host

@@ -8,12 +8,12 @@ import type { Offer } from './offers.ts'
 /** Is an HTTP header to send with a payment. */
 export type PaymentHeader = { name: string; value: string }
 
-/** Signs 32 bytes with the key of an address. A signature has 65 bytes, and v is 27 or 28. */
+/** Signs 32 bytes with the key of an address. The signature has 65 bytes, and its last byte v is 27 or 28. */
 export type DigestSigner = { address: Address; sign(digest: Hex): Promise<Hex> }
 
 /**
- * Signs one EIP-3009 authorization of exactly the price. The EIP-712 domain comes from the service's own table of
- * tokens.
+ * Signs one EIP-3009 authorization for exactly the price of the purchase. The EIP-712 domain of the signature comes
+ * from the service's own table of tokens.
  * @returns the payment header, the nonce of the authorization (32 random bytes), and the Unix time in seconds at which
  * the authorization expires.
  */

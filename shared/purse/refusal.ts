@@ -1,5 +1,6 @@
 /**
- * Maps each reason for refusing a purchase to a sentence for the agent. In all these cases the purse signed nothing.
+ * Maps each reason for refusing a purchase to a sentence for the agent. In all of these cases of refusal, the purse
+ * signed nothing.
  */
 const REFUSALS = {
   no_purse: 'the project has no purse: its owner can open one',

@@ -1,6 +1,6 @@
 /**
- * Reads the settlement that a seller states in its HTTP response. The statement proves no payment, because only the
- * chain shows a transfer.
+ * Reads the settlement that a seller states in its HTTP response. The seller's statement proves no payment, because
+ * only the chain shows a transfer.
  */
 import { z } from 'zod'
 import { keptProof } from './offerReceipt.ts'
@@ -31,12 +31,13 @@ export type SellerSettlement = {
   success: boolean
   transaction: string | null
   errorReason: string | null
-  /** Is a signed receipt in its stored form (extension `offer-receipt`). */
+  /** Is a signed receipt of the seller in its stored form (extension `offer-receipt`). */
   receipt: string | null
 }
 
 /**
- * Reads the header with the seller's settlement. @param header is base64 of JSON. Null means that it is absent.
+ * Reads the response header with the seller's settlement. @param header is the value of the header: base64 of JSON.
+ * Null means that the settlement header is absent.
  * @returns null if the settlement header is absent or malformed.
  */
 export function readSellerSettlement(header: string | null): SellerSettlement | null {
@@ -58,8 +59,9 @@ export function readSellerSettlement(header: string | null): SellerSettlement | 
 }
 
 /**
- * Tells whether a paid request is sent again with the same bytes, because the seller has not decided or is unreachable.
- * @param status is the HTTP status of the seller's response. Null means that no response came.
+ * Tells whether the buyer sends a paid request again with the same bytes, because the seller has not decided or is
+ * unreachable.
+ * @param status is the HTTP status of the seller's response. Null means that the seller sent no response.
  */
 export const isUndecided = (status: number | null, settlement: SellerSettlement | null): boolean =>
   status === null ||

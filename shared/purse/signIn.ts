@@ -1,9 +1,9 @@
 /**
- * Reads the challenge of sign-in-with-x for a buyer. With this extension a seller gives the paid resource again to an
- * address that has already paid.
+ * Reads a seller's sign-in challenge of the x402 extension `sign-in-with-x` for a buyer. With the extension
+ * `sign-in-with-x`, a seller gives the paid resource again to an address that has already paid.
  *
- * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The purse signs a text that this service builds from
- * checked members. A text that the seller wrote alone could be anything, such as an order.
+ * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The purse signs only a text that this service builds
+ * from checked members of the challenge. If the seller wrote the whole text, it could be anything, such as an order.
  */
 import { type Address, getAddress, hashMessage } from 'viem'
 import { createSiweMessage } from 'viem/siwe'
@@ -16,8 +16,8 @@ const AGE_MAX_MS = 5 * 60_000
 const AHEAD_MAX_MS = 60_000
 
 /**
- * Describes a time in a sign-in challenge. EIP-4361 writes times in this form only. The signed text must hold the
- * member exactly as it was received.
+ * Describes a time in a sign-in challenge. EIP-4361 allows only this form of a time. The signed text must hold the time
+ * exactly as it was received in the challenge.
  */
 const time = z.iso.datetime({ precision: 3 })
 const line = z.string().regex(/^[\x20-\x7e]*$/)
@@ -42,11 +42,11 @@ const schema = z.object({
 
 type SignInInfo = z.output<typeof schema>['info']
 
-/** Is a sign-in challenge that may be signed. `caip2` is the purse's chain in CAIP-2. */
+/** Is a sign-in challenge that the purse may sign. The field `caip2` is the CAIP-2 name of the purse's chain. */
 export type SignIn = { info: SignInInfo; caip2: string }
 
 /**
- * Reads the sign-in challenge of a 402.
+ * Reads the sign-in challenge in a 402 response.
  * @param dialled.url is the requested URL, to which the seller answered with the 402.
  * @returns null if the 402 holds no sign-in challenge, or if the challenge is for another host, another chain or
  * another time.

@@ -1,6 +1,6 @@
 /**
- * Reads the x402 challenge of any seller, with any scheme and chain. Version 1 is in the body, and version 2 is in
- * `PAYMENT-REQUIRED`.
+ * Reads the x402 challenge of any seller, with any scheme and chain. The challenge of x402 version 1 is in the body,
+ * and that of version 2 is in the header `PAYMENT-REQUIRED`.
  */
 import { z } from 'zod'
 
@@ -19,13 +19,14 @@ const challengeV2 = z.object({
   x402Version: z.literal(2),
   resource: z.object({ url: text }),
   accepts: z
-    // A network name in CAIP-2 has a namespace, a colon and a reference.
+    // A network name in the form of CAIP-2 has a namespace, a colon and a reference.
     .array(z.object({ ...option, network: z.string().regex(/^[^:]+:.+/), amount: text }))
     .min(1),
 })
 
 /**
- * Returns the x402 versions in which a 402 asks for a payment. The list is empty if the response is no challenge.
+ * Returns the x402 versions in which a 402 response asks for a payment. The list is empty if the response is no
+ * challenge.
  * @param header is `PAYMENT-REQUIRED`, if the response has it.
  */
 export function challengeVersions(body: string, header: string | undefined): (1 | 2)[] {
@@ -37,8 +38,8 @@ export function challengeVersions(body: string, header: string | undefined): (1 
 const PAYEES_MAX = 20
 
 /**
- * Returns the payTo addresses of a 402 in both versions, in lower case. The list is empty if the response is no
- * challenge.
+ * Returns the payTo addresses of a 402 response in both x402 versions, in lower case. The list is empty if the response
+ * is no challenge.
  * @param header is `PAYMENT-REQUIRED`, if the response has it.
  */
 export function challengePayees(body: string, header: string | undefined): string[] {

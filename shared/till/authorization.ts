@@ -26,12 +26,15 @@ const TYPES = {
 const TYPE_HASH = '7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2267'
 
 /**
- * Is the number of seconds for which an authorization must still be valid, so that a few blocks can take it. The x402
- * reference has the same margin.
+ * Is the number of seconds for which an authorization must still be valid, so that there is time for a few blocks to
+ * include the transfer. The x402 reference implementation has the same margin.
  */
 const EXPIRY_MARGIN_S = 6
 
-/** Is half of the secp256k1 group order. The token contract refuses a signature with a larger s (EIP-2). */
+/**
+ * Is half of the secp256k1 group order. The token contract refuses a signature whose value s is larger than this
+ * (EIP-2).
+ */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
 /** Is the fixed ending of every ERC-6492 signature: 32 bytes in hexadecimal. */
@@ -48,9 +51,9 @@ const domainOf = (network: UsdcNetwork) => ({
 })
 
 /**
- * Returns the signed data in viem's form, as for `account.signTypedData`. The EIP-712 domain comes from the service's
- * table of tokens, never from a caller. If both the requirement and the signature had a wrong domain name, the x402
- * reference would accept the payment and the chain would refuse it.
+ * Returns the data that the payer signs, in the form that viem's `account.signTypedData` takes. The EIP-712 domain
+ * comes from the service's table of tokens, never from a caller. If the requirement and the signature had the same
+ * wrong domain name, the x402 reference would accept the payment and the chain would refuse it.
  */
 export function authorizationTypedData(authorization: Authorization, network: UsdcNetwork) {
   return {
@@ -78,8 +81,8 @@ const keccakHex = (digits: string): string =>
 const word = (digits: string): string => digits.padStart(64, '0')
 
 /**
- * Returns the 32 signed bytes of an authorization (EIP-712). This takes 0.02 ms, and viem's `hashTypedData` takes 0.15
- * ms.
+ * Returns the 32 bytes that are signed for an authorization (EIP-712). Computing the digest this way takes 0.02 ms, and
+ * viem's `hashTypedData` takes 0.15 ms.
  */
 export function authorizationDigest(authorization: Authorization, network: UsdcNetwork): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = authorization
@@ -93,7 +96,7 @@ const CANCEL_TYPE_HASH = keccakHex(
   Buffer.from('CancelAuthorization(address authorizer,bytes32 nonce)').toString('hex'),
 )
 
-/** Returns the 32 signed bytes of the cancellation of an authorization (EIP-3009). */
+/** Returns the 32 bytes that are signed for the cancellation of an authorization (EIP-3009). */
 export function cancellationDigest(
   { authorizer, nonce }: { authorizer: Address; nonce: Hex },
   network: UsdcNetwork,
@@ -104,7 +107,8 @@ export function cancellationDigest(
 
 /**
  * Converts an EOA signature into the form that the token accepts: 65 bytes, low s, v 27 or 28. EIP-2098 compact
- * signatures and v 0/1 are rewritten. A high s is refused, as the token refuses it.
+ * signatures, and signatures with v 0 or 1, are converted. A signature with a high s is refused, because the token
+ * contract refuses it too.
  *
  * @param signature is in lower-case hex.
  * @returns null if no EOA can have made the signature.
@@ -114,7 +118,8 @@ export function normaliseSignature(signature: Hex): Hex | null {
   if (!compact && signature.length !== EOA_SIGNATURE_CHARS) return null
   const r = signature.slice(2, 66)
   const sAndParity = BigInt(`0x${signature.slice(66, 130)}`)
-  // In a compact signature (EIP-2098), the top bit of the second word is the parity. A low s does not use that bit.
+  // In a compact signature (EIP-2098), the top bit of the second word is the parity. A signature with a low s does not
+  // need that bit.
   const s = compact ? sAndParity & ((1n << 255n) - 1n) : sAndParity
   const v = compact ? 27 + Number(sAndParity >> 255n) : Number(`0x${signature.slice(130)}`)
   const v27 = v < 2 ? v + 27 : v
@@ -125,7 +130,10 @@ export function normaliseSignature(signature: Hex): Hex | null {
 /** Is the call to a factory contract that deploys a wallet (ERC-6492). */
 export type WalletDeployment = { factory: Address; factoryData: Hex }
 
-/** Is an EIP-3009 transfer for settlement. Times are in Unix seconds, and the amount is in atomic units. */
+/**
+ * Is an EIP-3009 transfer for settlement. The times of the transfer are in Unix seconds, and its amount is in atomic
+ * units.
+ */
 export type Transfer = {
   asset: Address
   payer: Address
@@ -137,8 +145,8 @@ export type Transfer = {
   /** Is the signature in the form in which it is sent to the chain. */
   signature: Hex
   /**
-   * Is the call that deploys the payer's wallet before the transfer. Null means that the wallet is deployed, or that
-   * the payer is no contract.
+   * Is the call that deploys the payer's wallet before the transfer. Null means that the payer's wallet is already
+   * deployed, or that the payer is no contract.
    */
   deployment: WalletDeployment | null
 }
@@ -148,10 +156,13 @@ type Erc6492Parts = WalletDeployment & { signature: Hex }
 
 export type SignatureKind =
   /**
-   * The kind `eoa` means that an externally owned account (EOA) may have made the signature. `signature` is normalised.
+   * The kind `eoa` means that an externally owned account (EOA) may have made the signature. The field `signature`
+   * holds the signature in its normalised form.
    */
   | { kind: 'eoa'; signature: Hex }
-  /** No EOA can have made the signature. Only a contract at the payer's address can accept it (ERC-1271). */
+  /**
+   * No EOA can have made the signature. Only a contract at the payer's address can accept such a signature (ERC-1271).
+   */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
   /**
    * The kind `malformed` means that the bytes are no signature: they are too short, or their ERC-6492 wrapping cannot
@@ -160,8 +171,9 @@ export type SignatureKind =
   | { kind: 'malformed' }
 
 /**
- * Classifies an EVM signature by its bytes. A signature of 65 bytes that no EOA can have made is `contract`, because
- * contract wallets use such bytes too. For example, Safe marks approved hashes by v = 1 and eth_sign by v above 30.
+ * Classifies an EVM signature by its bytes. A signature of 65 bytes that no EOA can have made is of the kind
+ * `contract`, because contract wallets use such bytes too. For example, the wallet Safe marks approved hashes by v = 1
+ * and eth_sign by v above 30.
  *
  * @param signature is in lower-case hex.
  */
@@ -181,14 +193,15 @@ export function classifySignature(signature: Hex): SignatureKind {
 
 export type AuthorizationVerdict =
   /**
-   * The payer at the address `from` is an EOA and signed the payment. `signature` is the normalised form that is sent
-   * to the chain.
+   * The payer at the address `from` is an EOA and signed the payment. The field `signature` is the normalised signature
+   * that is sent to the chain.
    */
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
-   * The kind `contract` means that only the contract at the payer's address can accept the payment (ERC-1271).
-   * `signature` is unwrapped from ERC-6492. The payment is refused with `reasonWithoutCode` if the address has no code
-   * and no allowed factory deploys the contract. This check comes before the payment is claimed.
+   * The kind `contract` means that only the contract at the payer's address can accept the payment (ERC-1271). The
+   * field `signature` holds the signature without its ERC-6492 wrapping. The payment is refused with
+   * `reasonWithoutCode` if the address has no code and no allowed factory deploys the contract. The service checks this
+   * before it claims the payment.
    */
   | {
       kind: 'contract'
@@ -219,14 +232,14 @@ function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | nul
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'
-  // Only USDC is accepted. Other tokens can lie about transfers, and some, like PYUSD, accept a used nonce without a
-  // revert.
+  // As the token of a payment, only USDC is accepted. Other tokens can lie about transfers, and some, like PYUSD,
+  // accept a used nonce without a revert.
   if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
   if (!sameAddress(authorization.to, requirement.payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'
   }
-  // A payment to oneself is refused, because it succeeds on chain without moving money. Anyone could get receipts for
-  // an address of their own.
+  // A payment to oneself is refused, because it succeeds on chain without moving money. With payments to themselves,
+  // people could get receipts for an address of their own without paying.
   if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
   // The amount must equal the price exactly, because a payment above the price was signed for another resource.
   if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
@@ -248,8 +261,8 @@ function sameAddress(left: string, right: string): boolean {
 
 /**
  * Judges a payment without the chain: version, scheme, network, asset, recipient, self-payment, exact amount, time
- * window (6 s margin), and signature. An accepted payment can still fail on chain, because of its balance, a used
- * nonce, a blacklist or a pause.
+ * window (6 s margin), and signature. A payment that these checks accept can still fail on chain, because of its
+ * balance, a used nonce, a blacklist or a pause.
  *
  * @example
  * const verdict = await verifyAuthorization({ payload, requirement, nowS: 1740672100 })

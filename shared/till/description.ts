@@ -1,5 +1,6 @@
 /**
- * Limits the description of an endpoint in UTF-16 units. Each challenge holds the description, and headers are short.
+ * Limits the description of an endpoint in UTF-16 units. Each x402 challenge holds the description of its endpoint, and
+ * headers must be short.
  */
 export const DESCRIPTION_MAX_LENGTH = 500
 

@@ -7,8 +7,8 @@ import type { NetworkName } from './usdc.ts'
 export const DEVNET_NETWORK: NetworkName = 'base-sepolia'
 
 /**
- * Lists accounts of the mnemonic `test test … junk`, which are unlocked in anvil. They are worthless on every real
- * chain.
+ * Lists accounts of the mnemonic `test test … junk`, which are unlocked in anvil. These accounts are worthless on every
+ * real chain.
  */
 export const DEVNET_ACCOUNTS = {
   gasWallet: {
@@ -21,8 +21,8 @@ export const DEVNET_ACCOUNTS = {
   },
   payTo: { address: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
   /**
-   * Is the account that may upgrade the proxy contract of the token. The proxy refuses every other call of this
-   * account.
+   * Is the account that may upgrade the proxy contract of the token. The token's proxy contract refuses every other
+   * call of this account.
    */
   proxyAdmin: { address: '0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f' },
   /** Is the account that deployed the token contract and has all its roles: owner, minter, pauser and blacklister. */

@@ -1,10 +1,11 @@
 /**
- * Signs with the runtime's Ed25519 (RFC 8032) in 0.06 ms. The library @noble/ed25519 takes 0.54 ms. The library is used
- * only in code that must run in any runtime: verification and the client. docs/decisions/receipt-signatures.md
+ * Signs with the runtime's Ed25519 (RFC 8032) in 0.06 ms. The library @noble/ed25519 takes 0.54 ms for a signature. The
+ * library is used only in code that must run in any runtime: verification and the client.
+ * docs/decisions/receipt-signatures.md
  */
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 
-/** Is the head of an Ed25519 private key in PKCS #8 (RFC 8410). The seed follows this head. */
+/** Is the head of an Ed25519 private key in PKCS #8 (RFC 8410). The seed of the private key follows this head. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** Caches the private key of each seed, because reading a key takes as long as a signature. */
@@ -23,7 +24,7 @@ function keyOf(seed: Uint8Array): KeyObject {
 }
 
 /**
- * Signs a message. The signature is deterministic: the same message and seed give the same 64 bytes.
+ * Signs a message with Ed25519. The signature is deterministic: the same message and seed give the same 64 bytes.
  * @param seed holds 32 bytes that never change.
  */
 export function signEd25519(message: Uint8Array, seed: Uint8Array): Buffer {

@@ -3,8 +3,8 @@ import { type Address, getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 
 /**
- * Limits the characters of a signature. An ERC-6492 signature with a large factory call has ~6 KB of hexadecimal
- * digits.
+ * Limits the characters of a signature. An ERC-6492 signature that contains a large factory call has ~6 KB of
+ * hexadecimal digits.
  */
 const SIGNATURE_CHARS_MAX = 8192
 
@@ -28,12 +28,13 @@ const hexSchema = (pattern: RegExp) =>
     .string()
     .max(SIGNATURE_CHARS_MAX)
     .regex(pattern)
-    // The nonce is stored in lower case only, because it is part of the unique key that stops double payment.
+    // The nonce of a payment is stored in lower case only, because it is part of the unique key that prevents double
+    // payment.
     .transform((text) => text.toLowerCase() as Hex)
 
 /**
- * Describes an EIP-3009 authorization. Numbers are decimal strings in JSON and are parsed into bigints. Times are in
- * Unix seconds.
+ * Describes an EIP-3009 authorization. Numbers of the authorization are decimal strings in JSON and are parsed into
+ * bigints. The times of the authorization are in Unix seconds.
  */
 const authorizationSchema = z.object({
   from: addressSchema,

@@ -5,8 +5,8 @@ import { signEd25519 } from './ed25519.ts'
 import { base64url, type ReceiptKey } from './receiptKey.ts'
 
 /**
- * Returns the bytes that a JWS signs. Header and payload are in canonical JSON (RFC 8785), so that equal values give
- * equal bytes.
+ * Returns the bytes that a JWS signs. The header and the payload of the JWS are in canonical JSON (RFC 8785), so that
+ * equal values give equal bytes.
  */
 export function jwsSigningInput(payload: object, kid: string): string {
   const header = base64url(utf8ToBytes(canonicalJson({ alg: 'EdDSA', kid })))

@@ -13,9 +13,9 @@ type Paid = Transfer & {
 }
 
 /**
- * Returns the x402 header of a stored payment. The header contains the payer's authorization and signature. The other
- * parts of the received header are not stored. So the requirement in the header comes from this service's challenge,
- * and the text can differ from the received text.
+ * Returns the x402 header of a stored payment. The header contains the payer's authorization and signature. The service
+ * does not store the other parts of the header that the payer sent. So the payment requirement in the header comes from
+ * this service's challenge, and its text can differ from the received text.
  */
 export function paidHeader(paid: Paid): { name: string; value: string } {
   const { x402Version, network, signature: bare, deployment, resourceUrl, paymentIdentifier } = paid

@@ -4,7 +4,7 @@ import type { X402Reason } from './x402.ts'
 
 type Detail = {
   network: UsdcNetwork
-  /** Explains the reason in more detail, such as which member of the payment is malformed. */
+  /** Explains the reason for the refusal in more detail, such as which member of the payment is malformed. */
   detail?: string | null | undefined
 }
 

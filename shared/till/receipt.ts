@@ -3,8 +3,9 @@
  * the same format (docs/contract.md §6).
  *
  * A receipt states that the money moved, and not that the seller delivered, because the receipt is signed before
- * delivery. Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). `jws` is a compact JWS (RFC 7515). Its
- * payload is a receipt of the x402 `offer-receipt` extension, version 1, with additional members.
+ * delivery. Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). The member `jws` of a receipt is a compact
+ * JWS (RFC 7515). The payload of this JWS is a receipt of the x402 `offer-receipt` extension, version 1, with
+ * additional members.
  */
 import { verify } from '@noble/ed25519'
 import { utf8ToBytes } from '@noble/hashes/utils.js'
@@ -20,7 +21,10 @@ const receiptBodySchema = z.strictObject({
   paymentId: z.string(),
   /** Has the value of `paymentId`, for clients that know only the older name `paymentInId`. */
   paymentInId: z.string(),
-  /** Is the id of the endpoint. Null means that the facilitator settled the payment for an unregistered resource. */
+  /**
+   * Is the id of the seller's endpoint. Null means that the facilitator settled the payment for an unregistered
+   * resource.
+   */
   endpointId: z.string().nullable(),
   projectId: z.string(),
   identityId: z.string(),
@@ -32,8 +36,8 @@ const receiptBodySchema = z.strictObject({
   resource: z.string(),
   txHash: z.string(),
   /**
-   * The value `payer` says that only the payer named the paid `resource` (x402 version 2). If the member is absent, the
-   * seller named the resource.
+   * The value `payer` says that only the payer named the paid `resource` (x402 version 2). If the member
+   * `resourceSource` is absent, the seller named the resource.
    */
   resourceSource: z.literal('payer').optional(),
   /** Is the name that the payer gave to the payment (x402 `payment-identifier`). */
@@ -90,7 +94,7 @@ function earlierJwsPayload(body: ReceiptBody) {
 /**
  * Signs a receipt. Ed25519 is deterministic: the same body and key give the same bytes.
  *
- * @throws ZodError when the members of the body differ from docs/contract.md §6.
+ * @throws ZodError when the members of the receipt's body differ from docs/contract.md §6.
  */
 export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey }): Receipt {
   const checked = receiptBodySchema.parse(body)
@@ -107,8 +111,8 @@ export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey 
 }
 
 /**
- * Writes the receipt as text. The text is stored and sent unchanged, so that a signature over its bytes stays valid on
- * every repeated delivery.
+ * Writes the receipt as text. The text of a receipt is stored and sent unchanged, so that a signature over its bytes
+ * stays valid on every repeated delivery.
  */
 export function receiptText(receipt: Receipt): string {
   return canonicalJson(receipt)
@@ -122,8 +126,8 @@ export type ReceiptVerdict =
  * Checks a receipt: its format, its key, its signature, and that the same key signed its `jws` for the same payment.
  *
  * @param receipt is any value, such as a parsed webhook body.
- * @param trustedKeys lists the issuer's keys, retired keys included, from its JWKS (`x`, base64url, as hex). The key
- * inside a receipt proves nothing: anyone can sign with their own key.
+ * @param trustedKeys lists the issuer's keys, including retired keys, from its JWKS (`x`, base64url, as hex). The key
+ * inside a receipt proves nothing, because anyone can sign with a key of their own.
  */
 export function verifyReceipt({
   receipt,

@@ -8,8 +8,8 @@ import { sha256, sha512 } from '@noble/hashes/sha2.js'
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { canonicalJson } from '../canonicalJson.ts'
 
-// The library @noble/ed25519 has no hash function of its own. Its synchronous calls throw until the caller sets a hash
-// function.
+// The library @noble/ed25519 has no hash function of its own. The synchronous calls of @noble/ed25519 throw until the
+// caller has set a hash function.
 hashes.sha512 = sha512
 
 const SEED_BYTES = 32
@@ -34,8 +34,8 @@ export type ReceiptKey = {
 export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk' | 'publicKeyMultibase'>
 
 /**
- * Is the name of the signature algorithm. The newer name "Ed25519" of RFC 9864 is not used, because verifiers of
- * offer-receipt use jose 5.
+ * Is the name of the signature algorithm. The newer algorithm name "Ed25519" of RFC 9864 is not used, because programs
+ * that verify offer-receipt use jose 5.
  */
 const ALG = 'EdDSA'
 
@@ -73,13 +73,13 @@ export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): Re
 /**
  * Derives the names of a receipt key from its public key, without the seed.
  *
- * @param publicKeyHex holds 32 bytes in hexadecimal.
+ * @param publicKeyHex holds the 32 bytes of the public key in hexadecimal.
  */
 export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; did: string }) {
   const publicKey = hexToBytes(publicKeyHex)
   const jwk: OkpJwk = { kty: 'OKP', crv: 'Ed25519', x: base64url(publicKey) }
-  // RFC 7638 §3 hashes the required members of a JWK in lexicographic order, without blanks. Canonical JSON has that
-  // form.
+  // RFC 7638 §3 hashes the required members of a JWK in lexicographic order, without blanks. Canonical JSON already has
+  // the form that RFC 7638 hashes.
   const thumbprint = base64url(sha256(new TextEncoder().encode(canonicalJson(jwk))))
   return {
     publicKeyMultibase: `z${base58(Uint8Array.from([...ED25519_CODEC, ...publicKey]))}`,
@@ -90,9 +90,10 @@ export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; 
 }
 
 /**
- * Writes `/.well-known/jwks.json`, which holds no secret.
+ * Writes `/.well-known/jwks.json`, the key set that holds the public receipt keys and no secret.
  *
- * @param keys lists the signing key, then the retired keys, because receipts outlive keys.
+ * @param keys lists the signing key, then the retired keys, because receipts are still checked after their key is
+ * retired.
  */
 export function receiptJwks(keys: readonly PublicReceiptKey[]) {
   return {
@@ -101,13 +102,14 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 }
 
 /**
- * Writes `/.well-known/did.json` and the documents of projects, which hold no secret. Each receipt key occurs twice: as
- * JsonWebKey2020 and as Multikey. Every method has `publicKeyMultibase`, because clients expect it in each method. DID
- * Core §5.2.1 wants only one form in one method.
+ * Writes `/.well-known/did.json` and the DID documents of projects, which hold no secret. Each receipt key occurs twice
+ * in a DID document: as JsonWebKey2020 and as Multikey. Every verification method has the member `publicKeyMultibase`,
+ * because clients expect it in each method. DID Core §5.2.1 wants each verification method to have only one form of the
+ * key.
  *
- * @param keys lists the same keys as {@link receiptJwks}. All keys have one DID.
- * @param options.subject is the DID of the document. By default it is the DID of the keys.
- * @throws RangeError if there is no key.
+ * @param keys lists the same keys as {@link receiptJwks}. All keys in the list have the same DID.
+ * @param options.subject is the DID that the document describes. By default this is the DID of the keys.
+ * @throws RangeError if the list of keys is empty.
  */
 export function receiptDidDocument(
   keys: readonly PublicReceiptKey[],
@@ -158,6 +160,6 @@ function base58(bytes: Uint8Array): string {
     value /= 58n
   }
   // The encoded bytes begin with the multicodec prefix, which is not zero. So the special case of base58 for leading
-  // zero bytes is not needed.
+  // zero bytes cannot occur.
   return text
 }

@@ -2,12 +2,12 @@
  * Parses resource URLs, and compares a registered URL with a requested URL.
  *
  * Two URLs name the same resource if host (any case), port (the scheme's default port is dropped) and path (byte for
- * byte) agree. The scheme is not compared, because Express and Hono behind a TLS proxy report http.
+ * byte) agree. The scheme of the URLs is not compared, because Express and Hono behind a TLS proxy report http.
  */
 
 const URL_CHARS_MAX = 2048
 
-/** Reports a URL that cannot be a paid resource. `message` may be shown to the caller. */
+/** Reports a URL that cannot be a paid resource. The error's `message` may be shown to the caller. */
 export class ResourceUrlError extends Error {
   override readonly name = 'ResourceUrlError'
 }
@@ -15,7 +15,10 @@ export class ResourceUrlError extends Error {
 export type ResourceUrl = {
   /** Is the normal form of the URL: lower-case host, no default port, no query, no fragment. */
   readonly url: string
-  /** Is `host[:port]/path`, or the whole URI of an MCP tool. Two URLs with equal match keys mean the same resource. */
+  /**
+   * Is the text by which two resources are compared: `host[:port]/path`, or the whole URI of an MCP tool. Two URLs with
+   * equal match keys name the same resource.
+   */
   readonly matchKey: string
 }
 
@@ -23,7 +26,7 @@ export type ResourceUrl = {
  * Parses and normalises a resource URL.
  *
  * @param text is an absolute http(s) URL of at most 2,048 characters, without user or password.
- * @throws ResourceUrlError. Its message describes the fault without the name of the request field.
+ * @throws ResourceUrlError. The error's message describes the fault without the name of the request field.
  *
  * @example
  * parseResourceUrl('HTTPS://API.Example.com:443/a?x=1#y')
@@ -55,17 +58,20 @@ export function parseResourceUrl(text: string): ResourceUrl {
   return { url, matchKey: `${parsed.host}${parsed.pathname}` }
 }
 
-/** Matches an MCP tool as a resource. Tool names of MCP 2025-11-25 have at most 128 letters, digits and `_-./`. */
+/**
+ * Matches the URI that names an MCP tool as a paid resource. Tool names of MCP 2025-11-25 have at most 128 letters,
+ * digits and `_-./`.
+ */
 const MCP_TOOL = /^mcp:\/\/tool\/[A-Za-z0-9_./-]{1,128}$/
 
-/** Tells whether a paid resource is an MCP tool. A tool has no URL that could be fetched. */
+/** Tells whether a paid resource is an MCP tool. An MCP tool has no URL that could be fetched. */
 export const isMcpTool = (resource: string): boolean => MCP_TOOL.test(resource)
 
 /**
- * Parses the resource of a payment: an http(s) URL, or an MCP tool as `mcp://tool/NAME`. The signed receipt holds the
- * resource.
+ * Parses the resource of a payment: an http(s) URL, or an MCP tool as `mcp://tool/NAME`. The signed receipt of the
+ * payment holds this resource.
  *
- * @throws ResourceUrlError. Its message describes the fault, without the field's name.
+ * @throws ResourceUrlError. The error's message describes the fault without the name of the request field.
  */
 export function parsePaidResource(text: string): ResourceUrl {
   if (isMcpTool(text)) return { url: text, matchKey: text }

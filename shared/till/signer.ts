@@ -1,6 +1,6 @@
 /**
  * Finds the signer of an ECDSA signature. libsecp256k1 recovers an address in 0.07 ms, and viem in 0.7 ms. If
- * libsecp256k1 has no build for the platform, viem recovers all addresses.
+ * libsecp256k1 has no build for the platform, the library viem recovers all addresses.
  */
 
 import { createRequire } from 'node:module'
@@ -8,7 +8,7 @@ import { keccak_256 } from '@noble/hashes/sha3.js'
 import { type Address, getAddress, type Hex, recoverAddress } from 'viem'
 
 type Secp256k1 = {
-  /** Recovers the public key of a signature. @throws if no public key gives this signature. */
+  /** Recovers the public key that made a signature. @throws if no public key gives this signature. */
   ecdsaRecover(
     signature: Uint8Array,
     recoveryBit: number,
@@ -22,7 +22,8 @@ const secp256k1 = loadSecp256k1()
 
 function loadSecp256k1(): Secp256k1 | null {
   try {
-    // The native build is loaded directly, because the main file of the package would silently use slower JavaScript.
+    // The native build of the package secp256k1 is loaded directly, because the package's main file would silently use
+    // slower JavaScript.
     return require('secp256k1/bindings.js')
   } catch {
     return null
@@ -41,7 +42,8 @@ const RECOVERY_BIT: Readonly<Record<number, number>> = { 0: 0, 1: 1, 27: 0, 28: 
 /**
  * Returns the address that signed a digest, as viem's `recoverAddress` finds it.
  *
- * @param signature has 65 bytes. The last byte v is 0, 1, 27 or 28. A high s is accepted.
+ * @param signature has 65 bytes. The last byte v of the signature is 0, 1, 27 or 28. A signature with a high s is
+ * accepted.
  * @returns null in every case in which viem would throw: a malformed signature, r or s out of range, or no point on the
  * curve.
  */
@@ -56,7 +58,7 @@ export async function signerOf(digest: Hex, signature: Hex): Promise<Address | n
     const hash = Buffer.from(digest.slice(2), 'hex')
     const key = secp256k1.ecdsaRecover(bytes.subarray(0, 64), recoveryBit, hash, false)
     // An address is the last 20 bytes of the hash of a public key's two coordinates. The first byte of the public key
-    // only tells its form.
+    // tells only the form of the key, so it is not hashed.
     return getAddress(`0x${Buffer.from(keccak_256(key.subarray(1))).toString('hex', 12)}`)
   } catch {
     return null

@@ -2,7 +2,7 @@
  * Converts USDC amounts, and lists the supported chains.
  *
  * Terminology: an *amount* is a decimal string of whole USDC ("0.01"). An *atomic amount* is a bigint of 10^-6 USDC
- * (10000n), the unit of the token contract. No float ever holds money.
+ * (10000n), the unit of the token contract. The code never holds money in a floating-point number.
  */
 import type { Address } from 'viem'
 
@@ -19,25 +19,31 @@ const AMOUNT_ATOMIC_MAX = 10n ** BigInt(ATOMIC_DIGITS_MAX) - 1n
 
 export type NetworkName = 'base' | 'base-sepolia'
 
-/** Describes one supported chain with its USDC contract. `eip712Name` differs between the two chains. */
+/**
+ * Describes one supported chain with its USDC contract. The EIP-712 domain name `eip712Name` differs between the two
+ * chains.
+ */
 export type UsdcNetwork = {
   readonly network: NetworkName
   readonly chainId: number
   /**
-   * Is the CAIP-2 name of the chain, which x402 version 2 and signed receipts use. In a v1 challenge this name makes
-   * x402-fetch throw.
+   * Is the CAIP-2 name of the chain, which x402 version 2 and signed receipts use. In a challenge of x402 version 1,
+   * the CAIP-2 name makes the client x402-fetch throw.
    */
   readonly caip2: `eip155:${number}`
   /**
-   * Is the address of the USDC contract in EIP-55 form, because v1 clients compare it as a string with the address that
-   * they know.
+   * Is the address of the USDC contract in EIP-55 form, because clients of x402 version 1 compare it as a string with
+   * the address that they know.
    */
   readonly usdcAddress: Address
   readonly eip712Name: string
   readonly eip712Version: string
 }
 
-/** Lists the canonical USDC deployments by Circle. The EIP-712 names equal the results of `name()` of the contracts. */
+/**
+ * Lists the canonical USDC deployments by Circle. The EIP-712 domain names equal the results of the contracts' function
+ * `name()`.
+ */
 export const USDC_NETWORKS: Readonly<Record<NetworkName, UsdcNetwork>> = {
   base: {
     network: 'base',
@@ -57,7 +63,10 @@ export const USDC_NETWORKS: Readonly<Record<NetworkName, UsdcNetwork>> = {
   },
 }
 
-/** Reports an amount that is no valid price. `message` states the format of amounts and may be shown to the caller. */
+/**
+ * Reports an amount that is no valid price. The error's `message` states the format of amounts and may be shown to the
+ * caller.
+ */
 export class UsdcAmountError extends Error {
   override readonly name = 'UsdcAmountError'
 }
@@ -65,7 +74,8 @@ export class UsdcAmountError extends Error {
 /**
  * Returns the chain of an x402 v1 network name.
  *
- * @param name is a v1 name such as `base-sepolia`. A CAIP-2 name gives undefined.
+ * @param name is a network name of x402 version 1, such as `base-sepolia`. For a CAIP-2 name the function returns
+ * undefined.
  * @returns undefined for a name that is not supported.
  */
 export function usdcNetwork(name: string): UsdcNetwork | undefined {
@@ -96,12 +106,12 @@ export function usdcNetworkOfChainId(chainId: number): UsdcNetwork | undefined {
  * Parses a price in whole USDC.
  *
  * @param amount is a text such as `0.01`, without sign, exponent, comma, blank or leading zero.
- * @returns the atomic units, such as `10000n`. They are from 1n to 999999999999999999n.
+ * @returns the atomic units, such as `10000n`. The parsed price is from 1n to 999999999999999999n atomic units.
  * @throws UsdcAmountError if the amount is malformed, zero or too large.
  */
 export function parseUsdc(amount: string): bigint {
-  // A valid amount has at most 12 digits before the point. Without the limit on the length, BigInt() could get
-  // megabytes of digits.
+  // A valid amount has at most 12 digits before the point. Without the limit on the length of the text, BigInt() could
+  // get megabytes of digits.
   if (amount.length > 64 || !USDC_AMOUNT_PATTERN.test(amount)) {
     throw new UsdcAmountError(
       'amount must be a decimal USDC string with at most 6 decimals, such as "0.01"',
@@ -119,7 +129,8 @@ export function parseUsdc(amount: string): bigint {
 /**
  * Writes atomic units as whole USDC in the shortest form, the inverse of {@link parseUsdc}.
  *
- * @param amountAtomic is not negative. A sum may exceed the limit of a single price.
+ * @param amountAtomic is the amount in atomic units, which must not be negative. The amount may be a sum that exceeds
+ * the limit of a single price.
  * @returns a text such as `0.01` for 10000n, `0` for 0n, `3` for 3000000n.
  * @throws RangeError on a negative amount.
  */

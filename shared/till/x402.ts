@@ -11,8 +11,8 @@ import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
 /**
- * Lists the reason codes for refused payments. The codes of x402 v1 §9 come first. The other codes come from later
- * facilitators, for cases that v1 does not name.
+ * Lists the reason codes for refused payments. The reason codes of x402 v1 §9 come first. The other reason codes come
+ * from later facilitators, for cases that x402 v1 does not name.
  */
 export const X402_REASONS = [
   'insufficient_funds',
@@ -58,14 +58,14 @@ export const wireReason = (reason: string, x402Version: X402Version): string =>
 const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 
 /**
- * Limits the characters of a payment header that is decoded. A version 2 payment with extensions has about 3 KB, and a
- * wrapped signature adds more.
+ * Limits the characters of a payment header that is decoded. A payment header of x402 version 2 with extensions has
+ * about 3 KB, and a wrapped signature adds more.
  */
 export const PAYMENT_HEADER_CHARS_MAX = 16_384
 
 /**
- * Is the lifetime of a payer's signature in seconds. It is long enough to send a transaction again at a higher fee on a
- * chain with 2 s blocks.
+ * Is the lifetime of a payer's signature in seconds. The lifetime is long enough to send a transaction again at a
+ * higher fee on a chain with 2 s blocks.
  */
 const MAX_TIMEOUT_S = 120
 
@@ -74,14 +74,20 @@ export type Authorization = ExactPayload['authorization']
 /** Lists the versions of x402. */
 export type X402Version = 1 | 2
 
-/** Is an x402 payment of either version. `verifyAuthorization` judges scheme and network. */
+/**
+ * Is an x402 payment of either version. The function `verifyAuthorization` judges the scheme and the network of the
+ * payment.
+ */
 export type PaymentPayload = {
   x402Version: X402Version
   scheme: string
-  /** Is the network name of version 1 if the chain is known. Otherwise it is the received name. */
+  /**
+   * Is the network name of x402 version 1 if the chain is known. For an unknown chain, this is the network name that
+   * the payer sent.
+   */
   network: string
   payload: ExactPayload
-  /** Is the payer's copy of the resource's URL (version 2). Nobody has signed it. */
+  /** Is the payer's copy of the resource's URL (version 2). No signature protects the payer's copy of the URL. */
   resourceUrl?: string
   /** Is the name that the payer gave to the payment: the extension `payment-identifier`. */
   paymentIdentifier?: string
@@ -107,8 +113,8 @@ const envelopeSchema = z
   .partial()
 
 /**
- * Describes one entry of `accepts`. This service sends such entries, and sellers send them to the facilitator. v1
- * clients refuse entries without `mimeType` and `extra`.
+ * Describes one entry of the list `accepts` in an x402 challenge. This service sends such entries to payers, and
+ * sellers send them to the facilitator. Clients of version 1 refuse entries without `mimeType` and `extra`.
  */
 export const paymentRequirementsSchema = z.object({
   scheme: z.string().max(64),
@@ -127,7 +133,7 @@ export const paymentRequirementsSchema = z.object({
 
 export type PaymentRequirements = z.output<typeof paymentRequirementsSchema>
 
-/** Describes the body of a 402. */
+/** Describes the body of a 402 response with an x402 challenge. */
 export const challengeSchema = z.object({
   x402Version: z.literal(1),
   error: z.string(),
@@ -139,19 +145,25 @@ export type Challenge = z.output<typeof challengeSchema>
 export type BuildChallengeParameters = {
   network: NetworkName
   amountAtomic: bigint
-  /** Is the full URL of the resource as the payer sees it. v1 clients refuse a text that does not parse as a URL. */
+  /**
+   * Is the full URL of the resource as the payer sees it. Clients of version 1 refuse a text that does not parse as a
+   * URL.
+   */
   resource: string
   payTo: string
   description?: string | undefined
   mimeType?: string | undefined
   /** Describes how a client calls the resource, and what the resource returns. */
   outputSchema?: Record<string, unknown> | null | undefined
-  /** Is the reason code of the refused payment. Without a payment the challenge says {@link PAYMENT_REQUIRED_ERROR}. */
+  /**
+   * Is the reason code if the challenge refuses a payment. If the request had no payment, the challenge says {@link
+   * PAYMENT_REQUIRED_ERROR}.
+   */
   error?: string | undefined
 }
 
 /**
- * Builds the 402 body for one price.
+ * Builds the body of a 402 response for one price.
  *
  * @example
  * buildChallenge({ network: 'base', amountAtomic: 10000n, resource: 'https://a.b/c', payTo: '0x…' })
@@ -163,7 +175,7 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
     network,
     maxAmountRequired: parameters.amountAtomic.toString(),
     resource: parameters.resource,
-    // The schemas of v1 clients require `description` and `mimeType` as strings, and refuse `outputSchema: null`.
+    // Clients of x402 version 1 require `description` and `mimeType` as strings, and refuse `outputSchema: null`.
     description: parameters.description ?? '',
     mimeType: parameters.mimeType ?? '',
     ...(parameters.outputSchema && { outputSchema: parameters.outputSchema }),
@@ -178,7 +190,7 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
-  /** `x402Version` is the version of the response to a malformed payment. */
+  /** `x402Version` is the x402 version in which the service responds to a malformed payment. */
   | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
 /** Returns the x402 version in which to respond to a payment, which is the version of its payload. */
@@ -190,11 +202,12 @@ function refused(reason: X402Reason, detail: string, x402Version: X402Version = 
 }
 
 /**
- * Reads a decoded payment object (MCP `_meta`, facilitator body). The object's own `x402Version` decides how the
- * payment is read.
+ * Reads a decoded payment object (MCP `_meta`, facilitator body). The member `x402Version` of the payment object
+ * decides how the payment is read.
  *
  * @returns the payload with checksummed addresses, lower-case hex and bigint numbers, or a reason to refuse the
- * payment. An unknown version or scheme is a reason, because the format of its payload is unknown.
+ * payment. An unknown version or scheme is a reason to refuse the payment, because the format of its payload is
+ * unknown.
  */
 export function parsePaymentPayload(value: unknown): DecodedPayment {
   const envelope = envelopeSchema.safeParse(value).data ?? {}
@@ -235,8 +248,8 @@ export function decodePaymentHeader(header: string): DecodedPayment {
     )
   }
   const bytes = Buffer.from(header, 'base64')
-  // Buffer skips characters outside base64. The decoded bytes are encoded again and compared, so that each payment has
-  // only one spelling.
+  // When Buffer decodes base64, it skips characters that are outside of base64. The decoded bytes are encoded again and
+  // compared, so that each payment has only one spelling.
   if (header === '' || bytes.toString('base64') !== header) {
     return refused('invalid_payload', 'header is not standard base64')
   }
@@ -250,7 +263,7 @@ export function decodePaymentHeader(header: string): DecodedPayment {
 
 export type PaymentResponse = {
   success: boolean
-  /** Is the hash of the settling transaction. It is empty if no transaction was sent. */
+  /** Is the hash of the settling transaction. The hash is an empty text if no transaction was sent. */
   transaction: Hex | ''
   network: NetworkName
   payer: string

@@ -23,17 +23,19 @@ const PAYMENT_REQUIRED_CHARS_MAX = 2990
 const PAYMENT_IDENTIFIER_PATTERN = '^[A-Za-z0-9_-]{16,128}$'
 
 /**
- * Returns the version 1 name of a known chain, whose name may be in the spelling of version 1 or 2. The name of any
- * other chain is returned unchanged.
+ * Returns the version 1 name of a known chain, whose name may be in the spelling of version 1 or 2. If the chain is
+ * unknown, the function returns its name unchanged.
  */
 export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.network ?? text
 
-/** Describes an optional part of a payment. A part that is null, absent or malformed counts as absent. */
+/**
+ * Describes an optional part of a payment. An optional part of a payment that is null or malformed counts as absent.
+ */
 const lenient = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().catch(null)
 
 /**
- * Describes the header `PAYMENT-SIGNATURE` after base64 and JSON are decoded. Of `accepted` only scheme and network
- * count. The other members only repeat this service's challenge.
+ * Describes the header `PAYMENT-SIGNATURE` after base64 and JSON are decoded. Of the member `accepted`, the service
+ * reads only the scheme and the network. The other members of `accepted` only repeat this service's challenge.
  */
 export const paymentPayloadV2Schema = z
   .object({
@@ -68,8 +70,8 @@ export const paymentPayloadV2Schema = z
   })
 
 /**
- * Describes one entry of `accepts` in version 2. This service sends such entries, and sellers send them to the
- * facilitator.
+ * Describes one entry of the list `accepts` in x402 version 2. This service sends such entries to payers, and sellers
+ * send them to the facilitator.
  */
 export const paymentRequirementsV2Schema = z.object({
   scheme: z.string().max(64),
@@ -105,7 +107,7 @@ export const toRequirementV2 = (requirement: Requirement) => ({
   extra: { ...requirement.extra },
 })
 
-/** Signs a price, so that the payer can prove the price (extension `offer-receipt`). */
+/** Signs the price of a resource, so that the payer can prove the price (extension `offer-receipt`). */
 function signedOffer(requirement: Requirement, key: ReceiptKey, nowS: number) {
   const { scheme, network, asset, payTo, amount } = toRequirementV2(requirement)
   const validUntil = nowS + requirement.maxTimeoutSeconds
@@ -128,10 +130,11 @@ const IDENTIFIER_EXTENSION = {
 }
 
 /**
- * Encodes the `PAYMENT-REQUIRED` header of a challenge. If the header would exceed 3 kB, the signed offer is dropped
- * first, then the description, then the metadata. So only a very long URL makes the header longer than 3 kB.
+ * Encodes the `PAYMENT-REQUIRED` header of a challenge. If the header would exceed 3 kB, the function drops the signed
+ * offer first, then the description, then the metadata. So only a very long resource URL makes the header longer than 3
+ * kB.
  *
- * @param offerKey signs the offer. Null means that the header gets no offer.
+ * @param offerKey is the key that signs the offer in the header. Null means that the header gets no signed offer.
  */
 export function encodePaymentRequired(
   { error, requirement, metadata = {} }: Required402,
@@ -199,11 +202,17 @@ function encodeForm({
   })
 }
 
-/** Is an error text longer than every reason that a challenge names. The size check of metadata uses it. */
+/**
+ * Is a text that is longer than the text of every reason that a challenge names. The check of the metadata's size uses
+ * this text as the error.
+ */
 const LONGEST_ERROR = 'e'.repeat(80)
 const ADDRESS = `0x${'0'.repeat(40)}`
 
-/** Tells whether the metadata of a resource fit into each of its challenges, for every price and every error. */
+/**
+ * Tells whether the metadata of a resource fit into the header of each of its challenges, for every price and every
+ * error.
+ */
 export function fitsChallenge(url: string, metadata: Metadata): boolean {
   const how = bazaarOf(metadata, url)
   const requirement: Requirement = {

@@ -20,8 +20,8 @@ export type CredentialType = (typeof CREDENTIAL_TYPES)[number]
 export type CredentialData = Record<string, unknown>
 
 /**
- * Reports that a credential is malformed. `message` names the field and says the rule for its value. The message quotes
- * no value.
+ * Reports that a credential is malformed. The error's `message` names the field of the credential and states the rule
+ * for its value. The error's message quotes no value of the credential.
  */
 export class CredentialInputError extends Error {}
 
@@ -31,7 +31,8 @@ export const METADATA_MAX_BYTES = 16 * 1024
 const DEPTH_MAX = 32
 
 /**
- * Replaces a TOTP secret in responses. The totp operation returns one-time codes, and no operation returns the secret.
+ * Is the text that stands in API responses in place of a TOTP secret. The totp operation returns one-time codes, and no
+ * API operation returns the TOTP secret itself.
  */
 export const TOTP_MARKER = '[use /v0/vault/:name/totp]'
 
@@ -48,7 +49,8 @@ const KIND_WORDS: Record<Kind, string> = {
 const ANY_DATA: Fields = { totp: 'text', backupCodes: 'texts', usedBackupCodes: 'texts' }
 
 /**
- * Lists the known fields of each credential type. Only the secret of a TOTP is required. Unknown fields are allowed.
+ * Lists the known fields of each credential type. Of all known fields, only the secret of a TOTP credential is
+ * required. A credential may also have fields that are not known.
  */
 const SHAPES: Record<CredentialType, { data: Fields; metadata: Fields }> = {
   LOGIN: {
@@ -196,7 +198,10 @@ function isOfKind(value: unknown, kind: Kind): boolean {
   return typeof value === 'string' || (kind === 'number or text' && typeof value === 'number')
 }
 
-/** Returns the fields of a credential that hold a TOTP secret. One-time codes are made from the first field. */
+/**
+ * Returns the fields of a credential that hold a TOTP secret. The one-time codes of a credential are made from the
+ * first field with a TOTP secret.
+ */
 const totpFields = (type: string, data: CredentialData): ('secret' | 'totp')[] => [
   ...(type === 'TOTP' && typeof data.secret === 'string' ? (['secret'] as const) : []),
   ...(typeof data.totp === 'string' ? (['totp'] as const) : []),
@@ -215,13 +220,13 @@ function readTotp(field: string, text: string): TotpKey {
 export const hasTotp = (type: string, data: CredentialData): boolean =>
   totpFields(type, data).length > 0
 
-/** Returns the TOTP key of a credential. Null means that the credential has none. */
+/** Returns the TOTP key of a credential. Null means that the credential has no TOTP secret. */
 export function totpKeyOf(type: string, data: CredentialData): TotpKey | null {
   const [field] = totpFields(type, data)
   return field === undefined ? null : readTotp(field, data[field] as string)
 }
 
-/** Returns the data of a credential with a marker in place of its TOTP secrets. */
+/** Returns the data of a credential with a fixed text in place of its TOTP secrets. */
 export function shownData(type: string, data: CredentialData): CredentialData {
   const shown = { ...data }
   for (const field of totpFields(type, data)) shown[field] = TOTP_MARKER
@@ -233,7 +238,10 @@ const texts = (value: unknown): string[] => (Array.isArray(value) ? (value as st
 /** Counts the unused backup codes of a credential. */
 export const unusedBackupCodes = (data: CredentialData): number => texts(data.backupCodes).length
 
-/** Moves the first unused backup code of a credential to the used codes. @returns null if no code is left. */
+/**
+ * Moves the first unused backup code of a credential to the used codes. @returns null if the credential has no unused
+ * backup code.
+ */
 export function popBackupCode(
   data: CredentialData,
 ): { code: string; remaining: number; data: CredentialData } | null {
@@ -243,7 +251,10 @@ export function popBackupCode(
   return { code, remaining: left.length, data: { ...data, backupCodes: left, usedBackupCodes } }
 }
 
-/** Prepares an old version of a credential for a restore. Backup codes that were used since then stay used. */
+/**
+ * Prepares an old version of a credential for a restore. Backup codes that were used since the old version stay marked
+ * as used.
+ */
 export function withoutUsedCodes(old: CredentialData, current: CredentialData): CredentialData {
   const used = new Set(texts(current.usedBackupCodes))
   const [spent, left] = [true, false].map((isUsed) =>

@@ -1,20 +1,22 @@
 /**
- * Decodes a text in the ways in which a reading program could decode it. Percent, backslash, HTML or quoted-printable
- * escapes are removed. Base64, hexadecimal digits and decimal bytes are decoded. Texts are binary strings: one
- * character is one byte.
+ * Decodes a text in every way in which a program that reads it could decode it. The decoder removes percent, backslash,
+ * HTML or quoted-printable escapes. The decoder also decodes base64, hexadecimal digits and decimal bytes. The texts
+ * are binary strings, in which one character is one byte.
  *
  * Standards: RFC 3986 §2.1 (percent), RFC 8259 §7 (JSON), RFC 2045 §6.7 (quoted-printable), RFC 4648 §4, §5, §8.
  */
 
 /**
- * Is a decoded text with its origin. Character n was decoded from the characters `from[n]` to `to[n]` (excluded) of the
- * source text.
+ * Is a decoded text with the positions in the source text from which it was decoded. Character n of the decoded text
+ * comes from the characters `from[n]` to `to[n]` (excluded) of the source text.
  */
 export type View = { text: string; from: Int32Array; to: Int32Array }
 
 const byte = (code: number) => String.fromCharCode(code)
 
-/** Returns the UTF-8 bytes of a code point. A lone surrogate or a too large number becomes a replacement character. */
+/**
+ * Returns the UTF-8 bytes of a code point. A lone surrogate or a number above U+10FFFF becomes a replacement character.
+ */
 const utf8 = (point: number): string =>
   point < 0x80
     ? byte(point)
@@ -140,7 +142,7 @@ const QUOTED_PRINTABLE: Unescape = {
   decode: ([, pair]) => (pair === undefined ? '' : byte(hex(pair))),
 }
 
-/** Decodes all escapes of one kind in a text. @returns null if the text has no such escape. */
+/** Decodes all escapes of one kind in a text. @returns null if the text has no escape of this kind. */
 function unescaped(text: string, { token, decode }: Unescape): View | null {
   let builder: ViewBuilder | null = null
   let at = 0
@@ -165,7 +167,7 @@ for (const [n, character] of [
 BASE64_VALUE['-'.charCodeAt(0)] = 62
 BASE64_VALUE['_'.charCodeAt(0)] = 63
 
-/** Is the number of bytes between two decoded runs, so that no secret is found across both runs. */
+/** Is the number of bytes between two decoded runs of a text, so that no secret is found across both runs. */
 const GAP = 1
 
 type Run = { text: string; index: number }
@@ -179,8 +181,8 @@ const builderFor = (runs: readonly Run[]) =>
   new ViewBuilder(runs.reduce((sum, { text }) => sum + text.length + 1, 0))
 
 /**
- * Decodes all runs of base64 after their first `skip` characters. The four values of `skip` try the four possible
- * alignments.
+ * Decodes all runs of base64 after their first `skip` characters. Base64 can begin at any character, so the four values
+ * of `skip` try the four possible alignments.
  */
 function base64View(runs: readonly Run[], skip: number): View {
   const builder = builderFor(runs)
@@ -230,7 +232,10 @@ const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
 /** Reads ASCII from UTF-16 by removing the null bytes of the text. @returns null if the text has no null bytes. */
 export const narrowed = (text: string): View | null => unescaped(text, WIDE)
 
-/** Yields a decoded text for each kind of escape in the text. Each decoded text has the escapes of one kind removed. */
+/**
+ * Yields a decoded text for each kind of escape in the text. In each decoded text, only the escapes of one kind are
+ * removed.
+ */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
     const view = unescaped(text, kind)
@@ -242,13 +247,13 @@ export function* unescapedViews(text: string): Generator<View> {
 export type RunDecoder = {
   /** Decodes every run of base64, hexadecimal digits or decimal bytes in a text. */
   decode(text: string): Generator<View>
-  /** Returns the runs of UTF-8 in binary data. @returns null if most of the data is text. */
+  /** Returns the runs of binary data that are text in UTF-8. @returns null if most of the data is text. */
   textOf(text: string): View | null
 }
 
 /**
- * Creates a decoder of encoded runs. @param bytesMin is the length in bytes of the shortest text that is searched. Runs
- * that decode to fewer bytes are skipped.
+ * Creates a decoder of encoded runs. @param bytesMin is the length in bytes of the shortest text that is searched. A
+ * run that decodes to fewer bytes is skipped.
  */
 export function createRunDecoder(bytesMin: number): RunDecoder {
   // The pattern also matches base64 that is wrapped over several lines.

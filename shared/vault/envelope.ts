@@ -2,8 +2,8 @@
  * Encrypts stored secrets by envelope encryption.
  *
  * Every secret has its own random data key. A master key, named by its id, wraps the data key. When the master key
- * changes, 61 bytes of each secret are written again. The data key of a secret is in the secret's row, so a deleted
- * secret cannot be recovered.
+ * changes, only 61 bytes of each stored secret are written again. The data key of a secret is stored in the secret's
+ * row, so a deleted secret cannot be recovered.
  *
  * Standards: AES-256-GCM (NIST SP 800-38D), HKDF-SHA-256 (RFC 5869).
  *
@@ -14,9 +14,9 @@
  *   AD(parts)      for each part its length in bytes (uint32, big endian) and its UTF-8 bytes
  *   context        purpose, project id, name, version (decimal)
  *
- * A secret decrypts only for its own project, name, version and purpose. A data key encrypts once. One master key may
- * wrap 2^32 data keys (SP 800-38D §8.3, random nonces): seven weeks at a thousand writes a second. The operator should
- * rotate the master key well before.
+ * A secret decrypts only for its own project, name, version and purpose. A data key encrypts only one secret, and only
+ * once. One master key may wrap 2^32 data keys (SP 800-38D §8.3, random nonces): seven weeks at a thousand writes a
+ * second. The operator should rotate the master key well before this limit.
  */
 import {
   createCipheriv,
@@ -33,7 +33,10 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const BOX_OVERHEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
-/** Is a master key. A KeyObject hides its bytes from logs, JSON and inspection. */
+/**
+ * Is a master key, which encrypts the data keys of secrets. Node's KeyObject hides the bytes of a key from logs, JSON
+ * and inspection.
+ */
 export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
 /**
@@ -43,18 +46,22 @@ export type MasterKey = { readonly id: string; readonly key: KeyObject }
 export type SecretContext = {
   purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use' | 'purse-key' | 'purchase'
   /**
-   * Is the id of the project. The text is empty for the DKIM key of a domain, because that key belongs to no project.
+   * Is the id of the project. The project id is an empty text for the DKIM key of a domain, because that key belongs to
+   * no project.
    */
   projectId: string
   /**
-   * Is the unique name of the secret among the secrets of the same purpose. It is a credential's name, the id of an
-   * endpoint, use or purchase, the DNS name of a DKIM key, or a purse's address.
+   * Is the unique name of the secret among the secrets of the same purpose. The name is a credential's name, the id of
+   * an endpoint, use or purchase, the DNS name of a DKIM key, or a purse's address.
    */
   name: string
   version: number
 }
 
-/** Holds the data key of a secret in encrypted form. A master key has encrypted the data key. */
+/**
+ * Holds the data key of a secret, encrypted by a master key. The master key with the id `keyId` has encrypted the data
+ * key.
+ */
 export type WrappedKey = { keyId: string; wrappedKey: Buffer }
 
 /** Is the stored form of an encrypted secret. */
@@ -67,7 +74,10 @@ export class UnknownMasterKeyError extends Error {
   }
 }
 
-/** Reports that the stored secret was changed, has another context, or is under another master key with the same id. */
+/**
+ * Reports that the stored secret was changed, belongs to another context, or was encrypted under another master key
+ * with the same id.
+ */
 export class BrokenSealError extends Error {
   constructor() {
     super('the stored secret does not decrypt for this project, name, version and purpose')
@@ -77,8 +87,8 @@ export class BrokenSealError extends Error {
 /**
  * Makes a master key.
  *
- * @param bytes holds 32 secret bytes.
- * @throws RangeError if the key has another length.
+ * @param bytes holds the 32 secret bytes of the master key.
+ * @throws RangeError if the master key does not have 32 bytes.
  */
 export function masterKey(id: string, bytes: Uint8Array): MasterKey {
   if (bytes.length !== KEY_BYTES) {
@@ -91,14 +101,17 @@ export function masterKey(id: string, bytes: Uint8Array): MasterKey {
 export const masterKeyCheck = ({ key }: MasterKey): Buffer => deriveKey(key, 'purser/check')
 
 /**
- * Holds the master keys of a process. The first master key encrypts new secrets, and every master key can decrypt its
- * own secrets.
+ * Holds the master keys of a process. The first master key encrypts new secrets, and every master key can decrypt the
+ * secrets that it has encrypted.
  */
 export class Keyring {
   readonly #wrapping: ReadonlyMap<string, KeyObject>
   readonly #currentId: string
 
-  /** Creates a keyring. @throws RangeError if there is no master key, or if two master keys have the same id. */
+  /**
+   * Creates a keyring from the given master keys. @throws RangeError if there is no master key, or if two master keys
+   * have the same id.
+   */
   constructor(keys: readonly MasterKey[]) {
     const first = keys[0]
     if (first === undefined) throw new RangeError('a keyring must hold a key')
@@ -109,12 +122,12 @@ export class Keyring {
     this.#currentId = first.id
   }
 
-  /** Returns the id of the master key that encrypts. */
+  /** Returns the id of the master key that encrypts new secrets. */
   get currentId(): string {
     return this.#currentId
   }
 
-  /** Encrypts a secret under a new data key. */
+  /** Encrypts a secret under a new random data key. */
   seal(plaintext: Uint8Array, context: SecretContext): Sealed {
     const dataKey = randomBytes(KEY_BYTES)
     try {
@@ -136,7 +149,8 @@ export class Keyring {
   }
 
   /**
-   * Wraps the data key of a secret again, under the current master key. The ciphertext is neither read nor changed.
+   * Encrypts the data key of a secret again, under the current master key. The encrypted secret itself is neither read
+   * nor changed.
    * @throws {UnknownMasterKeyError} if the keyring lacks the master key. @throws {BrokenSealError} if the wrapped key
    * was changed.
    */

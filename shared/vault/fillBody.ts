@@ -1,13 +1,13 @@
 /**
- * Fills the placeholders of a request body. The body is parsed as its content-type says, because the server will read
- * it in the same way. If servers could read a body in two ways, the body counts as text. Its placeholders then have
- * only the place `body`.
+ * Fills the placeholders of a request body. The request body is parsed as its content-type says, because the server
+ * will read it in the same way. If different servers could read the body in different ways, the body counts as text.
+ * Placeholders in such a text body may only hold secrets that are allowed in the place `body`.
  */
 import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'
 import { placeName } from './placement.ts'
 
-/** Limits the depth of a JSON body with placeholders. JSON that is nested more deeply is refused. */
+/** Limits the depth of a JSON body with placeholders. A JSON body that is nested more deeply is refused. */
 const DEPTH_MAX = 64
 
 const fault = (message: string) => new CredentialInputError(message)
@@ -29,8 +29,8 @@ const isForm = (essence: string) => essence === 'application/x-www-form-urlencod
 const isJson = (essence: string) => /^[\w.+-]+\/(?:[\w.+-]+[+-])?json(?:-[\d.]+)?$/.test(essence)
 
 /**
- * Reads the content type of a request. `isClear` tells that every server reads a body of this type with these headers
- * in the same way.
+ * Reads the content type of a request. The field `isClear` tells that every server reads a body with these headers in
+ * the same way.
  */
 function contentType(headers: Record<string, string>): { essence: string; isClear: boolean } {
   const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
@@ -45,7 +45,7 @@ function contentType(headers: Record<string, string>): { essence: string; isClea
 
 /**
  * Returns a function that escapes a credential's value for a body of the given content type. The escaped value cannot
- * end the string in which it stands.
+ * end the string in which the placeholder stands.
  */
 function escapeFor(essence: string): (value: string) => string {
   if (isForm(essence)) return encodeURIComponent
@@ -56,7 +56,7 @@ function escapeFor(essence: string): (value: string) => string {
   return (value) => value
 }
 
-/** Fills the placeholders in the values of a query or a form. */
+/** Fills the placeholders in the values of a URL query or a form body. */
 export function fillPairs(kind: 'query' | 'form', text: string, fill: Fill): string {
   return text
     .split('&')
@@ -65,8 +65,8 @@ export function fillPairs(kind: 'query' | 'form', text: string, fill: Fill): str
       const filledName = fill(name, () => [`a name of the ${kind}`], encodeURIComponent)
       if (rest.length === 0) return filledName
       const value = rest.join('=')
-      // Some servers read a semicolon as the separator of two query parameters. So a secret may not stand in a value
-      // with a semicolon.
+      // Some servers read a semicolon as the separator of two query parameters. So a secret may not stand in a query
+      // value with a semicolon.
       const place = value.includes(';') ? `a ${kind} with a semicolon` : pairPlace(kind, name)
       return `${filledName}=${fill(value, () => [place], encodeURIComponent)}`
     })
@@ -83,15 +83,19 @@ function pairPlace(kind: 'query' | 'form', name: string): string {
 
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g
 
-/** Is an open object or array of a JSON text. `key` is the name of the member or the index. */
+/**
+ * Is an open object or array of a JSON text. The field `key` is the name of the object's current member, or the index
+ * in the array.
+ */
 type Open = { keys: Set<string> | null; key: string | number; isKeyNext: boolean }
 
 /**
- * Fills the placeholders in the strings of a JSON text. All other bytes stay the same, so large numbers keep their
- * digits.
+ * Fills the placeholders in the strings of a JSON text. All bytes outside of the placeholders stay the same, so that
+ * large numbers keep their digits.
  */
 function fillJson(text: string, fill: Fill): string {
-  // A JSON text without `{{` is also parsed if it has a backslash, because an escape can stand for a brace.
+  // A JSON text without `{{` is also parsed if it has a backslash, because an escape can stand for the brace of a
+  // placeholder.
   if (!/\{\{|\\/.test(text)) return text
   if (!isValidJson(text)) {
     if (hasPlaceholder(text)) throw fault('request.body must be JSON, as its content-type says')

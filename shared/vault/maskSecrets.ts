@@ -1,6 +1,6 @@
 /**
  * Masks secrets in a text, in every form that one or several decoding steps uncover. A stranger can still hide a secret
- * in an encoding of the stranger's own. SECURITY.md names this limit.
+ * in an encoding that the stranger has invented. SECURITY.md names this limit of the masking.
  */
 import {
   createRunDecoder,
@@ -13,10 +13,10 @@ import { NeedleSearch, type Range } from './needleSearch.ts'
 
 /** Stands in a masked text in place of a secret. */
 const MASK = '[masked]'
-/** Is the shortest secret that is masked. Shorter values occur in every text by chance. */
+/** Is the shortest secret that is masked. Texts of fewer characters occur in every text by chance. */
 export const SECRET_MIN_LENGTH = 3
 
-/** Limits the layers of encoding that are searched. */
+/** Limits how many nested layers of encoding are searched for secrets. */
 const DEPTH_MAX = 3
 /**
  * Limits how many characters may be decoded in total for each character of a text that is masked. A text that needs
@@ -25,30 +25,30 @@ const DEPTH_MAX = 3
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
 /**
- * Base64 whose letter case was changed cannot be decoded. So the masker searches for the characters of a secret's
- * base64 that do not depend on neighbouring bytes, if there are at least this many.
+ * Base64 whose letter case was changed cannot be decoded. So the masker searches for those base64 characters of a
+ * secret that do not depend on neighbouring bytes, if there are at least this many.
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Is the length in bytes from which every encoded run is decoded, even if every secret is longer. */
+/** Is the length in bytes from which every encoded run in a text is decoded, even if every secret is longer. */
 const RUN_BYTES_MAX = 16
 
-/** Reports that the text to mask needs too much decoding. No part of the text may be shown. */
+/** Reports that the text to mask needs too much decoding. If masking fails, no part of the text may be shown. */
 export class TooManyLayersError extends Error {}
 
 type Work = { left: number }
 
 /**
- * Finds and masks the same secrets in several texts. A text of a megabyte takes up to a second of processor time, so
- * workers/vault runs the masker in a child process.
+ * Finds and masks the same secrets in several texts. Masking a text of a megabyte takes up to a second of processor
+ * time, so workers/vault runs the masker in a child process.
  */
 export class Masker {
   readonly #needles: NeedleSearch
   readonly #runs: RunDecoder
 
   /**
-   * Creates a masker. @param secrets holds values of at least SECRET_MIN_LENGTH characters. Shorter values are not
-   * masked.
+   * Creates a masker for the given secrets. @param secrets holds values of at least SECRET_MIN_LENGTH characters.
+   * Secrets with fewer characters are not masked.
    */
   constructor(secrets: Iterable<string>) {
     const needles = new Set<string>()
@@ -80,9 +80,9 @@ export class Masker {
   }
 
   /**
-   * Finds the secrets in a text. @param siblings maps each text that was already searched to its depth. These texts
-   * came from the same source by removing escapes. The map avoids a second search, because different orders of removal
-   * often give the same text.
+   * Finds the ranges of a text that hold a secret in any encoding. @param siblings maps each text that was already
+   * searched to its depth. All of these texts were made from the same source by removing escapes. The map avoids a
+   * second search of a text, because removing escapes in different orders often gives the same text.
    */
   #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length
@@ -103,8 +103,8 @@ export class Masker {
   }
 
   /**
-   * Searches decoded bytes for secrets. Only the runs of readable text in the bytes are searched for further layers of
-   * encoding.
+   * Searches decoded bytes for secrets. Only the runs of readable text in the decoded bytes are searched for further
+   * layers of encoding.
    */
   #inBytes(bytes: string, depth: number, work: Work): Range[] {
     const view = this.#runs.textOf(bytes)
@@ -168,8 +168,8 @@ function needlesOf(secret: string): string[] {
 }
 
 /**
- * Returns three base64 spellings of a secret, one for each alignment of its bytes. The characters that also depend on
- * the neighbouring bytes are cut off.
+ * Returns three base64 spellings of a secret, one for each alignment of its bytes. The first and last base64
+ * characters, which also depend on the neighbouring bytes, are cut off.
  */
 function base64Cores(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {

@@ -1,20 +1,22 @@
 /**
  * Finds many byte strings (needles) in one pass over a text (Aho and Corasick, "Efficient string matching", 1975). The
- * time grows with the text plus the needles, never with their product. So a server that knows the needles cannot choose
- * a text that takes longer.
+ * search time grows with the length of the text plus the needles, never with their product. So a server that knows the
+ * needles (the secrets) cannot choose a response that takes longer to search.
  */
 
-/** Is a range of a text. `start` is the first character, and `end` is the character after the last. */
+/**
+ * Is a range of a text. `start` is the index of the first character, and `end` is the index after the last character.
+ */
 export type Range = { start: number; end: number }
 
 const BYTES = 256
 
-/** Searches for fixed needles. Needles and texts are binary strings: one character is one byte. */
+/** Searches texts for a fixed set of byte strings. Needles and texts are binary strings: one character is one byte. */
 export class NeedleSearch {
   readonly #edges: Edges
   /**
-   * Maps each tree node to its fallback node. The text of the fallback node is the longest proper suffix of the node's
-   * text that begins a needle.
+   * Maps each tree node to its fallback node. The fallback node stands for the longest proper suffix of the node's text
+   * that begins a needle (a byte string to find).
    */
   readonly #fallback: Int32Array
   /**
@@ -31,7 +33,9 @@ export class NeedleSearch {
     this.#fallback = linkSuffixes(tree)
   }
 
-  /** Returns the ranges of a text that needles cover, in order. Ranges that overlap or touch become one range. */
+  /**
+   * Returns the ranges of a text that needles cover, in order. Ranges that overlap or touch are joined into one range.
+   */
   find(text: string): Range[] {
     const found: Range[] = []
     let node = 0
@@ -50,7 +54,9 @@ export class NeedleSearch {
   }
 }
 
-/** Adds a range that ends after all ranges in the list. The function joins ranges that overlap or touch. */
+/**
+ * Adds a range that ends after all ranges in the list. The function joins ranges that overlap or touch into one range.
+ */
 function cover(found: Range[], start: number, end: number): void {
   let first = start
   for (let last = found.at(-1); last !== undefined && last.end >= first; last = found.at(-1)) {
@@ -68,7 +74,7 @@ type Tree = {
   count: number
 }
 
-/** Builds a tree of all needles, in which each edge is one byte. Node 0 is the root. */
+/** Builds a tree of all needles, in which each edge is one byte. Node 0 is the root of the tree. */
 function growTree(needles: readonly string[], nodesMax: number): Tree {
   const edges = new Edges(nodesMax)
   const longest = new Int32Array(nodesMax)
@@ -94,8 +100,8 @@ function growTree(needles: readonly string[], nodesMax: number): Tree {
 }
 
 /**
- * Links each tree node to the node of its longest suffix. Shorter nodes are linked first. A node also takes over the
- * needle that ends at its suffix node.
+ * Links each tree node to the node of its longest suffix. Nodes of shorter texts are linked before nodes of longer
+ * texts. A node also takes over the byte string that ends at its suffix node.
  */
 function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array {
   const fallback = new Int32Array(count)
@@ -116,8 +122,8 @@ function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array
 }
 
 /**
- * Returns all tree nodes except the root, sorted by their depth. The depths are found in one pass, because a parent
- * always has a lower number than its child.
+ * Returns all tree nodes except the root, sorted by their depth. One pass finds the depths of all tree nodes, because a
+ * parent always has a lower number than its child.
  */
 function byDepth(parent: Int32Array, count: number): Int32Array {
   const depth = new Int32Array(count)
@@ -165,7 +171,7 @@ class Edges {
   }
 
   #place(key: number): number {
-    // Computes the place of a key in the hash table. The high bits of the product depend on every bit of the key
+    // Computes the place of a key in the hash table. The high bits of the multiplied key depend on every bit of the key
     // (Knuth, TAOCP 3, §6.4).
     let place = Math.imul(key, 0x9e3779b1) >>> this.#shift
     while (this.#keys[place] !== 0 && this.#keys[place] !== key) place = (place + 1) & this.#mask

@@ -6,14 +6,17 @@ import { mayStand } from './placement.ts'
 import { totpCode } from './totp.ts'
 
 export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
-/** Limits the characters of a value for a placeholder. Longer values do not fit into a header. */
+/** Limits the characters of a value for a placeholder. Values with more characters do not fit into a header. */
 export const VALUE_MAX_LENGTH = 8_192
-/** Is the shortest unsent secret that is masked in an answer. Shorter values may be everyday words. */
+/**
+ * Is the shortest length of a secret that is masked in a response although the request did not send it. Shorter values
+ * may be everyday words, so masking them would damage the response.
+ */
 const UNSENT_MIN_LENGTH = 4
 const SHOWN_PLACE_MAX_LENGTH = 100
 /**
- * Limits the placeholders of one request. Each placeholder is checked against the placement, and its value is longer
- * than the placeholder.
+ * Limits the placeholders of one request. The number is limited because each placeholder is checked against the
+ * placement, and its value is longer than the placeholder.
  */
 const PLACEHOLDERS_MAX = 100
 
@@ -26,11 +29,11 @@ export type UsedCredential = {
 
 /**
  * Replaces the placeholders in one text by the credential's values.
- * @param places returns the places of a placeholder in the request. The placeholder begins after the first `at`
- * characters of the text. The credential must allow a secret in one of these places.
- * @param write escapes a value so that the value fits its place in the text.
- * @throws {CredentialInputError} if a placeholder has no value. @throws {OutOfBoundsError} if a secret may not stand at
- * its place.
+ * @param places returns the places of the request in which a placeholder stands. The placeholder begins after the first
+ * `at` characters of the text. The credential must allow its secret in one of these places of the request.
+ * @param write escapes a value so that the value fits the place of the placeholder.
+ * @throws {CredentialInputError} if a placeholder has no value. @throws {OutOfBoundsError} if the credential does not
+ * allow a secret at the place of its placeholder.
  */
 export type Fill = (
   text: string,
@@ -40,7 +43,7 @@ export type Fill = (
 
 /**
  * Creates the function that replaces placeholders by the credential's values. @param sent collects the secrets that the
- * request then contains.
+ * filled-in request contains.
  */
 export function createFill(
   credential: UsedCredential,
@@ -116,8 +119,8 @@ const basicAuth = (username: string | null, password: string | null): string | n
   password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
 
 /**
- * Returns the secrets of the credential that the request did not contain. The response is searched for these secrets
- * too, because a server may know more secrets than the request sent.
+ * Returns the secrets of the credential that the request did not contain. The response is searched for the unsent
+ * secrets too, because a server may know more secrets than the request sent.
  */
 export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
   const texts: string[] = []
@@ -129,7 +132,7 @@ export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): st
   collect(data)
   const key = totpKeyOf(type, data)
   if (key !== null) {
-    // One-time codes of the neighbouring periods are masked too, because the server's clock may differ by one period.
+    // One-time codes of the neighbouring time steps are masked too, because the server's clock may differ by one step.
     for (const step of [-1, 0, 1]) texts.push(totpCode(key, nowMs + step * key.periodS * 1000).code)
     for (const text of [...texts])
       if (/^[a-z2-7\s=-]+$/i.test(text)) texts.push(text.replace(/[\s-]/g, ''))

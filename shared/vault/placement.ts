@@ -1,6 +1,6 @@
 /**
- * Decides where a secret may stand in a request. Even an honest host publishes texts that it gets, such as a note, a
- * title or a user name. So a secret is sent only in a place that servers read as a secret.
+ * Decides where a secret may stand in a request. Even an honest host publishes some texts that it receives, such as a
+ * note, a title or a user name. So a secret is sent only in a place that servers read as a secret.
  *
  * | place         | is                                                                             |
  * | ------------- | ------------------------------------------------------------------------------ |
@@ -12,27 +12,28 @@
  * | `path:PREFIX` | the path right behind exactly this text: `path:/bot` is `/bot{{token}}/send`   |
  * | `body`        | anywhere in the body, of any type                                              |
  *
- * `FIELD@PLACE` is the place of one field of the credential. Blanks in a name are percent-encoded.
+ * `FIELD@PLACE` is the place of one field of the credential. Blanks in the name of a header, parameter or field are
+ * percent-encoded.
  */
 
 import type { Meet } from './bounds/narrowing.ts'
 import type { CredentialType } from './credential.ts'
 
-/** Limits the placement entries of one credential. */
+/** Limits the entries in the placement of one credential, which lists where its secret may stand in a request. */
 export const PLACEMENT_MAX = 40
 
-/** States the format of a placement entry, for error messages. */
+/** States the format of a placement entry (a place where a secret may stand), for error messages. */
 export const PLACEMENT_RULE =
   'be header:NAME, basic, query:NAME, form:NAME, json:/POINTER, path:/PREFIX or body, with FIELD@ before it for one field'
 
 const ENTRY =
   /^(?:([A-Za-z][\w-]{0,63})@)?(?:(basic|body)|(header|query|form|json|path):(\S{1,200}))$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
-/** Matches headers that no secret may fill, because they control the connection or the reading of the body. */
+/** Matches headers that no secret may fill, because these headers control the connection or the reading of the body. */
 const NO_PLACE =
   /^(?:host|connection|cookie2|te|trailer|upgrade|expect|content-.+|transfer-.+|accept.*)$/
 
-/** Writes the name of a header, parameter or field as placement entries do. */
+/** Writes the name of a header, parameter or field in the form that placement entries use. */
 export const placeName = (name: string): string => name.replace(/[\s%\p{Cc}]/gu, encodeURIComponent)
 
 /**
@@ -63,8 +64,8 @@ const split = (entry: string): [string | null, string] => {
 }
 
 /**
- * Tells whether the place `wide` of a request includes the place `narrow`. For example, `body` includes every field of
- * a form.
+ * Tells whether the place `wide` of a request includes the place `narrow`. For example, the place `body` includes every
+ * field of a form.
  */
 const within = (wide: string, narrow: string): boolean =>
   wide === narrow ||
@@ -104,9 +105,10 @@ const named = (field: string, ...names: string[]): string[] =>
   names.flatMap((name) => [`${field}@json:/${name}`, `${field}@form:${name}`])
 
 /**
- * Holds the default placement of each credential type. A password stands where a login form has it, and never where a
- * user name stands, because user names are shown to others. A token stands in Authorization, which no honest host
- * publishes. Keys of other protocols may stand nowhere.
+ * Holds the default placement of each credential type. By default a password stands where a login form has it, and
+ * never where a user name stands, because user names are shown to others. By default a token stands in the header
+ * Authorization, which no honest host publishes. By default, an SSH key or a certificate may stand nowhere in an HTTP
+ * request.
  */
 const DEFAULTS: Record<CredentialType, readonly string[]> = {
   LOGIN: [
@@ -134,6 +136,6 @@ const DEFAULTS: Record<CredentialType, readonly string[]> = {
   ],
 }
 
-/** Returns the default placement of a credential type. An unknown type has no places. */
+/** Returns the default placement of a credential type. For an unknown credential type, a secret may stand nowhere. */
 export const defaultPlacement = (type: string): readonly string[] =>
   Object.hasOwn(DEFAULTS, type) ? DEFAULTS[type as CredentialType] : []

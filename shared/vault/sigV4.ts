@@ -6,7 +6,7 @@ import { createHash, createHmac } from 'node:crypto'
 
 export type AwsKeys = { accessKeyId: string; secretAccessKey: string; sessionToken: string | null }
 
-/** Is the AWS request to sign. Region and service are those of the AWS endpoint. */
+/** Is the AWS request to sign. The region and the service in the request are those of the AWS endpoint. */
 export type AwsRequest = {
   method: string
   url: string
@@ -23,7 +23,7 @@ const UNSIGNED = new Set(['authorization', 'connection', 'expect', 'user-agent',
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
 
-/** Percent-encodes a text. RFC 3986 §2.3: only unreserved characters stay unencoded. */
+/** Percent-encodes a text as AWS signatures require it. RFC 3986 §2.3: only unreserved characters stay unencoded. */
 const encode = (text: string) =>
   encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -31,7 +31,7 @@ const encode = (text: string) =>
   )
 
 /**
- * For its signature, AWS encodes the path once more than the path of the URL. Only S3 encodes each segment once, so that
+ * For its signature, AWS percent-encodes the path of the URL once more. Only S3 encodes each path segment once, so that
  * `!` and `%21` of a URL have one signature.
  */
 const canonicalPath = ({ pathname }: URL, service: string) =>

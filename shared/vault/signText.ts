@@ -7,15 +7,18 @@ import { type CredentialData, CredentialInputError } from './credential.ts'
 export const ENCODINGS = ['utf8', 'base64', 'hex'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
-/** Limits the bytes of an HMAC key from below. An attacker could guess a shorter key from one signature. */
+/** Sets the smallest number of bytes of an HMAC key. An attacker could guess a shorter HMAC key from one signature. */
 export const HMAC_KEY_MIN_BYTES = 16
 const SEED_BYTES = 32
-/** Is the start of an Ed25519 private key in PKCS #8 (RFC 8410 §7). The 32 bytes of the key follow this start. */
+/**
+ * Is the start of an Ed25519 private key in PKCS #8 (RFC 8410 §7). In the encoded private key, the 32 bytes of the key
+ * follow this start.
+ */
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
  * Lists the credential fields that may hold a signing key, the default field first. No other field is used as a signing
- * key. A password is not used, because an attacker could test guessed passwords against the signature.
+ * key. A password is not used as a signing key, because an attacker could test guessed passwords against the signature.
  */
 const SIGNING_FIELDS = {
   hmac: {
@@ -85,7 +88,7 @@ export function readEd25519Key(text: string): KeyObject {
     )
     if (key.asymmetricKeyType === 'ed25519') return key
   } catch {
-    // The library's error is not passed on, because it could quote the private key.
+    // The library's error is not passed on to the caller, because it could quote the private key.
   }
   throw fault('The field must hold an Ed25519 key: PKCS #8 in PEM, or 32 bytes in hex or base64')
 }

@@ -10,7 +10,10 @@ type Algorithm = 'SHA1' | 'SHA256' | 'SHA512'
 /** Holds the TOTP key and the parameters of its one-time codes. */
 export type TotpKey = { secret: Secret; algorithm: Algorithm; digits: number; periodS: number }
 
-/** Reports that the text is no TOTP secret. `message` says the rule for secrets and does not quote the secret. */
+/**
+ * Reports that the text is no TOTP secret. The error's `message` states the rule for TOTP secrets and does not quote
+ * the secret.
+ */
 export class TotpSecretError extends Error {}
 
 const TEXT_MAX_LENGTH = 4_096
@@ -27,8 +30,8 @@ const ALGORITHMS: Record<string, Algorithm> = {
 /**
  * Reads a TOTP secret.
  *
- * @param text is Base32 (SHA-1, 6 digits, 30 s) or an `otpauth://totp/` URI. In Base32, blanks, hyphens, case and
- * padding are ignored.
+ * @param text is Base32 (SHA-1, 6 digits, 30 s) or an `otpauth://totp/` URI. In a Base32 secret, blanks, hyphens,
+ * letter case and padding are ignored.
  * @throws {TotpSecretError}
  *
  * @example

@@ -9,15 +9,15 @@ export const BODY_OMITTED = [
 ] as const
 
 /**
- * Is the HTTP response to a request with a secret, after masking. The secret occurs in no encoding that the masker can
- * decode.
+ * Is the HTTP response to a request with a secret, after masking. No encoding that the masker can decode shows the
+ * secret in this response.
  */
 export type UseAnswer = {
   status: number
   statusText: string
   /**
-   * Holds the headers of the answer with names in lower case. The values of one name are joined by a comma, and cookies
-   * by a line break.
+   * Holds the headers of the HTTP response with names in lower case. The values of headers with the same name are
+   * joined by a comma, and cookies by a line break.
    */
   headers: Record<string, string>
   body: string | null

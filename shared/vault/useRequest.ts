@@ -1,9 +1,9 @@
 /**
- * Checks the request of a use of a secret, and fills in the values of its placeholders.
+ * Checks an HTTP request with a secret, and fills in the values of its placeholders.
  *
- * A placeholder is `{{field}}`. A placeholder may stand in the path, the query, the value of a header, and the body. It
- * never stands in the method, the host, or the name of a header. Fields of `data` stand only where `placement` allows
- * them.
+ * A placeholder in the request has the form `{{field}}`. A placeholder may stand in the path, the query, the value of a
+ * header, and the body. A placeholder never stands in the method, the host, or the name of a header. The fields in a
+ * credential's `data` may stand only where the credential's `placement` allows them.
  */
 import { type Bounds, checkBounds, effectiveBounds } from './bounds/bounds.ts'
 import type { UseMethod } from './bounds/useMethods.ts'
@@ -22,10 +22,13 @@ export const HEADERS_MAX = 40
 const HEADER_VALUE_MAX_LENGTH = VALUE_MAX_LENGTH
 const USE_BODY_MAX_BYTES = 256 * 1024
 const HEADERS_MAX_LENGTH = 16 * 1024
-/** Limits the secrets that one request may contain. For each secret, the HTTP response is searched once. */
+/**
+ * Limits the secrets that one request may contain. The number is limited because the HTTP response is searched once for
+ * each secret.
+ */
 const SECRETS_MAX = 64
 
-/** Is the request of a use as a caller sends it, with placeholders. */
+/** Is the HTTP request with a secret as a caller sends it, with placeholders instead of the secret. */
 export type UseRequest = {
   method: UseMethod
   url: string
@@ -34,7 +37,8 @@ export type UseRequest = {
 }
 
 /**
- * Holds the parts of the use's request for the audit log. They hold no secret, because placeholders are not filled in.
+ * Holds the parts of a request with a secret that the audit log records. These parts hold no secret, because their
+ * placeholders are not filled in.
  */
 export type UseTarget = { method: UseMethod; host: string; path: string }
 
@@ -43,8 +47,8 @@ const USE_URL = /^(https?):\/\/([^/?#\\]+)([/?][^#]*)?$/i
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
 /**
- * Matches the value of a header by RFC 9110 §5.5 without obs-text. Some servers read obs-text as Latin-1 and some as
- * UTF-8.
+ * Matches the value of a header by RFC 9110 §5.5 without obs-text. Some servers read such bytes above ASCII (obs-text)
+ * as Latin-1 and some as UTF-8.
  */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 const OWN_HEADERS = new Set([
@@ -54,15 +58,15 @@ const OWN_HEADERS = new Set([
   // With an Accept-Encoding header or the like, a caller could request an encoding of the response in which secrets
   // cannot be masked.
   ...['accept-encoding', 'accept-charset', 'a-im'],
-  // A range header requests a part of the response. If the part cut a secret in two, the masker would not find the
-  // secret.
+  // A range header asks the server for only a part of the response. If this part of the response cut a secret in two,
+  // the masker would not find the secret.
   ...['range', 'request-range', 'if-range'],
   // With such conditional and digest headers a caller could test guesses about the hidden parts of the response (RFC
   // 9110 §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
   // Some servers take the method or the path from headers such as X-HTTP-Method-Override. The bounds of a credential
-  // are checked only on the real method and path.
+  // are checked only against the real method and path of the request.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url'],
 ])
@@ -70,9 +74,9 @@ const OWN_HEADERS = new Set([
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * Checks a request with a secret, except the credential fields that its placeholders name.
- * @param allowLoopback accepts `http://` to this machine, for a trial (ALLOW_PRIVATE_NETWORKS).
- * @throws {CredentialInputError} for the first fault.
+ * Checks a request with a secret, but not yet the credential fields that its placeholders name.
+ * @param allowLoopback accepts `http://` URLs of this machine, for trying out the service (ALLOW_PRIVATE_NETWORKS).
+ * @throws {CredentialInputError} for the first fault that the check finds.
  */
 export function checkUseRequest(
   request: UseRequest,
@@ -139,8 +143,8 @@ function checkHeaders(headers: Record<string, string>): void {
 }
 
 /**
- * Describes an HTTP request whose placeholders are filled in. `secrets` lists the texts that the HTTP response must not
- * show.
+ * Describes an HTTP request whose placeholders are filled in. The field `secrets` lists the texts that the HTTP
+ * response must not show.
  */
 export type FilledRequest = {
   method: UseMethod
@@ -152,7 +156,7 @@ export type FilledRequest = {
 
 /**
  * Replaces the placeholders of a request by the credential's values. The bounds of the credential must allow the
- * request and the places of the secrets.
+ * request, and the places in which the secrets stand.
  * @param nowMs is the time for which a one-time code is computed.
  * @throws {CredentialInputError} for a placeholder without a value, or a value that does not fit its place.
  * @throws {OutOfBoundsError}
@@ -194,7 +198,7 @@ function headerPlaces(name: string, value: string): string[] {
 }
 
 function headerValue(value: string, field: string): string {
-  // A value with CR or LF is refused, because it would begin another header.
+  // A header value with CR or LF is refused, because it would begin another header.
   if (HEADER_VALUE.test(value) && value.length <= HEADER_VALUE_MAX_LENGTH) return value
   throw fault(
     `{{${field}}} does not fit into a header: its value has control or non-ASCII characters`,

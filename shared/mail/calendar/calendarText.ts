@@ -20,7 +20,7 @@ function textOf(invite: Invite): string {
   return `${lines.map(oneLine).join('\n')}${invite.description === '' ? '' : `\n\n${invite.description}`}`
 }
 
-/** Joins the lines of a text, so that no value of the event can forge another line. */
+/** Joins the lines of a text into one line, so that no value of a calendar event can forge another line. */
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 const timeText = ({ local, zone }: Invite['start']): string =>

@@ -1,15 +1,15 @@
 import ICAL from 'ical.js'
 import { FLOATING, localOf, UTC, type Zone, zoneOf } from './zones.ts'
 
-/** Describes one instance of an event. `local` has the format that it has in `CalendarTime`. */
+/** Describes one instance of a calendar event. The field `local` has the same format as in `CalendarTime`. */
 export type Instance = { startMs: number; endMs: number; local: string }
 
 /** Selects at most `max` instances of an event from `fromMs` (inclusive) to `untilMs` (exclusive). */
 export type Window = { fromMs: number; untilMs: number; max: number }
 
 /**
- * Limits the characters of a stored calendar source. A source holds the recurrence rule of an event, its exceptions,
- * and the definitions of their time zones.
+ * Limits the characters of a stored calendar source. The calendar source holds the recurrence rule of an event, its
+ * exceptions, and the definitions of their time zones.
  */
 const SOURCE_MAX_CHARS = 100_000
 
@@ -28,7 +28,7 @@ export function definitionsOf(calendar: ICAL.Component): Definitions {
   )
 }
 
-/** Returns the times that a calendar property holds. Values that are no times are left out. */
+/** Returns the times that a calendar property holds. The function leaves out property values that are no times. */
 export function timesOf(property: ICAL.Property | null, definitions: Definitions): PlacedTime[] {
   const tzid = property?.getFirstParameter('tzid') ?? ''
   return (property?.getValues() ?? []).flatMap((given: unknown) => {
@@ -42,7 +42,10 @@ export function timesOf(property: ICAL.Property | null, definitions: Definitions
 
 export const instantOf = ({ value, zone }: PlacedTime): number => zone.instantOf(value)
 
-/** Returns the start and the length of an event (RFC 5545 §3.6.1). @returns null if the event has no start. */
+/**
+ * Returns the start and the length of a calendar event (RFC 5545 §3.6.1). @returns null if the calendar event has no
+ * start.
+ */
 export function spanOf(
   event: ICAL.Component,
   definitions: Definitions,
@@ -51,7 +54,8 @@ export function spanOf(
   if (start === undefined) return null
   const end = endOf(event, start, definitions)
   const lengthMs = instantOf(end) - instantOf(start)
-  // RFC 5545 §3.8.2.2: an event ends after its start. An event that ends before its start has no length.
+  // RFC 5545 §3.8.2.2: an event ends after its start. A calendar event that ends before its start counts as an event
+  // without length.
   return lengthMs < 0 ? { start, end: start, lengthMs: 0 } : { start, end, lengthMs }
 }
 
@@ -66,8 +70,8 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
 }
 
 /**
- * Returns the instances of a recurring event. The function runs in a child process, because a stranger's rule may have
- * no end and no instance.
+ * Returns the instances of a recurring event. The function runs in a child process, because a stranger's recurrence
+ * rule may have no end, or match no time at all.
  * @param source is the calendar source of the recurring event, which {@link sourceOf} has written.
  */
 export function expand(source: string, { fromMs, untilMs, max }: Window): Instance[] {
@@ -106,8 +110,9 @@ export function instancesOf(
 }
 
 /**
- * Returns the starts of an event that its recurrence rule gives. The rule uses the local time, so that a meeting stays
- * at ten when clocks change. UNTIL is an instant (RFC 5545 §3.3.10), and is compared as an instant.
+ * Returns the starts of a calendar event that its recurrence rule gives. The recurrence rule uses the local time, so
+ * that a meeting stays at ten when daylight saving time begins or ends. UNTIL in a recurrence rule is an instant (RFC
+ * 5545 §3.3.10), so it is compared as an instant and not as a local time.
  */
 function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<number> {
   const rule = event.getFirstPropertyValue('rrule')
@@ -159,7 +164,7 @@ export function localAt(atMs: number, { value, zone }: PlacedTime): string {
 
 /**
  * Finds the offset of a time zone that only a calendar file defines. The zone's definition expects a local time, so the
- * offset is found in two steps.
+ * function finds the offset of an instant in two steps.
  */
 function offsetNear(atMs: number, zone: Zone): number {
   const guess = (shiftMs: number) => {
@@ -173,8 +178,8 @@ export const recurs = (event: ICAL.Component): boolean =>
   event.hasProperty('rrule') || event.hasProperty('rdate')
 
 /**
- * Tells whether the event repeats every hour or more often. No meeting does so, and a rule of seconds from 1970 on
- * would have two thousand million instances.
+ * Tells whether a calendar event repeats every hour or more often. No meeting repeats that often, and a rule with one
+ * event a second from 1970 on would have two thousand million instances.
  */
 export function isTooOften(event: ICAL.Component): boolean {
   const rule = event.getFirstPropertyValue('rrule')

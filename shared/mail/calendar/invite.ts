@@ -23,7 +23,7 @@ export const ATTENDEE_STATES = [
 ] as const
 export type AttendeeState = (typeof ATTENDEE_STATES)[number]
 
-/** Lists the values of ROLE (RFC 5545 §3.2.16). */
+/** Lists the values of ROLE (an attendee's role) in RFC 5545 §3.2.16. */
 export const ROLES = ['required', 'optional', 'chair', 'information'] as const
 export type Role = (typeof ROLES)[number]
 
@@ -32,11 +32,14 @@ export type Status = (typeof STATUSES)[number]
 
 /** Describes the start or the end of a calendar event. */
 export type CalendarTime = {
-  /** Is the time in ISO 8601 in UTC. A whole day has its midnight in UTC. A time without a zone counts as UTC. */
+  /**
+   * Is the time of the calendar event in ISO 8601, in UTC. For an event of whole days, this time is midnight in UTC. A
+   * calendar time without a zone counts as UTC.
+   */
   at: string
   /** Is the local time of the event: `2026-03-02T10:00:00`, or `2026-03-02` for a whole day. */
   local: string
-  /** Is the IANA name of the time zone. Null means that the event names no known zone. */
+  /** Is the IANA name of the time zone. Null means that the calendar event names no known time zone. */
   zone: string | null
 }
 
@@ -48,11 +51,11 @@ export type Invite = {
   method: Method
   uid: string
   sequence: number
-  /** Is DTSTAMP in ISO 8601. */
+  /** Is the DTSTAMP of the calendar event, in ISO 8601. */
   stamp: string
   /**
-   * Names one instance of a series by its first start (RECURRENCE-ID), in ISO 8601. Null means that the event is about
-   * all instances.
+   * Names one instance of a series by its first start (RECURRENCE-ID), in ISO 8601. Null means that the calendar event
+   * is about all instances of the series.
    */
   recurrenceId: string | null
   status: Status
@@ -64,7 +67,8 @@ export type Invite = {
   start: CalendarTime
   end: CalendarTime
   /**
-   * Holds the recurrence rule. Null means that the event does not recur. `next` holds the starts of the next instances.
+   * Holds the recurrence rule of a calendar event. Null means that the calendar event does not recur. The field `next`
+   * holds the starts of the event's next instances.
    */
   recurrence: { rule: string; next: string[] } | null
   organizer: Person | null

@@ -1,4 +1,4 @@
-/** Matches hosts of video meetings. A link to such a host opens a meeting. */
+/** Matches hosts of video meetings. A link to a host of this list opens an online meeting. */
 const MEETING_HOSTS =
   /^(?:meet\.google\.com|teams\.microsoft\.com|teams\.live\.com|whereby\.com|meet\.jit\.si|bluejeans\.com|chime\.aws|around\.co|(?:[a-z0-9-]+\.)*(?:zoom\.us|zoomgov\.com|webex\.com|gotomeeting\.com|gotomeet\.me|whereby\.com|meet\.goto\.com))$/i
 const LINK = /https:\/\/[^\s<>"'()[\]]+/g
@@ -9,7 +9,7 @@ const LINKS_LOOKED_AT = 100
 /**
  * Finds the link that opens the meeting of an event. @returns null if no link is found.
  * @param named lists the contents of calendar fields that hold nothing but a link, the most certain field first.
- * @param texts holds the text of the event's LOCATION and of its DESCRIPTION.
+ * @param texts holds the text of the calendar event's LOCATION and of its DESCRIPTION.
  */
 export function meetingLink(named: readonly string[], texts: readonly string[]): string | null {
   for (const text of named) {

@@ -1,10 +1,11 @@
-/** Decides which of two messages about an event takes effect (RFC 5546 §2.1.5). */
+/** Decides which of two messages about a calendar event takes effect (RFC 5546 §2.1.5). */
 
-/** Identifies a revision of a calendar event. */
+/** Identifies a revision of a calendar event by its SEQUENCE and its DTSTAMP. */
 export type Revision = { sequence: number; stampMs: number }
 
 /**
- * Describes the known revision of a calendar event. `isProven` tells whether the organizer was proven to have sent it.
+ * Describes the known revision of a calendar event. The field `isProven` tells whether the organizer was proven to have
+ * sent the revision.
  */
 export type KnownRevision = Revision & { isProven: boolean }
 
@@ -15,8 +16,8 @@ export type KnownRevision = Revision & { isProven: boolean }
 export type Effect = 'new' | 'updated' | 'same' | 'outdated' | 'proposal'
 
 /**
- * Compares two revisions of a calendar event. A later SEQUENCE counts before a later DTSTAMP. @returns a number below 0
- * if the first revision is older.
+ * Compares two revisions of a calendar event. The SEQUENCE decides which revision is later, and the DTSTAMP decides
+ * only between equal SEQUENCE values. @returns a number below 0 if the first revision is older.
  */
 export const compareRevisions = (a: Revision, b: Revision): number =>
   a.sequence - b.sequence || a.stampMs - b.stampMs
@@ -25,11 +26,12 @@ export const compareRevisions = (a: Revision, b: Revision): number =>
 export type KnownSeries = KnownRevision & { isCancelled: boolean }
 
 /**
- * Decides the effect of an invite (a meeting request or a cancellation) on the calendar. If the calendar lacks the
- * event, a stranger may announce the event. A later message of the proven organizer replaces the stranger's event,
- * whatever its SEQUENCE is. If the calendar has a series, a stranger may not announce an instance of the series.
- * @param series is the series of an instance. Null means that the series is unknown, or that the invite is about a
- * whole event.
+ * Decides the effect of an invite (a meeting request or a cancellation) on the calendar. A stranger's invite may add an
+ * event that the calendar does not have yet. A later message of the proven organizer replaces an event that a stranger
+ * announced, whatever its SEQUENCE is. If the calendar already has the series, a stranger's invite may not add an
+ * instance of the series.
+ * @param series is the series to which the instance in the invite belongs. Null means that the series is unknown, or
+ * that the invite is about a whole event.
  */
 export function effectOf(
   known: KnownRevision | null,

@@ -45,7 +45,7 @@ const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
 
 /**
  * Reads the events of a calendar file, at most {@link INVITES_MAX}.
- * @param nowMs is the current time. The listed instances of a recurring event start after this time.
+ * @param nowMs is the current time. The listed instances of a recurring event start after the current time.
  * @throws {DocumentError} if the file is malformed
  */
 export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
@@ -61,7 +61,7 @@ export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
 
 function calendarsOf(text: string): ICAL.Component[] {
   try {
-    // A VCARD before the calendar would make the calendar library read every date as a text.
+    // If a VCARD stood before the calendar in the file, the calendar library would read every date as a text.
     const begin = text.search(/^BEGIN:VCALENDAR/im)
     const parsed: unknown[] = ICAL.parse(
       text
@@ -81,8 +81,8 @@ function calendarsOf(text: string): ICAL.Component[] {
 }
 
 /**
- * Reads one event of a calendar file. @returns null if the event has no UID or no start, because nobody could reply to
- * the event.
+ * Reads one event of a calendar file. @returns null if the calendar event has no UID or no start, because nobody could
+ * reply to the event.
  */
 function readEvent(
   calendar: ICAL.Component,
@@ -129,12 +129,12 @@ function readEvent(
       source,
     }
   } catch {
-    // The calendar library cannot read a value of the event. An event that cannot be read is left out.
+    // The calendar library cannot read a value of the event. A calendar event that cannot be read is left out.
     return null
   }
 }
 
-/** RFC 6047 §2.4: the METHOD in the calendar file counts. A file without a METHOD is no invitation. */
+/** RFC 6047 §2.4: the METHOD in the calendar file counts. A calendar file without a METHOD is no invitation. */
 function methodOf(calendar: ICAL.Component): Method {
   const given = String(calendar.getFirstPropertyValue('method') ?? '').toUpperCase()
   return METHODS.find((method) => method === given) ?? 'PUBLISH'
@@ -151,7 +151,9 @@ const clean = (text: string, maxLength: number): string =>
     .replace(/\r\n?/g, '\n')
     .trim()
 
-/** Joins the lines of a text. A line break in a name would forge a line of the event's text. */
+/**
+ * Joins the lines of a text into one line. A line break in a name would forge a line in the text of the calendar event.
+ */
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 const SEQUENCE_MAX = 2_147_483_647

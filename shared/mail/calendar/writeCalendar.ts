@@ -4,8 +4,8 @@ import { tzlib_get_ical_block, tzlib_get_timezones } from 'timezones-ical-librar
 import type { AttendeeState, CalendarTime, Person, Role } from './invite.ts'
 
 /**
- * Is a time to write into a calendar file. `local` is a date for an event of whole days. If `zone` is null, `local` is
- * in UTC.
+ * Is a time to write into a calendar file. The field `local` is a date without a time for an event of whole days. If
+ * `zone` is null, `local` is in UTC.
  */
 export type WrittenTime = Pick<CalendarTime, 'local' | 'zone'>
 
@@ -16,7 +16,10 @@ type Described = {
   summary: string
   start: WrittenTime
   end: WrittenTime
-  /** Names the instance of a series by its first start. Null means that the event is about all instances. */
+  /**
+   * Names one instance of a recurring event by the instance's first start. Null means that the event is about all
+   * instances.
+   */
   recurrenceId: WrittenTime | null
   organizer: Person
 }
@@ -30,7 +33,7 @@ export type WrittenEvent = Described & {
   attendees: readonly (Person & { role: Role })[]
 }
 
-/** Describes an attendee's reply. */
+/** Describes an attendee's reply to an invitation. */
 export type WrittenAnswer = Described & {
   attendee: Person
   answer: Exclude<AttendeeState, 'needs-action' | 'delegated'>
@@ -76,8 +79,8 @@ function calendarOf(method: string, event: ICAL.Component, times: readonly Writt
 const WRITABLE_ZONES: ReadonlySet<string> = new Set(tzlib_get_timezones() as string[])
 
 /**
- * Returns the definition of a time zone. RFC 5545 §3.2.19: a calendar file defines each zone that it names. The
- * definition has the zone name that the file uses.
+ * Returns the definition of a time zone for a calendar file. RFC 5545 §3.2.19: a calendar file defines each zone that
+ * it names. The definition has the zone name that the file uses.
  */
 function definitionOf(name: string): ICAL.Component | null {
   if (!WRITABLE_ZONES.has(name)) return null
@@ -87,7 +90,7 @@ function definitionOf(name: string): ICAL.Component | null {
   return definition
 }
 
-/** Tells whether a calendar file can name the time zone. */
+/** Tells whether the service can write a calendar file that names the time zone. */
 export const isWritableZone = (name: string): boolean => WRITABLE_ZONES.has(name)
 
 function componentOf(event: WrittenEvent): ICAL.Component {
@@ -154,14 +157,17 @@ function time(name: string, { local, zone }: WrittenTime): ICAL.Property {
 
 const PAIR = /^([A-Z]{4,10})=([A-Z0-9,+-]{1,200})$/
 const FREQUENCIES = ['DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY']
-/** Lists the parts of a recurrence rule that can be sent. Parts with a time of day are refused. */
+/**
+ * Lists the parts of a recurrence rule that may stand in a sent invitation. Parts of a recurrence rule that state a
+ * time of day are refused.
+ */
 const RULE_PARTS = new Set(
   'FREQ UNTIL COUNT INTERVAL BYDAY BYMONTHDAY BYYEARDAY BYWEEKNO BYMONTH BYSETPOS WKST'.split(' '),
 )
 
 /**
- * Tells whether a text is a recurrence rule that can be sent (RFC 5545 §3.3.10). Each part stands once. Events each
- * second, minute or hour are refused.
+ * Tells whether a text is a recurrence rule that may stand in a sent invitation (RFC 5545 §3.3.10). Each part of the
+ * recurrence rule may stand only once. Events each second, minute or hour are refused.
  */
 export function isRule(text: string): boolean {
   const pairs = text.split(';').map((pair) => PAIR.exec(pair))

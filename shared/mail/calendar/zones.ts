@@ -2,12 +2,12 @@ import type ICAL from 'ical.js'
 import { findIana } from 'windows-iana'
 
 /**
- * Converts local times of one time zone. `name` is the zone's IANA name. It is null for a zone that only the calendar
- * file defines.
+ * Converts local times of one time zone. The field `name` is the IANA name of the time zone. The name is null for a
+ * time zone that only the calendar file defines.
  */
 export type Zone = {
   name: string | null
-  /** Converts a local time. @returns the milliseconds since 1970. */
+  /** Converts a local time of the zone to an instant. @returns the milliseconds since 1970. */
   instantOf(local: ICAL.Time): number
 }
 
@@ -15,19 +15,19 @@ const UTC_NAMES = /^(?:utc|gmt|z|etc\/utc|etc\/gmt|zulu|tzone:\/\/microsoft\/utc
 /** Matches an IANA zone name at the end of longer identifiers, such as `/freeassociation.example/Europe/Berlin`. */
 const IANA_END = /(?:^|\/)([A-Z][A-Za-z_]+(?:\/[A-Z][A-Za-z0-9_+-]+){1,2})$/
 
-/** Matches old names of the time zone database, such as CET and EST5EDT. */
+/** Matches old zone names of the IANA time zone database, such as CET and EST5EDT. */
 const SHORT_NAME = /^[A-Z]{3}(?:\d[A-Z]{3})?$/
 
 export const UTC: Zone = { name: 'UTC', instantOf: utcOf }
 /**
- * Converts times without a zone. Such a time is the same local time everywhere (RFC 5545 §3.3.5). Lists need an order,
- * so the time counts as UTC.
+ * Converts times without a zone. A time without a zone is the same local time everywhere (RFC 5545 §3.3.5). Lists of
+ * events need an order, so a time without a zone counts as UTC.
  */
 export const FLOATING: Zone = { name: null, instantOf: utcOf }
 
 /**
- * Returns the time zone of a TZID (RFC 5545 §3.2.19). A known zone name counts before the definition in the file, as in
- * calendar programs. Definitions in files are often cut to one year.
+ * Returns the time zone of a TZID (RFC 5545 §3.2.19). If the zone name is known, the definition in the file is ignored,
+ * as in calendar programs. Definitions in files are often cut to one year.
  */
 export function zoneOf(tzid: string, definition: ICAL.Timezone | undefined): Zone {
   const name = ianaName(tzid) ?? ianaName(locationOf(definition))
@@ -48,7 +48,10 @@ export function ianaName(tzid: string): string | null {
   return canonical(IANA_END.exec(text)?.[1] ?? '') ?? canonical(findIana(text)[0] ?? '')
 }
 
-/** Returns a zone name in the spelling of the time zone database. @returns null if the name is unknown. */
+/**
+ * Returns a zone name in the spelling of the time zone database. @returns null if the time zone database does not know
+ * the name.
+ */
 function canonical(name: string): string | null {
   if (name === '') return null
   try {

@@ -23,8 +23,8 @@ import {
 } from './codeWords.ts'
 
 /**
- * Holds a line of a mail part, as codeShapes.ts normalises it. The words of the line are recognised once, at their
- * first use.
+ * Holds a line of a mail part, as codeShapes.ts normalises it. The words of the line are recognised only once, when
+ * they are first needed.
  */
 export class CodeLine {
   readonly #text: string
@@ -72,13 +72,13 @@ const ABOVE_MAX_LINES = 8
 /** Limits the lines of a short mail. In a short mail, all lines are about one subject. */
 const SHORT_LINES = 3
 /**
- * Lists the kinds of labels that name a number, such as "code". Words of the kind `access` say only what the number is
- * for.
+ * Lists the kinds of labels that name a number, such as "code". Words of the kind `access` do not name a number, but
+ * say only what the number is for.
  */
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
-/** Returns the evidence that a mail as a whole gives. This evidence holds for all candidates of the mail. */
+/** Returns the evidence that a mail as a whole gives. This evidence is the same for all candidates of the mail. */
 export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
   const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))
   const evidence = KINDS.filter((kind) => subject.has(kind)).map((kind) => `subject:${kind}`)
@@ -93,10 +93,10 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   return evidence
 }
 
-/** Matches a quotation that is closed before a candidate. */
+/** Matches a quotation that ends before a candidate for a one-time code. */
 const QUOTATION = /"[^"]*"|[“„][^“”„]*[“”]|«[^«»]*»|「[^「」]*」/g
 
-/** Returns the evidence about one candidate. */
+/** Returns the evidence that one candidate is a one-time code. */
 export function evidenceOf({ candidate, lines, at, isSubject }: Found): string[] {
   const line = lines[at]!
   const { text } = line
@@ -127,7 +127,7 @@ function shapeEvidence(candidate: Candidate): string[] {
     ...(isYear ? ['shape:year'] : []),
     ...(isKey ? ['shape:key'] : []),
     ...(isPlace ? ['shape:place'] : []),
-    // A text like WELCOME15 joins a word and a number, so it is probably a voucher.
+    // A text like WELCOME15 joins a word and a number, so it is probably a voucher and no one-time code.
     ...(/^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value) ? ['shape:voucher'] : []),
     // Mails with advice show example codes like 123456 and 0000.
     ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),
@@ -172,8 +172,8 @@ function distance(chars: number): string {
 }
 
 /**
- * Returns the evidence from the candidate's sentence: its verbs, and for each kind of label the label nearest to the
- * candidate.
+ * Returns the evidence from the candidate's sentence: its verbs, and for each kind of label (such as "code") the label
+ * nearest to the candidate.
  */
 function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const { start, end } = sentenceAround(line.text, candidate)
@@ -200,8 +200,8 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const isUsed = saysUse(sentence)
   const verbs = line.text.slice(Math.max(start, candidate.start - USE_CHARS), candidate.start)
   if (saysUse(verbs)) evidence.push('use:left')
-  // In `Enter 482913` the word before the number is a verb. At most one other word stands between such a verb and the
-  // number.
+  // In `Enter 482913` the word before the number is a verb. Between a verb such as `Enter` and the number, at most one
+  // other word may stand.
   if (saysUse(verbs.split(/ +/).slice(-2).join(' '))) evidence.push('use:beside')
   else if (saysUse(verbs.split(/ +/).slice(-4).join(' '))) evidence.push('use:close')
   else if (saysUse(line.text.slice(candidate.end, Math.min(end, candidate.end + USE_CHARS))))
@@ -226,7 +226,8 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
 }
 
 /**
- * Returns the evidence from the lines above a candidate: for each kind of label, the nearest line with such a label.
+ * Returns the evidence from the lines above a candidate: for each kind of label (such as "code"), the nearest line with
+ * such a label.
  */
 function aboveEvidence(lines: readonly CodeLine[], at: number, isAlone: boolean): string[] {
   const place = isAlone ? 'above' : 'aboveInline'
@@ -256,8 +257,8 @@ function belowEvidence(below: CodeLine | undefined, isAlone: boolean): string[] 
 }
 
 /**
- * Returns the evidence that a candidate's line gives about the candidate. @param rest is the line without the
- * candidate. Undefined means that the line holds only the candidate.
+ * Returns the evidence that the line of a candidate for a one-time code gives. @param rest is the line without the
+ * candidate. Undefined means that the line holds nothing but the candidate.
  */
 function lineEvidence(
   line: CodeLine,

@@ -6,9 +6,9 @@ const NUMBERED_PICTURE = /\salt\s{0,9}=\s{0,9}["']?[^"'<>]{0,200}\d/i
 
 /**
  * Selects the parts of a mail that are searched for one-time codes.
- * @param text is the text of the mail. If the mail has no text, it is the text of its HTML.
- * @param seen is the text of the visible HTML, without descriptions of pictures. `shown` is the visible HTML itself
- * (visibleHtml.ts). Null means that the mail has no HTML.
+ * @param text is the plain text of the mail. If the mail has no plain text, this is the text of its HTML.
+ * @param seen is the text of the mail's visible HTML, without descriptions of pictures. `shown` is the visible HTML
+ * itself (visibleHtml.ts). Null means that the mail has no HTML.
  * @returns the input of findCodes (codes.ts). `html` also holds a code that stands in a picture's description.
  */
 export function codeParts({

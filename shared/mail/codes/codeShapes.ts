@@ -8,25 +8,30 @@ export type Candidate = {
   start: number
   end: number
   /**
-   * Tells whether the candidate is only letters, or has small letters. Such a text is a one-time code only if the mail
-   * announces a code.
+   * Tells whether the candidate for a one-time code is only letters, or has small letters. A text of only letters or
+   * with small letters is a one-time code only if the mail announces a code.
    */
   isWeak: boolean
-  /** Tells whether the candidate is four digits from 1900 to 2099. */
+  /** Tells whether the candidate for a one-time code is four digits from 1900 to 2099. */
   isYear: boolean
   /** Tells whether the candidate looks like an issue key or the name of a standard: OPS-4821, SHA-256. */
   isKey: boolean
-  /** Tells whether the candidate is part of a postal address. */
+  /** Tells whether the candidate for a one-time code is part of a postal address. */
   isPlace: boolean
-  /** Tells whether the candidate is letters with as many vowels as a word: IMPORTANT, but also MSIAMJTL. */
+  /**
+   * Tells whether the candidate consists of letters, with as many vowels as a word has: IMPORTANT, but also MSIAMJTL.
+   */
   isWord?: boolean
-  /** Tells whether the candidate is large and small letters without order, as in zlQEWh. */
+  /** Tells whether the candidate mixes large and small letters without order, as in zlQEWh. */
   isJumble?: boolean
 }
 
 const CANDIDATES_MAX = 20
 
-/** Lists the code points of the digit zero in other scripts. The other nine digits of each script follow its zero. */
+/**
+ * Lists the code points of the digit zero in other scripts. In Unicode, the other nine digits of each script follow the
+ * script's zero.
+ */
 const ZEROS = [0x660, 0x6f0, 0x966, 0x9e6, 0xe50, 0xff10]
 
 const asciiDigit = (digit: string): string => {
@@ -56,8 +61,8 @@ const SHAPE =
   /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
 
 /**
- * Matches a character directly before a number. The number is then part of a longer expression: a letter of a script
- * with word spaces, a digit, or a sign.
+ * Matches a character directly before a number that makes the number part of a longer expression. Such a character is a
+ * letter of a script with word spaces, a digit, or a sign.
  */
 const BEFORE =
   /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$|〒 ?$/u
@@ -68,8 +73,8 @@ const AFTER_NUMBER =
   /^(?:[.,:'’][\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
 
 /**
- * Matches a long number or word. Telephone numbers and names of files are as long, so a long code stands alone on its
- * line or directly after a label.
+ * Matches a long number or word. Telephone numbers and names of files are as long, so a long candidate counts only if
+ * it stands alone on its line or directly after a label.
  */
 const LONG = /^(?:\d{9,10}|[A-Za-z\d]{11,12})$/
 const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)) ?["“„«「]?$/u
@@ -89,8 +94,8 @@ const TOWN =
   /(?<=, ?)[A-Z]{2},? \d{5}(?:-\d{4})?(?!\p{N})|(?<=[,·|] ?)(?:[A-Z]{1,2}-)?\d{4,5} \p{Lu}\p{Ll}{2,20}(?= ?(?:[,·|]|$))/gu
 
 /**
- * Returns the candidates for one-time codes in a line in {@link plainForm}. The line has at most a few hundred
- * characters.
+ * Returns the candidates for one-time codes in a line of text in {@link plainForm}. The caller passes a line of at most
+ * a few hundred characters.
  */
 export function candidatesOf(line: string): Candidate[] {
   const found: Candidate[] = []
@@ -148,7 +153,7 @@ function read(
   if (words !== undefined)
     return { kind: 'words', value: words, isWeak: true, isYear: false, isKey: false }
   if (/^\d{4,10}$/.test(shown)) return numeric(shown)
-  // Some senders put their own letters before the code: G-482913. A person enters the digits alone.
+  // Some senders put their own letters before the code: G-482913. The person who uses the code enters only the digits.
   const [, sender, digits] =
     /^([A-Z](?=-\d{4,8}$)|[A-Z]{2,3}(?=-\d{5,8}$))-(\d+)$/.exec(shown) ?? []
   if (sender !== undefined && !DOCUMENT.test(sender))
@@ -160,8 +165,8 @@ function read(
 }
 
 /**
- * Reads groups of digits as a one-time code: 482 913, 4829-1305, 4829 - 1305, 48 29 13, 482 9130. Shapes such as 0916 3
- * and 40-66-1 are rare, so they count as weak candidates.
+ * Reads groups of digits as a one-time code: 482 913, 4829-1305, 4829 - 1305, 48 29 13, 482 9130. Codes of shapes such
+ * as 0916 3 and 40-66-1 are rare, so these shapes count as weak candidates.
  */
 function readGroups(shown: string): Shape | undefined {
   const parts = shown.split(/[ -]+/)
@@ -177,11 +182,11 @@ function readGroups(shown: string): Shape | undefined {
   return isEven || isCut ? { ...numeric(value), isWeak: !isEven } : undefined
 }
 
-/** Matches a word beside a short number: 2-step, 24-HOUR. */
+/** Matches a short number that a hyphen joins to a word: 2-step, 24-HOUR. */
 const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
 /**
  * Matches codes like kT4wZq and Nb63-Ty08, which have a digit in each group. Product names like iPhone15 and Win11
- * begin as words, so they do not match.
+ * begin with a word, so the pattern does not match them.
  */
 const MIXED_CASE =
   /^(?=.{6,12}$)(?:(?=.*\d.*[A-Za-z])[^-]+|(?=[^-]*\d)[^-]+(?:-(?=[^-]*\d)[^-]+){1,2})$/
@@ -214,8 +219,8 @@ function letters(value: string): Shape | undefined {
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined
-  // A word with a number, such as WELCOME15, is probably a voucher. It counts as a one-time code only if the mail names
-  // a sign-in code, and not just a `code`.
+  // A word with a number, such as WELCOME15, is probably a voucher. A voucher-like text counts as a one-time code only
+  // if the mail names a sign-in code, and not just a `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {
     const isKey = KEY.test(value)

@@ -1,11 +1,11 @@
 /**
  * Recognises words beside a number that tell the number's meaning, in some fifty languages. Compounds count by their
- * parts: `code` is in `Bestätigungscode`. The texts are in lower case.
+ * parts: `code` is in `Bestätigungscode`. The texts to recognise are in lower case.
  */
 
 /**
- * Matches words that name something other than a one-time code. Longer forms stand first, because a `promo code` is no
- * one-time code.
+ * Matches words that name something other than a one-time code. Longer expressions stand before shorter ones, because a
+ * `promo code` is no one-time code.
  */
 const OTHER = [
   // Words such as "promo", "gift" and "booking" show that a code is no sign-in code.
@@ -26,7 +26,7 @@ const OTHER = [
   String.raw`(?:confirmation|customer|member(?:ship)?|phone|card|policy|registration|vehicle) (?:number|no)|best[äa]tigungsnummer|kundennummer|numéro|número|numero(?! di)|(?<!\p{L})n[º°.]|nummer|číslo|(?<!\p{L})numer(?!\p{L})|număr\p{L}*|αριθμ\p{L}*|(?<!\p{L})αρ\.|numaral\p{L}*|numarası|номер\p{L}*|(?<![認証暗])番号|确认号|번호(?<!인증 ?번호)|رقم|számú|szám(?!\p{L})|number|(?<!\p{L})no\.`,
   // Words for people and their possessions, such as "customer", show that a number is no sign-in code.
   String.raw`(?:customer|client|member(?:ship)?|user|student|patient|employee|account|subscriber|passenger|traveller|guest|booking|order|ticket|case|device|session|request|transaction|workspace|team|project|store|shop|job|visit|claim|policy|meter|vehicle|loyalty)(?: id(?!\p{L})|[ -]?(?:key|ref)(?!\p{L})| ?#)|user ?names?|(?:account|user|profile) ?:|benutzername|kundenn\p{L}*|nom d['’]utilisateur|identifiant|usuari[oa]|nombre de usuario|nome utente|nome de (?:usuário|utilizador)|utilizador|gebruikersnaam|användarnamn|brugernavn|brukernavn|käyttäjä(?:nimi|tunnus)|nazwa użytkownika|uživatelské jméno|felhasználónév|nume de utilizator|όνομα χρήστη|kullanıcı adı|имя пользователя|логин|ім['’]я користувача|ユーザー名|会員|お客様|用户名|用戶名|会员|사용자|회원|اسم المستخدم|العضوية`,
-  // A word for an account, a card or a list stands beside a number that stays the same for years.
+  // A number beside a word for an account, a card or a list stays the same for years, so it is no one-time code.
   String.raw`(?:kunden|mitglieds|benutzer|bank)-?konto|(?:customer|client|member|bank|savings) accounts?|compte client|cuenta de cliente|conto cliente|conta de cliente|gift ?cards?|geschenkkarte|carte cadeau|tarjeta regalo|cadeaukaart|tan-?list\p{L}*|code ?list\p{L}*|leaked`,
   // Words for telephones, machines and times, such as "call", show that a number is no sign-in code.
   String.raw`(?<!\p{L})calls?(?!\p{L})|phone|(?<!\p{L})tel(?!\p{L})|dial|helpline|fax|rufen|telefon\p{L}*|melde dich|appelez|appel|llama\p{L}*|ligue|denuncie|denuncia|chiama\p{L}*|(?<!\p{L})bel(?!\p{L})|meld het|(?<!\p{L})ring(?!\p{L})|soita|zadzwoń|volejte|hívj\p{L}*|sună|sunați|καλέστε|arayın|звони\p{L}*|дзвоні\p{L}*|телефону\p{L}*|電話|连络|连絡|連絡|致电|拨打|전화|신고|اتصل|الهاتف|(?<!\p{L})ip(?!\p{L})|firefox|chrome|device`,
@@ -62,19 +62,22 @@ const ACCESS = [
   String.raw`(?:re)?set(?: up)?(?: your)?(?: \p{L}+)? password|reset|verify|confirm|complete|continue|finish|authori[sz]e|approve|recover|restore|activate|pair|zurücksetzen|zurückzusetzen|bestätigen|verifizieren|réinitialiser|confirmer|vérifier|valider|restablecer|confirmar|verificar|redefinir|repor|reimpostare|confermare|verificare|resetten|bevestigen|återställa|bekräfta|nulstille|bekræfte|vahvista\p{L}*|zresetować|potwierdzić|obnovit|potvrdit|ověřit|visszaállít\p{L}*|megerősít\p{L}*|reseta|confirma|επαναφέρ\p{L}*|επιβεβαι\p{L}*|sıfırla\p{L}*|doğrula\p{L}*|onayla\p{L}*|сбросить|подтвердить|скинути|підтвердити|リセット|確認|重置|确认|验证|재설정|확인|لإعادة|لتأكيد|log ?(?:me )?in|sign ?in|logging in|signing in|your account|loggst|einloggen|anmelden|anzumelden|connecter|connexion|accéder|compte|entrar|acceder|acesse|acessar|aceder|cuenta|conta|accedere|entrare|account|inlog\p{L}*|inloggen|toegang|logga in|konto\p{L}*|log ind|logge|adgang|tili\p{L}*|kirjau\p{L}*|zalog\p{L}*|wejść|przihlá\p{L}*|přihlá\p{L}*|vstoup\p{L}*|účt\p{L}*|lépj|belép\p{L}*|bejelentkez\p{L}*|fiók\p{L}*|conecta\p{L}*|cont(?:ul)?(?!\p{L})|συνδε\p{L}*|μπείτε|λογαριασμ\p{L}*|girmek|oturum|hesab\p{L}*|войти|зайти|аккаунт\p{L}*|увійти|зайти|кабінет\p{L}*|ログイン|サインイン|登录|登入|账号|계속|로그인|للدخول|الدخول|حساب\p{L}*`,
 ]
 
-/** Matches verbs of entering a code. */
+/** Matches verbs that tell the reader to enter a code. */
 const USE =
   /(?<!\p{L})(?:teipiwch|rhowch|defnyddiwch|entajpu|uzu|הזינו|הזיני|הקלד|idatzi|erabili|sartu|إدخاله|إدخال|ادخل|antre|itilize|жазыңыз|киргизиңиз|колдонуңуз|suveskite|লিখুন|দিন|ব্যবহার|உள்ளிடவும்|నమోదు|ઉપયોગ|ದಾಖಲಿಸಿ|നൽകുക|درج|وارد|استفاده|បញ្ចូល|ປ້ອນ|ထည့်|შეიყვანეთ|გამოიყენეთ|մուտքագրեք|օգտագործեք|daxil|istifadə|įveskite|naudokite|ievadiet|izmantojiet|sisesta\p{L}*|kasuta\p{L}*|sláðu|notaðu|vendosni|përdorni|unesite|koristite|vnesite|uporabite|внесете|въведете|користете|енгізіңіз|weka|tumia|use|using|enters?|typ(?:es?|ing)|key in|pop|punch in|dial in|fill in|eintipp\p{L}*|escrib\p{L}*|rellen\p{L}*|utili[sz]\p{L}*|tippe\p{L}*|trage|eingeben|tape[zr]|renseigne\p{L}*|introduz\p{L}*|escriba|escribe|teclee|escreva|scrivend[oe]\p{L}*|digit\p{L}*|coloque|informe|insira|digit[ai]\p{L}*|inserire|scrivi|vul|voer|toets|tast\p{L}*|mata in|fyll|skriv\p{L}*|syötä|näppäil\p{L}*|anna|podaj|wpis\p{L}*|przepis\p{L}*|vyplňte|opište|napište|gépelje|adja meg|tastați|scrieți|γράψτε|εισ[αά]γ\p{L}*|yazın|tuşlayın|girin\p{L}*|наберите|укажите|вкажіть|впишіть|masukkan|gunakan|nhập|กรอก|दर्ज|הזן|הקלידו|paste|input|with|mit|nutze|gib|geben|verwende\p{L}*|utilise\p{L}*|saisi\p{L}*|entre[zr]|usa|use|usar|introduce|introduzca|ingres\p{L}*|digite|insira|inserisci|gebruik|voer|använd|ange|brug|indtast|bruk|skriv|käytä|koodilla|kirjoita|użyj|wpisz|pomocí|použij\p{L}*|zadejte|zadaj\p{L}*|írja|írd|lépj|használ\p{L}*|folosi\p{L}*|introdu\p{L}*|χρησιμοποι\p{L}*|πληκτρολ\p{L}*|kullan\p{L}*|girin|gir|использу\p{L}*|введи\p{L}*|введіть|скориста\p{L}*|استخدم|أدخل)(?!\p{L})|入力|输入|輸入|填写|填入|使用|입력/u
 
 const part = (name: string, words: readonly string[]) => `(?<${name}>${words.join('|')})`
 
-/** Matches words of shops and journeys. Codes of shops and journeys have letters, too. */
+/**
+ * Matches words that mails of shops and travel companies use. Discount and booking codes contain letters, as some
+ * one-time codes do.
+ */
 const TRADE =
   /\d ?%|% ?\d|(?<!\p{L})off(?!\p{L})|checkout|at the till|save|shop now|discount|voucher|coupon|promo|gift|rabat|gutschein|réduction|remise|descuento|desconto|cup[oóõã]|sconto|buono|korting|alennu|zniżk|slev|poukaz|kedvezmény|utalvány|reducere|έκπτωση|εκπτωτ|κουπόνι|indirim|kupon|скидк|знижк|промокод|купон|クーポン|割引|优惠|立减|代金券|할인|쿠폰|خصم|قسيم|reserv|booking|check-?in(?!\p{L})|itinerary|flight|hotel|buchung|réserv|reserva|prenotaz|boeking|bokning|varau|rezerw|rezerv|foglal|κράτησ|брон|予約|预订|预约|예약|حجز/u
 
 /**
- * Tells whether a text is about a call, a network or a door. All guests use the same code for a call or a door, so it
- * is no one-time code.
+ * Tells whether a text is about the code for a call, a network or a door. All guests use the same code for a call or a
+ * door, so it is no one-time code.
  */
 export const namesMeeting = (text: string): boolean =>
   /(?:meeting|webinar|conference|dial)[ -]?(?:id|in|link)|(?:your|tu|su|sua|votre|tua|ihr\p{L}{0,2}|dein\p{L}{0,2}) (?:suite|room|apartment|apartamento|habitación|quarto|chambre|appartement|camera|appartamento|zimmer|wohnung)(?!\p{L})|webinar|zoom|wi-?fi|wlan|(?<!\p{L})(?:guests?|locker|parking|besprechung|konferenz|einwahl|réunion|reunión|reunião|riunione|vergadering|møde|møte|mötet?|kokous|toplantı)(?!\p{L})|spotkani|schůzk|értekezlet|ședinț|σύσκεψ|совещани|встреч|зустріч|会議|会议|會議|회의|اجتماع/u.test(
@@ -82,8 +85,8 @@ export const namesMeeting = (text: string): boolean =>
   )
 
 /**
- * Tells whether a line names a company, as a footer does. The numbers in such a line are register, house or telephone
- * numbers.
+ * Tells whether a line names a company, as a footer does. The numbers in a line that names a company are register,
+ * house or telephone numbers.
  */
 export const namesCompany = (line: string): boolean =>
   /©|\(c\) \d{4}|all rights reserved|(?<!\p{L})(?:inc|llc|ltd|limited|gmbh|plc|corp|pty|s\.r\.l|s\.p\.a|b\.v|sp\. z o\.o|s\.r\.o|kft|oyj?|aps|a\/s|sarl|hrb|siret)(?!\p{L})|株式会社|有限公司|주식회사/u.test(
@@ -94,8 +97,8 @@ export const namesCompany = (line: string): boolean =>
 export const namesTrade = (text: string): boolean => TRADE.test(text.toLowerCase())
 
 /**
- * Finds all labels in one pass over a text. If several groups of words match at one position, the first group wins. A
- * label that starts earlier wins over a later label.
+ * Finds all labels (words that name a number) in one pass over a text. If several groups of label words match at one
+ * position, the first group wins. A label that starts earlier wins over a later label.
  */
 const LABEL = new RegExp(
   [part('other', OTHER), part('certain', CERTAIN), part('code', CODE), part('access', ACCESS)].join(
@@ -106,7 +109,10 @@ const LABEL = new RegExp(
 
 const CODE_NAME = new RegExp([...CERTAIN, ...CODE].join('|'), 'u')
 
-/** Tells whether a text contains a word for a code. This check takes a fraction of the time of {@link labelsOf}. */
+/**
+ * Tells whether a text contains a word for a code. This check for a code word takes a fraction of the time of {@link
+ * labelsOf}.
+ */
 export const namesCode = (text: string): boolean => CODE_NAME.test(text.toLowerCase())
 
 export type LabelKind = 'other' | 'certain' | 'code' | 'access'
@@ -116,7 +122,7 @@ const LABELS_MAX = 60
 
 /**
  * Returns the labels of a text, which are the words that name a number, in their order. The caller must limit the
- * length of the text.
+ * length of the text that is searched for labels.
  */
 export function labelsOf(text: string): Label[] {
   const labels: Label[] = []

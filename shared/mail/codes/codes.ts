@@ -1,7 +1,7 @@
 /**
  * Finds one-time codes in a mail. A number or word with the shape of a code is judged by its surroundings: the nearest
- * words, the lines above, and the kind of the mail. Only the first characters of each part and a few dozen candidates
- * are read, so the time is limited.
+ * words, the lines above, and the kind of the mail. Only the first characters of each mail part and a few dozen
+ * candidates are read, so that the search for codes takes limited time.
  */
 import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
@@ -29,13 +29,13 @@ export type Code = {
   /** Is the confidence that the text is a one-time code, from 0 to 1. */
   confidence: number
   part: CodePart | 'attachment'
-  /** Is the id of the attachment that holds the code. Only codes of the part `attachment` have this field. */
+  /** Is the id of the attachment that holds the code. Only codes of the part `attachment` have an attachment id. */
   attachmentId?: string
   /** Is the line of the mail that holds the code. */
   line: string
 }
 
-/** Limits the characters that are read of each mail part. A one-time code stands near the top. */
+/** Limits the characters that are read of each mail part. A one-time code stands near the top of its mail part. */
 const CODE_SCAN_CHARS = 20_000
 const LINES_MAX = 400
 const LINE_MAX_CHARS = 400
@@ -53,14 +53,16 @@ type Mail = {
   subject: string
   text: string
   html: string | null
-  /** Is the visible HTML, whose large and bold texts are evidence. If it is absent, the mail has no HTML. */
+  /**
+   * Is the visible HTML, whose large and bold texts are evidence. If the visible HTML is absent, the mail has no HTML.
+   */
   shown?: string | null
 }
 
 /**
  * Finds the one-time codes of a mail, the most certain code first.
- * @param mail holds the parts of the mail. `html` is the text of the visible HTML. It is null if the mail has no HTML,
- * or if `text` is that text.
+ * @param mail holds the parts of the mail. The field `html` is the text of the visible HTML. The field `html` is null
+ * if the mail has no HTML, or if `text` already is the text of the HTML.
  * @returns at most {@link CODES_MAX} codes, each code once.
  * @example findCodes({ subject: 'Sign in', text: 'Your code is 482 913.', html: null })[0].value // '482913'
  */
@@ -90,7 +92,9 @@ const withoutTwins = (codes: readonly Code[]): Code[] =>
       ),
   )
 
-/** Returns the lines of a text that hold letters or digits. Lines of a single character are joined. */
+/**
+ * Returns the lines of a text that hold letters or digits. Lines that hold only one character are joined into one line.
+ */
 function linesOf(text: string): string[] {
   const plain = plainForm(text.slice(0, CODE_SCAN_CHARS))
     // URLs are removed, because the numbers in a URL are no one-time codes.
@@ -118,8 +122,8 @@ function linesOf(text: string): string[] {
 }
 
 /**
- * Matches a line that may hold a candidate for a one-time code. Few lines match, and the words around the other lines
- * are never read.
+ * Matches a line that may hold a candidate for a one-time code. Few lines of a mail match this pattern, and the words
+ * around all other lines are never read.
  */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z](?:[A-Z]|-[a-z]{3,10}-[a-z])/
 
@@ -132,12 +136,13 @@ const isLoneNumber = (lines: readonly CodeLine[]): boolean =>
   lines.some(({ text }) => /^\d{4,8}$/.test(text)) &&
   lines.some(({ lower }) => purposeOfText(lower) === 'verify')
 
-/** Holds a candidate with the evidence for and against a one-time code. */
+/** Holds a candidate with the evidence that speaks for or against a one-time code. */
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
 /**
- * Tells whether a mail may hold a one-time code. Such a mail names a code, asks to enter a number, or says how long the
- * code is valid. It may also address somebody who did not ask for the mail, or be only a title and a number.
+ * Tells whether a mail may hold a one-time code. A mail with a one-time code names a code, asks to enter a number, or
+ * says how long the code is valid. A mail with a one-time code may also address somebody who did not ask for the mail,
+ * or be only a title and a number.
  */
 const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
   lines.some(
@@ -177,11 +182,12 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
 }
 
 /**
- * Adds the evidence that other candidates give, and the evidence that the same value gives at other places of the mail.
+ * Adds the evidence that a mail's other candidates give about a candidate, and the evidence that the same value gives
+ * at other places of the mail.
  */
 function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
-  // The postal code in a footer is no company for a one-time code.
+  // A postal code in a footer does not count as another candidate beside a one-time code.
   const rivals = new Set(
     judged.filter(({ candidate }) => !candidate.isPlace).map(({ candidate }) => candidate.value),
   ).size
@@ -194,8 +200,9 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
     matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )
   const labels = new Set(matchesOf(/(?<![\w-])([A-Z]{2,6}\d) ?[:：=]/g))
-  // Letters with as many vowels as a word are a code only if a link of the mail holds them, too. A text that is part of
-  // a host name is the name of a company, and no code. `PIN1` is no code if the mail also has `PIN1: 41907385`.
+  // Letters with as many vowels as a word has are a code only if a link of the mail also holds these letters. A text
+  // that is also part of a host name in the mail is the name of a company, and no code. `PIN1` is no code if the mail
+  // also has `PIN1: 41907385`.
   const read = judged.filter(
     ({ candidate: { kind, value, isWord } }) =>
       (!isWord || linked.has(value)) &&

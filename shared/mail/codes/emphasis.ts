@@ -1,24 +1,34 @@
 /**
  * Finds the texts of HTML that a reader sees large or bold, because most senders show a one-time code in that way. The
- * style attributes decide. Rules of a style sheet do not count, because many mail programs ignore a style sheet.
+ * style attributes of the HTML elements decide which texts are large or bold. Rules of a style sheet do not count,
+ * because many mail programs ignore a style sheet.
  */
 import { readDeclarations } from '../visibleText/cssRules.ts'
 import { VOID_ELEMENTS } from '../visibleText/htmlElements.ts'
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { OpenElements } from '../visibleText/openElements.ts'
 
-/** Limits the characters of the large texts, and of the bold texts. A one-time code is among the first of them. */
+/**
+ * Limits the characters of the large texts, and of the bold texts. A one-time code is among the first large or bold
+ * texts of a mail.
+ */
 const TEXT_MAX_CHARS = 2_000
-/** Limits the open HTML elements whose style is known. Text inside deeper elements looks like the element above. */
+/**
+ * Limits the open HTML elements whose style is known. Text inside more deeply nested elements gets the style of the
+ * deepest element whose style is known.
+ */
 const DEPTH_MAX = 500
 /** Is the least font size of a large text. */
 const LARGE_PX = 20
-/** Is the font size of a mail without style. */
+/** Is the font size that is assumed for a mail without style. */
 const BODY_PX = 16
 
 const BOLD = new Set('b strong h1 h2 h3 h4 code kbd pre tt samp'.split(' '))
 const HEADINGS: Record<string, number> = { h1: 32, h2: 24, h3: 20 }
-/** Lists elements whose text belongs to the line around them. All other elements begin and end a line. */
+/**
+ * Lists HTML elements whose text stands on the same line as the text around them. All HTML elements outside this list
+ * begin and end a line.
+ */
 const INLINE = new Set(
   'a abbr b code em font i kbd mark samp small span strong sub sup tt u wbr'.split(' '),
 )
@@ -26,10 +36,10 @@ const INLINE = new Set(
 type Look = { px: number; isSpaced: boolean; isBold: boolean }
 const PAGE: Look = { px: BODY_PX, isSpaced: false, isBold: false }
 
-/** Holds the large and the bold texts of HTML. Texts of different blocks stand on different lines. */
+/** Holds the large and the bold texts of HTML. The texts of different HTML blocks stand on different lines. */
 export type Emphasis = { large: string; bold: string }
 
-/** Returns the large and the bold texts of visible HTML (visibleHtml.ts). The function makes one pass. */
+/** Returns the large and the bold texts of visible HTML (visibleHtml.ts). The function reads the HTML in one pass. */
 export function emphasisOf(shown: string): Emphasis {
   const large = new Lines()
   const bold = new Lines()
@@ -68,7 +78,7 @@ export function emphasisOf(shown: string): Emphasis {
   return { large: large.text, bold: bold.text }
 }
 
-/** Collects lines of text. Text without emphasis ends a line. */
+/** Collects the lines of large or of bold text. Text that is neither large nor bold ends the current line. */
 class Lines {
   text = ''
 
@@ -90,7 +100,10 @@ class Lines {
 /** Matches the size and the weight in the CSS shorthand `font: bold 24px Georgia`. */
 const FONT_SIZE = /(?:^| )([\d.]{1,10}(?:px|pt|r?em|%))/
 const FONT_WEIGHT = /(?:^| )(bold|[6-9]00)(?: |$)/
-/** Matches the spacing between the letters of usual text. A code has wider spacing. */
+/**
+ * Matches a CSS letter spacing that usual text has. A one-time code that is emphasised by its spacing has a wider
+ * letter spacing.
+ */
 const USUAL_SPACING = /^(?:0?\.\d|1)(?:\.\d+)?px/
 
 function lookOf(

@@ -1,7 +1,7 @@
 /**
- * Is a decision tree about the evidence for one candidate. A leaf is the number that the tree adds to the log-odds. A
- * branch names a piece of evidence. One subtree is for candidates without this evidence, and the other subtree is for
- * candidates with it.
+ * Is a decision tree about the evidence for one candidate. A leaf of the decision tree is the number that the tree adds
+ * to the log-odds. A branch of the decision tree names a piece of evidence. One subtree of a branch is for candidates
+ * without the branch's evidence, and the other subtree is for candidates with it.
  */
 export type CodeTree = number | readonly [evidence: string, without: CodeTree, having: CodeTree]
 

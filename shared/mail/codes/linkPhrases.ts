@@ -1,13 +1,16 @@
 /**
- * Recognises the purpose of a link by two ideas that its text names together: a mail and a setting, a mail and its end,
- * a registration and its completion, a password and its absence. Each list holds stems of one idea in some fifty
- * languages, in lower case.
+ * Recognises the purpose of a link by pairs of ideas in its text: mail and settings, mail and its end, a registration
+ * and its completion, a password and its absence. Each list holds the word stems for one idea in some fifty languages,
+ * in lower case.
  */
 import { PASSWORD, VERIFY } from './linkStems.ts'
 
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
 
-/** Limits the characters of a text that two ideas explain. In a longer text they may belong to two sentences. */
+/**
+ * Limits the characters of a link text whose purpose is recognised by two ideas. In a longer link text, the two ideas
+ * may belong to two sentences.
+ */
 const PHRASE_MAX_CHARS = 90
 
 /** Matches a word for a mail or a notice. */
@@ -53,7 +56,10 @@ const DEVICE = anyOf(
   `device|gerät|appareil|dispositiv|dispozitiv|apparaat|enhe[td]|laite|urządzeni|zařízen|zariaden|eszköz|устройств|пристр|cihaz|端末|デバイス|设备|裝置|기기`,
 )
 
-/** Matches the infinitive or the request to complete something. A past form, as in `registration completed`, reports. */
+/**
+ * Matches the infinitive or the request to complete something. A past form, as in `registration completed`, reports a
+ * completion and asks for nothing.
+ */
 const COMPLETE = anyOf(
   String.raw`abschlie(?:ß|ss)|vollende|termine[rz](?!\p{L})|finalise[rz]|compl[eé]te[rz](?!\p{L})|complet(?:ar|a|e)(?!\p{L})|conclui(?:r|a)?(?!\p{L})|finaliza(?:r|ți|re)?(?!\p{L})|finalizează|completa(?:re)?(?!\p{L})|conclud|voltooi(?!d)|slutför(?!d|t)|fuldfør(?!t)|gennemfør(?!t)|fullfør(?!t)|viimeistele|ljúk(?:a|tu)|dokończ(?!on)|zakończ(?!on)|dokonč(?:it|ete|iť|ite|aj)|befejezés|fejez(?:d|ze) be|véglegesít|tamamla(?!n)|dovrši(?!l)|završi(?!l)|užbai(?:g|k)|pabei(?:dz|gt)|lõpeta(?!t|ti|s)|lõpule|amaitu|bukatu|përfundo(?!i)|selesaikan|lengkapkan|kumpletuhin|kamilisha`,
   `ολοκληρώ(?:στε|σετε|ν)|ολοκλήρωση|заверш(?:ить|ите|ити|іть)|завърш(?:ете|и(?!л))|довърш(?:ете|ите|и(?!л))|заврши(?!л)|доврши(?!л)`,
@@ -79,7 +85,10 @@ const WITHOUT_PASSWORD = new RegExp(
   'u',
 )
 
-/** Tells whether a text offers to end mail or to choose it. @param text is in lower case. */
+/**
+ * Tells whether the text of a link offers the reader to stop mail, or to choose which mail to receive. @param text is
+ * in lower case.
+ */
 export const choosesMail = (text: string): boolean =>
   text.length <= PHRASE_MAX_CHARS &&
   ((NOTICE.test(text) && (SETTING.test(text) || END.test(text))) ||
@@ -88,7 +97,8 @@ export const choosesMail = (text: string): boolean =>
   !VERIFY.test(text)
 
 /**
- * Tells whether a text offers a sign-in without a password. Such a text would otherwise be about a password.
+ * Tells whether a text offers a sign-in without a password. Without this check, a text about a sign-in without a
+ * password would count as a text about a password.
  * @param text is in lower case.
  */
 export const isPasswordless = (text: string): boolean => WITHOUT_PASSWORD.test(text)

@@ -1,12 +1,12 @@
 /**
- * Lists the stems of the words that tell the purpose of a link, in about a hundred languages. The texts are in lower
- * case. Each list holds common European and Asian languages first, then other Latin, other European, Arabic and Hebrew,
- * and other Asian and African scripts.
+ * Lists the stems of the words that tell the purpose of a link, in about a hundred languages. The word stems and the
+ * texts that they are compared with are in lower case. Each list of word stems begins with common European and Asian
+ * languages. Other Latin, other European, Arabic and Hebrew, and other Asian and African scripts follow.
  */
 
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
 
-/** Matches the text of a link that ends mail. */
+/** Matches the text of a link that unsubscribes the reader from mail. */
 export const UNSUBSCRIBE = anyOf(
   String.raw`unsubscri|opt[ -]?out|turn (?:these|this|them|it) off|stop following|(?:marketing|markkinointi)(?:luvat| permissions| consents?)|(?:mail|email|notification|subscription) (?:preferences?|settings)|manage (?:your )?preferences|abbestell|abmelden|abmeldung|austragen|keine mails mehr|désabonn|désinscri|darse de baja|(?<!\p{L})(?:baja|de baixa)(?!\p{L})|cancelar (?:la )?suscripción|cancelar (?:a )?(?:inscrição|subscrição)|deixar de receber|descadastr|annulla (?:l')?iscrizione|disiscri|cancella(?:ti)? (?:l')?iscrizione|^cancellati(?: (?:qui|da).{0,20})?$|uitschrijv|avsluta prenumeration|avregistrera|avprenumer|afmeld|frameld|avmeld|peruuta tilaus|lopeta tilaus|en halua näitä|wypisz|zrezygnuj|rezygnacj|odhlásit odběr|odhlásit se z|nechci už|odhlásiť|leiratkoz|nem kérek több|dezabon|nu mai doresc|κατάργηση εγγραφής|διαγραφή από|απεγγραφ|abonelikten|artık e-posta istem|listeden çık|больше не получать|відписа|більше не надсил|配信停止|配信を停止|購読解除|受信をやめ|退订|退訂|取消订阅|不再接收|수신 ?거부|구독 ?취소|그만 받기|إلغاء الاشتراك|لا أريد|הסר|لغو اشتراک|hủy đăng ký|berhenti berlangganan|ยกเลิกการ`,
   String.raw`kanselleer subskripsie|(?:date|dar|darme) de baxa|abunəlikdən|(?:cancel·?la|anul·?la)r? (?:la |a )?(?:meva |teva )?subscripci|(?:anular|cancelar|cancellar) (?:a |o |la )?(?:minha |sua |tu |su )?(?:subscri|inscri|assinatura|suscrip)|deixar de subscrever|zruši[tť] o(?:d|b)|dad-?danysgrif|ops[ig]+e? abonnement|abonnement beenden|malabon|desubscri|desuscr|(?:lõpeta|tühista) tellimus|harpidetza (?:kendu|utzi)|(?:eroa|poistu) (?:postitus|listalta)|peru uutiskirje|díliostáil|anular l['’]abon|otkaži\p{L}* pretplat|odjav|odnaroč|disabon|desabon|batal berlangganan|hætta í áskrift|afskrá|annulla l['’]iscrizione|cancella\p{L}* l['’]iscrizione|atsisakyti (?:pren|naujien)|prenumeratos|(?:atcelt|atteikties no) abon|berhenti melanggan|nyahlanggan|avslutte? abonnement|meld av|od ?subskryb|nie obserwuj|çabono|çregjistro|säg upp|üyelikten ayrıl|üyeliği sonlandır|ngừng theo dõi|huỷ đăng ký|ofbestell`,

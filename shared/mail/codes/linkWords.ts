@@ -1,6 +1,6 @@
 /**
- * Recognises words that tell the purpose of a link, in the link's text and in its URL. The
- * texts are in lower case.
+ * Recognises words that tell the purpose of a link, in the link's text and in its URL. The link texts that are compared
+ * with these words are in lower case.
  */
 
 import { asksToConfirm, choosesMail, isPasswordless } from './linkPhrases.ts'
@@ -21,8 +21,8 @@ const UNWANTED = new RegExp(
 )
 
 /**
- * Matches link texts such as `disable`, which stop an action. Such a link is for a person who did not ask for the mail
- * that holds the link.
+ * Matches link texts such as `disable`, which stop an action. A link that stops an action is for a person who did not
+ * ask for the mail that holds the link.
  */
 const ENDS =
   /disable|cancel (?:this|the|your) request|deactivate|(?:delete|close|remove) (?:your|my|the|this) account|konto löschen|supprimer (?:votre|mon|le) compte|eliminar (?:tu|su|mi|la) cuenta|excluir (?:sua|minha|a) conta|elimina (?:il tuo )?account|account verwijderen|accept (?:the |your |this |an? )?invit|einladung annehmen|accepter l['’]invitation|aceptar (?:la )?invitación|aceitar (?:o )?convite|accetta (?:l['’])?invito|uitnodiging accepteren|acceptera inbjudan|przyjmij zaproszenie|принять приглашение|接受邀请|招待を承認|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
@@ -32,8 +32,8 @@ const VAGUE =
   /^(?:(?:please )?(?:click|tap|press)|here|continue|next|open|yes|go|start|klick|hier|weiter|ja(?!\p{L})|cliquez|ici|continuer|oui|haga clic|pulse|aquí|continuar|sí(?!\p{L})|clique|aqui|sim|clicca|qui(?!\p{L})|continua|klik|ga (?:verder|door)|här|fortsätt|her(?!\p{L})|fortsæt|fortsett|tästä|jatka|siia(?!\p{L})|kliknij|tutaj|dalej|tak(?!\p{L})|klikněte|zde|pokračovat|ano|kattints|ide|tovább|igen|apasă|aici|da(?!\p{L})|εδώ|πατήστε|ναι|tıkla|buraya|devam|evet|нажмите|здесь|сюда|продолжить|да(?!\p{L})|натисніть|тут|こちら|はい|点击|點擊|这里|继续|여기|계속|هنا|اضغط|לחץ|לחצו|כאן|nhấn|klik di sini|คลิก)/u
 
 /**
- * Tells whether the text of a link says nothing about the link's purpose. The words before the link then decide about
- * the purpose.
+ * Tells whether the text of a link says nothing about the link's purpose. For a vague link text, the words before the
+ * link decide about the link's purpose.
  */
 export const isVague = (text: string): boolean =>
   text.length <= 40 && VAGUE.test(text.trim().toLowerCase())
@@ -65,7 +65,10 @@ export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toL
 const THINGS =
   /(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling|beställning|bestilling|tilaukse|tilaus(?!\p{L})|zamówieni|objednávk|narudžb|naročil|rendelés|comand[aă]|παραγγελ|sipariş|заказ|замовлен|поръчк|注文|支払|订单|訂單|付款|주문|결제|הזמנ|đơn hàng|pesanan|คำสั่งซื้อ/u
 
-/** Matches characters without a width. Indian and Arabic scripts write some words with and without them. */
+/**
+ * Matches characters without a width. Indian and Arabic scripts write some words both with and without such invisible
+ * characters.
+ */
 const INVISIBLE = /[\u00ad\u200b-\u200f\u2060\ufeff]/g
 
 /** Returns the purpose of a link (such as `reset` or `verify`) if the text of the link names a purpose. */
@@ -82,7 +85,10 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
   return SIGN_IN.test(own) ? 'sign-in' : undefined
 }
 
-/** Matches a query value that names the act of a link, as in `verify?type=recovery`. It counts before the path. */
+/**
+ * Matches a query value that names the act of a link, as in `verify?type=recovery`. A query value that names the act of
+ * a link counts before the link's path.
+ */
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose)=(?<act>[\w-]{3,40})/
 
 /** Matches the confirmation of an address below a page of settings: `/settings/notifications/412/verify/…`. */
@@ -91,8 +97,8 @@ const SIGN_IN_FIRST = /^\/(?:#\/)?(?:sign|log)[-_]?in[/?]/
 const SURE_SIGN_IN = /\/(?:mfa|2fa|two-?factor)\/|\/complete[-_]?sign[-_]?in(?=[/?])/
 
 /**
- * Describes the purpose that the path of a link's URL names. A sure purpose counts before the words of the link.
- * `mayVerify` marks a sign-in whose path also names a confirmation, as in `/login/confirm?id=…`.
+ * Describes the purpose that the path of a link's URL names. If the purpose in the path is sure, it counts before the
+ * words of the link. `mayVerify` marks a sign-in whose path also names a confirmation, as in `/login/confirm?id=…`.
  */
 export type PathPurpose = {
   purpose: LinkPurpose | undefined
@@ -118,9 +124,9 @@ function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_SIGN_IN.test(act)) return 'sign-in'
   if (PATH_VERIFY.test(act)) return 'verify'
   if (PATH_RESET.test(own)) return 'reset'
-  // The link of a second factor signs in, although its path may say `verify`: `/mfa/otp/verify`.
+  // A link for a second factor signs the reader in, although its path may say `verify`: `/mfa/otp/verify`.
   if (SURE_SIGN_IN.test(own)) return 'sign-in'
-  // `/signin/verify?k=…` signs in: the first word of the path counts.
+  // A link with the path `/signin/verify?k=…` signs the reader in, because the first word of the path counts.
   if (SIGN_IN_FIRST.test(own)) return 'sign-in'
   if (PATH_VERIFY.test(own)) return 'verify'
   return PATH_SIGN_IN.test(own) ? 'sign-in' : undefined

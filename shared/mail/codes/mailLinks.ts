@@ -1,6 +1,6 @@
 /**
- * Finds the links of a mail and the purpose of each link. No URL is opened, so a tracking redirect stays as it is. The
- * time is linear in the length of the mail, and limited.
+ * Finds the links of a mail and the purpose of each link. The service opens no URL of the mail, so a tracking redirect
+ * stays as it is. The time of the search for links is linear in the length of the mail, and limited.
  */
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
@@ -11,11 +11,16 @@ export type MailLink = {
   href: string
   text: string
   purpose: LinkPurpose
-  /** Tells whether the link resets a password. Whoever opens such a link can take over the account. */
+  /**
+   * Tells whether the link resets a password. Whoever opens a link that resets a password can take over the account.
+   */
   sensitive: boolean
 }
 
-/** Limits the links of a mail that the API returns. Links with a purpose are kept first. */
+/**
+ * Limits the links of a mail that the API returns. If a mail has too many links, the links with a known purpose are
+ * kept first.
+ */
 export const LINKS_MAX = 50
 /** Limits the links of a mail that are read at all. */
 const LINKS_READ = 500
@@ -31,8 +36,8 @@ const CONTEXT_MAX_CHARS = 300
 const SCAN_MAX_CHARS = 1_000_000
 
 /**
- * Holds a found link. `isPicture` marks a link of HTML without words. `context` is read only for a link without words of
- * its own.
+ * Holds a found link. `isPicture` marks an HTML link that shows no words. `context` gives the words beside the link,
+ * and is read only for a link without words of its own.
  */
 type Found = { href: string; text: string; isPicture?: true; context: () => string }
 
@@ -57,8 +62,8 @@ export function findLinks({
     const hasNoWords = isBare(one)
     const purpose = purposeOf(one, subject, hasNoWords)
     const known = links.get(one.href)
-    // Words beside an address are less certain than the words of a button with the same address. Many mails name a
-    // sign-in or a confirmation beside another link.
+    // Words beside a plain URL tell its purpose less certainly than the words of a button that leads to the same URL.
+    // Many mails name a sign-in or a confirmation beside a link that has another purpose.
     if (!hasNoWords) named.add(one.href)
     else if (named.has(one.href) && (purpose === 'verify' || purpose === 'sign-in')) continue
     if (known !== undefined && (known.purpose !== 'other' || purpose === 'other')) continue
@@ -69,8 +74,8 @@ export function findLinks({
 }
 
 /**
- * Limits the links of a mail. The links with a purpose are kept first, then the first links without a purpose. The
- * result has the order of the mail.
+ * Limits the number of links that are returned for a mail. The links with a purpose are kept first, then the first
+ * links without a purpose. The returned links have the same order as in the mail.
  */
 function bounded(links: readonly MailLink[]): MailLink[] {
   const kept = new Set<MailLink>()
@@ -92,7 +97,7 @@ const hostOf = (href: string): string => /^https?:\/\/([^/?#]*)/i.exec(href)?.[1
 const isBare = ({ href, text }: Found): boolean =>
   text === '' || isVague(text) || text.includes(hostOf(href))
 
-/** Matches the hosts of stores of apps. A store confirms nothing and ends no mail. */
+/** Matches the hosts of app stores. A link to an app store confirms nothing and does not unsubscribe from mail. */
 const STORE =
   /^(?:play\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
@@ -103,7 +108,7 @@ function purposeOf(
 ): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = partsOf(href)
   if (STORE.test(host)) return 'other'
-  // An address that a link shows has the words of its path.
+  // If a link shows its own URL as its text, the text has only the words of the URL's path.
   const byText = text.includes(host) ? undefined : purposeOfText(text)
   const { purpose, isSure, mayVerify } = purposeOfPath(path)
   const byPath = mayVerify && purposeOfText(subject) === 'verify' ? 'verify' : purpose
@@ -111,20 +116,20 @@ function purposeOf(
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
   // If a link has no words of its own, the words beside the link count, although they are less certain. For a link to a
-  // help page, no words count.
-  // A picture in a footer and the address of a home page stand beside words about other links.
+  // help page, the words beside the link do not count. A picture in a footer or the address of a home page stands
+  // beside words about other links, so these words do not count.
   const isIconOrHome =
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
-  // The words before a bare link are surer than two words of its path: `To activate your account: https://…/login/…`,
-  // and `Define your new password: https://…/verify?…`.
+  // For a link without words of its own, the words before it are surer than two words of its path: `To activate your
+  // account: https://…/login/…`, and `Define your new password: https://…/verify?…`.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify')
   const own = isSure ? byPath : (byText ?? (isNearSurer ? near : byPath))
-  // A link confirms something only if the link is personal. Everybody gets the same https://bank.example/login or
-  // https://help.bank.example/articles/reset-360012345.
+  // A link confirms something only if its URL is unique to one recipient. Every recipient gets the same
+  // https://bank.example/login or https://help.bank.example/articles/reset-360012345, so such a link confirms nothing.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
   // Nobody signs in or confirms by a link that holds only the number of a page: `Open the forum`.
@@ -136,20 +141,21 @@ function purposeOf(
 }
 
 /**
- * Matches a part of a URL that is unique to one recipient. Such a part is long, with a digit or with capitals inside.
+ * Matches a part of a URL that is unique to one recipient. A URL part that is unique to one recipient is long, and has
+ * a digit or capitals inside.
  */
 const TOKEN = /(?:^|[/=?&#+:])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
   !/\.(?:html?|php|aspx?|jsp|pdf)$/i.test(text) &&
-  // An address of mail is filled in by a page for signing in, and proves nothing.
+  // A mail address in a URL only fills in a field of a sign-in page, and proves nothing about the recipient.
   !/%40/i.test(text) &&
   (/\d/.test(text)
     ? /[A-Za-z]/.test(text) || text.length >= 16
     : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32)
 
 /**
- * Matches a short token in a URL that can identify one recipient. The token is the end of the path, or a value of the
- * query.
+ * Matches a short token in a URL that can identify one recipient. The short token is the end of the URL's path, or a
+ * value of the URL's query.
  */
 const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g
 /** Matches the names of query parameters whose values are the same in all mails of a campaign, such as `utm_source`. */
@@ -165,7 +171,7 @@ const NAMED_TOKEN =
 const NAMED_SECRET = /[?&#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
 /** Matches a part of a path that only a secret fills: 24 or more letters and digits. */
 const SECRET = /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)/
-/** Tells whether a URL holds a secret, as a help page does not. */
+/** Tells whether a URL holds a secret, which the URL of a help page does not. */
 const hasSecret = (path: string): boolean => NAMED_TOKEN.test(path) || SECRET.test(path)
 
 /** Tells whether a URL is a page that explains: the help, the documentation or the news of a service. */
@@ -182,7 +188,7 @@ function partsOf(href: string): {
   path: string
   isPersonal: boolean
   isShortlyPersonal: boolean
-  /** Tells whether a short part that is unique to one recipient holds letters. */
+  /** Tells whether a short part of the URL that is unique to one recipient holds letters. */
   hasLetters: boolean
 } {
   const [, host = '', path = ''] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(href) ?? []
@@ -227,8 +233,8 @@ function linksOfHtml(html: string): Found[] {
   const add = (text: string) => {
     if (link === null) {
       words += text
-      // The collected words may grow to twice the limit before they are cut. A cut at each token would copy a long mail
-      // again and again.
+      // The collected words may grow to twice the limit before they are cut. A cut at each HTML token would copy the
+      // words of a long mail again and again.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
     }
     if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text
@@ -262,7 +268,10 @@ function linksOfHtml(html: string): Found[] {
   return found
 }
 
-/** Returns a URL of the web. @returns undefined for any other URL, or if the URL is too long. */
+/**
+ * Returns the URL of a link if the URL belongs to the web. @returns undefined if the URL does not belong to the web, or
+ * if it is too long.
+ */
 function cleanHref(text: string): string | undefined {
   const href = text.replace(/[\s\p{Cc}]+/gu, '')
   return /^https?:\/\/[^/]/i.test(href) && href.length <= HREF_MAX_CHARS

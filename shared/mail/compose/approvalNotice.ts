@@ -3,8 +3,8 @@ import type { MailContent } from './composeMail.ts'
 import { serviceContent } from './serviceContent.ts'
 
 /**
- * Makes a mark for the Message-ID. The mark distinguishes the mails to several approvers of one approval request,
- * because each mail has its own link.
+ * Makes a mark from an approver's address for the Message-ID of the approval notice. The mark in the Message-ID
+ * distinguishes the mails to several approvers of one approval request, because each mail has its own link.
  */
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)
@@ -17,8 +17,8 @@ export type AskedAct =
 const line = (text: string) => text.replace(/\s+/g, ' ').trim()
 
 /**
- * Writes the lines that describe the waiting mail or payment to the owner. The lines contain neither the text of the
- * mail, nor any words of the agent or of the seller.
+ * Writes the lines that describe the waiting mail or payment to the owner. The notice to the owner contains neither the
+ * text of the waiting mail, nor any words of the agent or of the seller.
  */
 const linesOf = (act: AskedAct, projectName: string): string[] =>
   act.kind === 'mail'
@@ -36,7 +36,10 @@ const linesOf = (act: AskedAct, projectName: string): string[] =>
         `Payee: ${act.payTo}`,
       ]
 
-/** Writes the mail that notifies an owner of a waiting mail or payment. The mail holds the link to decide. */
+/**
+ * Writes the mail that notifies an owner of a waiting mail or payment. The notice to the owner holds the link to the
+ * page on which the owner decides.
+ */
 export function approvalNotice(about: {
   approvalId: string
   mailDomain: string

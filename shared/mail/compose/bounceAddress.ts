@@ -1,18 +1,22 @@
 /**
  * Makes the envelope senders of sent mail (VERP: variable envelope return paths). Each recipient gets an envelope
- * sender of its own, and mail hosts send bounces to this address. Only hosts that got that copy of the mail know the
- * address. So a report to the address comes from one of these hosts.
+ * sender of its own, and mail hosts send bounces to this address. Only mail hosts that got a recipient's copy of the
+ * mail know the envelope sender of this copy. So a report to this envelope sender comes from one of the mail hosts that
+ * got the copy.
  *
- *   NAME+bHASHMAC@DOMAIN   HASH: 40 bits of the Message-ID's hash. MAC: 80 bits of an HMAC-SHA-256. Both in base 32.
+ * In the bounce address NAME+bHASHMAC@DOMAIN, HASH holds 40 bits of the Message-ID's hash. MAC holds 80 bits of an
+ * HMAC-SHA-256. HASH and MAC are both in base 32.
  *
- * The part behind `+` is a tag (RFC 5233), so the SMTP listener finds the inbox without knowing this form.
+ * The part of a bounce address behind `+` is a tag (RFC 5233), so the SMTP listener finds the inbox without knowing the
+ * format of the tag.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../../vault/envelope.ts'
 import { messageIdHash } from '../threading.ts'
 
 /**
- * Holds the HMAC keys for bounce addresses. The first key makes addresses, and every key recognises its own addresses.
+ * Holds the HMAC keys for bounce addresses. The first key makes bounce addresses, and every key recognises the
+ * addresses that it has made.
  */
 export type BounceKeys = readonly KeyObject[]
 
@@ -21,20 +25,24 @@ export type SentCopy = { projectId: string; messageId: string; recipient: string
 
 const HASH_BYTES = 5
 const MAC_BYTES = 10
-/** Is the alphabet of base 32. It is in lower case, because some hosts change an address to lower case. */
+/**
+ * Is the alphabet of base 32. The alphabet is in lower case, because some mail hosts change an address to lower case.
+ */
 const DIGITS = 'abcdefghijklmnopqrstuvwxyz234567'
 const TAG = /^b([a-z2-7]{8})([a-z2-7]{16})$/
 /** RFC 5321 §4.5.3.1 limits the octets of a local part, and of a path without its brackets. */
 const LOCAL_PART_MAX_LENGTH = 64
 const ADDRESS_MAX_LENGTH = 254
 
-/** Derives the keys of bounce addresses. Whoever holds a derived key cannot open the vault. */
+/**
+ * Derives the keys of bounce addresses. Whoever holds a derived key for bounce addresses cannot open the vault with it.
+ */
 export const bounceKeys = (keys: readonly MasterKey[]): BounceKeys =>
   keys.map(({ key }) => createSecretKey(deriveKey(key, 'purser/bounce')))
 
 /**
- * Returns the envelope sender for the copy of one recipient. If the tag would make the address too long, the function
- * returns the address without a tag.
+ * Returns the envelope sender for the copy of one recipient. If the bounce tag would make the address too long, the
+ * function returns the address without a tag.
  */
 export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): string {
   const at = from.lastIndexOf('@')

@@ -4,8 +4,8 @@ import { calendarMethod, type SentAttachment } from './sentAttachment.ts'
 import { type Unsubscribe, unsubscribeFields } from './unsubscribe.ts'
 
 /**
- * Describes the content of a message to compose. The content has no Bcc, because the sent message must not show it (RFC
- * 5322 §3.6.3).
+ * Describes the content of a message to compose. The content of a message has no Bcc, because the sent message must not
+ * show its Bcc recipients (RFC 5322 §3.6.3).
  */
 export type MailContent = {
   messageId: string
@@ -30,10 +30,10 @@ export type MailContent = {
 }
 
 /**
- * Composes a message (RFC 5322, MIME): text/plain, or multipart/alternative with HTML. Attachments add multipart/mixed.
- * Attachments with a Content-ID stand in multipart/related beside the HTML. The caller has checked every address with
- * `parseAddress`, every identifier with `isMessageId`, and every media type with `isAttachmentType`. Subject, display
- * names and file names are encoded, so no value can add a header.
+ * Composes a message (RFC 5322, MIME): text/plain, or multipart/alternative with HTML. A message with attachments is
+ * sent as multipart/mixed. Attachments with a Content-ID stand in multipart/related beside the HTML. The caller has
+ * checked every address with `parseAddress`, every identifier with `isMessageId`, and every media type with
+ * `isAttachmentType`. Subject, display names and file names are encoded, so no value can add a header.
  */
 export async function composeMail(content: MailContent): Promise<Buffer> {
   const invitation = content.attachments.find((file) => calendarMethod(file) !== null)
@@ -55,8 +55,8 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     disableUrlAccess: true,
   })
   const message = await composer.compile().build()
-  // Each identifier of References stands on its own line. On a shared line, nodemailer would remove the space in a
-  // quoted identifier.
+  // Each identifier in the header field References stands on its own line. On a shared line, nodemailer would remove
+  // the space in a quoted identifier.
   const { references, unsubscribe, headers } = content
   const fields = [
     ...(references.length === 0 ? [] : [`References: ${references.join('\r\n ')}\r\n`]),

@@ -16,7 +16,7 @@ const ALLOWED = /^(?:x-.+|list-.+|auto-submitted)$/i
 
 /**
  * Reads the header fields that a caller adds to a mail. A name is allowed only if no part of this service sets the
- * field. So a caller changes neither author nor recipients, and adds no line.
+ * field. So a caller can change neither the author nor the recipients of the mail, and can add no line to the header.
  * @returns the accepted header fields, or an error text for the first field that breaks a rule.
  */
 export function readCustomHeaders(

@@ -2,13 +2,13 @@
  * Makes DKIM signatures (RFC 6376): rsa-sha256 over relaxed/relaxed canonical forms, with a key of 2048 bits (RFC
  * 8301).
  *
- * nodemailer's signer lists each field once. An attacker could then add a second field of that name in transit. Mail
- * programs would show the second field, and the signature would stay valid (RFC 6376 §8.15). This signer lists each
- * field name once more than the field occurs.
+ * nodemailer's signer lists each field once. If a signature lists a field name only once, an attacker can add a second
+ * field of that name in transit. Mail programs would show the attacker's second field, and the DKIM signature would
+ * stay valid (RFC 6376 §8.15). This signer lists each field name once more than the field occurs.
  */
 import { createHash, createSign, type KeyObject } from 'node:crypto'
 
-/** Holds the signing key of a domain. DNS holds its public key at `SELECTOR._domainkey.DOMAIN`. */
+/** Holds the signing key of a domain. DNS holds the public key of the signing key at `SELECTOR._domainkey.DOMAIN`. */
 export type DkimSigner = { domain: string; selector: string; privateKey: KeyObject }
 
 /** Lists the header fields that DKIM signs. Fields that mailing lists and relays add are not signed. */
@@ -53,8 +53,8 @@ function signatureField(
   const names: string[] = []
   const signed: string[] = []
   for (const name of SIGNED_FIELDS) {
-    // RFC 6376 §5.4.2: fields of one name are signed from the bottom up. The additional name at the end signs that no
-    // further field exists.
+    // RFC 6376 §5.4.2: fields of one name are signed from the bottom up. The additional field name at the end of the
+    // list signs that no further field of this name exists.
     const own = fields.filter((field) => nameOf(field) === name).toReversed()
     names.push(...own.map(() => name), name)
     signed.push(...own.map((field) => `${relaxedField(field)}\r\n`))
@@ -75,7 +75,10 @@ function signatureField(
 
 const nameOf = (field: string): string => field.slice(0, field.indexOf(':')).trim().toLowerCase()
 
-/** Joins the items of a DKIM tag, and folds lines between the items. RFC 6376 §3.5 allows white space there. */
+/**
+ * Joins the items of a DKIM tag, and folds lines between the items. RFC 6376 §3.5 allows white space between the items
+ * of a DKIM tag.
+ */
 function folded(items: readonly string[], separator: string): string {
   let length = 0
   return items

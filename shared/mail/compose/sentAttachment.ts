@@ -15,15 +15,18 @@ export type SentAttachment = {
 export const calendarType = (method: 'REQUEST' | 'CANCEL' | 'REPLY'): string =>
   `text/calendar; charset=utf-8; method=${method}`
 
-/** Returns the iTIP method of an invitation that the service has written. @returns null for any other file. */
+/**
+ * Returns the iTIP method of an invitation that the service has written. @returns null for a file that is no invitation
+ * of the service.
+ */
 export const calendarMethod = ({ contentType }: Pick<SentAttachment, 'contentType'>) =>
   (['REQUEST', 'CANCEL', 'REPLY'] as const).find(
     (method) => contentType === calendarType(method),
   ) ?? null
 
 /**
- * Matches a media type: a type, a subtype and parameters (RFC 2045 §5.1). Control characters are refused, so that no
- * header can follow.
+ * Matches a media type: a type, a subtype and parameters (RFC 2045 §5.1). Control characters in a media type are
+ * refused, so that no other header field can follow it.
  */
 const TOKEN = "[\\w!#$%&'*+.^`{|}~-]+"
 const MEDIA_TYPE = new RegExp(
@@ -42,7 +45,8 @@ export const isAttachmentType = (text: string): boolean =>
 export const CONTENT_ID_MAX_LENGTH = 257
 
 /**
- * Matches a Content-ID without angle brackets (RFC 2392). A bare word is accepted too, because many programs send one.
+ * Matches a Content-ID without angle brackets (RFC 2392). A Content-ID that is only a bare word is accepted too,
+ * because many mail programs send such a Content-ID.
  */
 const CONTENT_ID = /^[\x21\x23-\x27\x2a-\x3b\x3d\x3f-\x5b\x5d-\x7e]{1,255}$/
 
@@ -53,8 +57,8 @@ export function parseContentId(text: string): string | null {
 }
 
 /**
- * Decodes RFC 4648 §4 base64 with padding. Line breaks are accepted, because many encoders write them. @returns null if
- * the text is malformed.
+ * Decodes RFC 4648 §4 base64 with padding. Line breaks in the base64 text are accepted, because many encoders write
+ * them. @returns null if the text is malformed.
  */
 export function decodeBase64(text: string): Buffer | null {
   const plain = text.includes('\n') ? text.replace(/[\r\n]+/g, '') : text

@@ -1,6 +1,9 @@
 import { parseAddress } from '../address.ts'
 
-/** Holds the ways to unsubscribe from a mailing list. At least one of the two ways is set. */
+/**
+ * Holds the ways to unsubscribe from a mailing list. At least one of the two ways to unsubscribe (URL and mail address)
+ * is set.
+ */
 export type Unsubscribe = {
   /** Is the URL that accepts a one-click POST (RFC 8058). */
   url: string | null
@@ -14,15 +17,15 @@ export type Unsubscribe = {
 export const UNSUBSCRIBE_URL_MAX_LENGTH = 900
 
 /**
- * Reads a one-click unsubscribe URL. Only HTTPS is allowed (RFC 8058 §3.1), in a form that a header can hold. @returns
- * null if the URL is refused.
+ * Reads a one-click unsubscribe URL. Only an HTTPS URL is allowed (RFC 8058 §3.1), in a form that a header field can
+ * hold. @returns null if the URL is refused.
  */
 export function parseUnsubscribeUrl(text: string): string | null {
   if (!URL.canParse(text)) return null
   const { protocol, href, username, password } = new URL(text)
   if (protocol !== 'https:' || username !== '' || password !== '') return null
   // RFC 2369 §2: the URL must not hold commas or angle brackets, because they delimit the URLs in the header. The URL
-  // parser has encoded all other delimiters.
+  // parser has already encoded all other delimiters in the URL.
   const plain = href.replaceAll(',', '%2C').replaceAll('<', '%3C').replaceAll('>', '%3E')
   return plain.length <= UNSUBSCRIBE_URL_MAX_LENGTH && /^[\x21-\x7e]+$/.test(plain) ? plain : null
 }

@@ -27,8 +27,8 @@ export const OMISSIONS = [
 export type Omission = (typeof OMISSIONS)[number]
 
 /**
- * Lists the omissions that may conceal words from a person. A message with a file of such an omission has the label
- * hidden-text.
+ * Lists the omissions that may conceal words from a person. A message with a file that may conceal words in this way
+ * has the label hidden-text.
  */
 export const CONCEALED: ReadonlySet<Omission> = new Set([
   'invisible-text',
@@ -42,7 +42,7 @@ export const CONCEALED: ReadonlySet<Omission> = new Set([
 
 /** Limits the characters of text that are read from one file. */
 const TEXT_MAX_CHARS = 1_000_000
-/** Limits the bytes of one file that is read. */
+/** Limits the size in bytes of a file whose text is read. */
 export const FILE_MAX_BYTES = 32 * 1024 * 1024
 /** Limits the links of one file that are kept beside its text. */
 const LINKS_READ_MAX = 200
@@ -60,7 +60,7 @@ export class DocumentError extends Error {
   }
 }
 
-/** Holds the text of a file. `links` holds the URLs that the text does not show. */
+/** Holds the text of a file. The field `links` holds the URLs of the file's links that the text does not show. */
 export type DocumentText = {
   text: string
   omitted: Set<Omission>
@@ -75,7 +75,10 @@ export class TextWriter {
   #chars = 0
   #isFull = false
 
-  /** Tells whether text was cut, because it did not fit into the maximum length. A reader may then stop. */
+  /**
+   * Tells whether text was cut, because it did not fit into the maximum length. When the text is full, the reader of
+   * the file may stop.
+   */
   get isFull(): boolean {
     return this.#isFull
   }

@@ -3,15 +3,17 @@ import type { DocumentKind } from './document.ts'
 /** Holds a file's name and type as its message states them. */
 export type NamedFile = { filename: string; contentType: string }
 
-/** Matches the media types of files that hold no text. Such files are not read. */
+/** Matches the media types of files that hold no text. Files of these media types are not read. */
 const NO_TEXT_TYPE =
   /^(?:image|audio|video|font)\/|^application\/(?:pgp-|pkcs7-|x-pkcs7-)|^multipart\//i
 const NO_TEXT_ENDING =
   /\.(?:png|jpe?g|gif|webp|bmp|tiff?|ico|heic|mp[34]|m4a|mov|avi|wav|ogg|woff2?|ttf|exe|dll|p7[sm])$/i
-/** Matches pictures that are made of text. */
+/** Matches the media type of pictures that are made of text. */
 const TEXT_IMAGE = /^image\/svg/i
 
-/** Tells whether a file may hold text, by its name and its media type. The bytes of the file are not read. */
+/**
+ * Tells whether a file may hold text, by its name and its media type. This check does not read the bytes of the file.
+ */
 export const mayHoldText = ({ filename, contentType }: NamedFile): boolean =>
   !TEXT_IMAGE.test(contentType) && !NO_TEXT_TYPE.test(contentType) && !NO_TEXT_ENDING.test(filename)
 
@@ -41,7 +43,8 @@ export function kindOf(
   if (text.slice(0, 1024).includes('%PDF-')) return 'pdf'
   if (text.startsWith('PK\x03\x04') || text.startsWith('PK\x05\x06')) return 'zip'
   if (text.startsWith('{\\rtf')) return 'rtf'
-  // The OLE container holds old Office files. A newer document with a password is also in this container.
+  // The OLE container holds old Office files. A newer Office document with a password is also stored in the OLE
+  // container.
   if (text.startsWith('\xd0\xcf\x11\xe0')) {
     return OFFICE_KINDS.find((kind) => endingOf(filename) === kind) ?? null
   }
@@ -58,8 +61,8 @@ const endingOf = (filename: string): string =>
   filename.slice(filename.lastIndexOf('.') + 1).toLowerCase()
 
 /**
- * Tells whether the bytes are text. UTF-16 text begins with a byte order mark, or has a null in every second byte.
- * Other text has only a few control characters.
+ * Tells whether the bytes at the start of a file are text. UTF-16 text begins with a byte order mark, or has a null in
+ * every second byte. Text in other encodings has only a few control characters.
  */
 function isText(head: Buffer): boolean {
   if (head.length === 0) return false

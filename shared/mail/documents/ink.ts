@@ -2,7 +2,7 @@ import type { Omission } from './document.ts'
 
 /**
  * Is the smallest difference of colour values (0 to 255) between words and background. Even the lightest print that a
- * person can read differs more from its background.
+ * person can read differs from its background by more than this.
  */
 const CONTRAST_MIN = 24
 /** Is the smallest readable size of letters in points. A person cannot read smaller letters. */
@@ -34,8 +34,8 @@ export type Ink = {
 }
 
 /**
- * Tells why a person does not see the words of a file, by their colour, background and size. Without other properties
- * the page is white and the words are black. @returns null if a person sees the words.
+ * Tells why a person does not see the words of a file, by their colour, background and size. If the file states no
+ * other colours, the page is white and the words are black. @returns null if a person sees the words.
  */
 export function unseenInk({ colour, ground, sizePt, isHidden }: Ink): Omission | null {
   if (isHidden === true) return 'hidden-text'

@@ -5,8 +5,8 @@ import { type DocumentText, TextWriter } from './document.ts'
 const DEPTH_MAX = 3
 
 /**
- * Reads the head and the text of a mail in a file, and of the mails attached to it. The names of its other attachments
- * follow. Those attachments are not opened.
+ * Reads the head and the text of a mail in a file, and of the mails attached to it. The text of the file ends with the
+ * names of the mail's other attachments. The reader does not open attachments of a mail that are no mails themselves.
  */
 export async function readMailDocument(bytes: Uint8Array, depth = 0): Promise<DocumentText> {
   const mail = await parseMail(bytes, 'mail.invalid')

@@ -26,7 +26,7 @@ import { readPdf } from './pdf/pdfText.ts'
 import { readPlainText } from './plainText.ts'
 import { readRtf } from './rtfText.ts'
 
-/** Is the result of reading a file. `none` means that the file holds no text, as a scanned page does. */
+/** Is the result of reading a file. `none` means that the file holds no text, as a file with a scanned page does. */
 export type ReadOutcome =
   | {
       state: 'ready'
@@ -41,7 +41,8 @@ export type ReadOutcome =
   | { state: 'failed'; kind: DocumentKind | null; reason: FaultReason }
 
 /**
- * Lists the kinds of files whose numbers are data instead of words. These files are not searched for one-time codes.
+ * Lists the kinds of files whose numbers are data instead of words. Files of these kinds are not searched for one-time
+ * codes.
  */
 const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
   'csv',
@@ -53,7 +54,7 @@ const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
 ])
 
 /**
- * Reads the text of a file. The text is then searched for one-time codes, links and invites.
+ * Reads the text of a file. After the text of a file is read, it is searched for one-time codes, links and invites.
  * @param nowMs is the time after which the next instances of a calendar event start.
  */
 export async function readDocument(
@@ -101,8 +102,8 @@ async function read(
 }
 
 /**
- * Reads a calendar file. The text of the file describes its events. A file without events, such as a list of tasks, is
- * plain text.
+ * Reads a calendar file. The text that is made from a calendar file describes the file's events. A calendar file
+ * without events, such as a list of tasks, is read as plain text.
  */
 function readInvites(bytes: Uint8Array, nowMs: number): DocumentText & { invites: ReadInvite[] } {
   const invites = readCalendar(bytes, nowMs)

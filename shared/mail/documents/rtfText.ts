@@ -145,8 +145,8 @@ class RtfReader {
   }
 
   /**
-   * Reads the colour table of an RTF file. A semicolon ends a colour. The first colour is often empty, which means the
-   * automatic colour.
+   * Reads the colour table of an RTF file. In the colour table of an RTF file, a semicolon ends a colour. The first
+   * colour of an RTF colour table is often empty, which means the automatic colour.
    */
   #endColours(text: string): void {
     for (const letter of text) {

@@ -1,13 +1,15 @@
 import { cellText, type Omission, type TextWriter } from './document.ts'
 
-/** Limits the table cells that are added for a cell that spans or repeats columns. */
+/** Limits the table cells that are added for one cell that spans columns or is repeated. */
 const REPEATED_MAX = 200
 /** Limits the depth of tables inside of table cells. */
 const TABLES_MAX = 20
 
 type Table = { row: string[]; cell: string; isRowHidden: boolean }
 
-/** Collects the paragraphs and tables of a document. Each row becomes a line, with tabs between its cells. */
+/**
+ * Collects the paragraphs and tables of a document. Each row of a table becomes a line, with tabs between its cells.
+ */
 export class TextFlow {
   readonly #out: TextWriter
   readonly #tables: Table[] = []
@@ -26,7 +28,10 @@ export class TextFlow {
     else table.cell += text
   }
 
-  /** Records the reason for which the reader leaves words out. Blanks that are left out need no reason. */
+  /**
+   * Records why the reader of the document leaves words out. If the reader leaves out only blanks, it records no
+   * reason.
+   */
   omit(why: Omission, text: string): void {
     if (text.trim() !== '') this.#out.omitted.add(why)
   }
@@ -57,8 +62,8 @@ export class TextFlow {
   }
 
   /**
-   * Ends a table cell. @param span is the number of columns that the cell covers. `repeats` means that each of these
-   * columns shows the cell's text.
+   * Ends a table cell. @param span is the number of columns that the cell covers. `repeats` means that each of the
+   * covered columns shows the cell's text.
    */
   closeCell(span = 1, repeats = false): void {
     const table = this.#tables.at(-1)

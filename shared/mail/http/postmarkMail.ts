@@ -1,6 +1,7 @@
 /**
- * Reads the webhooks of Postmark. Postmark signs nothing. So a webhook is proven by a password and by a path that
- * nobody can guess. Both are made from a secret. https://postmarkapp.com/developer/webhooks/inbound-webhook
+ * Reads the webhooks of Postmark. Postmark does not sign its webhooks. So a password and a path that nobody can guess
+ * prove that a webhook comes from Postmark. The password and the path are both made from a secret.
+ * https://postmarkapp.com/developer/webhooks/inbound-webhook
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
@@ -10,13 +11,16 @@ import { type Envelope, SignedMailError } from './signedMail.ts'
 
 const USER = 'purser'
 const PATH = '/v0/inbound/postmark/'
-/** Matches the path of a Postmark webhook. The path holds the key id in base64url and the secret part. */
+/**
+ * Matches the path of a Postmark webhook. The path holds the key id in base64url and a part that is derived from the
+ * secret.
+ */
 const SECRET_PATH = /^\/v0\/inbound\/postmark\/([\w-]{1,400})\/([0-9a-f]{32})$/
 
 const derived = (secret: Uint8Array, keyId: string, use: string) =>
   createHmac('sha256', secret).update(`purser postmark ${use} ${keyId}`).digest('hex').slice(0, 32)
 
-/** Returns the URL to set at Postmark. The URL holds the password. */
+/** Returns the webhook URL that the user sets at Postmark. The webhook URL holds the password. */
 export function postmarkAddress(baseUrl: string, keyId: string, secret: Uint8Array): string {
   const url = new URL(baseUrl)
   url.username = USER
@@ -32,7 +36,8 @@ export function postmarkKeyId(pathname: string): string | null {
 }
 
 /**
- * Checks that the path and the password of a webhook were made from one of the key's secrets. @throws {SignedMailError}
+ * Checks that the path and the password of a Postmark webhook were made from one of the key's secrets. @throws
+ * {SignedMailError}
  */
 export function provePostmark(
   request: { pathname: string; authorization: string },
@@ -55,7 +60,10 @@ export function provePostmark(
   if (!isRight) throw new SignedMailError(401, 'Authorization: does not fit the key')
 }
 
-/** Is the content of a Postmark webhook: a mail, a report about a sent copy, or news that this service does not use. */
+/**
+ * Is the content of a Postmark webhook: a mail, a report about the copy of a sent message, or news that this service
+ * does not use.
+ */
 export type PostmarkNews =
   | { kind: 'mail'; envelope: Envelope; spf: AuthenticationWord | null; bytes: Buffer }
   | { kind: 'report'; report: RelayReport }
@@ -75,7 +83,8 @@ export function readPostmark(json: string): PostmarkNews {
   const { RecordType: kind } = body
   if (kind === undefined) return { kind: 'mail', ...mailOf(body) }
   if (kind === 'Bounce' && body.Type !== 'SpamComplaint') {
-    // Bounces of other types are delays, automatic replies and blocks. The address still exists.
+    // Postmark's bounces of other types are delays, automatic replies and blocks. After such a bounce, the recipient's
+    // address still exists.
     if (body.Type !== 'HardBounce' && body.Type !== 'BadEmailAddress') return { kind: 'other' }
     return { kind: 'report', report: reportOf(body, 'bounce') }
   }
@@ -146,8 +155,8 @@ function mailOf(body: Record<string, unknown>) {
 }
 
 /**
- * Reads the header fields that Postmark adds. They stand in the JSON apart from the fields of the message. The first
- * field of each name counts.
+ * Reads the header fields that Postmark adds. The fields that Postmark adds stand in the JSON apart from the header
+ * fields of the message. If several header fields have the same name, the first one counts.
  */
 function headersOf({ Headers: headers }: Record<string, unknown>): Map<string, string> {
   const found = new Map<string, string>()

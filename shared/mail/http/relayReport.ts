@@ -1,21 +1,24 @@
 /** Describes the report that a mail relay sends over HTTP about a copy of a message that it took from this service. */
 
-/** Describes a relay's report of a bounce or a complaint, with the values that may identify the sent copy. */
+/**
+ * Describes a relay's report of a bounce or a complaint, with the values that may identify the copy of the sent
+ * message.
+ */
 export type RelayReport = {
   kind: 'bounce' | 'complaint'
-  /** Is the recipient of the sent copy. */
+  /** Is the recipient of the copy that the report is about. */
   address: string
-  /** Is the author of the message. */
+  /** Is the author of the message that the report is about. */
   from: string
-  /** Is the RFC 3463 code of a bounce. Null means that the relay gives no code. */
+  /** Is the RFC 3463 code of a bounce. Null means that the relay's report gives no RFC 3463 code. */
   status: string | null
   /** Explains the relay's report in one line. */
   detail: string
-  /** Lists the ids that the relay gave to the sent copy. */
+  /** Lists the ids that the relay gave to the copy of the sent message. */
   relayIds: string[]
   /** Lists the Message-IDs that may belong to a message of this service. */
   messageIds: string[]
-  /** Lists the possible envelope senders of the sent copy. */
+  /** Lists the possible envelope senders of the copy of the sent message. */
   returnPaths: string[]
 }
 
@@ -41,7 +44,7 @@ export function relayIdOf(reply: string): string | null {
 
 const CLOSERS = '>)"\'.:'
 
-/** Returns a relay's id without brackets and without the relay's domain. */
+/** Returns the id of a message at a relay, without brackets and without the relay's domain. */
 export function relayIdOfWord(word: string): string {
   const [local = ''] = word.replace(/^[<("']+/, '').split('@', 1)
   // A loop removes the closing brackets at the end of the id. A regular expression that ends with `$` would start again

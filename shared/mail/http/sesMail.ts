@@ -42,7 +42,7 @@ export function readSes(json: string): SesNews {
   try {
     body = fieldsOf(JSON.parse(json))
   } catch {
-    // The message of the SNS topic is no JSON. A person probably published it as a test.
+    // The message of the SNS topic is no JSON. A person probably published the message that is no JSON, as a test.
     return { kind: 'other' }
   }
   const kind = textOf(body.notificationType ?? body.eventType)
@@ -64,7 +64,7 @@ function mailOf(body: Fields): SesMail {
     const content = { bucket: textOf(action.bucketName), key: textOf(action.objectKey) }
     return { kind: 'mail', envelope, spf, content }
   }
-  // In the UTF-8 encoding SES changes bytes of the mail, so DKIM would fail.
+  // If SES encodes mail as UTF-8, SES changes bytes of the mail, so DKIM would fail.
   if (textOf(action.encoding).toUpperCase() !== 'BASE64') {
     throw new SignedMailError(
       400,
@@ -98,8 +98,8 @@ function complaintsOf(body: Fields): RelayReport[] {
   const addresses = listOf(complaint.complainedRecipients)
     .map((one) => fieldsOf(one).emailAddress)
     .filter(isAddress)
-  // In a complaint, SES lists all recipients at the complaining mail host. If there are several, nobody knows who
-  // complained.
+  // In a complaint, SES lists all recipients at the complaining mail host. If a complaint lists several recipients,
+  // nobody knows which of them complained.
   if (addresses.length !== 1) return []
   return [
     {
@@ -112,7 +112,10 @@ function complaintsOf(body: Fields): RelayReport[] {
   ]
 }
 
-/** Returns the values that identify the sent copy: the id of the 250 reply, the Message-ID, and the envelope sender. */
+/**
+ * Returns the values that identify the copy of a sent message: the id of the 250 reply, the Message-ID, and the
+ * envelope sender.
+ */
 function aboutCopy(body: Fields) {
   const mail = fieldsOf(body.mail)
   const headers = listOf(mail.headers).map(fieldsOf)

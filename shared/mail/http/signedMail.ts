@@ -1,24 +1,33 @@
 /**
- * Reads mail that comes over HTTP. The mail has its envelope in a header, and a signature proves that the sender holds
- * a secret (docs/mail.md).
+ * Reads mail that comes over HTTP. A header of the request holds the mail's envelope, and a signature proves that the
+ * sender holds a secret (docs/mail.md).
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
 import { AUTHENTICATION_WORDS, type AuthenticationWord } from '../parse/authentication.ts'
 
-/** Is the number of seconds by which the clock of a sender of mail over HTTP may differ. */
+/**
+ * Is the largest allowed difference in seconds between the clock of a sender of mail over HTTP and the clock of this
+ * service.
+ */
 const SKEW_S = 300
-/** Limits the recipients of one mail over HTTP. The SMTP listener has the same limit (RFC 5321 §4.5.3.1.8). */
+/**
+ * Limits the recipients of one mail over HTTP. The SMTP listener has the same limit on recipients (RFC 5321
+ * §4.5.3.1.8).
+ */
 const RECIPIENTS_MAX = 100
-/** Limits the characters of the envelope header. A hundred addresses of 320 octets fit, in JSON and base64url. */
+/**
+ * Limits the characters of the envelope header. The header has room for a hundred addresses of 320 octets, in JSON and
+ * base64url.
+ */
 const ENVELOPE_MAX_CHARS = 64 * 1024
 
-/** Is the envelope of a mail (RFC 5321 §2.3.1). `from` is empty for a bounce. */
+/** Is the envelope of a mail (RFC 5321 §2.3.1). The envelope sender `from` is empty for a bounce. */
 export type Envelope = { from: string; to: string[] }
 
 /**
- * Reports an HTTP request with mail that cannot be read or proven. The message names the header and says what the
- * header must be.
+ * Reports that an HTTP request with mail cannot be read, or lacks a valid proof. The error message names the wrong
+ * header and says what the header must be.
  */
 export class SignedMailError extends Error {
   override readonly name = 'SignedMailError'
@@ -39,8 +48,8 @@ export type MailHeaders = {
 }
 
 /**
- * Returns the text that is signed for a mail over HTTP. The text contains the digest of the body, so the signature also
- * proves the body.
+ * Returns the text that is signed for a mail over HTTP. The signed text contains the digest of the body, so the
+ * signature also proves the body.
  */
 export const signedText = ({ key, timestamp, envelope, digest }: Omit<MailHeaders, 'signature'>) =>
   `v1\n${key}\n${timestamp}\n${envelope}\n${digest}`
@@ -52,7 +61,7 @@ export const mailSignature = (
 ): string => `v1=${createHmac('sha256', secret).update(signedText(headers)).digest('hex')}`
 
 /**
- * Checks that one of the key's secrets signed the headers of mail over HTTP.
+ * Checks that one of the key's secrets has signed the headers of a request with mail over HTTP.
  * @throws {SignedMailError}
  */
 export function proveHeaders(
@@ -85,8 +94,8 @@ export function proveHeaders(
 }
 
 /**
- * Reads `Purser-Envelope`: base64url of the JSON `{"from": "…", "to": ["…"]}`. The JSON holds `"spf"` too if the sender
- * checked SPF.
+ * Reads `Purser-Envelope`: base64url of the JSON `{"from": "…", "to": ["…"]}`. If the sender has checked SPF, the JSON
+ * of the envelope also holds `"spf"`.
  * @throws {SignedMailError}
  */
 export function readEnvelope(header: string): Envelope & { spf: AuthenticationWord | null } {
@@ -129,8 +138,9 @@ export const domainSecret = (secret: Uint8Array, keyId: string): Uint8Array =>
   createHmac('sha256', secret).update(`purser inbound ${keyId}`).digest()
 
 /**
- * Returns the id of a mail that arrived over HTTP. A repeated HTTP request has the same id, so the mail is stored once.
- * @returns a UUID.
+ * Returns the id of a mail that arrived over HTTP. A repeated HTTP request has the same id, so the service stores its
+ * mail only once.
+ * @returns the id of the mail as a UUID.
  */
 export function requestId(keyId: string, signature: string): string {
   const hex = createHmac('sha256', keyId).update(signature).digest('hex')

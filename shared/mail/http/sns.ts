@@ -15,13 +15,16 @@ export type SnsMessage = {
   signatureVersion: '1' | '2'
   signature: string
   signingCertUrl: string
-  /** Is the URL that confirms a subscription. The text is empty in all other messages. */
+  /** Is the URL that confirms a subscription. In a message that is no confirmation, the URL is an empty text. */
   subscribeUrl: string
   /** Is the text that SNS has signed. */
   signedText: string
 }
 
-/** Lists the signed fields of an SNS notification. A confirmation has no subject, but a token and a URL. */
+/**
+ * Lists the signed fields of an SNS notification. The confirmation of a subscription has no subject, but a token and a
+ * URL.
+ */
 const NOTIFICATION_FIELDS = ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']
 const CONFIRMATION_FIELDS = [
   'Message',
@@ -35,7 +38,10 @@ const CONFIRMATION_FIELDS = [
 const FIELD_MAX_CHARS = 2_000
 const CERTIFICATE_NAME = 'sns.amazonaws.com'
 
-/** Reads the JSON of an SNS message. Reading proves nothing about the sender. @throws {SignedMailError} */
+/**
+ * Reads the JSON of an SNS message. Reading the JSON of an SNS message does not prove its sender. @throws
+ * {SignedMailError}
+ */
 export function readSns(json: string): SnsMessage {
   let body: Record<string, unknown>
   try {
@@ -74,7 +80,7 @@ export function readSns(json: string): SnsMessage {
   }
 }
 
-/** Tells whether a URL belongs to SNS in this region. */
+/** Tells whether a URL belongs to Amazon SNS in the given region. */
 export function isSnsUrl(text: string, region: string): boolean {
   if (text.length > FIELD_MAX_CHARS || !URL.canParse(text)) return false
   const { protocol, host, username, password } = new URL(text)
@@ -90,8 +96,9 @@ export const isCertificateUrl = (text: string, region: string): boolean =>
   isSnsUrl(text, region) && /^\/[\w-]{1,200}\.pem$/.test(new URL(text).pathname)
 
 /**
- * Checks the signature of an SNS message. The message names the URL of the signer's certificate.
- * @param pem is the certificate. TLS has proven the host from which the certificate was read.
+ * Checks the signature of an SNS message. The SNS message itself names the URL of the signer's certificate.
+ * @param pem is the certificate of the signer of the SNS message. TLS has proven the host from which the certificate
+ * was read.
  * @throws {SignedMailError}
  */
 export function proveSns(message: SnsMessage, pem: string, nowMs: number): void {

@@ -19,18 +19,19 @@ export type Authentication = {
   dmarc: AuthenticationWord
   arc: AuthenticationWord
   /**
-   * Tells whether an inbox of this service sent the message. SPF, DKIM and DMARC are then not checked, because the
-   * sender has proven itself by the inbox's API key.
+   * Tells whether an inbox of this service sent the message. SPF, DKIM and DMARC are not checked for such a message,
+   * because its sender has used the inbox's API key.
    */
   internal: boolean
   /**
-   * Is the SPF result of the mail service that delivered the message over HTTP. The result is only shown. In such mail
-   * `spf` is `none`, because this service does not know the IP address of the sending host.
+   * Is the SPF result of the mail service that delivered the message over HTTP. The service only shows this SPF result
+   * and decides nothing by it. For mail over HTTP, `spf` is `none`, because this service does not know the IP address
+   * of the sending host.
    */
   providerSpf?: AuthenticationWord
   /**
-   * Tells whether SPF or DKIM passes for the domain in From, with or without a DMARC policy, or the mail is internal.
-   * The field is absent if an earlier version stored the message.
+   * Tells whether SPF or DKIM passes for the domain in From, even without a DMARC policy, or whether the mail is
+   * internal. The field is absent if an earlier version stored the message.
    */
   aligned?: boolean
 }
@@ -54,7 +55,7 @@ export const UNREADABLE = unchecked('permerror', false)
 export const authenticationWord = (word: string | undefined): AuthenticationWord =>
   AUTHENTICATION_WORDS.find((known) => known === word) ?? 'none'
 
-/** Labels a message whose From is not authenticated. */
+/** Is the label of a message whose From is not authenticated. */
 export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 
 /** Holds the authentication results of a message, and whether they prove the author. */
@@ -62,18 +63,18 @@ export type CheckedSender = {
   authentication: Authentication
   /**
    * Tells whether the domain in From is proven: by SPF or DKIM (RFC 7489 §3.1), or because an inbox of this service
-   * sent the mail. A DMARC policy is not needed.
+   * sent the mail. The domain in From can be proven even without a DMARC policy.
    */
   isAligned: boolean
 }
 
-/** Tells whether an authentication check got no DNS answer. A repeated check may get the answer. */
+/** Tells whether an authentication check got no DNS answer. If the check is repeated, it may get the DNS answer. */
 export const isUnsure = ({ spf, dkim, dmarc }: Authentication): boolean =>
   [spf, dkim, dmarc].includes('temperror')
 
 /**
- * Tells whether the address in From may be forged. From may be forged if nothing proves its domain. It may also be
- * forged if DMARC fails or does not apply to it, or if outside mail names an address of this service.
+ * Tells whether the address in From may be forged. From may be forged if nothing proves its domain. From may also be
+ * forged if DMARC fails or does not apply to it, or if mail from outside names an address of this service.
  */
 export function isForged(
   { authentication, isAligned }: CheckedSender,
@@ -81,7 +82,7 @@ export function isForged(
 ): boolean {
   const { internal, dmarc } = authentication
   if (internal || dmarc === 'pass') return false
-  // A mail without From claims no author.
+  // A mail without a From field claims no author, so nothing can be forged.
   if (dmarc === 'fail' || dmarc === 'permerror' || (!isAligned && fromDomains.length > 0))
     return true
   return fromDomains.some((domain) => ownDomains.includes(domain))

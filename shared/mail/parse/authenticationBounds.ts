@@ -1,6 +1,6 @@
 /**
- * Limits the header that the authentication checks read. Real mail has a few kilobytes of header. The time to unfold a
- * header field is quadratic in its lines.
+ * Limits the header that the authentication checks read. Real mail has a few kilobytes of header. Unfolding a header
+ * field takes time that is quadratic in the number of its lines.
  */
 const HEADER_MAX_BYTES = 256 * 1024
 const HEADER_LINES_MAX = 5_000
@@ -17,10 +17,11 @@ const BLANK_LINES_MAX = 10_000
 const [CR, LF] = [0x0d, 0x0a]
 
 /**
- * Returns which part of a message the authentication checks may read. The checks take quadratic time for hostile mail.
- * A header of 400 KB in folded lines took a minute. A signed body of 30 MB of blank lines took 30 s and 10 GB.
- * @returns `whole` if the checks may read everything. `unsigned` means that the body must not be hashed. `no` means
- * that the header must not be read either.
+ * Returns which part of a message the authentication checks may read. For hostile mail, the authentication checks take
+ * quadratic time. The authentication checks took a minute for a header of 400 KB in folded lines. The authentication
+ * checks took 30 s and 10 GB for a signed body of 30 MB of blank lines.
+ * @returns `whole` if the authentication checks may read the whole message. `unsigned` means that the checks must not
+ * hash the body for DKIM. `no` means that the checks must not even read the header.
  */
 export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
   let lines = 0
@@ -52,7 +53,10 @@ function endOfLine(raw: Buffer, at: number): number {
   return end === -1 ? raw.length : end + 1
 }
 
-/** Recognises a From field as mailauth does. Blanks may surround the name, and the colon may stand on the next line. */
+/**
+ * Recognises a From field as mailauth does. Blanks may surround the name From, and the colon may stand on the next
+ * line.
+ */
 const isFromField = (line: string): boolean =>
   line.split(':', 1)[0]!.trim().toLowerCase() === 'from'
 
@@ -60,7 +64,8 @@ const isFromField = (line: string): boolean =>
 const FOLDS = [0x09, 0x0b, 0x0c, 0x20, 0xa0]
 
 /**
- * Tells whether a folded line of a header field begins at this offset. A folded line of blanks belongs to its field.
+ * Tells whether a folded line of a header field begins at this offset. A folded line that holds only blanks still
+ * belongs to its header field.
  */
 const isFolded = (raw: Buffer, at: number): boolean =>
   FOLDS.includes(raw[at]!) || (raw[at] === CR && raw[at + 1] !== LF)

@@ -36,7 +36,8 @@ export function automaticLabels(headers: readonly Header[]): string[] {
 /** Recognises an automatic reply by RFC 3834 §5, and by header fields of mail programs that do not follow RFC 3834. */
 function isAutoReply(first: (name: string) => string | undefined): boolean {
   const autoSubmitted = first('auto-submitted')
-  // Parameters may follow the keyword of Auto-Submitted. `no` means that a person wrote the message.
+  // In the field Auto-Submitted, parameters may follow the keyword. The keyword `no` in Auto-Submitted means that a
+  // person wrote the message.
   if (autoSubmitted !== undefined && !/^no\b/.test(autoSubmitted)) return true
   return (
     first('precedence') === 'auto_reply' ||

@@ -2,22 +2,22 @@
  * Reads bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and the free-text bounces of older
  * programs.
  *
- * Anybody can write a bounce. A bounce counts only if it names a message of this service and a recipient of that
- * message. Only the address that the bounce was sent to proves the bounce (bounceAddress.ts).
+ * Anybody can write a mail that looks like a bounce. A bounce counts only if it names a message of this service and a
+ * recipient of that message. A bounce is proven only by the address to which it was sent (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from '../address.ts'
 import { parseReferences } from '../threading.ts'
 
-/** Describes one recipient in a bounce. */
+/** Describes one recipient that a bounce names. */
 export type BouncedRecipient = {
   /**
-   * Holds the addresses of Original-Recipient, then of Final-Recipient. A host behind a forwarder may know only the
-   * second address.
+   * Holds the addresses of the field Original-Recipient, then those of Final-Recipient. A mail host behind a forwarder
+   * may know only the address in Final-Recipient.
    */
   addresses: string[]
   action: 'failed' | 'delayed'
-  /** Is the RFC 3463 code, such as 5.1.1. Null means that the bounce has no code. */
+  /** Is the RFC 3463 code, such as 5.1.1. Null means that the bounce has no RFC 3463 code. */
   status: string | null
   /** Is the error text of the mail host that refused the message, in one line. */
   diagnostic: string
@@ -25,16 +25,16 @@ export type BouncedRecipient = {
 
 export type Bounce = {
   /**
-   * Tells whether the recipients come from delivery-status fields or X-Failed-Recipients. Otherwise the recipients are
-   * guessed from free text.
+   * Tells whether the bounce names its recipients in delivery-status fields or in X-Failed-Recipients. If not, the
+   * recipients are guessed from the free text of the bounce.
    */
   isReport: boolean
   /** Lists possible Message-IDs of the returned message, the most certain first. */
   messageIds: string[]
   recipients: BouncedRecipient[]
   /**
-   * Identifies the sent copy that came back. The envelope recipient of the bounce proves this copy. Null means that
-   * nothing proves the bounce.
+   * Identifies the copy of a sent message that came back in the bounce. The envelope recipient of the bounce proves
+   * which copy of the sent message came back. Null means that nothing proves which sent message the bounce is about.
    */
   proof: ReturnedCopy | null
 }
@@ -54,15 +54,15 @@ const STATUS_PART = /^message\/(global-)?delivery-status$/i
 const STATUS_CODE = /(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?![\d.])/
 const REPLY_CODE = /(?<![\d.])([45])\d\d(?![\d.])/
 const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\n]{1,998}>)/gim
-/** Matches the first line of a returned message inside the text. */
+/** Matches the first line of a returned message inside the text of a bounce. */
 const RETURNED_HEADER =
   /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
 /**
- * Matches header lines such as Return-Path. A mail program hides them from a person, so only a mail host includes them
- * when it returns a message.
+ * Matches header lines such as Return-Path. A mail program does not show these header lines, so only a mail host
+ * includes them when it returns a message.
  */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
-/** Matches a quoted line. Some programs begin their own lines with `>>>` and a space. */
+/** Matches a quoted line. Some programs begin their own lines in a bounce with `>>>` and a space. */
 const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm
 const ADDRESS = /[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,10}/g
 
@@ -83,8 +83,8 @@ export function readBounce(email: Email): Bounce | null {
 }
 
 /**
- * Reads the groups of fields in a delivery report (RFC 3464 §2). The first group is about the message, and each other
- * group is about one recipient.
+ * Reads the groups of fields in a delivery report (RFC 3464 §2). The first group of fields is about the message, and
+ * each other group is about one recipient.
  */
 function recipientsOfReport(report: string): BouncedRecipient[] {
   return report.split(/\n[ \t]*\n/).flatMap((group) => {
@@ -96,7 +96,8 @@ function recipientsOfReport(report: string): BouncedRecipient[] {
     if (addresses.length === 0 || (action !== 'failed' && action !== 'delayed')) return []
     const said = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]+;[ \t]*/, '')
     const told = STATUS_CODE.exec(fields.get('status') ?? '')?.[1] ?? null
-    // A status code X.0.0 tells only the class of the failure. The diagnostic text often contains a more exact code.
+    // A status code X.0.0 tells only the class of the failure. The diagnostic text of a bounce often contains a more
+    // exact code.
     const status =
       told === null || told.endsWith('.0.0') ? (STATUS_CODE.exec(said)?.[1] ?? told) : told
     return [{ addresses: [...new Set(addresses)], action, status, diagnostic: oneLine(said) }]
@@ -113,7 +114,10 @@ function readFields(group: string): Map<string, string> {
   return fields
 }
 
-/** Reads a recipient field such as `rfc822; ada@example.com`. Some programs omit the type or add angle brackets. */
+/**
+ * Reads a recipient field such as `rfc822; ada@example.com`. Some programs omit the address type (`rfc822`) or add
+ * angle brackets.
+ */
 function readAddress(field: string | undefined): string[] {
   const text = (field ?? '').replace(/^[^;]{0,40};/, '').trim()
   const address = parseAddress(text.replace(/^<|>$/g, ''))
@@ -121,8 +125,8 @@ function readAddress(field: string | undefined): string[] {
 }
 
 /**
- * Finds the recipients in a bounce without RFC 3464 fields. Such bounces come from qmail, older Exim, Exchange and
- * Gmail.
+ * Finds the recipients in a bounce without RFC 3464 fields. Bounces without RFC 3464 fields come from qmail, older
+ * Exim, Exchange and Gmail.
  */
 function recipientsOfText(
   email: Email,
@@ -136,8 +140,8 @@ function recipientsOfText(
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  // A person may also write from postmaster about errors and name addresses. But a person sends no error code and
-  // returns no message.
+  // A person may also write about errors from the address postmaster, and name addresses. But a person's mail contains
+  // no error code and returns no message.
   const isSure = statusOf(report) !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []
   const found = new Map<string, BouncedRecipient>()
@@ -164,17 +168,17 @@ function recipientsOfText(
     const diagnostic = found.get(address)?.diagnostic ?? whole!.diagnostic
     found.set(address, { addresses: [address], action: 'failed', status, diagnostic })
   }
-  // The report is about a delay, and the mail host keeps trying.
+  // The report is only about a delay, and the mail host keeps trying to deliver the mail.
   if (/will (?:be retried|retry|keep trying|continue to try)|no action is required/i.test(report)) {
     return [...found.values()].map((recipient) => ({ ...recipient, action: 'delayed' }))
   }
   return [...found.values()]
 }
 
-/** Matches the words for a failure. A bounce without a code must hold one of these words. */
+/** Matches words for a delivery failure. A bounce without a status code must hold one of the words for a failure. */
 const FAILURE = /fail|undeliver|not (?:be )?deliver|unknown|reject|return|error|unable to/i
 
-/** Tells whether a message returns another message, as mail hosts do and persons do not. */
+/** Tells whether a message contains a returned message, which mail hosts send and persons do not. */
 const returnsMessage = (email: Email, text: string): boolean =>
   email.attachments.some(({ mimeType }) => RETURNED.test(mimeType)) || TRACE_HEADER.test(text)
 
@@ -197,7 +201,7 @@ const isPostmaster = (email: Email): boolean =>
 const headerOf = ({ headers }: Email, name: string): string | undefined =>
   headers.find(({ key }) => key === name)?.value
 
-/** Returns the Message-IDs of the returned message in a bounce, then the Message-IDs in In-Reply-To and References. */
+/** Returns the Message-IDs of the message that a bounce returns, then the Message-IDs in In-Reply-To and References. */
 function originalIds(email: Email, text: string): string[] {
   const returned = email.attachments
     .filter(({ mimeType }) => RETURNED.test(mimeType))
@@ -223,9 +227,9 @@ const oneLine = (text: string): string =>
   text.replace(/\s+/g, ' ').trim().slice(0, DIAGNOSTIC_MAX_LENGTH).toWellFormed()
 
 /**
- * Tells whether a status code means that an address permanently takes no mail. This is class 5, except codes about the
- * one message (size, content) or about the sending service (policy, authentication). Such codes must not suppress the
- * recipient.
+ * Tells whether a status code means that an address permanently takes no mail. Such a code is of class 5, except codes
+ * about the one message (size, content) or about the sending service (policy, authentication). Codes about the message
+ * or the sending service must not suppress the recipient.
  */
 export const isAddressDead = (status: string | null): boolean =>
   status !== null && /^5\./.test(status) && !/^5\.(?:2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)

@@ -1,15 +1,15 @@
 /**
- * Reads complaints (ARF, RFC 5965). A mail host sends a complaint when a person presses "this is spam".
+ * Reads complaints about spam (ARF, RFC 5965). A mail host sends a complaint when a person presses "this is spam".
  *
- * Anybody can write a complaint. A complaint counts only if it names the envelope sender of a sent copy. Only hosts
- * that got the copy know this envelope sender (bounceAddress.ts).
+ * Anybody can write a mail that looks like a complaint. A complaint counts only if it names the envelope sender of a
+ * copy that this service has sent. Only mail hosts that got the copy know its envelope sender (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from '../address.ts'
 
-/** Describes a complaint about a sent copy. */
+/** Describes a recipient's spam complaint about the copy of a sent message. */
 export type Complaint = {
-  /** Lists the possible envelope senders of the sent copy. */
+  /** Lists the possible envelope senders of the copy that the complaint is about. */
   returnPaths: string[]
 }
 
@@ -19,11 +19,14 @@ const PATHS_MAX = 10
 
 const REPORT_PART = /^message\/feedback-report$/i
 const RETURNED = /^(?:message\/rfc822|message\/rfc822-headers|text\/rfc822-headers)$/i
-/** Matches the feedback types that are complaints (RFC 5965 §7.3). `not-spam` and `auth-failure` are no complaints. */
+/**
+ * Matches the feedback types that are complaints (RFC 5965 §7.3). The feedback types `not-spam` and `auth-failure` are
+ * no complaints.
+ */
 const FEEDBACK_TYPE = /^Feedback-Type:[ \t]*(?:abuse|fraud|opt-out|opt-out-list)[ \t]*$/im
 const RETURN_PATH = /^(?:Return-Path|Original-Mail-From):[ \t]*<?([^<>\s]{1,320})>?[ \t]*$/gim
 
-/** Reads a complaint. @returns null if the message is no complaint. */
+/** Reads a complaint about spam from a message. @returns null if the message is no complaint. */
 export function readComplaint(email: Email): Complaint | null {
   const report = email.attachments.find(({ mimeType }) => REPORT_PART.test(mimeType))
   if (report === undefined) return null

@@ -2,7 +2,7 @@
 
 /**
  * Matches an address that can stand in the separator line of an mbox file. A blank or a line break in the address would
- * end the line.
+ * end the separator line of the mbox file.
  */
 const ADDRESS = /^[\x21-\x7e]{1,320}$/
 
@@ -18,9 +18,9 @@ function asctime(at: Date): string {
 }
 
 /**
- * Writes one message of an mbox file: the separator line, the message with LF line ends, and an empty line. A line that
- * begins with `From `, after any number of `>`, gets one more `>`. Otherwise a mail could hold a forged separator with
- * a forged message. Some programs end a line at a lone CR.
+ * Writes one message of an mbox file: the separator line, the message with LF line ends, and an empty line. A line of
+ * the message that begins with `From `, after any number of `>`, gets one more `>`. Without this quoting, a mail could
+ * hold a forged separator line with a forged message. Some mbox readers also end a line at a lone CR.
  */
 export function mboxEntry(mail: { sender: string; at: Date; bytes: Uint8Array }): Buffer {
   const sender = ADDRESS.test(mail.sender) ? mail.sender : 'MAILER-DAEMON'

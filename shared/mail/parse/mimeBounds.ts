@@ -1,13 +1,13 @@
 import PostalMime, { type Email } from 'postal-mime'
 
 /**
- * Limits the MIME parts of a message that are parsed. Mail has a few parts, and a report has a few dozen. The raw mail
- * is kept whole.
+ * Limits the MIME parts of a message that are parsed. Usual mail has a few MIME parts, and a delivery report has a few
+ * dozen. The raw mail is always kept whole.
  */
 const PARTS_MAX = 2_000
 /**
- * Limits the lines of a message that are parsed. The limit is twice the lines of the largest message with lines of
- * usual length.
+ * Limits the lines of a message that are parsed. The limit is twice the number of lines in the largest message if its
+ * lines have the usual length.
  */
 const LINES_MAX = 1_000_000
 const NESTING_MAX = 100
@@ -17,7 +17,7 @@ const RFC822_NESTING_MAX = 5
 /** Describes internals of postal-mime 4.0.0 that its types omit. */
 type Steps = {
   av: Uint8Array
-  /** Is the offset in `av` at which the next line begins. */
+  /** Is the offset in the buffer `av` at which the next line begins. */
   readPos: number
   readLine(): { bytes: Uint8Array; done: boolean }
   processLine(line: Uint8Array, isFinal: boolean): Promise<void>
@@ -29,8 +29,8 @@ type Steps = {
  * each part and line: 10 MB of empty parts took 7 s and 2.5 GB, and eleven million lines of one letter took 6 s and 2.3
  * GB. MIME parts are counted inside the parser, because a search for boundaries would miss some spellings of a
  * boundary.
- * @returns the parsed mail. `parts` counts the MIME parts below the top level. It is 0 if no boundary of the multipart
- * occurs in the message.
+ * @returns the parsed mail. `parts` counts the MIME parts below the top level. The number is 0 if the boundary of the
+ * multipart does not occur in the message.
  * @throws the errors of postal-mime.
  */
 export async function parseBounded(

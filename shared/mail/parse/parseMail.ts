@@ -29,14 +29,17 @@ export type Attachment = {
   size: number
   contentId: string | null
   disposition: string
-  /** Holds the extracted text of the attachment. The field is absent if no worker reads the attachment. */
+  /** Holds the extracted text of the attachment. The extracted text is absent if no worker reads the attachment. */
   text?: AttachmentText
 }
 
-/** `pending` means that the attachment has not been read yet. `none` means that it holds no text. */
+/** `pending` means that the attachment has not been read yet. `none` means that the attachment holds no text. */
 export type AttachmentState = 'pending' | 'ready' | 'none' | 'failed'
 
-/** Holds the result of reading an attachment. `omitted` lists what its text leaves out (documents/document.ts). */
+/**
+ * Holds the result of reading an attachment. The field `omitted` lists what the extracted text leaves out
+ * (documents/document.ts).
+ */
 export type AttachmentText = {
   state: AttachmentState
   chars: number
@@ -47,7 +50,10 @@ export type AttachmentText = {
 /** Holds an attachment with its content. */
 type ReceivedAttachment = Attachment & { content: Uint8Array }
 
-/** Holds the content of a received message. No string in it holds U+0000, because Postgres refuses that character. */
+/**
+ * Holds the content of a received message. No string in the parsed mail holds U+0000, because Postgres refuses that
+ * character.
+ */
 export type ParsedMail = {
   links: ThreadLinks
   contentHash: Buffer
@@ -70,21 +76,22 @@ export type ParsedMail = {
 }
 
 const MAX_ADDRESSES = 1_000
-/** Limits the attachments of a message that are described. The raw mail holds all attachments. */
+/** Limits the attachments of a message that are described. Attachments above the limit are still in the raw mail. */
 const MAX_ATTACHMENTS = 1_000
 const MAX_ADDRESS_LENGTH = 320
 const MAX_SUBJECT_LENGTH = 4_000
 const MAX_FILENAME_LENGTH = 255
 const MAX_CONTENT_TYPE_LENGTH = 255
 const MAX_CONTENT_ID_LENGTH = 998
-/** Limits the bytes of an unparseable message that are shown as text. The raw mail is kept whole. */
+/** Limits the bytes of an unparseable message that are shown as text. The raw mail is always kept whole. */
 const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 
 /**
  * Reads a received message (RFC 5322, MIME).
  * @param raw holds the bytes as received.
  * @param domain is the domain of the derived Message-ID that replaces a missing or malformed Message-ID.
- * @throws the errors of the MIME parser. The caller then stores the message with `unparseableMail`.
+ * @throws the errors of the MIME parser. If the MIME parser throws, the caller stores the message with
+ * `unparseableMail`.
  */
 export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
   const { email, isWhole, parts } = await parseBounded(raw)
@@ -92,8 +99,8 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const shown = html === null ? null : visibleHtml(html, MAX_HTML_LENGTH)
   const parsed = email.text === undefined ? '' : readable(normaliseLines(clean(email.text)))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
-  // If no part of the mail can be found, its text is the raw body. The MIME boundary or the whole header may be
-  // missing.
+  // If the parser finds no part of the mail, the text of the mail is the raw body. A mail may lack its MIME boundary or
+  // its whole header.
   const unfound = isFound
     ? ''
     : readable(normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES)))).trim()
@@ -124,7 +131,8 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
     codes: bounce === null ? findCodes(coded) : [],
     mailLinks: findLinks(linked),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
-    // A bounce gets no label `auto-reply`. A bounce also has Auto-Submitted, but it is no automatic reply.
+    // A bounce gets no label `auto-reply`. A bounce also has the header field Auto-Submitted, but a bounce is no
+    // automatic reply.
     labels: [
       'received',
       'unread',
@@ -139,19 +147,22 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   }
 }
 
-/** Labels a message whose raw mail holds more text or attachments. */
+/** Is the label of a message whose raw mail holds more text or attachments than are shown. */
 const TRUNCATED_LABEL = 'truncated'
-/** Labels a message whose text is its raw mail. */
+/** Is the label of a message whose raw bytes are shown as its text, because they could not be parsed. */
 const UNPARSEABLE_LABEL = 'unparseable'
 
-/** Labels a message with text that a person does not see. `text` leaves that text out. */
+/**
+ * Is the label of a message that contains text which a person does not see. The field `text` leaves out the text that a
+ * person does not see.
+ */
 export const HIDDEN_TEXT_LABEL = 'hidden-text'
-/** Labels a message whose plain text differs from its HTML. */
+/** Is the label of a message whose plain text differs from its HTML. */
 const TEXT_DIFFERS_LABEL = 'text-differs'
 
 /**
- * Makes the substitute for a message that cannot be parsed. It has the label `unparseable`, and its text is the raw
- * bytes.
+ * Makes the substitute for a message that cannot be parsed. The substitute has the label `unparseable`, and its text is
+ * the raw bytes of the message.
  */
 export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
   const text = readable(
@@ -201,7 +212,7 @@ function readLinks(email: Email, raw: Uint8Array, domain: string): ThreadLinks {
 
 /**
  * Replaces U+0000, which Postgres refuses in text, and lone surrogates, which it refuses in JSON, by U+FFFD. The text
- * is cut first, because the cut can split a surrogate pair.
+ * is cut before its characters are replaced, because the cut can split a surrogate pair.
  */
 const clean = (text: string, maxLength = Number.POSITIVE_INFINITY): string =>
   text.slice(0, maxLength).replaceAll('\u0000', '\ufffd').toWellFormed()
@@ -214,7 +225,10 @@ const oneLine = (subject: string): string =>
 
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
-/** Returns the distinct bare addresses of a header field in their order. Groups are replaced by their members. */
+/**
+ * Returns the distinct bare addresses of a header field in their order. A group of addresses is replaced by its
+ * members.
+ */
 function addresses(parsed: Address[] | undefined): string[] {
   const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])
   const texts = mailboxes.flatMap(({ address }) =>

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Matches header fields that relays add or rewrite. Two transmissions of one message differ only in these fields (RFC
- * 5321 §4.4 trace fields, RFC 8601, RFC 8617, and the delivery fields of Gmail and Exchange).
+ * Matches header fields that relays add or rewrite. Two transmissions of one message differ only in the fields that
+ * relays add or rewrite (RFC 5321 §4.4 trace fields, RFC 8601, RFC 8617, and the delivery fields of Gmail and
+ * Exchange).
  */
 const TRACE_FIELD =
   /^(received|return-path|delivered-to|x-original-to|envelope-to|x-envelope-to|x-received|authentication-results|received-spf|arc-[a-z-]+|x-google-smtp-source|x-ms-exchange-[a-z-]+)[ \t]*:/i
@@ -11,14 +12,15 @@ const LF = 0x0a
 const CR = 0x0d
 
 /**
- * Limits the bytes of a header that are read. The MIME parser has the same limit. Splitting 30 MB of fields would take
- * gigabytes.
+ * Limits the bytes of a header that are read. The MIME parser has the same limit on the bytes of a header. Splitting 30
+ * MB of header fields would take gigabytes of memory.
  */
 const HEADER_MAX_BYTES = 1024 * 1024
 
 /**
- * Returns the offset of the first byte behind the header. If the header exceeds its limit, the function returns the
- * limit. If the message has no body, the function returns the length of `raw`. A message may have no header field.
+ * Returns the offset of the first byte behind the header of a message. If the header exceeds its size limit, the
+ * function returns the limit. If the message has no body, the function returns the length of `raw`. A message may have
+ * no header field.
  */
 function headerEnd(raw: Uint8Array): number {
   if (raw[0] === LF) return 1
@@ -57,8 +59,8 @@ function headerFields(header: string): string[] {
 }
 
 /**
- * Returns the SHA-256 of a message without its trace fields. Every transmission of one message has the same hash, so a
- * repeated transmission is recognised.
+ * Returns the SHA-256 of a message without its trace fields. Every transmission of one message has the same hash, so
+ * the service recognises a repeated transmission.
  */
 export function contentHash(raw: Uint8Array): Buffer {
   const end = headerEnd(raw)
@@ -71,7 +73,8 @@ export function contentHash(raw: Uint8Array): Buffer {
 }
 
 /**
- * Returns the first header field of a name, unfolded, as UTF-8. This function is used for mail that cannot be parsed.
+ * Returns the first header field of a name, unfolded, as UTF-8. This function reads the header fields of mail that
+ * cannot be parsed.
  */
 export const rawHeader = (raw: Uint8Array, name: string): string | undefined =>
   rawHeaders(raw, name)[0]

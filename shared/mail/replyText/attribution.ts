@@ -1,6 +1,7 @@
 /**
- * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), on one line or wrapped.
- * words.ts lists the verbs of many languages. In all other languages, a date and an address mark the attribution.
+ * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), on one line or wrapped. The
+ * verbs of many languages are in words.ts. In languages without a listed verb, an attribution is recognised by a date
+ * and an address.
  */
 
 import { isDeviceLine } from './device.ts'
@@ -13,7 +14,7 @@ const MAX_ADDRESSES = 5
 /** Limits the lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
-/** Matches the words that may begin an attribution, before its date. */
+/** Matches the words with which an attribution may begin, before its date. */
 export const LEAD_WORDS =
   '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia|Dňa|Dana|Στις|Pada(?: tanggal)?|Vào|Pe)\\s'
 const MIDLINE_LEAD_IN = new RegExp(
@@ -33,14 +34,14 @@ const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /**
- * Matches a line that may continue the sentence of the line above. Such a line starts with a time, a year, a lower-case
- * letter, a caseless letter, or an address.
+ * Matches a line that may continue the sentence of the line above. A line that may continue a sentence starts with a
+ * time, a year, a lower-case letter, a caseless letter, or an address.
  */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
 /** Matches a line that starts with a name and an address in brackets. */
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
-/** Matches a quote mark at the end of a text, before a joined attribution. */
+/** Matches a quote mark at the end of a text, directly before an attribution on the same line. */
 const QUOTE_MARK = /\s>\s*$/
 /** Matches the level in a line of a log, such as `2026-10-10 10:15:33 ERROR mailer <a@x.test> wrote: 0 bytes`. */
 const LOG_LEVEL = /\p{Nd}\s\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|NOTICE)(?!\p{L})/u
@@ -54,14 +55,14 @@ export function findVerb(text: string): 'none' | 'within' | 'last' {
   const tokens = lower.split(/[^\p{L}]+/u).filter(Boolean)
   const index = tokens.findLastIndex((token) => WROTE_WORDS.has(token))
   if (index < 0) return 'none'
-  // Two letters may follow the verb as a gendered ending: napisał(a), написал(а), כתב/ה.
+  // Two letters may follow the verb "wrote" as a gendered ending: napisał(a), написал(а), כתב/ה.
   const rest = tokens.slice(index + 1)
   return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
 }
 
 /**
- * Names what stands below a line that may be an attribution. A quote or a header block below makes an uncertain
- * attribution credible.
+ * Names what stands below a line that may be an attribution. If a quote or a header block stands below, an uncertain
+ * attribution (`On …, Bob wrote:`) is credible.
  */
 export type Following = 'quote' | 'header' | 'other'
 
@@ -78,7 +79,7 @@ function isAttribution(joined: string, following: Following): boolean {
     if (!closed) return hasTime && LEAD_IN.test(text)
     if (dashed) return true
     if (following === 'quote' && text.length <= 80) return true
-    // `At 8:15 he wrote:` is a sentence of the writer, unless quote marks follow.
+    // `At 8:15 he wrote:` counts as the writer's own sentence, unless quote marks follow.
     if (!hasEmail && (numbers < 2 || !(DATE.test(text) || numbers > 2))) return false
     return verb === 'last' || hasTime || numbers > 2 || EMAIL_AT_END.test(text)
   }
@@ -91,13 +92,13 @@ function isAttribution(joined: string, following: Following): boolean {
   if (!hasTime || numbers < 3) return false
   // Gmail in Japanese and Hebrew, Yandex and mutt write a date, a time and an address without a verb.
   if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
-  // The line may have a verb in a language that is not listed. The line counts as an attribution if it has a date and a
-  // time, and also either quote marks below or an address in brackets.
+  // The line may have a verb for "wrote" in a language that is not listed. The line counts as an attribution if it has
+  // a date and a time, and also either quote marks below or an address in brackets.
   if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
   return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
 }
 
-/** Tells whether a dashed attribution of Zoho stands behind own text: `Yes. ---- On … <…> wrote ----`. */
+/** Tells whether a dashed attribution of Zoho stands behind the sender's own text: `Yes. ---- On … <…> wrote ----`. */
 function isDashedBehindText(joined: string): boolean {
   const rule = joined.search(MIDLINE_RULE)
   if (rule <= 0) return false
@@ -110,8 +111,8 @@ function endsSentence(view: string): boolean {
 }
 
 /**
- * Joins two lines of an attribution. In a mail that was pasted undecoded, a line may end with a quoted-printable soft
- * break: `w=` and `rote:`.
+ * Joins two lines of an attribution (`On …, Bob wrote:`) into one line. In a mail that was pasted undecoded, a line may
+ * end with a quoted-printable soft break: `w=` and `rote:`.
  */
 function join(upper: string, lower: string): string {
   return upper.endsWith('=') ? upper.slice(0, -1) + lower : `${upper} ${lower}`
@@ -119,7 +120,7 @@ function join(upper: string, lower: string): string {
 
 /**
  * Finds an attribution (`On …, Bob wrote:`) by its last line, the line `end`. A wrapped attribution begins on an
- * earlier line, but not before the line `from`. @returns undefined if no attribution ends there.
+ * earlier line, but not before the line `from`. @returns undefined if no attribution ends on the line `end`.
  */
 export function attributionEndingAt(
   views: readonly string[],
@@ -168,8 +169,8 @@ function attributionAt(views: readonly string[], start: number, end: number, fro
 
 /**
  * Returns the index at which an attribution begins behind the sender's own text, as in `reply On Wed, Apr 4, 2012 …`.
- * Behind the end of a sentence, a date, or a name with an address, also begins an attribution. 0 means that the line
- * has no own text.
+ * An attribution also begins behind the end of a sentence, a date, or a name with an address. The result 0 means that
+ * the line has no own text.
  */
 export function attributionStart(text: string): number {
   const leadIn = text.search(MIDLINE_LEAD_IN)
@@ -219,8 +220,9 @@ function withoutDevice(text: string): string {
 }
 
 /**
- * Finds an attribution in a line that also holds the quoted text, and maybe the new text before both. Relays and some
- * phones join lines in this way. Such a line must have a date, a time, a bracketed address and a verb.
+ * Finds an attribution (`On …, Bob wrote:`) in a line that also holds the quoted text, and maybe the new text before
+ * it. Relays and some phones join the new text, the attribution and the quoted text into one line. An attribution
+ * inside a joined line must have a date, a time, a bracketed address and a verb.
  * @returns the new text before the attribution, or undefined if the line has no attribution.
  */
 export function attributionWithin(line: string): string | undefined {

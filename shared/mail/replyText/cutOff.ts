@@ -17,8 +17,8 @@ const ENDS_IN_ADDRESS =
 /** Matches an address in brackets that the end of the mail cuts off, as in `(ann@mail.`. */
 const OPEN_ADDRESS = /[<(][^\s<>()@]{1,64}@[^\s<>()@]{0,80}$/
 /**
- * Matches the few words that may stand before the date of an attribution. In scripts other than Latin more words are
- * allowed, because no sentence of these scripts has this form.
+ * Matches the few words that may stand before the date of an attribution (`On …, Bob wrote:`). In scripts other than
+ * Latin, more words may stand before the date, because no sentence of these scripts has this form.
  */
 const SHORT_LEAD_IN = new RegExp(
   `^(?:(?:${LEAD_WORDS})?(?:[^\\s\\p{Nd}:：]{1,14}\\s+){0,2}|(?:[^\\s\\p{Nd}\\p{Script=Latin}]{1,14}\\s+){3,4})[^\\s\\p{Nd}]{0,4}\\p{Nd}`,
@@ -32,12 +32,15 @@ const WEEKDAY = new RegExp(
   `^(?:${LEAD_WORDS}|\\p{Ll})\\p{L}{0,4}[.,]{0,2}\\s.{0,24}\\p{Nd}{4}`,
   'u',
 )
-/** Matches a date of digits, as in `Le 12/02/2025 à 09:37, Ann Now`. Such a date is no part of a sentence. */
+/**
+ * Matches a date of digits, as in `Le 12/02/2025 à 09:37, Ann Now`. A date of digits with a time like this is no part
+ * of a sentence.
+ */
 const DIGITS_DATE = new RegExp(
   `^(?:${LEAD_WORDS})?\\p{Nd}{1,4}[./-]\\p{Nd}{1,2}[./-]\\p{Nd}{2,4},?(?:\\s\\p{L}{1,3})?\\s\\p{Nd}`,
   'u',
 )
-/** Matches an attribution that begins with the name, such as `Ann Nowak <ann@x.test> wrote (2 Ma`. */
+/** Matches an attribution that begins with the sender's name, such as `Ann Nowak <ann@x.test> wrote (2 Ma`. */
 const NAMED_THEN_VERB =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>\s(?=\P{Lu}{2,40}(?:\p{Lu}\p{Ll}{0,3}[.,]{0,2})?$)/u
 /** Matches an attribution with the verb between the address and the date, such as `Ann <ann@x.test> ezt írta (2026`. */
@@ -53,14 +56,15 @@ const VERB_THEN_NAME = /^\sتمت كتابة/
 const NAMED_FIRST =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>.{0,12}\p{Nd}{4}.{0,24}\p{Nd}[:.]\p{Nd}/u
 /**
- * Matches the rest of a line behind a time of day if the writer's own sentence ends or continues there, as in
- * `9:14 we got mail from <a@x.test>`. Such a line is no attribution.
+ * Matches the rest of a line behind a time of day if the writer's own sentence ends or continues in it, as in `9:14 we
+ * got mail from <a@x.test>`. A line with the writer's own sentence is no attribution.
  */
 const SENTENCE = /^[.!?:]\s|\p{L}{5}[.!?]\s|\s[a-z]{2,}\s[a-z]{2,}\s<[^\s<>]+>/u
 const TITLE = /^-{3,}\s?\p{Lu}/u
 
 function isCutAttribution(text: string, above: string, alone: boolean): boolean {
-  // A list of addresses is no attribution. The list has more than one address.
+  // A list of addresses at the end of a mail is no attribution. Unlike an attribution, a list has more than one
+  // address.
   if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
   if (/[.!?。]$/.test(text) && !OPEN_ADDRESS.test(text)) return false
   if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH
@@ -83,9 +87,10 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
 }
 
 /**
- * Returns the new text of a mail that ends within an attribution. The attribution begins on the line `index`.
- * @returns the new text. The empty text means that the line `index` begins with the attribution. Undefined means that
- * the mail ends within no attribution.
+ * Returns the new text of a mail that ends within an attribution (`On …, Bob wrote:`). The attribution begins on the
+ * line `index`.
+ * @returns the new text above the attribution that is cut off. The empty text means that the line `index` begins with
+ * the attribution. Undefined means that the mail does not end within an attribution.
  */
 export function beforeCutOff(views: readonly string[], index: number): string | undefined {
   if (views.length - index > MAX_CUT_LINES || views[index]!.startsWith('>')) return undefined

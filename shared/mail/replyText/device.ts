@@ -1,7 +1,7 @@
 /**
- * Recognises the line that a phone or a program adds below a mail: `Sent from my …`. Listed devices are recognised in
- * any line. Other devices are recognised in a paragraph that has a verb of sending, a word such as `my` or `from`, and
- * a name.
+ * Recognises the line that a phone or a program adds below a mail: `Sent from my …`. Listed names of devices are
+ * recognised in any line. An unlisted device is recognised only in a paragraph that has a verb of sending, a word such
+ * as `my` or `from`, and a name.
  */
 import { headerKind } from './headers.ts'
 import { fold, isRule, oneOf, trimDecoration } from './markers.ts'
@@ -18,11 +18,11 @@ const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
 const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
 const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
 /**
- * Matches words of which each line with a listed device contains at least one. Few other lines contain such a word, so
- * this test is made first.
+ * Matches words that occur in lines such as `Sent from my iPhone`: each such line with a listed device contains at
+ * least one of them. Few other lines of a mail contain one of these words, so this fast test is made first.
  */
 const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
-/** Matches a program that names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
+/** Matches a line in which a mail program names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
 const NAMED_PROGRAM =
   /^(?:Get (?:\p{Lu}\S* ){1,2}|(?:\p{Lu}\S* ){1,3})\p{Ll}{1,4} (?:Android|iOS|iPhone|iPad|Mac|Windows)$/u
 /**
@@ -35,16 +35,16 @@ const SENT_BY_NAME = new RegExp(
 )
 /**
  * Matches a line that a device added, such as `Sent from my Foo 12`: a few words, the word `my` and the name of a
- * device. If a noun follows `my`, the name must look like that of a thing. So `my tablet Foo 12` matches, and `my
- * sister Ann` does not.
+ * device. If a noun follows `my`, the name after the noun must look like the name of a thing. So `my tablet Foo 12`
+ * matches, and `my sister Ann` does not.
  */
 const SENT_FROM_MY = new RegExp(
   `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:(?:\\p{Ll}\\S{0,9} ){1,2}(?=\\S+ [\\p{Lu}\\p{Nd}]|\\S*[\\p{Ll}\\p{Nd}][\\p{Lu}\\p{Nd}]))?\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app|watch|glasses|ring|car|reader|hearing aid))?$`,
   'u',
 )
 /**
- * Matches a device line that names the kind of thing before its name: `Envoyé depuis ma liseuse Paginéo`. Such a line
- * must be a paragraph.
+ * Matches a device line that names the kind of thing before its name: `Envoyé depuis ma liseuse Paginéo`. A device line
+ * of this form must be a whole paragraph.
  */
 const SENT_FROM_THING = new RegExp(
   `^(?:\\S+ ){1,3}${oneOf(MY_WORDS)} \\p{Ll}{4,14} \\p{Lu}[^\\s,;.]*$`,
@@ -58,7 +58,7 @@ const MY_LAST = new RegExp(
   `^(?:\\S+ ){1,4}\\p{Ll}?\\p{Lu}\\S*(?: \\p{Nd}\\S*)?(?: \\p{L}{2,5})? ${oneOf(MY_WORDS)}$`,
   'u',
 )
-/** Matches a device line that ends with the verb: `Von Nine gesendet`. */
+/** Matches a device line that ends with the verb for "sent": `Von Nine gesendet`. */
 const VERB_LAST =
   /^(?:Von|Mit|Aus|Via|Über) (?:meine[mr] )?(?!\p{Lu}{2,5} )(?:\p{Lu}\S* ){1,3}(?:aus )?(?:gesendet|versendet|verschickt)$/u
 /**
@@ -70,7 +70,7 @@ const FROM_PARTICLE = /[\dA-Za-z\s'’)-](?:から|에서|से |থেকে)/
 const OTHER_SCRIPT = /[^\P{L}\p{Script=Latin}]/u
 /**
  * Matches a device line like `Wysłano z czytnika Sówka Note`: an impersonal verb, a preposition, one or two nouns and a
- * name of two words. A name of one word is a person or a town.
+ * name of two words. If the name has only one word, it is the name of a person or a town.
  */
 const IMPERSONAL = new RegExp(
   `^\\p{L}+ ${oneOf(FROM_WORDS)} (?:\\p{Ll}\\S* ){1,2}\\p{Lu}\\S*(?: \\S+){1,2}$`,
@@ -78,11 +78,13 @@ const IMPERSONAL = new RegExp(
 )
 /**
  * Matches a device line like `Kumru Posta uygulamasıyla gönderildi`: a name, `with` or `from` as the ending of a word,
- * and the verb.
+ * and the verb for "sent".
  */
 const NAME_THEN_VERB =
   /^(?:\p{Lu}\S* ){1,3}\p{Ll}\S{2,}(?:[ıiuü]yl[ae]|[dt][ae]n|[rb][óő]l|v[ae]l) \S+$/u
-/** Matches a device line with `my` that ends with the verb: `Per Diktat von meiner Visionar-Brille gesendet`. */
+/**
+ * Matches a device line with `my` that ends with the verb for "sent": `Per Diktat von meiner Visionar-Brille gesendet`.
+ */
 const MY_THEN_VERB = new RegExp(
   `^(?:Per|Von|Mit|Aus|Via|Über) (?:\\S+ ){0,3}${oneOf(MY_WORDS)} \\p{Lu}\\S*-\\p{Lu}\\S* \\p{Ll}+$`,
   'u',
@@ -91,16 +93,16 @@ const MY_THEN_VERB = new RegExp(
 const VIA_NAME = /^\p{So}\ufe0f? ?via \p{Lu}\S*(?: \p{Lu}\S*)?$/u
 const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\b/
 /**
- * Matches a device name whose grammatical case stands for "from": `Foo 12:sta`, `iPhonetik`. The name has a number or a
- * capital inside the word.
+ * Matches a device name whose grammatical case stands for "from": `Foo 12:sta`, `iPhonetik`. The name of the device has
+ * a number, or a capital inside the word.
  */
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
 const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
 /**
- * Tells whether a line names a device and closes the mail or a paragraph. If text follows, a long line with a device
- * name is an ordinary sentence.
+ * Tells whether a line names a device and closes the mail or a paragraph. A long line with a device name counts as an
+ * ordinary sentence if text follows it.
  */
 export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
   const view = views[index]!
@@ -113,13 +115,16 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
   return view.split(' ').length <= 6 || headerKind(next) !== undefined || isDeviceLine(next)
 }
 
-/** Tells whether a line is only a URL and closes a paragraph. The maker of a program adds it below the device line. */
+/**
+ * Tells whether a line is only a URL and closes a paragraph. The maker of a mail program adds such a URL below the
+ * device line.
+ */
 export const isClosingAddress = (views: readonly string[], index: number): boolean =>
   /^https?:\S+$/.test(views[index] ?? '') && (views[index + 1] ?? '') === ''
 
 /**
- * Tells whether a full sentence follows a line such as `Sent from Berlin`. In that case the line may be the writer's
- * own heading, and no line that a device added.
+ * Tells whether a full sentence continues after a line such as `Sent from Berlin`. If a sentence follows, the line may
+ * be the writer's own heading, and not a line that a device added.
  */
 function goesOn(views: readonly string[], index: number): boolean {
   let next = index + 1
@@ -129,7 +134,8 @@ function goesOn(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Tells whether a line ends with a verb such as "gesendet" and does not say "ich". Devices add such lines.
+ * Tells whether a line ends with a verb such as "gesendet" and does not say "ich". Lines that end with such a verb are
+ * lines that devices add.
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
@@ -142,9 +148,9 @@ function bare(view: string): string {
 }
 
 /**
- * Recognises a line that names an unlisted device or program.
- * @param alone is true if the line begins a paragraph. Otherwise the line counts as a device line only if the line says
- * `my`.
+ * Recognises a line that names a device or program that is not in the list.
+ * @param alone is true if the line begins a paragraph. If the line does not begin a paragraph, it counts as a device
+ * line only if it says `my`.
  */
 function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (view.length > 120) return false
@@ -188,8 +194,8 @@ export function isDeviceLine(view: string): boolean {
   if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
   if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
   if (words.length <= 7 && /(?:from|via|on) /.test(lower) && ANY_DEVICE.test(lower)) return true
-  // The word for a device must stand near the beginning of the line. A sentence may name a device later: "Sent from my
-  // desk, easier than a phone".
+  // In a line that a device added, the word for the device stands near the beginning. The writer's own sentence may
+  // name a device later: "Sent from my desk, easier than a phone".
   const opening = words.slice(0, 8).join(' ').slice(0, 60)
   if (STARTS_SENT.test(lower)) {
     return NAMES_DEVICE.test(opening)

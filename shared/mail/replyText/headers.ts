@@ -1,18 +1,21 @@
 /**
- * Recognises the headers that a mail program writes above a quoted message, on separate lines or joined. Every test
- * reads one line of bounded length or a window of a few lines.
+ * Recognises the headers (`From:`, `Sent:`) that a mail program writes above a quoted message, on separate lines or
+ * joined. Every test for headers reads one line of bounded length or a window of a few lines.
  */
 import { EMAIL, fold, isRule, MAX_MARKER_LENGTH, TIME } from './markers.ts'
 import { HEADER_LABELS, type HeaderKind } from './words.ts'
 
-/** Limits the lines of a header block above a quoted message. Five headers with wrapped recipients fit. */
+/**
+ * Limits the lines of a header block above a quoted message. The limit leaves room for five headers with wrapped
+ * recipients.
+ */
 export const MAX_HEADER_LINES = 14
-/** Limits the characters of a header label such as `From`. The longest label in the lists has this length. */
+/** Limits the characters of a header label such as `From`. The longest header label in the lists has this length. */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
 /** Limits the characters of a date in a header block, such as `Sent: Wednesday, 30 September 2026 09:14`. */
 const MAX_DATE_LENGTH = 60
-/** Matches a line `label: value`. A label has few words. */
+/** Matches a line of the form `label: value`. A header label has only a few words. */
 const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
 const SENDER = /^[^:：@]{1,40}[:：][^:：<>@]{1,80}<[^\s<>@]+@[^\s<>@]+>$/u
 
@@ -26,8 +29,9 @@ export function headerKind(view: string): HeaderKind | undefined {
 type Label = { kind: HeaderKind; index: number }
 
 /**
- * Tells whether a header label such as `Sent:` begins at this index of a line. A label begins a word. A label with a
- * capital or a caseless letter may also follow the previous value without a space: `AnnSent: 9:14To: Tom`.
+ * Tells whether a header label such as `Sent:` begins at this index of a line. A header label must stand at the
+ * beginning of a word. A label with a capital or a caseless letter may also follow the previous value without a space:
+ * `AnnSent: 9:14To: Tom`.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true
@@ -55,8 +59,8 @@ function labelsWithin(text: string): Label[] {
 }
 
 /**
- * Tells whether the header labels for sender, date, and recipient or subject follow each other. The labels `From:`,
- * `To:` and `Date:` alone are not enough, because a travel ticket has them too.
+ * Tells whether the header labels for sender, date, and recipient or subject follow one another in a text. The labels
+ * `From:`, `To:` and `Date:` alone are not enough, because a travel ticket has them too.
  */
 function isHeaderRun(text: string, labels: readonly Label[]): boolean {
   const kinds = new Set(labels.slice(0, 5).map(({ kind }) => kind))
@@ -68,8 +72,8 @@ function isHeaderRun(text: string, labels: readonly Label[]): boolean {
 }
 
 /**
- * Recognises a line that holds all headers of a quoted message. NetEase omits the colons (`发件人 李<…> 发送日期 … 收件人 …`), and
- * flattened HTML omits the line ends.
+ * Recognises a line that holds all headers of a quoted message. NetEase omits the colons of these headers (`发件人 李<…>
+ * 发送日期 … 收件人 …`), and flattened HTML omits the line ends.
  */
 function isOneLineHeader(view: string): boolean {
   if (/^(?:发件人|寄件者|寄件人)[\s:：]/.test(view) && EMAIL.test(view))
@@ -79,11 +83,11 @@ function isOneLineHeader(view: string): boolean {
 }
 
 /**
- * Finds the headers of a quoted message that begin on the same line as the new text. The other headers stand on this
- * line or on the lines below.
+ * Finds the headers of a quoted message that begin on the same line as the new text. The other headers of the quoted
+ * message stand on the same line or on the lines below.
  * @param line is the line to search. The caller has cut the line to 4,000 characters.
  * @param below holds the lines below the line, without quote marks and decoration.
- * @returns the index of the first header, or undefined.
+ * @returns the index of the first header in the line, or undefined if no headers begin there.
  */
 export function headersWithin(line: string, below: readonly string[]): number | undefined {
   if (headerKind(line) !== undefined) return undefined
@@ -102,9 +106,9 @@ export function headersWithin(line: string, below: readonly string[]): number | 
 }
 
 /**
- * Tells whether the headers of a quoted message (Outlook and others) begin on the line `index`. Many labels are
- * everyday words (`Da:`, `Van:`, `To:`), so one label alone is not enough. `From:` and `To:` with only a date may
- * describe a journey.
+ * Tells whether the headers of a quoted message (Outlook and others) begin on the line `index`. Many header labels are
+ * everyday words (`Da:`, `Van:`, `To:`), so one label alone is not enough to recognise a quoted message. The labels
+ * `From:` and `To:` with only a date may also describe a journey.
  */
 export function isHeaderBlock(views: readonly string[], index: number): boolean {
   if (views[index] === undefined) return false
@@ -134,23 +138,24 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
     const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
     return many || (kinds.size >= 2 && email)
   }
-  // A block of header labels without a date may be the writer's own request to send a mail. A block that names only a
-  // sender is no such request.
+  // A block of header labels without a date may be the writer's own instruction to send a mail. A block that names only
+  // a sender is no such instruction.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
 }
 
 /**
- * Tells whether a new block of headers begins. Close-set headers below a blank line do not continue the text above:
- * `To: be decided`.
+ * Tells whether a new block of headers begins on a line. If several header lines follow one another below a blank line,
+ * they do not continue the text above: `To: be decided`.
  */
 function isNewBlock(views: readonly string[], index: number, from: number): boolean {
   return index > from && views[index - 1] === '' && headerKind(views[index + 1] ?? '') !== undefined
 }
 
 /**
- * Recognises the header block of a quoted message in a language without a word list. Such a block has at least three
- * lines `label: value`. The first line holds `Name <address>`, and another line holds a date and a time. The sender's
- * own text must stand above the block, because a form with such lines begins its mail.
+ * Recognises the header block of a quoted message in a language without a word list. A header block in an unlisted
+ * language has at least three lines of the form `label: value`. The first line of such a header block holds `Name
+ * <address>`, and another line holds a date and a time. The sender's own text must stand above the header block,
+ * because a mail with a filled-in form begins with lines of this kind.
  */
 function isUnlistedHeader(views: readonly string[], index: number): boolean {
   if (index < 2 || !SENDER.test(views[index]!)) return false
@@ -167,12 +172,15 @@ function isUnlistedHeader(views: readonly string[], index: number): boolean {
 
 /** Matches a name in HCL Notes, such as `Ann Doe/HQ/ACME`. */
 const NOTES_NAME = /^\p{Lu}[^\s/:@]*(?: [^\s/:@]+){0,4}(?:\/[^\s/:@]+){1,4}(?:@\S+)?$/u
-/** Limits the lines of a header block of HCL Notes. Blank lines stand between the headers. */
+/**
+ * Limits the lines of a header block of HCL Notes. In a header block of HCL Notes, blank lines stand between the
+ * headers.
+ */
 const MAX_NOTES_LINES = 16
 
 /**
  * Recognises the header block of HCL Notes: a name with its organization, a date and a time, and the labels for
- * recipient and subject alone on lines.
+ * recipient and subject on lines of their own.
  */
 function isNotesHeader(views: readonly string[], index: number): boolean {
   if (!NOTES_NAME.test(views[index]!)) return false

@@ -1,5 +1,5 @@
 /**
- * Finds quoted history that follows the new text on the same line, because a client or a relay dropped the line end.
+ * Finds a quoted message that follows the new text on the same line, because a client or a relay dropped the line end.
  */
 import { attributionWithin } from './attribution.ts'
 import { headerKind, headersWithin } from './headers.ts'
@@ -7,20 +7,22 @@ import { announcedMessage, isRule, MAX_MARKER_LENGTH, trimDecoration } from './m
 
 const MAX_RULES = 4
 /**
- * Matches a rule of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. A person
- * draws shorter blanks to fill in.
+ * Matches a rule of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. The lines
+ * of underscores that a person draws as blanks to fill in are shorter.
  */
 const LONG_RULE = /^_{30,}$/
-/** Matches a title such as `-----Original Message-----`, maybe with headers behind it. */
+/** Matches a separator such as `-----Original Message-----`, also with headers behind it. */
 const TITLE = /^[-_=*]{2,}[^-_=*]{1,60}[-_=*]{2,}/
 const SENTENCE_ENDS = /[.!?。！？…]\s?$/
 
 /**
  * Returns the new text of a line that also holds quoted history: an attribution, headers or a separator such as
  * `-----Original Message-----`.
- * @param below holds the lines below the line, without quote marks and decoration. Its first line is not blank.
- * @returns the new text of the line. The empty text means that the line holds only quoted history. Undefined means that
- * the line holds no quoted history. `forward` means that the line announces a forwarded message.
+ * @param below holds the lines below the searched line, without quote marks and decoration. The first of the lines
+ * below is not blank.
+ * @returns the new text that stands in the line before the quoted message. If the text is empty, the line holds only
+ * quoted history. Undefined means that the line holds no quoted history. `forward` means that the line announces a
+ * forwarded message.
  */
 export function beforeHistory(
   line: string,

@@ -1,6 +1,6 @@
 /**
  * Recognises the lines that separate quoted messages, forwards and bounces. Every test reads one line of at most
- * MAX_MARKER_LENGTH characters, so the time is linear in the mail's size.
+ * MAX_MARKER_LENGTH characters, so the total time is linear in the mail's size.
  */
 import {
   ABOVE_RUNS,
@@ -13,8 +13,8 @@ import {
 } from './words.ts'
 
 /**
- * Limits the characters of a marker line, such as an attribution. A longer line is prose. Attributions with a mailto
- * link reach about 300 characters.
+ * Limits the characters of a marker line, such as an attribution. A line with more characters is ordinary prose.
+ * Attributions with a mailto link reach about 300 characters.
  */
 export const MAX_MARKER_LENGTH = 400
 
@@ -25,13 +25,13 @@ const DASHED =
   /^(?:[-–—]{2,}|[_=*]{5,})\s*([^-–—_=*](?:.{0,60}[^-–—_=*])?)\s*(?:[-–—]{2,}|[_=*]{5,}):?$/
 const ABOVE_THIS_LINE =
   /^[-–—#=*_~\s[(]{1,12}.{0,40}(?:reply|respond|write|type).{0,24} above this line/i
-/** Matches a text between marks, such as `##- … -##`. */
+/** Matches a text between two runs of marks, such as `##- … -##`. */
 const MARKED = /^[-–—#=*_~+]{1,8}[\s[(]?[^-–—#=*_~+\s].{8,100}[-–—#=*_~+]{1,8}$/
 const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
 
 /**
- * Matches characters that show nothing: controls, direction marks, joiners, fillers and lost objects. The pattern does
- * not match U+FE0F and U+E007F, which end emoji.
+ * Matches characters that show nothing: controls, direction marks, joiners, fillers and placeholders of lost objects.
+ * The pattern does not match U+FE0F and U+E007F, which end emoji.
  */
 const UNSEEN =
   '[\\0-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffd\\u{e0000}-\\u{e007e}]'
@@ -56,9 +56,9 @@ export function isRule(view: string): boolean {
 }
 
 /**
- * Normalises a line before it is tested for marks such as attributions. The line is trimmed, direction marks are
- * removed, and exotic spaces and escaped angle brackets (Zoho) become plain. A line that is too long for a mark becomes
- * `>` or `…`.
+ * Normalises a line before the line is tested for markers such as attributions. The line is trimmed, direction marks
+ * are removed, and exotic spaces and escaped angle brackets (Zoho) become plain. A line that is too long for a marker
+ * becomes `>` or `…`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()
@@ -71,7 +71,7 @@ export function lineView(line: string): string {
       .replace(/\s|=E2=80=AF/g, ' ')
       .replaceAll('&lt;', '<')
       .replaceAll('&gt;', '>')
-      // Japanese keyboards write a quote mark, a date and a time in full width.
+      // On Japanese keyboards, quote marks, dates and times are often written in full-width characters.
       .replace(/^＞/, '>')
       .replace(/[０-９](?:[０-９：／．]{0,3}[０-９])?/g, (wide) => wide.normalize('NFKC'))
       .trim()
@@ -85,8 +85,8 @@ export function fold(text: string): string {
 }
 
 /**
- * Makes one regular expression from a list of phrases. The expression is tested on every line of a mail, and one search
- * for each phrase would take six times as long.
+ * Makes one regular expression from a list of phrases. Every line of a mail is tested with this expression, and a
+ * separate search for each phrase would take six times as long.
  */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`
@@ -115,7 +115,7 @@ export function announcedMessage(view: string): 'original' | 'forwarded' | undef
   return message ? 'original' : undefined
 }
 
-/** Recognises a title without dashes above the headers, such as `Original Message:`. */
+/** Recognises a title without dashes above the headers of a quoted message, such as `Original Message:`. */
 export function isOriginalTitle(view: string): boolean {
   if (view.length > 40 || view.split(' ').length > 3 || /[.!?]$/.test(view)) return false
   const lower = fold(view)

@@ -1,7 +1,8 @@
 /**
- * Extracts the text that a sender wrote, without the quoted history and the signature. The function works line by line
- * on plain text. `replyTextFromHtml` converts HTML first. The function is tested with the mails of twelve public test
- * suites (test/shared/mail/replyText/replyText.test.ts).
+ * Extracts the text that a sender wrote, without the quoted history and the signature. The function that extracts the
+ * sender's text works line by line on plain text. The function `replyTextFromHtml` first converts HTML to plain text.
+ * The extraction of the sender's text is tested with the mails of twelve public test suites
+ * (test/shared/mail/replyText/replyText.test.ts).
  *
  * The rules apply in this order:
  * - A bounce and a forwarded message stay whole.
@@ -9,12 +10,13 @@
  * - An attribution (`On …, Bob wrote:`) ends the own text too, unless `>` lines follow, because they mark their own
  *   end.
  * - A header block or an attribution may begin on the same line as the own text, behind this text. The end of the mail
- *   may cut an attribution off.
+ *   may cut an attribution (`On …, Bob wrote:`) off.
  * - The entries of a ticket system, each with a time and a name, end the own text.
- * - One block of `>` lines is history. Two or more blocks with text between are an inline reply and stay.
+ * - One block of `>` lines is history. Two or more blocks of `>` lines with text between them are an inline reply and
+ *   stay.
  * - A line `-- ` starts a signature (RFC 3676 §4.3), which is removed. A line "Sent from my …" and a closing legal
  *   notice are removed too.
- * - A sign-off without a delimiter stays. A block that repeats the writer's name below the sign-off is removed.
+ * - A sign-off without the delimiter `-- ` stays. A block that repeats the writer's name below the sign-off is removed.
  * - If no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from '../visibleText/htmlToText.ts'
@@ -37,14 +39,14 @@ import { dropFooter, startsSignature } from './signature.ts'
 import { startsTicketHistory } from './ticketEntries.ts'
 
 /**
- * Limits the lines that are searched for markers such as attributions. A mail with more lines is a log. In a longer
- * mail only `>` marks count.
+ * Limits the lines that are searched for markers such as attributions. A mail with more lines than this is usually a
+ * log. In a mail with more lines than this, only `>` marks separate quoted text.
  */
 const MAX_MARKER_LINES = 10_000
 
 /**
- * Matches a line that is only a punctuation mark. Such a mark remains when the list, quote or table around it was
- * removed.
+ * Matches a line that is only a punctuation mark. A single mark remains on its line when the list, quote or table
+ * around it was removed.
  */
 const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
@@ -63,8 +65,8 @@ type Scan = {
 /**
  * Returns the new text of a plain-text mail body.
  * @param text is the whole body, with any line ends.
- * @returns the sender's own text, trimmed, with lines separated by `\n`. A forward, a bounce, or a mail of quotes alone
- * is returned whole. The result is empty only if `text` is blank.
+ * @returns the sender's own text, trimmed, with lines separated by `\n`. A forwarded message, a bounce, or a mail that
+ * consists only of quotes is returned whole. The result is empty only if `text` is blank.
  * @example replyText('Yes.\n\nOn Mon, 1 Jun 2026 at 9:00, Bob <bob@x.test> wrote:\n> Ok?') // 'Yes.'
  */
 export function replyText(text: string): string {
@@ -81,7 +83,7 @@ export function replyTextFromHtml(html: string): string {
   const marked = htmlToMarkedText(html, false)
   const own = ownText(marked, true)
   if (own === '') return tidy(htmlToText(html))
-  // A mail without quoted history is probably a notification, whose links matter.
+  // A mail without quoted history is probably a notification, so its text keeps the URLs of links.
   return own === tidy(marked) ? tidy(htmlToMarkedText(html, true)) : own
 }
 
@@ -89,7 +91,10 @@ function tidy(text: string): string {
   return trimUnseen(text.replaceAll('\r\n', '\n').replaceAll('\r', '\n'))
 }
 
-/** Returns the sender's own text. @returns '' if there is no own text, or if the mail stays whole. */
+/**
+ * Returns the sender's own text. @returns '' if the mail has no own text of its sender, or if the mail must be kept
+ * whole.
+ */
 function ownText(text: string, quotesAreHistory: boolean): string {
   const lines = tidy(text).split('\n')
   const views = lines.map(lineView)
@@ -100,7 +105,7 @@ function ownText(text: string, quotesAreHistory: boolean): string {
   return trimUnseen(dropFooter(joinOwn(scan)))
 }
 
-/** Marks the lines inside a closed ``` fence. A fenced line is never taken as a quote or a signature. */
+/** Marks the lines inside a closed ``` fence. A line inside a ``` fence never counts as a quote or as a signature. */
 function fencedLines(views: readonly string[]): Uint8Array {
   const fenced = new Uint8Array(views.length)
   let open = -1
@@ -121,8 +126,8 @@ function followingOf(views: readonly string[], index: number): Following {
 }
 
 /**
- * Tells whether a line begins with a quote mark: `>`, and after an attribution also `|` (old Gmail). A table row is no
- * quote.
+ * Tells whether a line begins with a quote mark: `>`, or `|` below an attribution of old Gmail. A table row that begins
+ * with `|` is no quote.
  */
 function isQuoted(view: string, bars: boolean): boolean {
   return (
@@ -132,8 +137,8 @@ function isQuoted(view: string, bars: boolean): boolean {
 }
 
 /**
- * Returns the lines below the line `index`, from the first line that is not blank. A caller tests whether these lines
- * are a header block.
+ * Returns the lines below the line `index`, from the first line that is not blank. The caller tests whether the lines
+ * below are the header block of a quoted message.
  */
 function linesBelow(views: readonly string[], index: number): readonly string[] {
   let first = index + 1
@@ -142,8 +147,8 @@ function linesBelow(views: readonly string[], index: number): readonly string[] 
 }
 
 /**
- * Gives each line of a mail a kind: own, blank, quote, attribution or dropped. @returns undefined if the whole mail is
- * kept.
+ * Gives each line of a mail a kind: the sender's own text, blank, quote, attribution or dropped. @returns undefined if
+ * the whole mail is kept.
  */
 function scanLines(lines: string[], views: string[]): Scan | undefined {
   const fenced = fencedLines(views)
@@ -213,8 +218,8 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
 
 /**
  * Marks the fragments of wrapped quotes as quotes. Some mail clients wrap a quoted line and put no `>` before its
- * second half. Such a fragment stands between two `>` lines. If one fragment is certainly part of a quote, every
- * fragment that starts in lower case counts as a quote too.
+ * second half. The fragment of a wrapped quoted line stands between two `>` lines. If one fragment is certainly part of
+ * a quote, every fragment that starts in lower case counts as a quote too.
  */
 function foldBrokenQuotes({ views, kinds, end }: Scan): void {
   const fragments: number[] = []
@@ -270,8 +275,9 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 }
 
 /**
- * Keeps a citation as part of the sender's own text. A citation has a line such as `The rule says:` above, a few `>`
- * lines, and own text below. A line with a date or an address is an attribution instead.
+ * Keeps quoted lines that the sender cites as part of the sender's own text. A citation has a line such as `The rule
+ * says:` above it, consists of a few `>` lines, and has own text below it. If the line above has a date or an address,
+ * it is an attribution and introduces no citation.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
   let intro = ''
@@ -289,8 +295,8 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
 }
 
 /**
- * Tells whether a line such as `Run this:` announces an example of up to four `>` lines. The lines of an example are
- * prompts or a citation, and no quoted history.
+ * Tells whether a line such as `Run this:` announces an example of up to four `>` lines. The `>` lines of an example
+ * are command prompts or a citation, and no quoted history.
  */
 function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
   const lines = lastQuote - lastOwn

@@ -2,7 +2,7 @@
 import { fold, isRule, oneOf } from './markers.ts'
 import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './words.ts'
 
-/** Limits the lines of a signature below a dash rule. */
+/** Limits the lines of a signature below a line of dashes. */
 const MAX_SIGNATURE_LINES = 12
 const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
 const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
@@ -12,7 +12,9 @@ const MAX_FOOTER_LINES = 40
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
 const SURE_NOTICE =
   /^this (?:e-?mail|message|communication) (?:and any .{0,40} )?(?:is|are|may be|may contain|contains) (?:strictly |highly |legally |private and )?(?:confidential|privileged|intended)/
-/** Matches a signature that begins with the delimiter and the name on one line: `-- Owen` or `--Owen Hale`. */
+/**
+ * Matches the first line of a signature that has the delimiter and the name on one line: `-- Owen` or `--Owen Hale`.
+ */
 const DASHED_NAME = /^--\s?\p{Lu}[\p{L}.'’-]*(?: \p{Lu}[\p{L}.'’-]*){0,2}$/u
 const SCANNERS =
   /\b(?:avast|avg|avira|mcafee|norton|eset|kaspersky|bitdefender|f-secure|clamav|mailscanner|sophos|malwarebytes)\b/
@@ -22,9 +24,9 @@ const ENVIRONMENT =
   /environment|umwelt|environnement|ambient|milieu|miljö|miljø|ympäristö|środowisk|prostřed|природ|довкілл/
 
 /**
- * Tells whether a signature starts on this line. RFC 3676 prescribes `-- `. Many clients trim this delimiter, Outlook
- * and Mailman draw underscores, and people draw rules. Headings and tables have rules too, so all lines below must look
- * like a signature.
+ * Tells whether a signature starts on this line. RFC 3676 prescribes `-- ` as the line above a signature. Many clients
+ * trim this delimiter, Outlook and Mailman draw underscores, and people draw rules. Headings and tables also have drawn
+ * lines, so all lines below must look like a signature.
  */
 export function startsSignature(views: readonly string[], index: number): boolean {
   const view = views[index]!
@@ -55,8 +57,8 @@ const SIGN_OFF = /^[^.!?]{2,40}[,!]?$/u
 const FULL_NAME = /^(?:\p{Lu}[\p{L}.'’-]*(?: |$)){2,4}/u
 
 /**
- * Tells whether a signature without a delimiter starts on this line: the full name of the writer, whose first name
- * stands alone above, below a sign-off. A line about the writer's work must follow.
+ * Tells whether a signature without a delimiter starts on this line: the full name of the writer, below a sign-off and
+ * the first name alone. A line about the writer's work must follow the writer's full name.
  */
 function repeatsName(views: readonly string[], index: number): boolean {
   const name = views[index - 2] ?? ''
@@ -69,8 +71,8 @@ function repeatsName(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Cuts a list footer or a legal notice off the end. A notice has an opening phrase and two legal words, because people
- * write about confidential matters too.
+ * Removes the footer of a mailing list or a legal notice from the end of a mail. A legal notice must have an opening
+ * phrase and two legal words, because people also write about confidential matters themselves.
  */
 export function dropFooter(text: string): string {
   const lines = text.split('\n')
@@ -100,7 +102,9 @@ function isFooter(lines: readonly string[], index: number): boolean {
   return CONTACT.test(footer) || footer.length <= 80
 }
 
-/** Returns the lines above the line `index`. Blank lines and a drawn rule at their end are left out. */
+/**
+ * Returns the lines above the line `index`. The blank lines and the drawn line at the end of these lines are left out.
+ */
 function above(lines: readonly string[], index: number): string {
   let end = index
   while (end > 0 && (lines[end - 1]!.trim() === '' || isRule(lines[end - 1]!.trim()))) end--

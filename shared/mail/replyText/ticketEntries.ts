@@ -1,18 +1,22 @@
 /** Recognises the history that a ticket system writes below a reply: entries that begin with a time and a name. */
 
-/** Limits the lines of a ticket entry that are read to find the next entry. */
+/** Limits the lines of an entry in a ticket's history that are read to find the next entry. */
 const ENTRY_MAX_LINES = 40
 const DAY = String.raw`(?:\p{Nd}{4}-\p{Nd}{1,2}-\p{Nd}{1,2}|\p{Nd}{1,2}[./-]\p{Nd}{1,2}[./-]\p{Nd}{4})`
 const CLOCK = String.raw`\p{Nd}{1,2}[:.]\p{Nd}{2}(?::\p{Nd}{2})?(?: ?[AaPp]\.?[Mm]\.?)?(?: \(?\p{Lu}{2,5}\)?)?`
-/** Matches `2025-01-22 14:03 (UTC) Lumenox Support:` and `03/11/2025 7:32 PM - Ann Nowak <ann@x.test>`. */
+/**
+ * Matches the first line of an entry in a ticket's history, such as `2025-01-22 14:03 (UTC) Lumenox Support:` and
+ * `03/11/2025 7:32 PM - Ann Nowak <ann@x.test>`.
+ */
 const ENTRY = new RegExp(
   String.raw`^${DAY}[ T,]{1,2}${CLOCK}(?: [-–—])? \p{Lu}[^:<>]{1,60}(?<address> <[^\s<>]+@[^\s<>]+>)?:?$`,
   'u',
 )
 
 /**
- * Tells whether the history of a ticket begins on a line. The line is an entry below a blank line. It names an address,
- * or a second entry follows, because a person may write one line with a time and a name.
+ * Tells whether the history of a ticket begins on a line. The history begins with a line that has the form of an entry
+ * and stands below a blank line. The entry must name an address, or a second entry must follow, because a person may
+ * also write one line with a time and a name.
  */
 export function startsTicketHistory(views: readonly string[], index: number): boolean {
   if (views[index - 1] !== '') return false

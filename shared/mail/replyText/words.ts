@@ -1,7 +1,7 @@
 /**
  * Lists the words that mail clients put around a quoted message, in lower case and NFC, one list per kind of line. The
- * languages are: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru uk sv no da is fi et lv lt hu el tr id ms vi th
- * zh ja ko ar fa he hi eu.
+ * word lists cover these languages: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru uk sv no da is fi et lv lt hu
+ * el tr id ms vi th zh ja ko ar fa he hi eu.
  */
 
 const words = (text: string) => text.trim().split(/\s+/)
@@ -12,8 +12,8 @@ const phrases = (text: string) =>
     .filter(Boolean)
 
 /**
- * Lists the words for "wrote" that stand alone in a line. They are the verbs of attribution lines such as `On …, Bob
- * wrote:`.
+ * Lists the words for "wrote" that stand alone in a line. The words are the verbs of attribution lines such as `On …,
+ * Bob wrote:`.
  */
 export const WROTE_WORDS: ReadonlySet<string> = new Set(
   words(`
@@ -42,8 +42,8 @@ export const WROTE_WORDS: ReadonlySet<string> = new Set(
 )
 
 /**
- * Lists words for "wrote" in scripts without word spaces, and verbs that take suffixes. These words are found anywhere
- * in a line, even inside a longer word.
+ * Lists words for "wrote" in scripts without word spaces, and verbs that take suffixes. The search finds these words
+ * anywhere in a line, even inside a longer word.
  */
 export const WROTE_RUNS: readonly string[] = words(`
   写道 寫道 写了 写到 来信 書きました 書き込み のメール 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
@@ -95,8 +95,8 @@ export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
 )
 
 /**
- * Lists the words for "message", as in `-----Original Message-----`. Such a word counts only between two runs of
- * dashes.
+ * Lists the words for "message", as in `-----Original Message-----`. A word for "message" counts only between two runs
+ * of dashes.
  */
 export const MESSAGE_RUNS: readonly string[] = phrases(`
   message|nachricht|mensaje|mensagem|messaggio|missatge|bericht|wiadomo|zpráv|správ|sporočil
@@ -105,15 +105,15 @@ export const MESSAGE_RUNS: readonly string[] = phrases(`
   |메시지|메일|رسالة|پیام|הודעה|e-mail|email|mail|original|skeyti
 `)
 
-/** Lists "original", as in a title `Original Message` without dashes. */
+/** Lists words for "original", as in a title `Original Message` without dashes. */
 export const ORIGINAL_RUNS: readonly string[] = phrases(`
   origin|ursprüng|oorspronkelijk|oryginal|původní|pôvodn|izvorn|исходн|оригинал|първоначал|ursprunglig
   |opprinnelig|oprindelig|alkuperäi|eredeti|αρχικ|orijinal|özgün|gốc|原始|元の|원본|الأصلية|מקורית
 `)
 
 /**
- * Lists the words for "forwarded" in many languages. A line with such a word marks the mail as a forward, so the mail
- * is not shortened.
+ * Lists the words for "forwarded" in many languages. A line with a word for "forwarded" marks the mail as a forward, so
+ * the mail is not shortened.
  */
 export const FORWARDED_RUNS: readonly string[] = phrases(`
   forwarded|forward message|begin forward|weitergeleitet|transféré|transfere|réexpédié|reenviado
@@ -161,7 +161,7 @@ export const FROM_WORDS: readonly string[] = words(`
   van vanaf vanuit met z ze s sa iz za с из з із от са от od från med fra úr din pe iš no từ dari από ze kutoka nga
 `)
 
-/** Lists `my`, as in the line "Sent from my phone". */
+/** Lists words for `my` in many languages, as in the line "Sent from my phone". */
 export const MY_WORDS: readonly string[] = words(`
   my meinem meiner mijn m'n mi mon ma mio mia meu minha min mojego mojej mého mojho mog mojega moje moja
   моего моей мого моєї моя моят мог meul môjho μου mano manu minu saya tôi mínum yangu im من
@@ -174,7 +174,8 @@ export const SENT_ENDS: readonly string[] = phrases(`
 `)
 
 /**
- * Lists devices and apps, as in the line "Sent from my iPhone". A line without such a name is a sentence of the writer.
+ * Lists names of devices and apps, as in the line "Sent from my iPhone". A line without the name of a device or an app
+ * is a sentence of the writer.
  */
 export const DEVICE_WORDS: readonly string[] = phrases(`
   iphon|ipad|ipod|айфон|אייפון|on the go|on the move|ios|android|samsung|galaxy|blackberry|windows|outlook|hotmail|yahoo|gmail|aol
@@ -186,7 +187,10 @@ export const DEVICE_WORDS: readonly string[] = phrases(`
   |polymail|mailspring|mailbox|my cell|cell phone|missive|tutanota|posteo|mail app|e-mail app|webmail|device|邮箱|郵箱|unterwegs
 `)
 
-/** Lists opening phrases of a legal notice. Only a last paragraph that also holds {@link LEGAL_WORDS} is cut. */
+/**
+ * Lists opening phrases of a legal notice. A last paragraph with such a phrase is removed only if it also holds {@link
+ * LEGAL_WORDS}.
+ */
 export const LEGAL_STARTS: readonly string[] = phrases(`
   this e-mail|this email|this message|this communication|this information|this transmission
   |the information|the content of|the contents of|tato zpráva|tento e-mail|informace obsažené
@@ -211,7 +215,10 @@ export const LEGAL_WORDS: readonly string[] = phrases(`
   |保密|机密|機密|기밀
 `)
 
-/** Lists the first words of a bounce. A bounce stays whole, because the reader needs its headers (RFC 3464). */
+/**
+ * Lists the first words of a bounce (a delivery report). A bounce stays whole, because the reader needs its headers
+ * (RFC 3464).
+ */
 export const BOUNCE_STARTS: readonly string[] = phrases(`
   delivery has failed to these recipients|this is the mail system at host|mail delivery failed
   |this message was created automatically by mail delivery software|delivery status notification
@@ -222,7 +229,10 @@ export const BOUNCE_STARTS: readonly string[] = phrases(`
   |final-recipient:|reporting-mta:|diagnostic-code:|original-recipient:|action: failed|remote-mta:
 `)
 
-/** Lists the opening phrases of list and newsletter footers. The sender's text ends above them. */
+/**
+ * Lists the opening phrases of the footers that mailing lists and newsletters add. The sender's own text ends above
+ * such a footer.
+ */
 export const FOOTER_STARTS: readonly string[] = phrases(`
   to unsubscribe|click here to unsubscribe|unsubscribe from|unsubscribe here|unsubscribe:|unsubscribe <
   |you received this message because|you are receiving this because

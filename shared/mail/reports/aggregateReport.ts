@@ -5,13 +5,16 @@
 
 export type ReportKind = 'dmarc' | 'tls'
 
-/** Describes the mail of one source in an aggregate report. */
+/** Describes one row of an aggregate report: the mail of one source. */
 export type ReportRow = {
-  /** Is the IP address that sent the mail. Null means that the report names none. */
+  /** Is the IP address that sent the mail. Null means that the report names no IP address. */
   source: string | null
   /** Is the number of mails in a row of a DMARC report, or the number of sessions in a row of a TLS report. */
   count: number
-  /** Tells whether the mail passed. For DMARC, SPF or DKIM proved the domain. For TLS, the session was encrypted. */
+  /**
+   * Tells whether the mail or the session passed the check that the report is about. In a DMARC report, passed means
+   * that SPF or DKIM proved the domain. In a TLS report, passed means that the session was encrypted.
+   */
   isPassed: boolean
   /** Is the result as text, such as `none, dkim=pass, spf=fail`, or the failure type of RFC 8460 §4.3. */
   result: string
@@ -29,7 +32,7 @@ export type AggregateReport = {
   rows: ReportRow[]
 }
 
-/** Reports that an aggregate report cannot be read. The message is for the log. */
+/** Reports that an aggregate report cannot be read. The error message is written to the log. */
 export class ReportError extends Error {
   override readonly name = 'ReportError'
 }
@@ -53,7 +56,7 @@ export function reportTime(text: string): Date {
   return time
 }
 
-/** Reads a count of an aggregate report, up to a billion. Any other value counts as 0. */
+/** Reads a count of an aggregate report, up to a billion. Any value that is no valid count counts as 0. */
 export const reportCount = (given: unknown): number => {
   const count = typeof given === 'string' && /^\s*\d{1,15}\s*$/.test(given) ? Number(given) : given
   return typeof count === 'number' && Number.isSafeInteger(count) && count > 0

@@ -19,7 +19,7 @@ const RECORDS_MAX = 100_000
 
 const RECORD = 'feedback/record'
 const ROW = `${RECORD}/row`
-/** Lists the XML elements of a DMARC report that are read, by their path. */
+/** Lists the paths of the XML elements in a DMARC report that the service reads. */
 const READ = new Set([
   'feedback/report_metadata/report_id',
   'feedback/report_metadata/date_range/begin',
@@ -46,7 +46,7 @@ export function readDmarcReport(xml: string): AggregateReport {
       onopentag(name) {
         if (path.length >= DEPTH_MAX) throw new ReportError('its elements are too deep')
         path.push(name.slice(name.indexOf(':') + 1))
-        // The digits of two equal elements would join to one number.
+        // If two elements had the same path, their digits would be joined to one number.
         texts.delete(path.join('/'))
       },
       ontext(data) {
@@ -80,7 +80,7 @@ export function readDmarcReport(xml: string): AggregateReport {
   }
 }
 
-/** Returns a text without control characters. PostgreSQL refuses U+0000. */
+/** Returns a text without control characters. PostgreSQL refuses the character U+0000 in texts. */
 const oneLine = (text = ''): string => text.replace(/\p{Cc}+/gu, ' ').trim()
 
 function rowOf(texts: ReadonlyMap<string, string>): ReportRow {

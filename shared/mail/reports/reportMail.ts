@@ -1,16 +1,16 @@
-/** Tells which mails hold an aggregate report. */
+/** Tells which mails hold an aggregate report (DMARC or TLS). */
 
 const REPORT_NAMES = /^(?:dmarc|tlsrpt|postmaster)$/
 /**
- * Matches the file names of aggregate reports (RFC 7489 §7.2.1.1, RFC 8460 §5.1). Media types are no help, because many
- * senders use other types.
+ * Matches the file names of aggregate reports (RFC 7489 §7.2.1.1, RFC 8460 §5.1). The media type does not identify an
+ * aggregate report, because many senders use other types.
  */
 const REPORT_FILE = /!.*\.(?:xml|json)(?:\.gz|\.zip)?$|\.(?:xml|json)\.gz$|!.*\.zip$/i
 const REPORT_TYPE = /^application\/tlsrpt\+(?:gzip|json)$/i
 
 /**
- * Limits the bytes of an attachment that may be an aggregate report. Hosts with millions of users send a few hundred
- * kilobytes.
+ * Limits the bytes of an attachment that may be an aggregate report. The reports of hosts with millions of users have a
+ * few hundred kilobytes.
  */
 export const REPORT_FILE_MAX_BYTES = 2 * 1024 * 1024
 

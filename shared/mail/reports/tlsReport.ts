@@ -12,7 +12,8 @@ import {
 const POLICIES_MAX = 100
 const FAILURES_MAX = 10_000
 
-// PostgreSQL refuses U+0000. A name in JSON has no control characters, while XML has line breaks around its names.
+// PostgreSQL refuses the character U+0000 in texts. A name in a JSON report has no control characters, while a name in
+// an XML report may stand between line breaks.
 const text = z
   .string()
   .max(NAME_MAX)
@@ -43,8 +44,8 @@ const schema = z.object({
 })
 
 /**
- * Reads a TLS report (RFC 8460). The first policy of the report names the domain. Policies of other domains are left
- * out.
+ * Reads a TLS report (RFC 8460). The first policy in a TLS report names the domain that the report is about. The
+ * policies of other domains in the TLS report are left out.
  * @throws {ReportError}
  */
 export function readTlsReport(json: string): AggregateReport {

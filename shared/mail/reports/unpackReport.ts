@@ -1,13 +1,16 @@
 import { gunzipSync, inflateRawSync } from 'node:zlib'
 import { ReportError } from './aggregateReport.ts'
 
-/** Limits the bytes to which an aggregate report may unpack. Reports of the largest senders have some megabytes. */
+/**
+ * Limits the bytes to which an aggregate report may unpack. The reports of the largest senders have a few megabytes
+ * when they are unpacked.
+ */
 const UNPACKED_MAX_BYTES = 10 * 1024 * 1024
 const LIMIT = { maxOutputLength: UNPACKED_MAX_BYTES }
 
 /**
- * Returns the text of an aggregate report. The report may be packed with gzip, be the first file of a zip archive, or
- * be unpacked. A zip bomb is unpacked only up to the limit.
+ * Returns the text of an aggregate report. The aggregate report may be packed with gzip, be the first file of a zip
+ * archive, or be unpacked. A zip bomb is unpacked only up to the limit.
  * @throws {ReportError}
  */
 export function unpackReport(bytes: Uint8Array): string {

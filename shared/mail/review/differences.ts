@@ -1,4 +1,7 @@
-/** Is a piece of the text that a person reviews. `mark` tells why the person should look closely at the piece. */
+/**
+ * Is a piece of the mail text that a person reviews before the mail is sent. The field `mark` tells why the person
+ * should look closely at this piece of the text.
+ */
 export type Piece = { text: string; mark?: string }
 
 const WORD = /[\p{L}\p{N}]+/gu
@@ -17,8 +20,8 @@ function pairsOf(text: string): Set<string> {
 }
 
 /**
- * Marks the words of `text` that are missing in `other`, or that have other neighbouring words in `other`. Pairs of
- * neighbours are compared in one pass, so words in another order are marked too.
+ * Marks the words of `text` that `other` lacks, or that have other neighbouring words in `other`. The comparison looks
+ * at pairs of neighbouring words in one pass, so it also marks words in another order.
  */
 export function markDifferences(text: string, other: string, mark: string): Piece[] {
   const known = pairsOf(other)

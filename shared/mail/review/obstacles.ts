@@ -1,21 +1,21 @@
 /**
- * Finds reasons why a page cannot show an HTML part as its recipients will see it. The rules read the source instead of
- * a parsed tree, because two parsers can differ about the end of a comment (`<!-- --!>`). The rules refuse too much
- * rather than too little.
+ * Finds reasons why the review page cannot show an HTML part as its recipients will see it. The rules read the HTML
+ * source instead of a parsed tree, because two parsers can differ about the end of a comment (`<!-- --!>`). If in
+ * doubt, the rules refuse an HTML part rather than show it wrongly.
  */
 
 /** Limits the characters of an HTML part that can be compared with the text. */
 export const HTML_MAX_CHARS = 200_000
 
 /**
- * Matches HTML elements that load, run, submit or hold another document. The page for approval leaves such elements
- * out.
+ * Matches HTML elements that load, run, submit or hold another document. The page for approval leaves out HTML elements
+ * that load, run, submit or hold another document.
  */
 const REMOVED =
   /<(script|i?frame|frameset|object|embed|applet|link|meta|base|form|portal|audio|video|source|template|svg|math|image|picture|xml|xmp|plaintext|noscript|noembed|noframes|listing)\b/i
 /**
- * Matches HTML attributes that load something, except the `src` of a picture that the mail carries. Before the match,
- * each run of blanks was replaced by one blank.
+ * Matches HTML attributes that load something, except the `src` of a picture that the mail carries. Before the pattern
+ * is applied, each run of blanks in the source was replaced by one blank.
  */
 const LOADING = /[ "'/](srcset|imagesrcset|background|poster|lowsrc|dynsrc|xlink:href) ?=/i
 const SOURCE = /[ "'/]src ?= ?(?:"([^"]*)"|'([^']*)'|([^ >]*))/gi
@@ -36,8 +36,8 @@ const DRAWN_TYPE = /^image\/(png|jpe?g|gif|webp)$/i
 const DRAWN_MAX_BYTES = 8 * 1024 * 1024
 
 /**
- * Finds the obstacles to showing an HTML part. @returns the reasons why the part cannot be shown whole. The list is
- * empty if the part can be shown.
+ * Finds the reasons why an HTML part of a reviewed mail cannot be shown. @returns the reasons why the HTML part cannot
+ * be shown whole. The list of reasons is empty if the HTML part can be shown.
  */
 export function htmlObstacles(html: string, attachments: readonly Picture[]): string[] {
   if (html.length > HTML_MAX_CHARS) {
@@ -124,7 +124,10 @@ function withoutEscapes(html: string): string {
   )
 }
 
-/** Removes CSS comments in one pass. A pattern would search to the end of the text for each comment that has no end. */
+/**
+ * Removes CSS comments in one pass. A regular expression would search to the end of the text for each comment that has
+ * no end.
+ */
 function withoutComments(text: string): string {
   const kept: string[] = []
   for (let at = 0; ; ) {

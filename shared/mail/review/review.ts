@@ -27,18 +27,18 @@ export type Reviewed = {
   invitations?: readonly string[]
 }
 
-/** Is a part of a reviewed mail with a title. */
+/** Is a part of the reviewed mail, such as its header, with a title. */
 export type Section = { title: string; note?: string; pieces: Piece[] }
 
 /**
- * Holds the whole mail for review, cut into pages. `obstacles` lists the parts that cannot be shown. A mail with an
- * obstacle cannot be approved on this page.
+ * Holds the whole mail for review, cut into pages. The field `obstacles` lists the parts of the mail that the review
+ * page cannot show. The owner cannot approve a mail with an obstacle on this page.
  */
 export type Review = { pages: Section[][]; obstacles: string[] }
 
 /**
- * Makes the pages on which a person reviews a mail. Each character that will be sent stands on a page. If a part cannot
- * be shown, an obstacle gives the reason.
+ * Makes the pages on which a person reviews a mail. Every character of the mail that will be sent stands on one of the
+ * pages. If a part of the mail cannot be shown, an obstacle gives the reason.
  */
 export function reviewOf(letter: Reviewed): Review {
   const obstacles = letter.html === null ? [] : htmlObstacles(letter.html, letter.attachments)
@@ -67,8 +67,8 @@ function sectionsOf(letter: Reviewed): Section[] {
       pieces: [{ text: (letter.invitations ?? []).join('\n') }],
     },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
-  // The review leaves out an HTML part that is too long. The mail of such a part has an obstacle, so the owner cannot
-  // approve the mail by the text alone.
+  // The review leaves out an HTML part that is too long. A mail with such an HTML part has an obstacle, so the owner
+  // cannot approve the mail by its text alone.
   if (html === null || html.length > HTML_MAX_CHARS) {
     return [...sections, { title: 'Text', pieces: [{ text }] }]
   }
@@ -115,7 +115,7 @@ const shown = (section: Section): Section => ({
 
 /**
  * Cuts the sections of a reviewed mail into pages of `PAGE_CHARS`. The function stops after the first page above the
- * limit.
+ * limit on pages.
  */
 function pagesOf(sections: readonly Section[]): Section[][] {
   const pages: Section[][] = [[]]

@@ -1,9 +1,12 @@
 /**
- * Writes a text for a person who decides about a mail. Nothing in the text can hide the rest. A reader sees a sign for
- * each invisible character, and a short note for a long run of blanks.
+ * Writes a text for a person who decides about a mail. No character of the text can hide the rest of the text from that
+ * person. A reader sees a sign for each invisible character, and a short note for a long run of blanks.
  */
 
-/** Limits the consecutive blank lines, and the blanks within one line. Longer runs are shown as a count. */
+/**
+ * Limits the consecutive blank lines in a shown text, and the consecutive blanks within one line. A longer run of
+ * blanks is shown as a count.
+ */
 const LINES_MAX = 20
 const BLANKS_MAX = 200
 
@@ -38,8 +41,8 @@ const UNSEEN = new RegExp(
   `[${UNSEEN_RANGES.map(([from, to]) => `\\u{${hex(from)}}-\\u{${hex(to)}}`).join('')}]`,
   'gu',
 )
-// The patterns for blanks set no minimum length for a run. With a minimum, the engine would read a shorter run again
-// from each of its positions.
+// The patterns for blanks set no minimum length for a run. With a minimum length, the regular expression engine would
+// read a short run again from each of its positions.
 const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
 const BLANKS = /[^\S\n]+/g
 

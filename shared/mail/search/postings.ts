@@ -1,27 +1,31 @@
 /**
- * Reads and writes the postings of a term, which are the messages that hold the term. A project's messages stand in
- * leaves of at most LEAF_MESSAGES. A leaf has its number in the project, and each of its messages has a place in the
- * leaf.
+ * Reads and writes the postings of a term, which are the messages that hold the term. In the search index, a project's
+ * messages are grouped in leaves of at most LEAF_MESSAGES messages. Each leaf of the search index has a number in its
+ * project, and each message of a leaf has a place in the leaf.
  *
- * The bytes hold for each leaf its number (LEB128), the number of its places, and one byte for each place. A 0 instead
- * of the number of places means that a bitmap follows. No byte depends on the previous leaves, so the postings of
- * neighbouring segments can be joined end to end.
+ * For each leaf, the postings hold the leaf's number (LEB128), the number of its places, and one byte for each place. A
+ * 0 instead of the number of places means that a bitmap follows. No byte depends on the previous leaves, so the
+ * postings of neighbouring search segments can be joined end to end.
  */
 
-/** Limits the messages whose words share one leaf of the search segment. */
+/** Limits the messages whose words share one leaf (a group of messages) of the search segment. */
 export const LEAF_MESSAGES = 240
 /**
  * Is the number of bytes of text at which a leaf (a group of messages in the search index) is full, even if it has few
- * messages. Otherwise many long messages would wait for a leaf, and a search must read all words of waiting messages.
+ * messages. Without this limit, many long messages would wait for a full leaf, and a search must read all words of
+ * waiting messages.
  */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
 /** Is the size in bytes of a bitmap with one bit for each message of a leaf. */
 const BITMAP_BYTES = LEAF_MESSAGES / 8
 
-/** Tells whether the posting of one message is kept. */
+/** Tells whether the index keeps the entry of one message in the postings of a term. */
 export type IsKept = (leaf: number, place: number) => boolean
 
-/** Writes the postings of one leaf. @param places lists the places in the leaf, ascending and not empty. */
+/**
+ * Writes the postings of a term for one leaf (a group of messages in the search index). @param places lists the places
+ * of the messages in the leaf, ascending and not empty.
+ */
 export function leafPostings(leaf: number, places: readonly number[]): Buffer {
   const head = leb128(leaf)
   if (places.length < BITMAP_BYTES) return Buffer.from([...head, places.length, ...places])
@@ -46,8 +50,8 @@ export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: numb
 }
 
 /**
- * Sets the bit of each message in the postings of a term. Each leaf takes BITMAP_BYTES of `bits`, and the first leaf
- * begins at 0.
+ * Sets the bit of each message that the postings of a term name. Each leaf takes BITMAP_BYTES of `bits`, and the bits
+ * of the first leaf begin at 0.
  */
 export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array): void {
   eachLeaf(bytes, (leaf, start, count) => {
@@ -61,8 +65,8 @@ export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array):
 }
 
 /**
- * Calls `visit` for each leaf in the postings of a term, with the offset and the number of the leaf's places. The
- * number 0 means that a bitmap stands at the offset.
+ * Calls `visit` for each leaf in the postings of a term, with the offset and the number of the leaf's places. If the
+ * number of places is 0, a bitmap stands at the offset.
  */
 function eachLeaf(
   bytes: Uint8Array,
@@ -89,8 +93,8 @@ export function keptPostings(bytes: Uint8Array, isKept: IsKept): Buffer {
 }
 
 /**
- * Writes a number below 2^31 in groups of seven bits, the lowest group first. The high bit says that another group
- * follows.
+ * Writes a number below 2^31 in groups of seven bits, the lowest group first. The high bit of each byte says that
+ * another group follows.
  */
 export function leb128(value: number): number[] {
   const bytes: number[] = []

@@ -16,14 +16,15 @@ import {
 /** Limits the terms of one search query. */
 const TERMS_MAX = 64
 /**
- * Limits the prefixes of a search query. A search for a prefix reads every term that begins with it, and most terms
- * begin with one of a few short prefixes.
+ * Limits the prefixes (such as begin*) in a search query. A search for a prefix reads every term that begins with the
+ * prefix, and most terms begin with one of a few short prefixes.
  */
 const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8
 
 /**
- * Holds search terms that must stand next to each other. `prefix` means that the last term is the beginning of a word.
+ * Holds search terms that must stand next to each other. The field `prefix` means that the last term of the phrase is
+ * only the beginning of a word.
  */
 export type Phrase = { terms: string[]; prefix: boolean }
 
@@ -32,7 +33,7 @@ export type SearchQuery = {
   clauses: { anyOf: Phrase[]; not: boolean; field: SearchField | null }[]
 }
 
-/** Reports that the search query is malformed. `message` says the rule for queries. */
+/** Reports that the search query is malformed. The error's `message` states the rule for search queries. */
 export class SearchQueryError extends Error {}
 
 const ITEM = /(-)?(?:"([^"]*)"?|([^\s"]+))/gu
@@ -94,7 +95,7 @@ function checkSize(clauses: SearchQuery['clauses']): void {
 
 /**
  * Returns the words of a text as a phrase. If the text is an email address, a second phrase holds the whole address as
- * one search term. This term also finds the address in very long recipient lists.
+ * one search term. This search term also finds the address in very long recipient lists.
  */
 function phrasesOf(text: string): Phrase[] {
   const [phrase, whole] = [phraseOf(text), addressTerm(text.trim())]
@@ -107,8 +108,8 @@ function phraseOf(text: string): Phrase | null {
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
-  // `pairsOf` cuts a run of letters into pairs and leaves the last letter alone. The run of a message may be longer,
-  // and this letter then begins a pair.
+  // `pairsOf` cuts a run of letters into pairs and leaves the last letter alone. In a message, the run of letters may
+  // continue, and then the last letter begins a pair.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }
@@ -144,21 +145,21 @@ export function holdsIn(
 }
 
 /**
- * Holds a part of a message's text around the matches of a search. `ranges` gives the matches as UTF-16 offsets into
- * `text`.
+ * Holds a part of a message's text around the matches of a search. The field `ranges` gives the matches as UTF-16
+ * offsets into `text`.
  */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 const CONTEXT_CHARS = 60
 const HIGHLIGHTS_MAX = 3
-/** Limits the characters of a highlight with several matches. */
+/** Limits the characters of one highlight (a shown piece of a message) with several matches. */
 const HIGHLIGHT_MAX_CHARS = 400
 /** Limits the characters of a body that are searched for highlights. */
 const HIGHLIGHTED_CHARS = 64 * 1024
 
 /**
- * Returns the parts of a field's text around the first matches of a search query. The list is empty if the query
- * matched only in another field.
+ * Returns the parts of a field's text around the first matches of a search query. The list of highlights is empty if
+ * the query matched only in another field.
  */
 export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
   const phrases = clauses.flatMap((clause) =>
@@ -174,7 +175,8 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
       last.ranges.push([start, end])
       last.end = end + CONTEXT_CHARS
     } else if (pieces.length < HIGHLIGHTS_MAX) {
-      // The piece before may have room for no further match. It then ends where this piece starts.
+      // The previous highlighted piece may be too long to take another match. In that case the previous piece ends
+      // where the new piece starts.
       if (last !== undefined && last.end > start) last.end = start
       pieces.push({
         start: Math.max(wordStart(looked, start - CONTEXT_CHARS), last?.end ?? 0),

@@ -1,19 +1,26 @@
 /**
  * Makes the terms of messages and queries for full-text search in any script.
  *
- * Terms are words without case, accents and compatibility forms (Unicode NFKC). They are not stemmed, because a stemmer
- * for one language is wrong for all others. Scripts without word spaces are cut into pairs of letters. A query for a
- * longer run asks for adjacent pairs. Search engines do the same for Chinese, Japanese, Korean and Thai.
+ * Terms are words without case, accents and compatibility forms (Unicode NFKC). Search terms are not stemmed, because a
+ * stemmer for one language is wrong for all others. In scripts without word spaces, a run of letters is cut into pairs
+ * of letters. A search for a longer run of letters asks for its pairs next to each other. Search engines do the same
+ * for Chinese, Japanese, Korean and Thai.
  */
 import { createHash } from 'node:crypto'
 import { addressKey, parseAddress } from '../address.ts'
 
-/** Limits the characters of a message body that are indexed for search. Longer bodies are logs and tables. */
+/**
+ * Limits the characters of a message body that are indexed for search. Message bodies that exceed this limit are
+ * usually logs and tables.
+ */
 const TEXT_MAX_CHARS = 256 * 1024
-/** Limits the terms of a message. A tsvector holds positions up to 16,383 and at most 1 MB. */
+/** Limits the terms of a message. A PostgreSQL tsvector holds positions up to 16,383 and at most 1 MB. */
 const TERMS_MAX = 16_000
 const TERM_MAX_CHARS = 48
-/** Limits the positions of one term. Postgres keeps 255 positions per term and drops later positions. */
+/**
+ * Limits the positions of one search term in a message. Postgres keeps 255 positions per term and drops later
+ * positions.
+ */
 const PLACES_MAX = 255
 /** Limits the bytes of a tsvector. The limit is well below 1 MB, because a term of 48 letters can have 190 bytes. */
 const VECTOR_MAX_BYTES = 700_000
@@ -28,8 +35,8 @@ const RUN = new RegExp(
 const STARTS_UNSPACED = new RegExp(`^[${UNSPACED}]`, 'u')
 
 /**
- * Matches accents of Latin, Greek and Cyrillic, and points of Hebrew and Arabic. Indic vowel signs stay, because they
- * act as letters.
+ * Matches accents of Latin, Greek and Cyrillic, and points of Hebrew and Arabic. Vowel signs of Indic scripts are kept,
+ * because they act as letters.
  */
 const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670]/gu
 const LIGATURES: Readonly<Record<string, string>> = {
@@ -46,7 +53,10 @@ const LIGATURES: Readonly<Record<string, string>> = {
 /** Holds one term of a text with its UTF-16 offsets. */
 export type Term = { term: string; start: number; end: number }
 
-/** Matches ASCII text. Most mail is ASCII, and searching its words without Unicode rules takes a tenth of the time. */
+/**
+ * Matches ASCII text. Most mail is ASCII, and finding the words of ASCII text without Unicode rules takes a tenth of
+ * the time.
+ */
 const ASCII = /^[\0-\x7f]*$/
 const ASCII_RUN = /[0-9A-Za-z]+/g
 
@@ -67,8 +77,8 @@ export function termsOf(text: string): Term[] {
 }
 
 /**
- * Calls `visit` with each search term of a text, in order, until `visit` returns false. A generator would take twice
- * the time.
+ * Calls `visit` with each search term of a text, in order, until `visit` returns false. A generator function would take
+ * twice the time of this callback.
  */
 function eachTerm(text: string, visit: (term: string, start: number, end: number) => boolean) {
   const isAscii = ASCII.test(text)
@@ -91,8 +101,8 @@ function eachTerm(text: string, visit: (term: string, start: number, end: number
 }
 
 /**
- * Calls `visit` with each search term of a text, without the term's offsets. For ASCII text this takes half the time of
- * a visit with offsets.
+ * Calls `visit` with each search term of a text, without the term's offsets. For ASCII text, the visit without offsets
+ * takes half the time of a visit with offsets.
  */
 function eachWord(text: string, visit: (term: string) => boolean): void {
   const isAscii = ASCII.test(text)
@@ -103,8 +113,8 @@ function eachWord(text: string, visit: (term: string) => boolean): void {
 }
 
 /**
- * Cuts a run of letters into pairs: `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter stands alone, so that each letter begins
- * a term.
+ * Cuts a run of letters into pairs: `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter is also a term by itself, so that each
+ * letter begins a term.
  */
 function* pairsOf(run: string, start: number): Generator<Term> {
   const letters: Term[] = []
@@ -124,8 +134,8 @@ function* pairsOf(run: string, start: number): Generator<Term> {
 }
 
 /**
- * Returns a whole email address as one search term. It contains `@`, which no term of a single word contains. @returns
- * null if the text is no address.
+ * Returns a whole email address as one search term. The search term of an address contains `@`, which no term of a
+ * single word contains. @returns null if the text is no address.
  */
 export function addressTerm(text: string): string | null {
   const address = parseAddress(text)
@@ -133,8 +143,8 @@ export function addressTerm(text: string): string | null {
 }
 
 /**
- * Tells whether a search term is a single letter from a script without word spaces. Such a term is the end of a run of
- * letters.
+ * Tells whether a search term is a single letter from a script without word spaces. A single letter as a search term is
+ * the end of a run of letters.
  */
 export const isSingleLetter = (term: string): boolean =>
   [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')
@@ -143,7 +153,7 @@ export const isSingleLetter = (term: string): boolean =>
 export const isPair = (term: string): boolean =>
   [...term].length === 2 && STARTS_UNSPACED.test(term)
 
-/** Holds the searchable fields of a message. Each field has its own weight in the tsvector. */
+/** Holds the searchable fields of a message. In the tsvector, each field of a message has a weight of its own. */
 export type SearchedMail = {
   subject: string
   from: readonly string[]
@@ -158,17 +168,17 @@ export type SearchField = keyof typeof FIELD_WEIGHTS
 
 /**
  * Returns the prefix of a project's terms in the search index. Because of this prefix, a search for a common word reads
- * only the messages of one project. If two projects have the same prefix, their searches are slower, but never show the
- * other project's messages.
+ * only the messages of one project. If two projects have the same prefix, their searches are slower, but a search never
+ * shows the other project's messages.
  */
 export function searchKey(projectId: string): string {
   return createHash('sha256').update(projectId).digest('base64url').slice(0, 5)
 }
 
-/** Quotes a term with its project's prefix for the text form of a `tsvector` or `tsquery`. */
+/** Puts the project's prefix before a search term, and quotes it for the text form of a `tsvector` or `tsquery`. */
 export const lexeme = (key: string, term: string): string =>
-  // A search term made from a word holds neither a quote nor a backslash. A search term made from an address may hold
-  // both.
+  // A search term made from a word holds neither a quote nor a backslash. A search term that is made from an address
+  // may hold quotes and backslashes.
   /[\\']/.test(term)
     ? `'${key}:${term.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
     : `'${key}:${term}'`
@@ -181,8 +191,8 @@ const TERM_OVERHEAD_BYTES = 20
 const POSITION_BYTES = 2
 
 /**
- * Maps each search term to its positions in the order of the text. A position is packed as Postgres packs it: two bits
- * of weight and fourteen bits of position.
+ * Maps each search term to its positions in a message, in the order of the text. A position of a term is packed as
+ * Postgres packs it: two bits of weight and fourteen bits of position.
  */
 type Places = Map<string, number[]>
 const POSITION_BITS = 14
@@ -200,7 +210,7 @@ export function searchVector(projectId: string, mail: SearchedMail): string {
 
 /**
  * Writes a message's `tsvector` in its binary form (tsvectorrecv): the number of terms, then each term with its
- * positions. Postgres reads the text form of 480 terms in 0.33 ms, and this form in 0.15 ms.
+ * positions. Postgres reads 480 terms in 0.33 ms in the text form of a tsvector, and in 0.15 ms in this binary form.
  */
 export function binarySearchVector(projectId: string, mail: SearchedMail): Buffer {
   const key = `${searchKey(projectId)}:`
@@ -247,7 +257,7 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
     })
     if (isFull) return
     // A field with hundreds of addresses in one domain uses up the positions of the domain's words, so a phrase with
-    // these words no longer matches. So each whole address gets a search term of its own.
+    // these words no longer matches. So each whole email address also gets a search term of its own.
     const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
     if (whole !== null && !places.has(whole)) put(whole, start)
     // The gap between two fields keeps a phrase from matching across both fields.

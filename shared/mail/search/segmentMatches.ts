@@ -4,17 +4,17 @@ import type { Phrase, SearchQuery } from './searchQuery.ts'
 import { byteString } from './termBlocks.ts'
 
 /**
- * Names a search term whose postings the query reads. With `prefix` the query reads all terms that begin with `term`,
- * which is a byte string.
+ * Names a search term whose postings (the messages that hold the term) the query reads. With `prefix`, the query reads
+ * all terms that begin with the byte string `term`.
  */
 export type WantedTerm = { term: string; prefix: boolean }
 
-/** Is a range of leaves whose search terms are stored together. */
+/** Is a range of leaves (groups of messages in the search index) whose search terms are stored together. */
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
 /**
- * Holds a set of messages in a range of leaves as a bitmap: each place of each leaf has one bit. The loops are written
- * by hand, because iterators would take ten times as long.
+ * Holds a set of messages as a bitmap: for each leaf of a range in the search index, each place of a message has one
+ * bit. The loops over the bitmap are written by hand, because iterators would take ten times as long.
  */
 export class Places {
   readonly #firstLeaf: number
@@ -24,7 +24,7 @@ export class Places {
     this.#bits = new Uint8Array(((lastLeaf - firstLeaf + 1) * LEAF_MESSAGES) / 8)
   }
 
-  /** Returns a set that contains every place of every leaf in the range, even if no message has the place. */
+  /** Returns a set that contains every place of every leaf in the range, even places without a message. */
   static all(range: LeafRange): Places {
     const all = new Places(range)
     all.#bits.fill(0xff)
@@ -47,8 +47,8 @@ export class Places {
   }
 
   /**
-   * Returns the leaves that have messages in the set, in ascending order. Each leaf comes with the places of its
-   * messages.
+   * Returns the leaves (groups of messages) that have messages in the set, in ascending order. Each returned leaf comes
+   * with the places of its messages.
    */
   byLeaf(): [leaf: number, places: number[]][] {
     const found: [number, number[]][] = []
@@ -66,7 +66,7 @@ export class Places {
 
 /**
  * Returns the search terms whose postings decide which messages may match a query. Phrases that a message must not
- * contain give no terms.
+ * contain give no search terms.
  */
 export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
   const phrases = queries.flatMap(({ clauses }) =>
@@ -79,8 +79,8 @@ export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
 }
 
 /**
- * Tells whether a message of a segment may match a query, because the segment holds the query's whole words. Prefixes
- * are not checked.
+ * Tells whether a message of a search segment may match a query, because the segment holds the query's whole words. The
+ * function does not check the prefixes of the query.
  */
 export function mayMatch(
   queries: readonly SearchQuery[],
@@ -94,7 +94,8 @@ export function mayMatch(
 
 /**
  * Returns the messages that contain the words of every query. The function does not check the order of words, the
- * fields, or excluded words. So a returned message may not match, but no matching message is left out.
+ * fields of the message, or excluded words. So the function leaves out no matching message, but may return messages
+ * that do not match.
  * @param placesOf maps the key of each wanted search term to the messages that contain the term.
  */
 export function segmentMatches(

@@ -1,22 +1,22 @@
 /**
  * Cuts sorted search terms with their postings into blocks. Each block fits into a quarter of a PostgreSQL page. For
- * each term, a block stores the number of bytes that the term shares with the previous term. The remaining bytes of the
- * term and its postings follow.
+ * each term, a block stores the number of bytes that the term shares with the previous term. After this number, the
+ * block stores the remaining bytes of the term and the term's postings.
  *
- * Terms are byte strings: each character is one byte of their UTF-8. JavaScript then sorts them as PostgreSQL sorts
- * `bytea`.
+ * A search term is a byte string: each of its characters is one byte of the term's UTF-8. So JavaScript sorts the terms
+ * in the same order as PostgreSQL sorts `bytea`.
  */
 import { leb128, readLeb128 } from './postings.ts'
 
 /**
- * Limits the bytes of a block. PostgreSQL moves a row of more than 2,032 bytes out of its page. A term with more
- * postings has its own block.
+ * Limits the bytes of a block. PostgreSQL moves a row of more than 2,032 bytes out of its page. A search term whose
+ * postings exceed the limit has a block of its own.
  */
 const BLOCK_BYTES = 1_900
 
 /**
- * Is a block of sorted search terms. `terms` holds the terms with their postings, and `firstTerm` is the byte string of
- * the first term.
+ * Is a block of sorted search terms. The field `terms` holds the terms with their postings, and `firstTerm` is the byte
+ * string of the first term.
  */
 export type TermBlock = { firstTerm: string; terms: Buffer }
 
@@ -31,7 +31,9 @@ export class BlockWriter {
   #bytes = 0
   #done: TermBlock[] = []
 
-  /** Adds a search term. The terms must come in ascending order. */
+  /**
+   * Adds a search term with its postings to the current block. The caller must add the search terms in ascending order.
+   */
   add(term: string, postings: Uint8Array): void {
     const isFirst = this.#parts.length === 0
     const shared = isFirst ? 0 : sharedBytes(this.#lastTerm, term)
@@ -50,14 +52,14 @@ export class BlockWriter {
     this.#bytes += bytes
   }
 
-  /** Is the number of full blocks. */
+  /** Is the number of full blocks that the writer holds. */
   get full(): number {
     return this.#done.length
   }
 
   /**
-   * Takes the full blocks out of the writer. With `isLast` the function also takes the last block, even if it is not
-   * full.
+   * Takes the full blocks out of the writer. With `isLast`, the function also takes the last block out of the writer,
+   * even if it is not full.
    */
   take(isLast: boolean): TermBlock[] {
     if (isLast) this.#end()

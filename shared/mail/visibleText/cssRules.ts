@@ -1,10 +1,10 @@
 /**
- * Reads the declarations of a mail's `<style>` elements and `style` attributes, as far as they decide whether text is
- * seen.
+ * Reads the CSS declarations of a mail's `<style>` elements and `style` attributes, as far as they decide whether text
+ * is seen.
  *
- * These are covered: selectors of tag, classes and id, in lists, with descendants (`.a .b`, `div > .b`); `!important`;
- * specificity. These are not covered: attribute selectors, pseudo-classes, siblings, variables, and @media with a
- * condition in parentheses.
+ * The CSS reader supports selectors of tag, classes and id, in lists, with descendants (`.a .b`, `div > .b`);
+ * `!important`; specificity. The CSS reader does not support attribute selectors, pseudo-classes, siblings, variables,
+ * and @media with a condition in parentheses.
  */
 
 export type Declarations = Map<string, { value: string; important: boolean }>
@@ -15,8 +15,8 @@ type Compound = { name: string; id: string; classes: string[] }
 type Rule = { compounds: Compound[]; weight: number; order: number; declarations: Declarations }
 
 /**
- * Limits the characters of a mail's style sheets. The next constants limit the number of selectors and the steps of
- * matching. The sender chooses all three.
+ * Limits the characters of a mail's style sheets. The next constants limit the number of CSS selectors and the steps of
+ * matching them. The sender of a mail chooses how many characters, selectors and matching steps its style sheets have.
  */
 const MAX_CSS_LENGTH = 256 * 1024
 const MAX_SELECTORS = 5_000
@@ -101,8 +101,8 @@ export class StyleSheet {
         .slice(at, open)
         .replace(/^[\s;}]+|<!--|-->/g, '')
         .trim()
-      // The rules inside an unconditional @media are read like all other rules. Its closing brace is skipped like a
-      // blank.
+      // The rules inside an unconditional @media are read like all other rules. The closing brace of such an @media
+      // block is skipped like a blank.
       if (/^@media\s+(?:only\s+)?(?:all|screen)\s*$/i.test(head)) {
         at = open + 1
         continue
@@ -145,8 +145,8 @@ export class StyleSheet {
   }
 
   /**
-   * Returns the CSS declarations that apply to an element after the cascade. After too many steps of matching, every
-   * element counts as hidden.
+   * Returns the CSS declarations that apply to an element after the cascade. If matching the selectors has taken too
+   * many steps, every element counts as hidden.
    * @param ancestors lists the ancestors of the element, from the root.
    */
   match(element: Selected, ancestors: readonly Selected[]): Declarations {

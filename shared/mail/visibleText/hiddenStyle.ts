@@ -1,10 +1,16 @@
 /** Decides from an element's style whether a person can see the element's text. */
 import type { Declarations } from './cssRules.ts'
 
-/** Is a colour of three bytes, or `unknown`. Text in an unknown colour is never judged to be invisible. */
+/**
+ * Is a colour of three bytes (red, green and blue), or `unknown`. Text in an unknown colour is never judged to be
+ * invisible.
+ */
 type Colour = readonly [number, number, number] | 'unknown'
 
-/** Describes how a person can see an HTML element. Child elements inherit the description. */
+/**
+ * Describes how a person can see an HTML element. Child elements inherit their parent's description of how they are
+ * seen.
+ */
 export type Sight = {
   /** Tells whether the element and all elements inside it are invisible. */
   gone: boolean
@@ -37,7 +43,7 @@ const UNSEEN = new Set([
   'dialog',
 ])
 
-/** Tells whether an element without attributes is hidden by its name. */
+/** Tells whether a mail program hides an element because of its name alone. */
 export const isUnseen = (name: string): boolean => UNSEEN.has(name)
 
 const NAMED: Record<string, Colour> = {
@@ -58,14 +64,14 @@ const NAMED: Record<string, Colour> = {
 }
 
 /**
- * Is the smallest visible difference between two values of red, green or blue. Two colours look alike if all three
- * differences are smaller.
+ * Is the smallest visible difference between two values of red, green or blue. Two colours look alike if their
+ * differences in red, green and blue are all smaller than this.
  */
 const COLOUR_STEP = 10
 const OFF_SCREEN_PX = -400
 const TINY_PX = 2
 
-/** Computes how a person can see an element, from the element's attributes, its declarations and its parent. */
+/** Computes how a person can see an element, from the element's attributes, its CSS declarations and its parent. */
 export function sightOf(
   name: string,
   attributes: ReadonlyMap<string, string>,
@@ -90,7 +96,7 @@ export function sightOf(
   }
 }
 
-/** Tells whether a reader can see text with these properties. */
+/** Tells whether a reader can see text with the given size, colours and other properties. */
 export const isSeen = ({
   gone,
   invisible,
@@ -141,8 +147,8 @@ const sizeOfFont = (value: string): string =>
   /(?:^|\s)([\d.]{1,10}(?:px|pt|em|rem|%)?)(?:\/|\s)/.exec(value)?.[1] ?? ''
 
 /**
- * Tells whether the font size is too small to read. A relative size of a tiny font is tiny too. An absolute size is
- * judged alone.
+ * Tells whether the font size is too small to read. A relative font size counts as tiny if the parent's font is tiny.
+ * An absolute font size is judged without regard to the parent's font.
  */
 function isTiny(size: string, parent: boolean): boolean {
   const [, number = '', unit = ''] = /^([\d.]{1,10})([a-z%]*)/.exec(size) ?? []
@@ -184,7 +190,7 @@ function backgroundOf(
 
 /** Returns the colour that a person sees if a background of the given opacity lies on another background. */
 function mixed(colour: Colour, alpha: number, below: Colour): Colour {
-  // White on an almost opaque white stays invisible, whatever picture lies below.
+  // On an almost opaque white background, white text stays invisible, whatever picture lies below.
   if (colour === 'unknown' || (1 - alpha) * 255 <= COLOUR_STEP) return colour
   if (below === 'unknown') return 'unknown'
   const [red, green, blue] = colour.map((part, n) => part * alpha + below[n]! * (1 - alpha))
@@ -193,14 +199,14 @@ function mixed(colour: Colour, alpha: number, below: Colour): Colour {
 
 const HEX = /^#?([\da-f]{3,8})(?=\s|$)/
 
-/** Returns the numbers of a colour such as `rgb(0 0 0 / 50%)`. The fourth number is the opacity. */
+/** Returns the numbers of a colour such as `rgb(0 0 0 / 50%)`. The fourth number of a CSS colour is its opacity. */
 const numbersOf = (value: string): string[] | undefined =>
   /^rgba?\(([^)]{1,60})\)/
     .exec(value)?.[1]
     ?.split(/[\s,/]+/)
     .filter((part) => part !== '')
 
-/** Returns the opacity of a colour from 0 to 1. A colour without an opacity has 1. */
+/** Returns the opacity of a colour from 0 to 1. A colour that states no opacity has the opacity 1. */
 function alphaOf(value: string): number {
   const fourth = numbersOf(value)?.[3]
   if (fourth !== undefined) {

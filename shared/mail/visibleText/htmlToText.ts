@@ -1,23 +1,23 @@
 /**
- * Converts HTML mail bodies to plain text with html-to-text. Size and nesting are limited first, because the parser
- * takes quadratic time in the nesting and its walk is recursive.
+ * Converts HTML mail bodies to plain text with html-to-text. The size and the nesting of the HTML are limited first,
+ * because the parser takes quadratic time in the nesting and walks recursively.
  */
 import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } from 'html-to-text'
 import { announcedMessage } from '../replyText/markers.ts'
 import { stripTags, tooComplex } from './stripTags.ts'
 
-/** Limits the characters of HTML that are converted. The rest is cut. */
+/** Limits the characters of HTML that are converted. HTML beyond this limit is cut off. */
 export const MAX_HTML_LENGTH = 2_000_000
 /**
- * Limits how deeply the text shows nested quotes and lists, because each level rewrites all lines inside it. Content
- * below the limit is shown at the deepest level.
+ * Limits how deeply the text shows nested quotes and lists, because each level rewrites all lines inside it. Quotes and
+ * lists that are nested more deeply are shown at the deepest level.
  */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
 
 /**
- * Lists selectors for the signature containers of mail clients. Most class names end in "signature". Outlook adds the
- * prefix x_ to the names in received mail.
+ * Lists CSS selectors for the elements in which mail clients put the signature. Most class names of signature elements
+ * end in "signature". In received mail, Outlook adds the prefix x_ to the class names.
  */
 const SIGNATURES = [
   'signature',
@@ -51,7 +51,10 @@ const HISTORY = [
   'div[name=quote]',
 ]
 
-/** Lists selectors for containers of an attribution (`On …, Bob wrote:`). They are the same in every language. */
+/**
+ * Lists CSS selectors for the elements that contain an attribution (`On …, Bob wrote:`). The class names of these
+ * elements are the same in every language.
+ */
 const ATTRIBUTIONS = ['[class*=gmail_attr]', '[class*=moz-cite-prefix]']
 
 /** Lists blockquotes with which Gmail and Apple Mail indent the writer's own text. */
@@ -80,8 +83,8 @@ const formatQuote: FormatCallback = (element, walk, builder) => {
 }
 
 /**
- * A forwarded message must not become a quote. Apple Mail puts it into the same element as a quoted message, below the
- * text `Begin forwarded message:`.
+ * A forwarded message must not become a quote. Apple Mail puts a forwarded message into the same element as a quoted
+ * message, below the text `Begin forwarded message:`.
  */
 const formatMarkedQuote: FormatCallback = (element, walk, builder, options) => {
   const first = leadingText(element)
@@ -102,8 +105,8 @@ const formatList: FormatCallback = (element, walk, builder, options) => {
 }
 
 /**
- * Many mails use a table only for their layout, so its cells hold ordinary text. A space separates the words of two
- * cells.
+ * Many mails use a table only for their layout, so its cells hold ordinary text. In the converted text, a space
+ * separates the words of two table cells.
  */
 const formatCell: FormatCallback = (element, walk, builder) => {
   walk(element.children, builder)
@@ -124,7 +127,8 @@ const formatHistory: FormatCallback = (element, walk, builder) => {
 }
 
 /**
- * Gmail puts the head of a forwarded message into the same container as an attribution. The head of a forward is kept.
+ * Gmail puts the head of a forwarded message into the same container as an attribution. The head of a forwarded message
+ * is kept in the text.
  */
 const formatAttribution: FormatCallback = (element, walk, builder) => {
   if (!leadingText(element).startsWith('-')) return
@@ -219,9 +223,10 @@ function bounded(html: string, convert: (html: string) => string): string {
 }
 
 /**
- * Returns the whole text of an HTML mail. Paragraphs and line breaks are kept, links become `text [https://…]`, quotes
- * stand behind `> `, and images are left out.
- * @param html is the HTML of a mail. Hostile HTML is allowed. At most 2,000,000 characters are read.
+ * Returns the whole text of an HTML mail. In the text, paragraphs and line breaks are kept, links become `text
+ * [https://…]`, quotes stand behind `> `, and images are left out.
+ * @param html is the HTML of a mail. The HTML may be hostile. The converter reads at most 2,000,000 characters of the
+ * HTML.
  * @returns plain text with lines separated by `\n`.
  * @example htmlToText('<p>Hi</p><a href="https://x.test">link</a>') // 'Hi\n\nlink [https://x.test]'
  */
@@ -237,7 +242,8 @@ export function htmlToDescribedText(html: string): string {
 /**
  * Converts HTML to text like {@link htmlToText}, but removes the containers of signatures. A separator line marks the
  * beginning of each container with quoted history.
- * @param links is true if the text shows the URL of each link. Otherwise the text shows only the words of the link.
+ * @param links is true if the text shows the URL of each link. If it is false, the text shows only the words of each
+ * link.
  */
 export function htmlToMarkedText(html: string, links: boolean): string {
   return bounded(html, links ? convertMarked : convertMarkedPlain)

@@ -1,23 +1,31 @@
 /**
- * Reads the tokens of HTML with the tokenizer of htmlparser2. The reader makes one pass, linear in the input, and
- * builds no tree.
+ * Reads the tokens of HTML with the tokenizer of htmlparser2. The HTML reader makes one pass in time linear in the
+ * input, and builds no tree.
  */
 import { Tokenizer } from 'htmlparser2'
 
 const ATTRIBUTE_MAX_CHARS = 8_000
 
-/** Receives the tokens of HTML in their order. Names are in lower case. Comments are left out. */
+/**
+ * Receives the tokens of HTML in their order. The names of elements and attributes are in lower case. Comments in the
+ * HTML are left out.
+ */
 export type HtmlSink = {
-  /** Receives a piece of the text between HTML tags. Each decoded entity comes as a piece of its own. */
+  /** Receives a piece of the text between HTML tags. Each decoded entity of the HTML comes as a piece of its own. */
   text?(text: string, isEntity: boolean): void
-  /** Receives the name of an HTML tag that opens at `start`. The tag's attributes follow. */
+  /** Receives the name of an HTML tag that opens at `start`. The attributes of the HTML tag follow in later calls. */
   name?(name: string, start: number): void
-  /** Receives an HTML attribute with its entities decoded. Its value is cut at 8,000 characters. */
+  /**
+   * Receives an HTML attribute with its entities decoded. The value of an HTML attribute is cut at 8,000 characters.
+   */
   attribute?(name: string, value: string): void
   /** Receives the index of the `>` of an opening tag. */
   begin?(end: number): void
   end?(name: string): void
-  /** Tells whether the sink needs no further token. The reader calls this function after each tag. */
+  /**
+   * Tells whether the receiver of the tokens needs no further token. The HTML reader calls this function after each
+   * tag.
+   */
   isDone?(): boolean
 }
 

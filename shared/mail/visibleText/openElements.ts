@@ -1,6 +1,7 @@
 /**
- * Holds the open elements of HTML, the innermost last. It counts the open elements of each name, so that an end tag
- * without a start tag costs one look-up. A search of the stack would cost as many steps as the HTML is deep.
+ * Holds the open elements of HTML, the innermost last. It also counts the open elements of each name, so that an end
+ * tag without a start tag costs one look-up. Without the counts, such an end tag would cost as many steps as the HTML
+ * is deep.
  */
 export class OpenElements<Element extends { name: string }> {
   readonly all: Element[]
@@ -19,14 +20,17 @@ export class OpenElements<Element extends { name: string }> {
     this.#counts.set(element.name, this.#count(element.name) + 1)
   }
 
-  /** Closes the innermost element. @returns its name, or undefined if no element is open. */
+  /** Closes the innermost element. @returns the name of the closed element, or undefined if no element is open. */
   pop(): string | undefined {
     const name = this.all.pop()?.name
     if (name !== undefined) this.#counts.set(name, this.#count(name) - 1)
     return name
   }
 
-  /** Closes the innermost element of a name and all elements inside. An end tag without a start tag closes nothing. */
+  /**
+   * Closes the innermost open element of the given name, and all elements inside it. An end tag without a start tag
+   * closes nothing.
+   */
   close(name: string): void {
     if (this.#count(name) > 0) while (this.pop() !== name);
   }

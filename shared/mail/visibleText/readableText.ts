@@ -2,12 +2,12 @@
 
 /**
  * Matches tag characters and bidirectional control characters (Trojan Source, CVE-2021-42574). Right-to-left text needs
- * neither.
+ * neither tag characters nor bidirectional control characters.
  */
 const UNSEEN = /[\u{e0000}-\u{e007f}\u202a-\u202e\u2066-\u2069]/gu
 /**
- * Matches several variation selectors in a row. A character takes one variation selector, and more selectors carry
- * hidden bytes.
+ * Matches several variation selectors in a row. A character takes only one variation selector, and further selectors
+ * carry hidden bytes.
  */
 const SELECTORS = /([\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]+/gu
 /** Matches the flags of England, Scotland and Wales, which are spelled with tag characters. */
@@ -18,28 +18,31 @@ const TAG = /[\u{e0020}-\u{e007e}]/u
 export const readableText = (text: string): string =>
   text.replace(UNSEEN, '').replace(SELECTORS, '$1')
 
-/** Tells whether a text holds words in tag characters. */
+/** Tells whether a text holds words that are hidden in tag characters. */
 export const holdsTags = (text: string): boolean =>
   TAG.test(text) && TAG.test(text.replace(FLAG, ''))
 
 /** Limits the words of the plain text and of the HTML that are compared. */
 const MAX_WORDS = 5_000
 const MAX_CHARS = 400_000
-/** A text with fewer words is too short to compare. */
+/** A plain text with fewer words is too short to be compared with the HTML. */
 const MIN_WORDS = 5
 /** If a larger fraction of the words of the plain text is missing in the HTML, the two parts differ. */
 const OWN_SHARE_MAX = 0.5
 
-/** Matches a word. In scripts without spaces each character counts as a word. URLs of links are no words. */
+/**
+ * Matches a word. In scripts without spaces each character counts as a word. The comparison does not count URLs of
+ * links as words.
+ */
 const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[\p{L}\p{N}]{2,40}/gu
 const LINK = /\b(?:https?:\/\/|mailto:|www\.)\S{1,2000}/gi
 
-/** Tells whether most words of a plain text are missing in the HTML beside it. */
+/** Tells whether most words of a mail's plain text are missing in the mail's HTML. */
 export function saysElse(plain: string, html: string): boolean {
   const words = wordsOf(plain, MAX_WORDS)
   if (words.size < MIN_WORDS) return false
-  // The comparison reads twice as many words of the HTML as of the plain text, because markup may put the text in
+  // The comparison reads twice as many words of the HTML as of the plain text, because the HTML may hold the text in
   // another order.
   const others = wordsOf(html, 2 * MAX_WORDS)
   const own = [...words].filter((word) => !others.has(word)).length

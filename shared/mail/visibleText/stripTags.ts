@@ -3,13 +3,19 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Converts HTML to text when its nesting would make a tree builder quadratic or overflow the stack. The conversion
- * makes one pass and builds no tree.
+ * Converts HTML to text when its nesting would make a tree builder take quadratic time or overflow the stack. The
+ * conversion makes one pass and builds no tree.
  */
 
-/** Limits the HTML elements that are open at once. Threads of a hundred replies nest about 400 deep. */
+/**
+ * Limits the HTML elements that are open at once. In mail threads of a hundred replies, the HTML elements nest about
+ * 400 deep.
+ */
 const MAX_DEPTH = 500
-/** Limits the tags and line ends of HTML. A thread of a hundred Outlook replies holds about 20,000. */
+/**
+ * Limits the tags and line ends of HTML. The HTML of a thread of a hundred Outlook replies holds about 20,000 tags and
+ * line ends.
+ */
 const MAX_TAGS_AND_LINES = 60_000
 
 const INLINE = new Set(
@@ -19,7 +25,7 @@ const HIDDEN = new Set(['script', 'style', 'head', 'title'])
 
 /**
  * Tells whether an HTML text has too many tags, too many lines or too deep a nesting to be parsed into a tree in time.
- * The counted depth is at least the depth that the parser reaches.
+ * The counted nesting depth is at least the depth that the parser reaches.
  */
 export function tooComplex(html: string): boolean {
   const open = new OpenElements<{ name: string }>()
@@ -48,7 +54,10 @@ export function tooComplex(html: string): boolean {
   return isTooComplex()
 }
 
-/** Returns the text of `html` without its tags. Blocks get their own lines, and scripts and styles are left out. */
+/**
+ * Returns the text of `html` without its tags. Each block element of the HTML gets lines of its own, and scripts and
+ * styles are left out.
+ */
 export function stripTags(html: string): string {
   const parts: string[] = []
   let hidden: string | undefined

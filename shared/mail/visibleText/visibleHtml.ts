@@ -1,6 +1,6 @@
 /**
- * Returns the HTML of a mail without the text that a reader does not see. The function makes one pass, linear in the
- * input.
+ * Returns the HTML of a mail without the text that a reader does not see. The function makes one pass over the HTML, in
+ * time linear in the input.
  */
 import { cascade, readDeclarations, type Selected, StyleSheet } from './cssRules.ts'
 import { isSeen, isUnseen, PAGE, type Sight, sightOf } from './hiddenStyle.ts'
@@ -9,8 +9,8 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Limits the HTML elements that are open at once. Elements that are nested more deeply are only counted. If one of them
- * is hidden, all text is hidden until these elements have ended.
+ * Limits the HTML elements that are open at once. HTML elements that are nested more deeply are only counted. If one of
+ * these deeply nested elements is hidden, all text counts as hidden until they have ended.
  */
 const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000
@@ -37,8 +37,8 @@ const ROOT: Open = { name: '', id: '', classes: [], sight: PAGE, isCode: false }
 /**
  * Removes comments and invisible text from HTML. cssRules.ts and hiddenStyle.ts decide which text a person does not
  * see.
- * @param html is the HTML of a mail. Only its first `maxLength` characters are read.
- * @returns the visible HTML. `hidesText` tells whether letters or digits were removed.
+ * @param html is the HTML of a mail. The function reads only the first `maxLength` characters of the HTML.
+ * @returns the visible HTML. The field `hidesText` tells whether letters or digits were removed.
  */
 export function visibleHtml(html: string, maxLength: number): { html: string; hidesText: boolean } {
   const input = html.slice(0, maxLength)

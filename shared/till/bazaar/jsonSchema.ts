@@ -1,6 +1,7 @@
 /**
- * Implements a small part of JSON Schema 2020-12, without references and without patterns. The time of each keyword is
- * proportional to the value. A compiler of whole schemas would run a stranger's code and expressions.
+ * Implements a small part of JSON Schema 2020-12, without references and without patterns. The time to check each
+ * keyword is proportional to the size of the checked value. A library that compiles whole schemas would run code and
+ * regular expressions that a stranger wrote.
  */
 
 /** Describes a fault in a JSON value by the path to the faulty part and the rule that it breaks. */
@@ -26,8 +27,8 @@ const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems']
 type Json = Record<string, unknown>
 
 /**
- * Tells whether a value of `enum` or `const` is no object. Objects are not compared, because the time would grow with
- * their length.
+ * Tells whether a value of `enum` or `const` is no object. A value is not compared with objects in the schema, because
+ * the time would grow with the length of the objects.
  */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null
 
@@ -37,7 +38,8 @@ const choicesOf = new WeakMap<unknown[], Set<unknown>>()
 function isChoice(choices: unknown[], value: unknown): boolean {
   const known = choicesOf.get(choices) ?? new Set(choices.every(isPlain) ? choices : [])
   choicesOf.set(choices, known)
-  // A value is not compared with the objects in an `enum`. If an `enum` holds only objects, every value is allowed.
+  // A JSON value is not compared with the objects in an `enum` of the schema. If an `enum` holds only objects, every
+  // value is allowed.
   return known.has(value) || (known.size === 0 && choices.length > 0)
 }
 
@@ -100,9 +102,9 @@ function keywordFault(keyword: string, value: unknown, path: string): SchemaFaul
 }
 
 /**
- * Describes how a JSON value breaks a schema. Null means that the value follows the schema. Unknown keywords of the
- * schema have no effect.
- * @param schema is any JSON. A keyword with a malformed value has no effect.
+ * Describes how a JSON value breaks a schema. Null means that the JSON value follows the schema. Unknown keywords of
+ * the schema have no effect.
+ * @param schema is any JSON. A keyword of the schema whose own value is malformed has no effect.
  */
 export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFault | null {
   if (schema === false) return { path, must: 'not stand here' }

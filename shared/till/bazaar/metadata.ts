@@ -17,7 +17,7 @@ export const TRANSPORTS = ['streamable-http', 'sse'] as const
 type Method = (typeof METHODS)[number]
 type Json = Record<string, unknown>
 
-/** Lists the parts of an HTTP call that have an example and may have a schema. */
+/** Lists the parts of an HTTP call for which the metadata hold an example and may hold a schema. */
 const HTTP_PARTS = ['queryParams', 'pathParams', 'headers', 'body'] as const
 export type HttpPart = (typeof HTTP_PARTS)[number]
 
@@ -29,7 +29,7 @@ export type HttpInput = {
   headers?: Json | undefined
   bodyType?: (typeof BODY_TYPES)[number] | undefined
   body?: Json | string | undefined
-  /** Holds the JSON Schemas of the call's parts, such as the query. */
+  /** Holds the JSON Schemas of the HTTP call's parts, such as the query. */
   schema?: Partial<Record<HttpPart, unknown>> | undefined
   /** Is the path of the URL with names for its variable parts, such as `/weather/:city`. */
   routeTemplate?: string | undefined
@@ -167,8 +167,8 @@ const outputSchema = (output: Output | undefined): Json =>
       }
 
 /**
- * Returns the fault of a seller's schema, or of an example that does not follow its schema. The path begins with
- * `input` or `output`.
+ * Returns the fault of a seller's schema, or of an example that does not follow its schema. The path to the fault
+ * begins with `input` or `output`.
  */
 export function metadataFault({ input, output }: Metadata): SchemaFault | null {
   const http = input !== undefined && 'method' in input ? input : null
@@ -194,7 +194,8 @@ export function metadataFault({ input, output }: Metadata): SchemaFault | null {
 }
 
 /**
- * Returns `outputSchema` of x402 version 1, which describes only HTTP. @returns null if there is nothing to describe.
+ * Returns `outputSchema` of x402 version 1, which describes only HTTP. @returns null if the metadata describe no input
+ * and no output.
  */
 export function outputSchemaV1({ input, output }: Metadata, discoverable: boolean): Json | null {
   if (input === undefined || !('method' in input)) return null

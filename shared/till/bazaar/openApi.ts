@@ -1,8 +1,8 @@
 /**
  * Reads from a seller's OpenAPI 3 document how clients call one URL.
  *
- * Standard: OpenAPI Specification 3.0 and 3.1. References inside of the document are followed. References to other
- * documents are left out.
+ * Standard: OpenAPI Specification 3.0 and 3.1. References inside of the OpenAPI document are followed. References to
+ * other documents are not followed and are left out.
  */
 import { jsonFault } from './jsonBounds.ts'
 import { valueFault } from './jsonSchema.ts'
@@ -28,8 +28,8 @@ export type OpenApiRead = { metadata: Metadata } | { fault: string }
 
 /**
  * Reads the metadata of one URL from an OpenAPI document.
- * @param text is the document in JSON.
- * @param url is the URL of the endpoint.
+ * @param text is the OpenAPI document in JSON.
+ * @param url is the URL of the seller's endpoint.
  */
 export function readOpenApi(text: string, url: string): OpenApiRead {
   let parsed: unknown
@@ -74,7 +74,10 @@ export function readOpenApi(text: string, url: string): OpenApiRead {
 
 type FoundPath = { item: Json; template: string | null; pathParams: Record<string, string> }
 
-/** Finds the entry of a path in an OpenAPI document. A path without a template goes first (OpenAPI 3.1 §4.8.8). */
+/**
+ * Finds the entry of a path in an OpenAPI document. A path without variable parts is preferred to a path template
+ * (OpenAPI 3.1 §4.8.8).
+ */
 function findPath(root: Json, pathname: string): FoundPath | null {
   const servers = asList(root.servers).slice(0, SERVERS_MAX)
   const bases = new Set([...servers.map((server) => basePath(asObject(server).url)), ''])
@@ -211,7 +214,10 @@ function exampleOf(root: Json, of: Json): unknown {
   return of.example ?? readReference(root, several).value ?? example ?? asList(examples)[0] ?? usual
 }
 
-/** Returns an object of an OpenAPI document. A reference is replaced by the object that it names. */
+/**
+ * Returns an object of an OpenAPI document, and follows its reference. A reference in the document is replaced by the
+ * object that it names.
+ */
 function readReference(root: Json, value: unknown): Json {
   const object = asObject(value)
   return typeof object.$ref === 'string' ? asObject(pointed(root, object.$ref)) : object
@@ -231,7 +237,10 @@ function pointed(root: Json, reference: string): unknown {
   return found
 }
 
-/** Returns smaller forms of metadata, the fullest form first. An x402 challenge takes the first form that fits. */
+/**
+ * Returns smaller forms of metadata, the fullest form first. An x402 challenge uses the first of these forms that fits
+ * into its header.
+ */
 export function smallerForms(metadata: Metadata): Metadata[] {
   const { input, output, ...words } = metadata
   if (input === undefined || !('method' in input)) return [metadata]

@@ -7,7 +7,8 @@ const KEPT = ['type', 'required', 'enum', 'const', 'minimum', 'maximum', 'exclus
   ['exclusiveMaximum', 'minLength', 'maxLength', 'minItems', 'maxItems'],
 )
 /**
- * Limit the depth and the number of nested schemas. A schema beyond these limits becomes a schema that allows anything.
+ * These constants limit the depth and the number of nested schemas. A schema beyond these limits is replaced by a
+ * schema that allows anything.
  */
 const DEPTH_MAX = 6
 const SCHEMAS_MAX = 200
@@ -19,9 +20,9 @@ const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 
 /**
- * Returns a schema without references and with known keywords only. A part of the schema that cannot be kept allows
- * anything.
- * @param root is the whole document. The references in the schema point into this document.
+ * Returns a schema without references and with known keywords only. A part of the schema that cannot be kept is
+ * replaced by a part that allows anything.
+ * @param root is the whole OpenAPI document. The references in the schema point into the whole OpenAPI document.
  */
 export function readSchema(root: Json, schema: unknown): Json {
   let left = SCHEMAS_MAX
@@ -34,7 +35,8 @@ export function readSchema(root: Json, schema: unknown): Json {
       if (value === undefined || (Array.isArray(value) && value.length > LIST_MAX)) continue
       if (schemaFault({ [keyword]: value }) === null) kept[keyword] = value
     }
-    // OpenAPI 3.0 uses the flag `nullable`. OpenAPI 3.1 uses a list of types instead.
+    // OpenAPI 3.0 uses the flag `nullable` for a value that may be null. OpenAPI 3.1 uses a list of types instead of
+    // the flag `nullable`.
     if (found.nullable === true && typeof kept.type === 'string') kept.type = [kept.type, 'null']
     const properties = entriesOf(asObject(found.properties))
     if (properties.length > 0) {

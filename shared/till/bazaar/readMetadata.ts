@@ -89,19 +89,19 @@ function read<Value>(schema: z.ZodType<Value>, field: string, value: unknown): R
   return { fault: `${name} must ${/^(?:be|begin|come) /.test(message) ? message : 'be an object'}` }
 }
 
-/** Reads the metadata `input` of a URL or of an MCP tool. */
+/** Reads the metadata field `input`, which tells how clients call a URL or an MCP tool. */
 export const readInput = (value: unknown, isMcp: boolean): Read<HttpInput | McpInput> =>
   isMcp
     ? read<McpInput>(mcpSchema, 'input', value)
     : read<HttpInput>(httpSchema as z.ZodType<HttpInput>, 'input', value)
 
-/** Reads the metadata `output`. */
+/** Reads the metadata field `output`, which describes the response. */
 export const readOutput = (value: unknown): Read<Output> =>
   read<Output>(outputSchema, 'output', value)
 
 /**
- * Returns a sentence about a fault of the metadata's schemas and examples. @returns null if each example follows its
- * schema.
+ * Returns a sentence about a fault in the schemas and examples of an endpoint's metadata. @returns null if each example
+ * follows its schema.
  */
 export function examplesFault(metadata: Metadata): string | null {
   const fault = metadataFault(metadata)

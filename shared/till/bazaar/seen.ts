@@ -23,8 +23,8 @@ function pointsOutside(node: unknown): boolean {
 }
 
 /**
- * Reads an extension `bazaar`. @returns null if the value is no such extension, or if its info does not follow its
- * schema.
+ * Reads the x402 extension `bazaar` of a seller. @returns null if the value is no extension `bazaar`, or if its info
+ * does not follow its schema.
  */
 export function readBazaar(value: unknown): Bazaar | null {
   const { info, schema, routeTemplate } = asObject(value)
@@ -35,7 +35,8 @@ export function readBazaar(value: unknown): Bazaar | null {
   try {
     if (pointsOutside(schema) || valueFault(schema, info) !== null) return null
   } catch {
-    // JSON with thousands of nested levels makes the check throw a RangeError. Such JSON counts as no extension.
+    // JSON with thousands of nested levels makes the check throw a RangeError. JSON with so many nested levels counts
+    // as no extension.
     return null
   }
   const template =
@@ -43,7 +44,9 @@ export function readBazaar(value: unknown): Bazaar | null {
   return { info: asObject(info), schema: asObject(schema), ...template }
 }
 
-/** Returns the metadata in a header `PAYMENT-REQUIRED`. The result is empty if there are none. */
+/**
+ * Returns the endpoint's metadata in a header `PAYMENT-REQUIRED`. The result is empty if the header holds no metadata.
+ */
 export function readSeen(header: string | undefined): SeenMetadata {
   let challenge: Json
   try {

@@ -7,7 +7,10 @@ const CHARS_MAX = 32
 export const TAGS_MAX = 5
 export const ICON_URL_MAX_LENGTH = 2_048
 
-/** Matches words of printable ASCII. The length of other text can differ between programming languages. */
+/**
+ * Matches a short text of printable ASCII. Programming languages can disagree about the length of a text that is not
+ * ASCII.
+ */
 export const WORD_PATTERN = `^[\\x20-\\x7e]{1,${CHARS_MAX}}$`
 
 const WORD = new RegExp(WORD_PATTERN)
@@ -23,8 +26,8 @@ export function distinctTags(tags: readonly string[]): string[] {
 }
 
 /**
- * Returns the fault of an icon's URL. Null means that it has no fault. An IP address is refused, because it could lead
- * the reader into the reader's own network.
+ * Returns the fault of the URL of a seller's icon. Null means that the URL of the icon has no fault. An icon URL with
+ * an IP address is refused, because it could point into the network of the program that reads it.
  */
 export function iconUrlFault(text: string): string | null {
   if (text.length > ICON_URL_MAX_LENGTH) return `be at most ${ICON_URL_MAX_LENGTH} characters`

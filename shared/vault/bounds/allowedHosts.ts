@@ -8,8 +8,8 @@ import type { Meet } from './narrowing.ts'
 export const ALLOWED_HOSTS_MAX = 20
 const ENTRY_MAX_LENGTH = 260
 /**
- * Matches an allowed host with a wildcard. A wildcard over a single label (`*.com`) is refused, because it would allow
- * strangers' hosts.
+ * Matches an allowed host with a wildcard. A wildcard directly before a top-level label (`*.com`) is refused, because
+ * it would allow strangers' hosts.
  */
 const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 
@@ -23,7 +23,7 @@ export const ALLOWED_HOST_RULE =
 
 /**
  * Returns the host of an https URL as `URL` writes it: lower case, no default port. @returns null if the text is no
- * such URL.
+ * https URL.
  */
 function httpsHost(text: string): string | null {
   if (!URL.canParse(text)) return null
@@ -61,15 +61,18 @@ export function effectiveHosts(
 const isWildcard = (entry: string) => entry.startsWith('*.')
 
 /**
- * Tells whether the allowed host `wide` includes every host that `narrow` allows. A `wide` host without a wildcard
- * never includes a wildcard.
+ * Tells whether the allowed host `wide` includes every host that `narrow` allows. An allowed host without a wildcard
+ * never includes an allowed host with a wildcard.
  */
 const covers = (wide: string, narrow: string): boolean => {
   if (!isWildcard(wide)) return wide === narrow
   return (isWildcard(narrow) ? narrow.slice(1) : narrow).endsWith(wide.slice(1))
 }
 
-/** Returns the narrower of two allowed hosts. Two allowed hosts have nothing in common, or one is within the other. */
+/**
+ * Returns the narrower of two allowed hosts. Either two allowed hosts have no host in common, or one of them includes
+ * the other.
+ */
 export const meetHosts: Meet = (one, other) =>
   covers(other, one) ? one : covers(one, other) ? other : null
 

@@ -1,12 +1,13 @@
 /**
- * Checks the paths that a request with a secret may have. The allowed paths are prefixes, compared segment by segment.
+ * Checks the path of the URL to which a request with a secret goes. The allowed paths of a credential are prefixes,
+ * which are compared segment by segment.
  */
 import type { Meet } from './narrowing.ts'
 
 /** Limits the allowed paths of one credential. */
 export const ALLOWED_PATHS_MAX = 20
 const ENTRY_MAX_LENGTH = 1_024
-/** Limits how often a path may be percent-encoded. A path that is encoded more often is refused. */
+/** Limits how often a path may be percent-encoded. A path that is percent-encoded more often is refused. */
 const DECODINGS_MAX = 4
 
 /** Is the allowed path `/`, which allows every path. */
@@ -33,18 +34,24 @@ const isPrefix = (prefix: string, path: string): boolean => {
   return short === ANY_PATH || long === short || long.startsWith(`${short}/`)
 }
 
-/** Writes each percent-encoding with capital letters. RFC 3986 §6.2.2.1: `%c3` and `%C3` are equivalent. */
+/**
+ * Writes each percent-encoding with capital letters. RFC 3986 §6.2.2.1: the percent-encodings `%c3` and `%C3` are
+ * equivalent.
+ */
 const upperEscapes = (path: string): string =>
   path.replace(/%[\da-f]{2}/gi, (encoded) => encoded.toUpperCase())
 
-/** Returns the narrower of two allowed paths. Two allowed paths have nothing in common, or one is within the other. */
+/**
+ * Returns the narrower of two allowed paths. Either two allowed paths have no path in common, or one of them includes
+ * the other.
+ */
 export const meetPaths: Meet = (one, other) =>
   isPrefix(other, one) ? one : isPrefix(one, other) ? other : null
 
 /**
- * Tells whether one of the allowed paths is a prefix of a URL's path, as `URL.pathname` writes the path. Servers and
- * proxies decode a path more than once, join double slashes, read `\` as `/`, and drop `;parameters`. A path that could
- * leave its allowed prefix by such a change is refused.
+ * Tells whether one of the allowed paths is a prefix of a URL's path, as `URL.pathname` writes the path. Some servers
+ * and proxies decode a path more than once, join double slashes, read `\` as `/`, and drop `;parameters`. A path that
+ * could leave its allowed prefix when a server changes it in such a way is refused.
  */
 export const isAllowedPath = (entries: readonly string[], pathname: string): boolean =>
   entries.includes(ANY_PATH) ||

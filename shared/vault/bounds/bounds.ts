@@ -1,7 +1,7 @@
 /**
  * Checks the bounds of a credential: the hosts, methods and paths of the requests that may carry its secret, and the
- * places in these requests. Every operation that uses a secret makes these checks. An empty list of a bound allows
- * nothing.
+ * allowed places of the secret in these requests. Every operation that uses a secret makes these checks. If the list of
+ * one bound is empty, the credential allows no request.
  */
 
 import { defaultPlacement, meetPlacements, PLACEMENT_MAX } from '../placement.ts'
@@ -12,10 +12,13 @@ import { USE_METHODS, type UseMethod } from './useMethods.ts'
 
 export const BOUNDS = ['allowedHosts', 'allowedMethods', 'allowedPaths', 'placement'] as const
 
-/** Holds the bounds of a credential as stored. Null means the default. */
+/**
+ * Holds the bounds of a credential (hosts, methods, paths and places of its secret) as they are stored. Null means that
+ * the default of the bound applies.
+ */
 export type Bounds = Record<(typeof BOUNDS)[number], readonly string[] | null>
 
-/** Holds the bounds of a credential after null is replaced by the default. */
+/** Holds the bounds of a credential after each null is replaced by the default of the bound. */
 export type EffectiveBounds = Record<(typeof BOUNDS)[number], readonly string[]>
 
 type Bounded = Bounds & { type: string; metadata: Record<string, unknown> }
@@ -27,7 +30,7 @@ const MEET: Record<(typeof BOUNDS)[number], Meet> = {
   placement: meetPlacements,
 }
 
-/** Limits the entries of each bound of a credential. */
+/** Limits the number of entries in the list of each bound of a credential. */
 const MOST: Record<(typeof BOUNDS)[number], number> = {
   allowedHosts: ALLOWED_HOSTS_MAX,
   allowedMethods: USE_METHODS.length,
@@ -35,7 +38,9 @@ const MOST: Record<(typeof BOUNDS)[number], number> = {
   placement: PLACEMENT_MAX,
 }
 
-/** Returns the bounds of a credential. A bound that is null gets its default value. */
+/**
+ * Returns the bounds of a credential that apply to a request. A bound that is stored as null gets its default value.
+ */
 export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   allowedHosts: effectiveHosts(credential.allowedHosts, credential.metadata),
   allowedMethods: credential.allowedMethods ?? USE_METHODS,
@@ -43,15 +48,15 @@ export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   placement: credential.placement ?? defaultPlacement(credential.type),
 })
 
-/** Tells whether the bounds `present` allow every request that the bounds `wanted` allow. */
+/** Tells whether the bounds `present` of a credential allow every request that the bounds `wanted` allow. */
 export const areWithin = (wanted: EffectiveBounds, present: EffectiveBounds): boolean =>
   BOUNDS.every((bound) => isWithin(MEET[bound], wanted[bound], present[bound]))
 
 /** Returns bounds that allow a request if and only if all the given bounds allow the request. */
 export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
   return all.reduce((one, other) => {
-    // The common entries of two lists can be more than a credential may hold. The extra entries are dropped, which only
-    // makes the bounds narrower.
+    // The common entries of two lists of bounds can be more than a credential may hold. The extra entries are dropped,
+    // which only makes the bounds narrower.
     const both = (bound: keyof Bounds) =>
       common(MEET[bound], one[bound], other[bound]).slice(0, MOST[bound])
     return {
@@ -64,14 +69,14 @@ export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
 }
 
 /**
- * Reports that a request is outside of a credential's bounds. `message` follows the name of the credential, and names
- * the bound.
+ * Reports that a request is outside of a credential's bounds. The error's `message` continues a sentence that begins
+ * with the credential's name, and names the violated bound.
  */
 export class OutOfBoundsError extends Error {}
 
 /**
  * Checks host, method and path of a request that is sent or signed with a secret.
- * @param request.url is the URL with its placeholders filled in, because the path is judged as it is sent.
+ * @param request.url is the URL after its placeholders are filled in, because the path is checked as it is sent.
  * @throws {OutOfBoundsError}
  */
 export function checkBounds(

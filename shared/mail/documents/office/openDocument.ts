@@ -40,14 +40,17 @@ export function readOpenDocument(archive: ZipArchive, kind: 'odt' | 'ods' | 'odp
   const styles = new OpenStyles()
   readPart(archive, 'styles.xml', styles.visitor())
   const reader = (begin: string) => new Reader(out, styles, { kind, begin }).visitor()
-  // The file styles.xml of a text document holds the headers and footers of the pages, so it is read. In slides it
-  // holds only placeholders.
+  // The file styles.xml of a text document holds the headers and footers of the pages, so it is read. In a file with
+  // slides, styles.xml holds only placeholders.
   if (kind === 'odt') readPart(archive, 'styles.xml', reader('master-styles'))
   readMainPart(archive, 'content.xml', reader('body'))
   return out.done()
 }
 
-/** Refuses a file that is encrypted with a password. The manifest of such a file has an element `encryption-data`. */
+/**
+ * Refuses a file that is encrypted with a password. The manifest of a file with a password has an element
+ * `encryption-data`.
+ */
 function refuseLocked(archive: ZipArchive): void {
   readPart(archive, 'META-INF/manifest.xml', {
     open(name) {

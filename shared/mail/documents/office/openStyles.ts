@@ -8,8 +8,8 @@ export type OpenStyle = {
   /** Tells whether a sheet, a column or a row is not shown, or whether a slide is left out. */
   isHidden: boolean
   /**
-   * Tells whether the style explicitly states that it has no background. The background of its base style is then not
-   * inherited.
+   * Tells whether the style explicitly states that it has no background. A style that explicitly states no background
+   * does not inherit the background of its base style.
    */
   isClear: boolean
 }

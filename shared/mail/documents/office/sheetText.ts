@@ -8,7 +8,8 @@ import type { ZipArchive } from './zipArchive.ts'
 /** Limits the cells that are read from one workbook. */
 const CELLS_MAX = 500_000
 /**
- * Limits the columns of a sheet whose cells are separated by tabs at their position. A sheet can have 16,384 columns.
+ * Limits the columns of a sheet that get one tab each, so that a cell keeps its position in the row. A sheet can have
+ * 16,384 columns.
  */
 const COLUMNS_MAX = 1_000
 const STRINGS_MAX_CHARS = 16_000_000

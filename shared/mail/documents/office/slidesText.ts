@@ -118,7 +118,10 @@ function slideVisitor(
   onLink: (id: string, text: string) => void,
 ): XmlVisitor {
   const flow = new TextFlow(out)
-  /** Holds the areas that the shapes read so far have painted. The next shape of the slide lies above these areas. */
+  /**
+   * Holds the areas that the shapes read so far have painted. The next shape of the slide lies above the areas that
+   * earlier shapes have painted.
+   */
   const painted: Area[] = []
   let groups = 0
   let skipped = 0
@@ -132,7 +135,8 @@ function slideVisitor(
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
     const area = shape?.area
-    // If a shape states no position, the layout of the slide places it. Such a shape may lie over any painted area.
+    // If a shape states no position, the layout of the slide places it. A shape without a stated position may lie over
+    // any painted area.
     const isOver = (one: Area) =>
       area == null ||
       ((area.left + area.right) / 2 > one.left &&

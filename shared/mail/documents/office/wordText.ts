@@ -71,8 +71,8 @@ function inkOf(name: string, attributes: Attributes): Ink {
   }
   if (name === 'color') return { colour: colourOf(value) }
   if (name === 'sz') return { sizePt: Number(value) / 2 }
-  // The value of a highlighter or shade may be the name of a colour. Names are not read, so the colour then counts as
-  // unknown.
+  // The value of a highlighter or shade may be the name of a colour. The reader does not know names of colours, so a
+  // colour that is given by its name counts as unknown.
   if (name === 'highlight' && value !== 'none')
     return { ground: value === 'white' ? 'ffffff' : null }
   if (name === 'shd') {
@@ -106,7 +106,7 @@ function wordVisitor(
 ): XmlVisitor {
   const flow = new TextFlow(out)
   const paragraphs: Paragraph[] = []
-  /** Holds the background of each table cell that the reader is in. Cells can be nested. */
+  /** Holds the background of each table cell that the reader is in. Table cells can stand inside other table cells. */
   const grounds: Ink[] = []
   const spans: number[] = []
   let skipped = 0

@@ -1,15 +1,19 @@
 import { Tokenizer } from 'htmlparser2'
 import { DocumentError } from '../document.ts'
 
-/** Limits the XML elements of one file. A sheet has one element for each cell and one for the cell's value. */
+/**
+ * Limits the XML elements of one file. A sheet of a workbook has one XML element for each cell and one for the cell's
+ * value.
+ */
 const ELEMENTS_MAX = 2_000_000
 const DEPTH_MAX = 256
 /**
- * Limits the characters of an XML attribute's value. The values that the readers use are names, numbers and addresses.
+ * Limits the characters of an XML attribute's value. The attribute values that the readers of office files use are
+ * names, numbers and addresses.
  */
 const VALUE_MAX_CHARS = 4_000
 
-/** Holds the attributes of an XML element by their names. The names keep their namespace prefix. */
+/** Holds the attributes of an XML element by their names. The names of the attributes keep their namespace prefix. */
 export type Attributes = Readonly<Record<string, string>>
 
 /** Visits XML elements by their names without prefix, because the writer of the file chooses the prefix. */
@@ -17,13 +21,16 @@ export type XmlVisitor = {
   open(name: string, attributes: Attributes): void
   close?(name: string): void
   text?(text: string): void
-  /** Tells whether the visitor needs no further XML elements. The reader then stops. */
+  /**
+   * Tells whether the visitor needs no further XML elements. When the visitor needs no further XML elements, the XML
+   * reader stops.
+   */
   isDone?(): boolean
 }
 
 /**
- * Reads XML in one pass. A document type, and entities that the file defines, are refused, because a few entities can
- * make gigabytes.
+ * Reads XML in one pass. The reader refuses an XML file that has a document type or defines entities, because a few
+ * entities can expand to gigabytes.
  * @throws {DocumentError}
  */
 export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {

@@ -4,8 +4,8 @@ import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 /** Limits the files of one zip archive that are indexed by name. */
 const ENTRIES_MAX = 10_000
 /**
- * Limits the bytes that all files of a zip archive may unpack to. Text is packed to a tenth of its size. The content of
- * a zip bomb is packed to a thousandth.
+ * Limits the bytes that all files of a zip archive may unpack to. The text in an archive is usually packed to a tenth
+ * of its size. The content of a zip bomb is packed to a thousandth.
  */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024
 /** Holds the offsets of fields in the records of a zip archive (APPNOTE.TXT 6.3.10, §4.3.16, §4.3.12 and §4.3.7). */
@@ -22,7 +22,8 @@ const [ENCRYPTED, IS_UTF8] = [1, 1 << 11]
 type Entry = { method: number; packed: number; size: number; offset: number; isEncrypted: boolean }
 
 /**
- * Gives access to the files of a zip archive. Only `read` opens a file. An archive inside of an archive is not opened.
+ * Gives access to the files of a zip archive. Only the method `read` unpacks a file of the zip archive. A zip archive
+ * that stands inside a zip archive is not opened.
  */
 export class ZipArchive {
   readonly #bytes: Uint8Array
@@ -70,7 +71,7 @@ export class ZipArchive {
   }
 
   /**
-   * Unpacks a file of the zip archive. @returns null if the archive lacks the file.
+   * Unpacks a file of the zip archive. @returns null if the zip archive has no file of this name.
    * @throws {DocumentError} if the file is damaged, or if all files of the archive together unpack to too many bytes.
    */
   read(name: string): Uint8Array | null {
@@ -100,8 +101,8 @@ export class ZipArchive {
 }
 
 /**
- * Finds the end record of a zip archive. The archive's comment may hold the bytes of such a record too, so the last
- * record counts.
+ * Finds the end record of a zip archive. The comment of a zip archive may also hold the bytes of an end record, so the
+ * last end record counts.
  */
 function findEnd(view: DataView): number {
   const first = Math.max(0, view.byteLength - END.bytes - COMMENT_MAX_BYTES)
@@ -123,7 +124,7 @@ function inflate(packed: Uint8Array, method: number, maxBytes: number): Uint8Arr
 
 /**
  * Decodes the name of a file in a zip archive as UTF-8, if the archive's flag says UTF-8 or the bytes are valid UTF-8.
- * Otherwise every byte is read as one Latin-1 character.
+ * If the name is not UTF-8, every byte of it is read as one Latin-1 character.
  */
 function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   try {

@@ -13,7 +13,9 @@ export const ENDLESS: Box = [
   Number.POSITIVE_INFINITY,
 ]
 
-/** Multiplies two transformation matrices of PDF. The product applies `inner` first, then `outer`. */
+/**
+ * Multiplies two transformation matrices of PDF. The product of the two matrices applies `inner` first, then `outer`.
+ */
 export const multiply = (outer: Matrix, inner: Matrix): Matrix => [
   outer[0] * inner[0] + outer[2] * inner[1],
   outer[1] * inner[0] + outer[3] * inner[1],
@@ -23,7 +25,7 @@ export const multiply = (outer: Matrix, inner: Matrix): Matrix => [
   outer[1] * inner[4] + outer[3] * inner[5] + outer[5],
 ]
 
-/** Makes a matrix from the arguments of a PDF operator. @returns null if the arguments are no matrix. */
+/** Makes a matrix from the arguments of a PDF operator. @returns null if the operator's arguments are no matrix. */
 export function matrixOf(given: unknown): Matrix | null {
   const numbers = given == null ? [] : Array.from(given as ArrayLike<unknown>, Number)
   return numbers.length === 6 && numbers.every(Number.isFinite)

@@ -11,8 +11,8 @@ const SAME_LINE = 0.45
  */
 const LINES_BACK = 8
 /**
- * Is the width of a gap between words, as a fraction of the letter size, from which the gap is a space. A much wider
- * gap separates columns.
+ * Is the width of a gap between words, as a fraction of the letter size, from which the gap is a space. A gap that is
+ * much wider than a space separates columns.
  */
 const SPACE = 0.15
 const COLUMN = 1
@@ -24,7 +24,9 @@ const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 /** Matches words and numbers that are read from left to right inside of a right-to-left line. */
 const LEFT_TO_RIGHT =
   /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}][^\u0590-\u08ff\s]*/gu
-/** Matches letters in the forms of typesetters: ligatures and the presentation forms of Arabic. */
+/**
+ * Matches letters that typesetting programs replace by special forms: ligatures and the presentation forms of Arabic.
+ */
 const PRESENTATION = /[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]+/g
 
 const RIGHT_TO_LEFT_LETTERS = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/g
@@ -36,8 +38,8 @@ const RIGHT_TO_LEFT_PART =
 type Line = { y: number; size: number; end: number; runs: Run[] }
 
 /**
- * Writes the text of a PDF page. Each line of the page is a line, with tabs between columns and an empty line between
- * paragraphs.
+ * Writes the text of a PDF page. Each line of the page becomes a line of text, with tabs between columns and an empty
+ * line between paragraphs.
  */
 export function layOut(runs: readonly Run[]): string {
   const lines: Line[] = []

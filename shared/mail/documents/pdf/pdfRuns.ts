@@ -14,8 +14,8 @@ import {
 } from './pdfGeometry.ts'
 
 /**
- * Holds words at a position of a PDF page. The base line reaches from `x` to `end`. `unseen` tells why a person does
- * not see the words.
+ * Holds words at a position of a PDF page. The base line of the words reaches from `x` to `end`. The field `unseen`
+ * tells why a person does not see the words.
  */
 export type Run = {
   text: string
@@ -64,7 +64,8 @@ const START: State = {
 
 const DEPTH_MAX = 500
 /**
- * Limits the painted areas of a page that are remembered. If a page paints more areas, the latest ones are remembered.
+ * Limits the painted areas of a page that are remembered. If a page paints more areas than the limit, only the latest
+ * areas are remembered.
  */
 const FILLS_MAX = 500
 /** Is the smallest readable size of letters in points. A person cannot read smaller letters. */
@@ -316,12 +317,13 @@ class Walk {
     const [left, bottom, right, top] = this.#page.view
     const isOff = x < left || x > right || y < bottom || y > top
     if (isOff || !holds(clip, x, y)) return 'off-page-text'
-    // A type 3 font may scale its letters to any size. So the font size does not tell how large the letters are.
+    // A type 3 font may scale its letters to any size. So for a type 3 font, the font size does not tell how large the
+    // letters are.
     if (run.size < TINY_PT && Math.abs(this.#state.font?.fontMatrix?.[0] ?? 0.001) <= 0.001) {
       return 'tiny-text'
     }
-    // The numbers are text rendering modes (ISO 32000-1 §9.3.6). Mode 3 paints nothing, mode 7 only clips, and modes 1
-    // and 5 paint the outline of the letters.
+    // The numbers 3 and 7 in the code are text rendering modes (ISO 32000-1 §9.3.6). Text rendering mode 3 paints
+    // nothing, mode 7 only clips, and modes 1 and 5 paint the outline of the letters.
     if (mode === 3 || mode === 7 || alpha < FAINT_ALPHA) return 'invisible-text'
     const colour = mode === 1 || mode === 5 ? stroke : fill
     return isAlike(colour, this.#groundAt(x, y)) ? 'invisible-text' : null
@@ -356,13 +358,13 @@ function bounds(given: unknown): Box | null {
 }
 
 /**
- * Tells whether a PDF path is one rectangle whose sides are parallel to the axes. Its four corners then have two
- * different values of x and two of y.
+ * Tells whether a PDF path is one rectangle whose sides are parallel to the axes. The four corners of such a rectangle
+ * have two different values of x and two of y.
  */
 function isRectangle(data: unknown): boolean {
   const numbers = data == null ? [] : Array.from(data as ArrayLike<number>)
-  // The data of a rectangle's path consists of one move, three or four lines, and a close. A move and a line have three
-  // numbers each.
+  // The data of a rectangle's path consists of one move, three or four lines, and a close. In the data of a PDF path, a
+  // move and a line have three numbers each.
   if (numbers.length < 12 || numbers.length > 16) return false
   const xs = new Set<number>()
   const ys = new Set<number>()

@@ -7,8 +7,8 @@ import { runsOf } from './pdfRuns.ts'
 /** Limits the number of pages that the reader takes from one PDF file. */
 const PAGES_MAX = 300
 /**
- * Limits the processor time in milliseconds. No further PDF page begins after this time. The child process has twice as
- * much time, so that it can finish the current page.
+ * Limits the processor time in milliseconds for reading one PDF file. The reader begins no further PDF page after this
+ * time. The child process may use twice as much time, so that it can finish the current page.
  */
 const TIME_MAX_MS = 7_000
 /** Limits the annotations of one PDF page that are searched for links. */
@@ -18,7 +18,7 @@ type Pdf = Awaited<ReturnType<typeof getDocument>['promise']>
 type Page = Awaited<ReturnType<Pdf['getPage']>>
 type Layers = Awaited<ReturnType<Pdf['getOptionalContentConfig']>>
 
-/** Reads the text of a PDF. The reader renders no page, runs no script and decodes no picture. */
+/** Reads the text of a PDF. The PDF reader renders no page, runs no script and decodes no picture. */
 export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
   const out = new TextWriter()
   const pdf = await openPdf(bytes)
@@ -43,7 +43,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
 async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   try {
     return await getDocument({
-      // The PDF library takes ownership of the buffer, so it gets a copy.
+      // The PDF library takes ownership of the buffer that it reads, so it gets a copy of the file's bytes.
       data: new Uint8Array(bytes),
       useSystemFonts: false,
       disableFontFace: true,
@@ -87,7 +87,7 @@ async function readPage(page: Page, out: TextWriter, layers: Layers | null): Pro
 }
 
 /**
- * Replaces Han radicals by the letters that look like them. Some PDF writers use the radical U+2F24 in place of the
+ * Replaces Han radicals by the letters that look like them. Some PDF writers use the Han radical U+2F24 in place of the
  * letter U+5927.
  */
 const withoutRadicals = (text: string): string =>
