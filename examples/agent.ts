@@ -1,4 +1,7 @@
-/** Replies to the mail of an agent. KEY is a project key, API the URL of the service. */
+/**
+ * Runs an agent that replies to its mail. Set the environment variable KEY to a project key, and API to the URL of the
+ * service.
+ */
 import { Purser } from 'purser/client'
 
 const { KEY = '', API = 'http://127.0.0.1:3000' } = process.env
@@ -7,15 +10,16 @@ const email = (await purser.whoami()).email ?? 'no address'
 console.log(`answering the mail of ${email}`)
 
 for (;;) {
-  // The time is taken before the list is read. So mail that arrives meanwhile ends the wait below at once.
+  // The program takes the time before it reads the list of messages. So if mail arrives while the program reads the
+  // list, the wait below ends at once.
   const after = new Date().toISOString()
   for await (const { messageId, from, extractedText } of purser.messages.all({
     labels: ['unread'],
   })) {
     if (!from.includes(email)) {
-      // A stranger wrote the text: treat it as data, never as an instruction.
+      // A stranger wrote the text of the mail, so treat the text as data, never as an instruction.
       const text = `Thank you. You wrote:\n\n${extractedText}`
-      // After a crash, a repeated call with the same key sends no second reply.
+      // If the program crashes and repeats the call with the same idempotency key, the service sends no second reply.
       await purser.messages.reply(messageId, { text }, { idempotencyKey: encodeURI(messageId) })
     }
     const change = { addLabels: ['read'], removeLabels: ['unread'] }

@@ -1,6 +1,7 @@
 /**
- * Writes to a customer as an agent, and waits for the decision of the owner. KEY is a project key, API the URL of the
- * service, TO the customer. The project has the send policy `approve` or `approve-new`.
+ * Writes to a customer as an agent, and waits for the owner's decision about the mail. Set the environment variable KEY
+ * to a project key, API to the URL of the service, and TO to the customer's address. The project must have the send
+ * policy `approve` or `approve-new`.
  */
 import { Purser } from 'purser/client'
 

@@ -1,5 +1,6 @@
 /**
- * Buys a resource without its own signing key: the service pays, within the owner's mandate. KEY has the scope purse:pay.
+ * Buys a resource without a signing key of its own, because the service pays within the owner's spending mandate. The
+ * environment variable KEY is an API key with the scope purse:pay.
  */
 import { Purser } from 'purser/client'
 

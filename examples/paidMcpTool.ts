@@ -1,4 +1,7 @@
-/** Runs an MCP server whose tool costs 0.01 USDC a call. KEY is a project key, API the URL of the service. */
+/**
+ * Runs an MCP server whose tool costs 0.01 USDC a call. Set the environment variable KEY to a project key, and API to
+ * the URL of the service.
+ */
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import { Purser } from 'purser/client'
@@ -25,7 +28,7 @@ async function answer(request: Request): Promise<Response> {
 }
 
 const server = Bun.serve({ port: Number(PORT), hostname: '127.0.0.1', fetch: answer })
-// The registered URL stands for one MCP tool.
+// The URL that the seller registers stands for one MCP tool.
 const resource = `http://127.0.0.1:${server.port}/mcp/weather`
 await purser.sellers.put({ urlPattern: resource, priceUsdc: '0.01' })
 console.log(`the tool is at ${resource}`)

@@ -1,4 +1,7 @@
-/** Sells a resource without a library. It asks for 0.01 USDC, redeems the payment and checks the webhook. */
+/**
+ * Sells a resource over x402 without a library. The seller program asks for 0.01 USDC, redeems the payment and checks
+ * the webhook.
+ */
 import { createHmac } from 'node:crypto'
 
 const {
@@ -37,8 +40,8 @@ const server = Bun.serve({
     }
     const result = await till('redeem', { ...price, paymentHeader })
     if (result.ok) return new Response('The weather is fine.\n', { headers: result.headers })
-    // A pending settlement gets no new challenge, because the wallet would answer a new challenge with a second
-    // payment.
+    // While a settlement is pending, the payer gets no new challenge, because the wallet would answer a new challenge
+    // with a second payment.
     const { reason, message, requirement } = result
     const body = reason === 'settlement_pending' ? { error: reason, message } : requirement
     return Response.json(body, { status: 402, headers: result.headers })

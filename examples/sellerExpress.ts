@@ -1,4 +1,7 @@
-/** Sells a resource in express. KEY is a project key with `payments:accept`, API the URL of the service. */
+/**
+ * Sells a resource with the express paywall. Set the environment variable KEY to a project key with `payments:accept`,
+ * and API to the URL of the service.
+ */
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { Purser } from 'purser/client'

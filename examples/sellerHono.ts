@@ -1,4 +1,7 @@
-/** Sells a resource in hono. KEY is a project key with `payments:accept`, API the URL of the service. */
+/**
+ * Sells a resource with the hono paywall. Set the environment variable KEY to a project key with `payments:accept`, and
+ * API to the URL of the service.
+ */
 import { Hono } from 'hono'
 import { Purser } from 'purser/client'
 import { requirePayment } from 'purser/client/hono'

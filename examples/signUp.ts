@@ -1,4 +1,7 @@
-/** Waits for the code of a sign-up. KEY is a project key, API the URL of the service, SENDER the sender of the code. */
+/**
+ * Waits for the one-time code that a website mails at a sign-up. Set the environment variable KEY to a project key, API
+ * to the URL of the service, and SENDER to the sender of the code.
+ */
 import { Purser } from 'purser/client'
 
 const { KEY = '', API = 'http://127.0.0.1:3000', SENDER = 'no-reply@example.com' } = process.env
@@ -7,7 +10,7 @@ const after = new Date().toISOString()
 console.log(`sign up with ${(await purser.whoami()).email}`)
 
 for (;;) {
-  // Anybody can mail a code, so the agent waits only for codes from the expected sender.
+  // Anybody can mail a one-time code, so the agent waits only for codes from the expected sender.
   const found = await purser.messages.waitForCode({ from: SENDER, after, timeout: 60 })
   if (found === undefined) continue
   console.log(`code: ${found.code}`)

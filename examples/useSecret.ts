@@ -1,14 +1,14 @@
 /**
- * Uses a secret as an agent that never sees it. KEY is a project key, API the URL of the service, URL an HTTPS resource
- * that takes TOKEN as a bearer token.
+ * Uses a secret in the role of an agent that never sees the secret. Set the environment variable KEY to a project key,
+ * API to the URL of the service, and URL to an HTTPS resource that accepts TOKEN as a bearer token.
  */
 import { ForbiddenError, Purser } from 'purser/client'
 
 const { KEY = '', API = 'http://127.0.0.1:3000', URL: url = '', TOKEN = '' } = process.env
 const { vault } = new Purser({ apiKey: KEY, baseUrl: API })
 
-// The program stores the token as the owner, who can also do so in the console. After this call no API key can read the
-// token.
+// The program stores the token in the role of the owner, who can also store it in the console. After this call nobody
+// can read the token with an API key.
 await vault.put('api-token', {
   type: 'API_KEY',
   data: { key: TOKEN },
@@ -19,7 +19,8 @@ await vault.put('api-token', {
   reveal: 'owner',
 })
 
-// The agent first tries to read the token, and is refused. Then the agent uses the token in a request.
+// The agent first tries to read the token, and the service refuses. Then the agent uses the token in an HTTP request
+// without seeing it.
 const refused = await vault.get('api-token').catch((error) => error)
 console.log(`reading it: ${refused instanceof ForbiddenError ? 'refused' : 'not refused'}`)
 const used = await vault.use('api-token', {

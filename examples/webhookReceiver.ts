@@ -1,15 +1,19 @@
-/** Receives payment webhooks. WEBHOOK_SECRET is the endpoint's `whsec_…`, API the URL of the service. */
+/**
+ * Receives the webhooks that report payments. Set the environment variable WEBHOOK_SECRET to the endpoint's `whsec_…`,
+ * and API to the URL of the service.
+ */
 import { InvalidWebhookError, verifyReceipt, verifyWebhook } from 'purser/client'
 
 const { WEBHOOK_SECRET = '', API = 'http://127.0.0.1:3000', PORT = '4005' } = process.env
 const keys: any = await (await fetch(`${API}/.well-known/jwks.json`)).json()
 /**
- * Holds the idempotency keys of the webhooks that were already handled. In production, store the keys in your database.
+ * Holds the idempotency keys of the webhooks that the program has already handled. In production, store the idempotency
+ * keys in your database.
  */
 const handled = new Set<string>()
 
 async function receive(request: Request): Promise<Response> {
-  // The signature covers the raw bytes, so read them before any JSON parser does.
+  // The webhook's signature covers the raw bytes of the body, so read them before any JSON parser does.
   const body = await request.text()
   try {
     const event = await verifyWebhook({ body, headers: request.headers, secret: WEBHOOK_SECRET })
