@@ -1,7 +1,7 @@
 /**
- * `npm run release -- 0.3.0` makes a release in the repository, and publishes nothing. It sets the version, dates the
- * changelog, commits, tags, packs the client and builds the image. The image needs docker or podman; `--no-image`
- * leaves out the image.
+ * `npm run release -- 0.3.0` makes a release in the repository, and publishes nothing. The command sets the version,
+ * dates the changelog, commits, tags, packs the client and builds the image. Building the image needs docker or podman;
+ * `--no-image` skips the image.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { ConfigError } from '../shared/config/configError.ts'
 
 const FOLDER = join(import.meta.dir, '..')
 const OUT = 'dist'
-/** Lists the packages for npm: the client, and the relay for MCP hosts. */
+/** Lists the npm packages of the release: the client library, and the relay for MCP hosts. */
 const PACKAGES = ['./api/client', './api/mcp/package']
 const VERSIONED = [
   'package.json',
@@ -23,8 +23,8 @@ const UNRELEASED = '## Unreleased\n'
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
 /**
- * Runs a program in the repository. @returns the output of the program @throws {ConfigError} with the errors of the
- * program
+ * Runs a program in the folder of the repository. @returns the output of the program @throws {ConfigError} with the
+ * errors of the program
  */
 function run(...command: string[]): string {
   const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd: FOLDER })
@@ -43,7 +43,7 @@ export function isLater(a: string, b: string): boolean {
 
 /**
  * Returns the changelog with its unreleased entries under the heading of the new version. @throws {ConfigError} if the
- * changelog has no unreleased entries
+ * changelog has no unreleased entries to release
  */
 export function dateChangelog(changelog: string, version: string, date: string): string {
   const [head, rest] = changelog.split(UNRELEASED)
@@ -94,8 +94,8 @@ function release(version: string | undefined, isImageWanted: boolean): void {
 }
 
 /**
- * Returns the name of a program that builds images, `docker` or `podman`. @throws {ConfigError} if neither program
- * reaches its daemon
+ * Returns the name of a program that builds images, `docker` or `podman`. @throws {ConfigError} if neither docker nor
+ * podman reaches its daemon
  */
 function findBuilder(): string {
   const builder = ['docker', 'podman'].find(

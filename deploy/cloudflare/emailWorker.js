@@ -4,7 +4,7 @@
  * See docs/mail.md, "Mail in over HTTP".
  */
 export default {
-  /** Handles one mail. Cloudflare calls this function once for each recipient. */
+  /** Handles one mail that Cloudflare has received. Cloudflare calls this function once for each recipient. */
   async email(message, env) {
     const body = new Uint8Array(await new Response(message.raw).arrayBuffer())
     const envelope = base64url(utf8(JSON.stringify({ from: message.from, to: [message.to] })))
@@ -24,7 +24,8 @@ export default {
       },
     })
     if (response.ok) return
-    // The sender gets a bounce. Any other status throws an error, so that the sender tries again.
+    // For this response the sender of the mail gets a bounce. For any other status the function throws an error, so
+    // that the sending mail server tries again.
     if (response.status === 404) return message.setReject('5.1.1 No such inbox')
     if (response.status === 413) return message.setReject('5.3.4 Message too large')
     throw new Error(`Purser answered ${response.status}`)

@@ -1,7 +1,7 @@
 /** Writes the Grafana dashboard: `bun deploy/grafana/dashboard.ts > deploy/grafana/purser.json`. */
 
 /**
- * Describes a panel of the Grafana dashboard: its title, the unit of its axis, and each query with the legend of its
+ * Describes a panel of the Grafana dashboard: its title, the unit of its axis, and its queries with the legend of each
  * series.
  */
 type Panel = { title: string; unit: string; queries: [query: string, legend: string][] }
