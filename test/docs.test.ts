@@ -1,4 +1,4 @@
-/** Tests that the pages are short, have valid links, and are complete about settings and examples. */
+/** Tests that the documentation pages are short, have valid links, and cover all settings and examples. */
 import { expect, test } from 'bun:test'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { X402_REASONS } from '../shared/till/x402.ts'
 
 const ROOT = join(import.meta.dir, '..')
 const README_LINES_MAX = 130
-/** Matches a path in backticks that begins with a folder of the project. */
+/** Matches a path in backticks that begins with the name of a project folder. */
 const PATH = /`((?:api|workers|shared|sql|test|docs|examples)\/[\w./-]+)`/g
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
@@ -16,14 +16,14 @@ const pages = git('ls-files', '--cached', '--others', '--exclude-standard', '*.m
   .split('\n')
   .filter((path) => path !== '')
 
-/** Returns the text without code blocks, in which brackets and backticks have other meanings. */
+/** Returns the text of a page without its code blocks, in which brackets and backticks have other meanings. */
 const prose = (path: string) => read(path).replace(/```[\s\S]*?```/g, '')
 
-test(`the README has at most ${README_LINES_MAX} lines`, () => {
+test(`the README file has at most ${README_LINES_MAX} lines`, () => {
   expect(read('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
 })
 
-test('every link of every page leads to an existing file and an existing heading', () => {
+test('every link of every documentation page leads to an existing file and an existing heading', () => {
   const dead: string[] = []
   for (const page of pages) {
     for (const [, target = ''] of prose(page).matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -49,7 +49,7 @@ const headings = (path: string): string[] =>
       .replaceAll(' ', '-'),
   )
 
-test('every path that a page names exists', () => {
+test('every file path that a documentation page names exists', () => {
   const missing = pages
     .filter((page) => page !== 'CHANGELOG.md')
     .flatMap((page) =>
@@ -62,7 +62,7 @@ test('every path that a page names exists', () => {
   expect(missing).toEqual([])
 })
 
-test('docs/settings.md names every variable that the service reads', () => {
+test('the page docs/settings.md names every variable that the service reads', () => {
   const schemas = read('shared/config/variables.ts').matchAll(
     /const \w*[vV]ariables = z\.object\(\{([\s\S]*?)\n\}\)/g,
   )
@@ -75,7 +75,7 @@ test('docs/settings.md names every variable that the service reads', () => {
   for (const name of names) expect([name, settings.includes(`\`${name}\``)]).toEqual([name, true])
 })
 
-test('every example is linked from a page of docs/', () => {
+test('a page of docs/ links to every example', () => {
   const guides = pages.filter((page) => page.startsWith('docs/')).map(read)
   const examples = git('ls-files', 'examples/*.ts').trim().split('\n')
   expect(examples.length).toBeGreaterThan(5)
@@ -87,7 +87,7 @@ test('every example is linked from a page of docs/', () => {
   }
 })
 
-test('every command of package.json is named on a page', () => {
+test('a documentation page names every command of package.json', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const text = pages.map(read).join('\n')
   const unknown = Object.keys(scripts).filter(
@@ -97,7 +97,7 @@ test('every command of package.json is named on a page', () => {
   expect(unknown).toEqual([])
 })
 
-test('every command that runs tests or measurements first installs the packages of test/clients', () => {
+test('every command that runs tests or measurements installs the packages of test/clients before', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const installs = (name: string): boolean =>
     /install --frozen-lockfile --cwd test\/clients/.test(scripts[`pre${name}`] ?? '') ||
@@ -107,7 +107,7 @@ test('every command that runs tests or measurements first installs the packages 
   expect(ofTests.filter((name) => !installs(name))).toEqual([])
 })
 
-test('docs/seller.md names every reason of a refused payment', () => {
+test('the page docs/seller.md names every reason for which a payment is refused', () => {
   const page = read('docs/seller.md')
   expect(X402_REASONS.filter((reason) => !page.includes(`\`${reason}\``))).toEqual([])
 })

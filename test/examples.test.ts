@@ -1,4 +1,4 @@
-/** Runs every example on a real service, as a reader would. */
+/** Runs every example program on a real service, as a reader of the documentation would. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { readdirSync } from 'node:fs'
@@ -46,7 +46,10 @@ afterAll(async () => {
   closeServers()
 })
 
-/** Starts an example and waits until it has printed `pattern`. @returns the first capture of `pattern` */
+/**
+ * Starts an example program and waits until it has printed `pattern`. @returns the text of the first capture group of
+ * `pattern`
+ */
 async function run(file: string, pattern: RegExp, env: Record<string, string> = {}) {
   tried.add(file)
   const settings = { KEY: agent.key, API: till.service.url, PORT: '0', ...env }
@@ -68,7 +71,7 @@ const buy = async (url: string): Promise<string> => {
 }
 
 for (const file of ['seller.ts', 'sellerExpress.ts', 'sellerHono.ts']) {
-  test(`${file} sells to buyer.ts`, async () => {
+  test(`the example ${file} sells a resource to the example buyer.ts`, async () => {
     const { found } = await run(file, /selling at (\S+)/)
     await agent.put('/v0/sellers/endpoints', { urlPattern: found, priceUsdc: '0.01' })
     expect((await fetch(found)).status).toBe(402)
@@ -90,7 +93,7 @@ for (const file of ['buyerWithMandate.ts', 'buyer.py']) {
   })
 }
 
-test('paidMcpTool.ts asks for a payment', async () => {
+test('the example paidMcpTool.ts asks for a payment', async () => {
   const { found } = await run('paidMcpTool.ts', /the tool is at (\S+)/)
   const client = new Client({ name: 'buyer', version: '1' })
   await client.connect(new StreamableHTTPClientTransport(new URL(found)) as never)
@@ -137,7 +140,7 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
   )
 }
 
-test('useSecret.ts sends a token without being able to read it', async () => {
+test('the example useSecret.ts sends a token that it cannot read', async () => {
   const TOKEN = 'tok_8f7a6b5c4d3e2f1a'
   const port = await serveTls(certificate, ({ headers }, response) => {
     const isRight = headers.authorization === `Bearer ${TOKEN}`
@@ -184,7 +187,7 @@ for (const file of ['agent.ts', 'agent.py']) {
   )
 }
 
-test('signUp.ts prints the code of a sign-up after the mail arrives', async () => {
+test('the example signUp.ts prints the code of a sign-up after the mail arrives', async () => {
   const reader = await till.service.newAgent()
   const { process, found } = await run('signUp.ts', /sign up with (\S+)/, { KEY: reader.key })
   expect(found).toBe(reader.address)
@@ -198,7 +201,7 @@ test('signUp.ts prints the code of a sign-up after the mail arrives', async () =
   expect(process.stdout()).toContain('code: 482913\nor confirm at https://s.example/verify?token=')
 })
 
-test('askFirst.ts waits until the owner has approved or rejected the mail', async () => {
+test('the example askFirst.ts waits until the owner has approved or rejected the mail', async () => {
   const { service } = till
   for (const [decision, said] of [
     ['approve', 'sent: as approved'],
@@ -214,7 +217,7 @@ test('askFirst.ts waits until the owner has approved or rejected the mail', asyn
   }
 })
 
-test('the tests of the examples run every example program', () => {
+test('the tests of the examples run every example program in the folder', () => {
   const programs = readdirSync(join(import.meta.dir, '../examples')).filter(
     (file) => file.endsWith('.ts') || (file.endsWith('.py') && hasPython),
   )

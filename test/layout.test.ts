@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dir, '..')
 const ROOMS = ['api', 'workers', 'sql', 'shared'] as const
 type Room = (typeof ROOMS)[number]
 
-/** Maps each room (a top folder of the source) to the rooms that its files may import. */
+/** Maps each top folder of the source (called a room) to the top folders that its files may import. */
 const MAY_IMPORT: Record<Room, readonly Room[]> = {
   shared: ['shared'],
   sql: ['sql', 'shared'],
@@ -14,7 +14,10 @@ const MAY_IMPORT: Record<Room, readonly Room[]> = {
   workers: ['workers', 'sql', 'shared'],
 }
 
-/** Lists the entry files of processes. Only entry files may read the environment and the arguments. */
+/**
+ * Lists the files in which the service's processes start (entry files). Only entry files may read the environment
+ * variables and the command line arguments.
+ */
 const ENTRIES = new Set([
   'api/main.ts',
   'api/operations/backupMain.ts',
@@ -37,12 +40,15 @@ const ENTRIES = new Set([
   'sql/purse/sweepMain.ts',
 ])
 
-/** Is the folder of the code that runs in the browser of the operator. */
+/** Is the folder of the console code that runs in the operator's browser. */
 const PAGE = 'api/web/'
 
-/** Limits the lines of a source file. The aim is 250, because a file should have one reason to change. */
+/**
+ * Limits the number of lines in a source file. The project aims at 250 lines, because a file should have only one
+ * reason to change.
+ */
 const FILE_LINES_MAX = 400
-/** Limits the number of files in one folder, so that a reader finds a file by its name. */
+/** Limits the number of files in one folder, so that a reader can find a file by its name. */
 const FOLDER_FILES_MAX = 16
 
 const files = ROOMS.flatMap((room) =>
@@ -56,11 +62,11 @@ const sources = files.map((path) => ({
   text: readFileSync(join(ROOT, path), 'utf8'),
 }))
 
-/** Removes the comments, because a comment may name things that code must not do. */
+/** Removes the comments from a source file, because a comment may name things that code must not use. */
 const code = (text: string) =>
   text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1')
 
-/** Lists the files that break a rule as `path: text`. */
+/** Lists the files that break a rule, each in the form `path: text`. */
 const offenders = (rule: (source: (typeof sources)[number]) => string | undefined) =>
   sources.flatMap((source) => {
     const found = rule(source)
@@ -72,7 +78,7 @@ test('every folder of the source has files, and every entry file of a process ex
   for (const entry of ENTRIES) expect(files).toContain(entry)
 })
 
-/** Maps each file to the files that it imports, also for types. */
+/** Maps each file to the files that it imports, including imports of types. */
 const imports = new Map(
   sources.map(({ path, text }) => [
     path,
@@ -82,19 +88,19 @@ const imports = new Map(
   ]),
 )
 
-test('each room imports only the rooms that MAY_IMPORT allows', () => {
+test('each top folder of the source imports only the folders that MAY_IMPORT allows', () => {
   expect(
     offenders(({ path, room }) =>
       imports
         .get(path)!
-        // Every room may read the version of the package.
+        // Files in every folder may read the version from package.json.
         .filter((other) => other !== 'package.json')
         .find((other) => !MAY_IMPORT[room].includes(other.split('/')[0] as Room)),
     ),
   ).toEqual([])
 })
 
-test('no file imports itself through other files, not even for a type', () => {
+test('no file imports itself through other files, not even to import a type', () => {
   const done = new Set<string>()
   const circles: string[] = []
   const visit = (path: string, way: readonly string[]): void => {
@@ -110,7 +116,7 @@ test('no file imports itself through other files, not even for a type', () => {
   expect(circles).toEqual([])
 })
 
-test('each folder of tests has the same name as the folder that it tests', () => {
+test('each folder of tests has the same name as the source folder that it tests', () => {
   const houses = new Set(files.map((path) => dirname(path)))
   const folders = readdirSync(join(ROOT, 'test'))
     .filter((name) => name !== 'clients')
@@ -130,7 +136,7 @@ test('each folder of tests has the same name as the folder that it tests', () =>
   expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e', 'steps'])
 })
 
-test('routes are only in files named xRoutes.ts, beside x.ts and xDocs.ts with the same x', () => {
+test('HTTP routes are only in files named xRoutes.ts, beside the files x.ts and xDocs.ts with the same x', () => {
   const inApi = sources.filter(
     ({ path, room }) => room === 'api' && !path.startsWith('api/client/') && !path.startsWith(PAGE),
   )
@@ -148,15 +154,15 @@ test('routes are only in files named xRoutes.ts, beside x.ts and xDocs.ts with t
   expect(astray).toEqual([])
 })
 
-test('shared/ imports no database, no web framework, no files and no sockets', () => {
+test('the folder shared/ imports no database, no web framework, no files and no sockets', () => {
   const impure =
     /from '(pg|elysia|graphile-worker|bun:sqlite|smtp-server|nodemailer|node:(fs|net|http|https|child_process|dns|os)(\/\w+)?)'/
-  // openFiles.ts reads only the open files of its own process, which Linux shows as files below /proc.
+  // The file openFiles.ts reads only the open files of its own process, which Linux shows as files below /proc.
   const own = 'shared/process/openFiles.ts'
   expect(
     offenders(({ path, room, text }) => {
       const match = room === 'shared' && path !== own ? impure.exec(text) : null
-      // isIP and BlockList of node:net open no sockets.
+      // The functions isIP and BlockList of node:net open no sockets.
       return match === null || /import \{ (isIP|BlockList|[, ])+ \} from 'node:net'/.test(text)
         ? undefined
         : match[0]
@@ -164,10 +170,10 @@ test('shared/ imports no database, no web framework, no files and no sockets', (
   ).toEqual([])
 })
 
-test('only sql/ and the spool contain SQL text, and only sql/ calls graphile_worker', () => {
+test('only the folder sql/ and the spool contain SQL text, and only sql/ calls graphile_worker', () => {
   const statement =
     /\b(select\s[\s\S]{0,200}\sfrom\s|insert\s+into\s|delete\s+from\s|update\s+\w+\s+set\s|graphile_worker\.)/i
-  // The spool files use a separate database of the SMTP listener, so these files may contain SQL.
+  // The files of the mail spool use a separate database of the SMTP listener, so these files may contain SQL.
   const own = new Set(
     ['spool.ts', 'spoolAddresses.ts', 'spoolThread.ts'].map((name) => `api/smtp/spool/${name}`),
   )
@@ -190,8 +196,8 @@ test('the client library imports only itself, and the service does not import th
   ).toEqual([])
   expect(
     offenders(({ path, text }) =>
-      // The proxy for sellers (api/sell) may import the client library, because it uses the library as a seller’s own
-      // program does.
+      // The paywall proxy for sellers (api/sell) may import the client library, because it uses the library as a
+      // seller’s own program does.
       path.startsWith('api/client/') || path.startsWith(PAGE) || path.startsWith('api/sell/')
         ? undefined
         : /from '\.[^']*\/client\/[^']*'/.exec(text)?.[0],
@@ -213,8 +219,9 @@ test('the console page in the browser imports only itself and the client library
   ).toEqual([])
 })
 
-test('only workers/ opens sockets to the outside', () => {
-  // The client library, the console page in the browser and the MCP relay over stdio run at the users of the service.
+test('only the folder workers/ opens sockets to the outside', () => {
+  // The client library, the console page in the browser, and the MCP relay over stdio run on the machines of the
+  // service's users.
   const own = (path: string) =>
     path.startsWith('api/client/') || path.startsWith(PAGE) || path === 'api/mcp/relay.ts'
   const outbound =
@@ -252,7 +259,7 @@ test('only entry files write to the terminal', () => {
   ).toEqual([])
 })
 
-test('no file has more than 400 lines', () => {
+test('no source file has more than 400 lines', () => {
   expect(
     offenders(({ text }) => {
       const lines = text.split('\n').length
@@ -261,7 +268,7 @@ test('no file has more than 400 lines', () => {
   ).toEqual([])
 })
 
-test('no folder has more than sixteen files', () => {
+test('no source folder has more than sixteen files', () => {
   const tests = (readdirSync(join(ROOT, 'test'), { recursive: true }) as string[])
     .filter((name) => name.endsWith('.ts') && !name.includes('node_modules'))
     .map((name) => join('test', name))
@@ -270,7 +277,7 @@ test('no folder has more than sixteen files', () => {
   expect(full.map(([folder, own]) => `${folder}: ${own.length} files`)).toEqual([])
 })
 
-test('no code calls add_job or add_jobs, because add_jobs can lose a job', () => {
+test('no code calls add_job or add_jobs directly, because add_jobs can lose a job', () => {
   expect(
     offenders(({ path, text }) =>
       path.startsWith('test/') ? undefined : /\badd_jobs?\(/.exec(code(text))?.[0],

@@ -1,7 +1,7 @@
 /**
- * Runs `npm test`: starts one embedded PostgreSQL with a migrated template database, runs the test files by `bun test`,
- * and ends with a line `N passed, N failed, N skipped`. Arguments without a dash choose the files whose path contains
- * an argument. Options go to `bun test`.
+ * Runs `npm test`. It starts one embedded PostgreSQL with a migrated template database, runs the test files by `bun
+ * test`, and ends with a line `N passed, N failed, N skipped`. Arguments without a leading dash choose the test files
+ * whose path contains an argument. Arguments that are options are passed on to `bun test`.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -9,31 +9,35 @@ import { join } from 'node:path'
 import { startSuite } from './support/suite.ts'
 
 /**
- * Limits the milliseconds of one test, so that a test that hangs ends. The limit is high, because a busy machine must
- * not make a test fail.
+ * Limits the milliseconds of one test, so that a test that hangs is ended. This limit is high, because a test must not
+ * fail only because the machine is busy.
  */
 const TEST_LIMIT_MS = 180_000
 
-/** Is the number of concurrent test files. Many files wait for a process or a delay, so two cores run more than two. */
+/**
+ * Is the number of test files that run at the same time. Many test files wait for a process or a delay, so a machine
+ * with two cores can run more than two at a time.
+ */
 const LANES = 4
 
 /**
- * Matches the test folders with the longest files. These files begin first, so that none of them runs alone at the end.
+ * Matches the test folders that contain the slowest test files. These test files begin first, so that none of them runs
+ * alone at the end.
  */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
 
-/** Matches files that measure time or memory of the service. These files run last, one by one. */
+/** Matches test files that measure time or memory of the service. These test files run last, one after another. */
 const RUNS_ALONE = importOf('support/process/alone.ts')
 
-/** Matches files that only the whole suite runs, unless an argument names the file. */
+/** Matches test files that only the whole suite runs, unless a command line argument names the file. */
 const RUNS_IN_WHOLE = importOf('support/whole.ts')
 
 const isWhole = process.env.TEST_WHOLE === '1'
 const rank = (file: string) => (LONG.test(file) ? 0 : 1)
 
 /**
- * Returns a pattern that matches an import of the given file of this folder. Throws if the file was moved, because the
- * pattern would match nothing without notice.
+ * Returns a pattern that matches an import of the given file in this folder. The function throws if the file was moved,
+ * because the pattern would then match nothing without notice.
  */
 function importOf(file: string): RegExp {
   if (!existsSync(join(import.meta.dir, file))) throw new Error(`test/${file} does not exist`)
@@ -73,7 +77,7 @@ async function runSuite(env: Env): Promise<number> {
   const others = files.filter((file) => !alone.includes(file))
   const total: Outcome = { exit: 0, passed: 0, failed: 0, skipped: 0 }
   for (const [lanes, group] of [
-    // Without `--no-isolate` each file loads the service again, which takes a quarter of the processor time.
+    // Without `--no-isolate`, each test file loads the service again, which takes a quarter of the processor time.
     [[`--parallel=${LANES}`, '--no-isolate'], others],
     [['--parallel=1'], alone],
   ] as const) {

@@ -1,4 +1,6 @@
-/** Tests that the pages and the comments agree with the code about names, routes, numbers and decisions. */
+/**
+ * Tests that the documentation pages and the comments agree with the code about names, routes, numbers and decisions.
+ */
 import { expect, test } from 'bun:test'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -20,20 +22,23 @@ const code = withEnding(/\.(?:ts|sql|json|ya?ml|mjs|js|py|toml|css|html|conf|ser
 const names = new Set(
   code.flatMap((text) => text.replace(COMMENT, '').match(/[A-Za-z_][A-Za-z0-9_]*/g) ?? []),
 )
-/** Lists the pages. The changelog is omitted, because it names things that no longer exist. */
+/**
+ * Lists the documentation pages of the project. The changelog is left out, because it names things that no longer
+ * exist.
+ */
 const pages = withEnding(/\.md$/).filter((path) => path !== 'CHANGELOG.md')
 const prose = pages.map((path) => [path, read(path).replace(/```[\s\S]*?```/g, '')] as const)
 const comments = withEnding(/^(?:api|workers|sql|shared|test)\/.*\.ts$/).map(
   (path) => [path, (read(path).match(COMMENT) ?? []).join('\n')] as const,
 )
 
-/** Holds names in backticks that belong to other programs and standards. */
+/** Holds names in backticks that belong to other programs and to standards, and not to this project. */
 const FOREIGN = new Set(
   `count_example OTEL_EXPORTER_OTLP_HEADERS REPLICATION_URL archive_timeout recovery_target_time transport_maps
    TRANSFER_WITH_AUTHORIZATION_TYPEHASH iPhonetik`.split(/\s+/),
 )
 
-test('each name in backticks on a page or in a comment is a name of the code', () => {
+test('each name in backticks on a documentation page or in a comment is a name that occurs in the code', () => {
   const NAME = /`([a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]+_[A-Z_]+|[a-z]+_[a-z_]+)(?:\(\))?`/g
   const unknown = [...prose, ...comments].flatMap(([path, text]) =>
     [...text.matchAll(NAME)]
@@ -44,7 +49,7 @@ test('each name in backticks on a page or in a comment is a name of the code', (
   expect(unknown).toEqual([])
 })
 
-test('each route that a page names exists', () => {
+test('each HTTP route that a documentation page names exists', () => {
   const routes = Object.values(OPERATIONS).map(
     ([, path]) => new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`),
   )
@@ -71,13 +76,13 @@ test('each decision in docs/decisions names a source file, and this source file 
   expect(apart).toEqual([])
 })
 
-test('the README has the right number of examples', () => {
+test('the README states the right number of examples', () => {
   const examples = withEnding(/^examples\/.*\.(?:ts|py)$/).length
   const NUMBERS = 'ten eleven twelve thirteen fourteen fifteen sixteen'.split(' ')
   expect(read('README.md')).toContain(`${NUMBERS[examples - 10]} programs`)
 })
 
-test('the state diagrams have the states of the schema', () => {
+test('the state diagrams in the documentation have the states of the database schema', () => {
   const schema = read('sql/schema.sql')
   const statesOf = (table: string) =>
     /CHECK \(\(state = ANY \(ARRAY\[([^\]]*)/
@@ -108,7 +113,7 @@ test('the state diagrams have the states of the schema', () => {
   expect(drawn).toEqual(drawn.map(([table]) => [table, statesOf(table)]))
 })
 
-test('ARCHITECTURE.md names only existing files', () => {
+test('the page ARCHITECTURE.md names only existing files', () => {
   const named = [
     ...read('ARCHITECTURE.md').matchAll(/`((?:api|workers|sql|shared|test)\/[\w/.]+)`/g),
   ].map(([, path]) => path!)

@@ -6,7 +6,7 @@ import { type Agent, messagePath, startTestService } from '../support/service.ts
 import { PRICE, pay, RESOURCE, startTestTill } from '../support/till/till.ts'
 
 /**
- * Repeats an API call with the same Idempotency-Key until the call gets a response other than 503, as a client does.
+ * Repeats an API call with the same Idempotency-Key, as a client does, until the response is not 503.
  */
 async function untilAnswered(
   agent: Agent,
@@ -23,7 +23,7 @@ async function untilAnswered(
 }
 
 for (const moment of some(MOMENTS)) {
-  test(`send and reply have one effect for one Idempotency-Key, if the connection is cut ${moment} each database round trip`, async () => {
+  test(`send and reply take effect once for one Idempotency-Key, if the connection is cut ${moment} each database round trip`, async () => {
     const { proxy, through } = proxyThrough()
     await using service = await startTestService({
       smtp: false,
@@ -54,7 +54,7 @@ for (const moment of some(MOMENTS)) {
     expect(cuts).toBeGreaterThan(5)
   })
 
-  test(`redeem grants a payment once and repeats its response, if the connection is cut ${moment} each database round trip`, async () => {
+  test(`redeem succeeds once for a payment and repeats its response, if the connection is cut ${moment} each database round trip`, async () => {
     const { proxy, through } = proxyThrough()
     await using till = await startTestTill({ parts: { through: { api: through } } })
     const seller = await till.newSeller()
@@ -78,7 +78,7 @@ for (const moment of some(MOMENTS)) {
   })
 }
 
-test('a repeated PUT stores a credential correctly, whichever database round trip loses its connection', async () => {
+test('a repeated PUT stores a credential correctly, whichever database round trip fails', async () => {
   const { proxy, through } = proxyThrough()
   await using service = await startTestService({
     smtp: false,

@@ -4,13 +4,13 @@ import { compare, perSecond, type Row } from './measure.ts'
 import type { Setting } from './setting.ts'
 
 const LANES = 32
-/** Is the number of parallel connections in the measurement of sends. */
+/** Is the number of parallel connections that send mail in the benchmark. */
 const SENDING_LANES = 64
 const DURATION_MS = 2_000
 
 /**
- * Compares an API request with a plain Elysia route that runs the same SQL, and the send of a mail with the SQL
- * statements of a send alone.
+ * Compares an API request with a plain Elysia route that runs the same SQL, and a send call with only the SQL
+ * statements of a send.
  */
 export async function apiRows(setting: Setting): Promise<Row[]> {
   const [port, barePort] = [await freePort(), await freePort()]
@@ -78,7 +78,7 @@ export async function apiRows(setting: Setting): Promise<Row[]> {
   ]
 }
 
-/** Does the least work of a send: one row and one job, committed together. */
+/** Does the minimum work of a send call: it stores one row and one job, committed together. */
 async function bareIntent({ pool }: Setting): Promise<void> {
   const client = await pool.connect()
   try {

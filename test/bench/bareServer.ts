@@ -1,6 +1,6 @@
 /**
- * Runs the baseline server: Elysia with the same queries and the same JSON, without API keys, limits, validation,
- * cryptography or logs.
+ * Runs the baseline server of the benchmark: Elysia with the same queries and the same JSON, without API keys, limits,
+ * validation, cryptography or logs.
  */
 import { Elysia } from 'elysia'
 import { toItem, toWhole } from '../../api/mail/messages/messageDocs.ts'
@@ -19,7 +19,7 @@ const pool = createPool({
 const projectId = process.env.BENCH_PROJECT!
 const actor = { projectId, keyPrefix: 'loid-bench', requestId: 'bench' }
 
-/** Stands in for the encryption of the vault and leaves all bytes unchanged. */
+/** Replaces the encryption of the vault, and leaves all bytes unchanged. */
 const keyring = {
   seal: (plaintext: Buffer) => ({
     keyId: 'none',

@@ -2,23 +2,26 @@ import { readFileSync } from 'node:fs'
 import { processesBelow } from '../support/process/processTree.ts'
 import type { Setting } from './setting.ts'
 
-/** Holds the measured cost of one job or of one request. */
+/** Holds the measured cost of one job or of one HTTP request. */
 export type Cost = {
   perSecond: number
-  /** Is the CPU time of the service’s processes for one job or request, in milliseconds. */
+  /** Is the CPU time that the service’s processes use for one job or request, in milliseconds. */
   oursMs: number
   databaseMs: number
-  /** Is the number of cores that the service's processes and the database kept busy. */
+  /** Is the average number of CPU cores that the service's processes and the database kept busy. */
   cores: number
   walKb: number
-  /** Are the peak memory of the service’s processes in MB, and the number of their database connections. */
+  /**
+   * These fields hold the peak memory of the service’s processes in MB, and the number of their database connections.
+   */
   memoryMb: number
   connections: number
 }
 
 /**
- * Begins to measure the cost of work. @param ours is the main file of the service’s processes that do the work.
- * @returns a function that ends the measurement and returns the cost of each of `count` jobs
+ * Begins to measure the cost of work. @param ours is the path of the main file that the measured processes of the
+ * service run.
+ * @returns a function that ends the measurement and returns the mean cost of each of the `count` jobs
  */
 export async function beginCost(
   { pool }: Setting,
@@ -49,7 +52,7 @@ export async function beginCost(
   }
 }
 
-/** Writes the mean costs of several measured rounds as text. */
+/** Writes the mean costs over several measured rounds as text. */
 export function costText(rounds: readonly Cost[]): string {
   const mean = (field: keyof Cost) =>
     rounds.reduce((sum, one) => sum + one[field], 0) / rounds.length
@@ -60,10 +63,13 @@ export function costText(rounds: readonly Cost[]): string {
   )
 }
 
-/** Is the length of a tick, in which Linux counts CPU time, in milliseconds. */
+/** Is the length in milliseconds of one tick, the unit in which Linux counts CPU time. */
 const TICK_MS = 10
 
-/** Returns the CPU milliseconds of our processes and of PostgreSQL below this process (Linux). */
+/**
+ * Returns the CPU milliseconds of the service's processes and of PostgreSQL, among the descendants of this process
+ * (Linux).
+ */
 function cpuMs(ours: string): { ours: number; database: number } {
   const sum = { ours: 0, database: 0 }
   for (const { pid, command } of processesBelow(process.pid)) {
@@ -73,7 +79,7 @@ function cpuMs(ours: string): { ours: number; database: number } {
   return sum
 }
 
-/** Returns the sum of the peak memory of our processes (VmHWM of proc(5)), in MB. */
+/** Returns the sum of the peak memory of the service's processes (VmHWM of proc(5)), in MB. */
 function memoryMb(ours: string): number {
   const kb = processesBelow(process.pid)
     .filter(({ command }) => command.includes(ours))
@@ -81,14 +87,17 @@ function memoryMb(ours: string): number {
   return kb.reduce((sum, one) => sum + Number(one), 0) / 1024
 }
 
-/** Sums fields 14 to 17 of /proc/PID/stat: user and system time of a process and of its ended children (proc(5)). */
+/**
+ * Sums fields 14 to 17 of /proc/PID/stat, which are the user and system time of a process and of its ended children
+ * (proc(5)).
+ */
 function cpuMsOf(pid: number): number {
   const text = readProc(`/proc/${pid}/stat`)
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return fields.slice(11, 15).reduce((ms, ticks) => ms + Number(ticks) * TICK_MS, 0)
 }
 
-/** Reads a file of /proc. @returns '' for a process that has ended */
+/** Reads a file of /proc. @returns an empty string, '', for a process that has ended */
 export function readProc(file: string): string {
   try {
     return readFileSync(file, 'utf8')

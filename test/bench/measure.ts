@@ -1,13 +1,13 @@
-/** Is one row of the bench table: the figure of the service and the baseline of the same run. */
+/** Is one row of the benchmark table: the figure of the service, and the figure of the baseline in the same run. */
 export type Row = {
   name: string
   unit: string
-  /** Are the median figures of the service and of the baseline, in the unit `unit`. */
+  /** These fields hold the median figures of the service and of the baseline, in the unit `unit`. */
   ours: number
   baseline: number
-  /** Is the median over the rounds of the service's figure divided by the baseline. */
+  /** Is the median, over the rounds, of the service's figure divided by the baseline's figure. */
   ratio: number
-  /** Describes what the baseline does and how it was measured. */
+  /** Describes what the baseline of the benchmark does and how it was measured. */
   detail: string
 }
 
@@ -27,9 +27,9 @@ const median = (values: number[]): number => {
 }
 
 /**
- * Measures by turns, so that other load on the machine affects all contenders alike. Runs one unmeasured round, then
- * the measured rounds.
- * @returns the measured values of each contender, one for each round
+ * Measures all contenders in turn, so that other load on the machine affects them alike. The function runs one
+ * unmeasured round, and then the measured rounds.
+ * @returns the measured values of each contender, one value for each round
  */
 export async function byTurns<T>(
   contenders: readonly (() => Promise<T>)[],
@@ -48,8 +48,8 @@ export async function byTurns<T>(
 type Measured = Pick<Row, 'name' | 'unit' | 'detail'>
 
 /**
- * Makes a row of the benchmark from the figures of this service (`ours`) and of the baseline, which were measured in
- * pairs.
+ * Makes a row of the benchmark table from figures that were measured in pairs: of this service (`ours`) and of the
+ * baseline.
  */
 export const rowOf = (measured: Measured, ours: number[], baseline: number[]): Row => ({
   ...measured,
@@ -58,7 +58,10 @@ export const rowOf = (measured: Measured, ours: number[], baseline: number[]): R
   ratio: median(ours.map((value, n) => value / baseline[n]!)),
 })
 
-/** Compares two functions by turns. Each function returns its units a second. */
+/**
+ * Compares two functions of a benchmark, which run in turn. Each function returns how many units of work it did in a
+ * second.
+ */
 export async function compare({
   ours,
   baseline,
@@ -67,7 +70,10 @@ export async function compare({
 }: Measured & {
   ours: () => Promise<number>
   baseline: () => Promise<number>
-  /** Is the number of measured rounds. Without a number, the benchmark’s usual number of rounds is measured. */
+  /**
+   * Is the number of measured rounds of this comparison. If this number is absent, the benchmark’s usual number of
+   * rounds is measured.
+   */
   count?: number
 }): Promise<Row> {
   const [our, their] = await byTurns([ours, baseline], count)

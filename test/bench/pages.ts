@@ -7,14 +7,17 @@ import type { Setting } from './setting.ts'
 
 const MESSAGES = 200
 const REQUESTS = 3_000
-/** Is the number of parallel requests. A project may have more searches than this number waiting. */
+/**
+ * Is the number of parallel requests for pages. A project may have more searches waiting at the same time than this
+ * number.
+ */
 const LANES = 16
 const PAGES: readonly [name: string, path: string][] = [
   ['a page of 20 messages', '/v0/messages?limit=20'],
   [`a search in ${MESSAGES} messages`, '/v0/messages?limit=20&q=text'],
 ]
 
-/** Measures the cost of a page for the API and the database. */
+/** Measures what reading one page of a list costs the API and the database. */
 export async function* pageRows(setting: Setting): AsyncGenerator<Row> {
   const intents = Array.from({ length: MESSAGES }, () => newIntent(setting.project.id))
   await acceptIntents(setting.pool, intents, null)

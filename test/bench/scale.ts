@@ -32,18 +32,21 @@ type Work = {
   pool: 'inbound' | 'outbound' | 'webhooks' | 'payments'
   count: number
   env?: Record<string, string>
-  /** Stores work with `count` jobs while no worker runs. */
+  /** Stores work that consists of `count` jobs, while no worker runs. */
   fill(): Promise<void>
   /** Is the SQL statement that returns the number of unfinished jobs or rows as `n`. */
   open: string
   /**
-   * Tells that a job may still be queued when its work is done. For example, the job of a payment that another process
-   * settles returns after three seconds.
+   * Tells that a job may still be in the queue although its work is done. For example, if another process settles a
+   * payment, the payment's own job comes back only after three seconds.
    */
   jobsStay?: true
 }
 
-/** Measures each pool with 1, 2 and 4 processes: the rate on a backlog, and the CPU time of workers and database. */
+/**
+ * Measures each worker pool with 1, 2 and 4 processes: the rate at which it works off a backlog, and the CPU time of
+ * workers and database.
+ */
 export async function* scaleRows(setting: Setting): AsyncGenerator<Row> {
   const inboxes = await addInboxes(setting)
   yield* rowsOf(setting, inbound(setting, `${INBOXES} inboxes`, inboxes))
@@ -64,7 +67,7 @@ async function* rowsOf(setting: Setting, work: Work): AsyncGenerator<Row> {
   }
 }
 
-/** Fills the queue, starts the workers, and measures from the first tenth until no work is open. */
+/** Fills the queue, starts the workers, and measures from the end of the first tenth until no work is left. */
 export async function drain(setting: Setting, work: Work, processes: number): Promise<Cost> {
   await work.fill()
   const env = { ...setting.env, ...work.env, LOG_LEVEL: 'info' }
@@ -76,12 +79,13 @@ export async function drain(setting: Setting, work: Work, processes: number): Pr
   await Promise.all(workers.map((worker) => printed(worker, /"msg":"ready"/)))
   await waitFor('the first jobs', async () => (await open()) <= work.count * 0.9, DEADLINE_MS)
   const [first, measure] = [await open(), await beginCost(setting)]
-  // The count of open work reads whole tables. If the count were repeated, it would cause most of the database’s work.
+  // The query that counts the open work reads whole tables. If this query were repeated often, it would cause most of
+  // the database’s work.
   const isIdle = async () => {
     if (work.jobsStay) return (await open()) === 0
     const { rowCount } = await setting.pool.query(
-      // Only the inbound runner builds segments of the search index. When another runner is measured, the jobs of the
-      // search index stay in the queue.
+      // Only the worker of the inbound pool builds segments of the search index. When the benchmark measures another
+      // worker pool, the jobs of the search index stay in the queue.
       `select from graphile_worker._private_jobs where key is null or key not like 'index_search:%' limit 1`,
     )
     return rowCount === 0 && (await open()) === 0
@@ -128,13 +132,16 @@ export function inbound(setting: Setting, name: string, inboxes: string[]): Work
   }
 }
 
-/** Holds words without digits, because a word with a digit is a candidate for a one-time code. Real mail has few. */
+/**
+ * Holds words without digits, because the service takes a word with a digit for a possible one-time code. Real mail
+ * contains few words with digits.
+ */
 const WORDS = Array.from({ length: 5_000 }, (_, n) =>
   `word${n.toString(26)}`.replace(/\d/g, (digit) => 'qrstuvwxyz'[Number(digit)]!),
 )
 const SMTP_CONNECTIONS = 20
 
-/** Delivers mails of 4 KB with words that differ from mail to mail. */
+/** Delivers mails of 4 KB whose words differ from mail to mail. */
 async function deliver(port: number, inboxes: string[], count: number): Promise<void> {
   let next = 0
   await Promise.all(

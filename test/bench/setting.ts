@@ -8,14 +8,14 @@ import { createPool, type Pool } from '../../sql/db.ts'
 import { startEmbeddedPostgres } from '../../sql/embedded/embeddedPostgres.ts'
 import { migrate } from '../../sql/migrate.ts'
 
-/** Is a separate durable database with one project. */
+/** Is a separate, durable database with one project, for benchmarks. */
 export type Setting = AsyncDisposable & {
   url: string
   pool: Pool
   dataDir: string
   project: Project
   key: string
-  /** Holds the environment variables of the processes in the benchmark. */
+  /** Holds the environment variables of the processes that the benchmark starts. */
   env: Record<string, string>
 }
 

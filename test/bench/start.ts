@@ -7,14 +7,16 @@ import { processesBelow, type TreeProcess } from '../support/process/processTree
 import { readProc } from './cost.ts'
 import { byTurns, type Row, rowOf } from './measure.ts'
 
-/** Is the number of processes of `npm start`: the supervisor, the devnet and five parts. */
+/** Is the number of processes that `npm start` runs: the supervisor, the devnet and five parts. */
 const PROGRAMS = 7
-/** Is the time in milliseconds after which every worker has ended its first sweep. */
+/**
+ * Is the time in milliseconds after which every worker has finished its first sweep (the regular search for due work).
+ */
 const IDLE_MS = 20_000
 
 type Start = { readyMs: number; memoryMb: number; parts: string }
 
-/** Compares `npm start` on existing data with PostgreSQL and as many Bun processes without code (Linux). */
+/** Compares `npm start` on existing data with PostgreSQL and the same number of Bun processes without code (Linux). */
 export async function startRows(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'purser-bench-start-'))
   try {
@@ -78,8 +80,8 @@ async function startEmpty(dataDir: string): Promise<Start> {
 const running = () => processesBelow(process.pid)
 
 /**
- * Waits until the first sweeps of the workers have ended. Measures the memory of the processes that are not in
- * `others`.
+ * Waits until the workers have finished their first sweeps. The function then measures the memory of all processes that
+ * are not in `others`.
  */
 async function measureIdle(readyMs: number, others: readonly TreeProcess[]): Promise<Start> {
   await Bun.sleep(IDLE_MS)
@@ -100,13 +102,16 @@ async function measureIdle(readyMs: number, others: readonly TreeProcess[]): Pro
   }
 }
 
-/** Returns the pool or the main file of a Bun process, or the name of another program. */
+/** Returns the name of the worker pool or the main file of a Bun process, or the name of another program. */
 function partOf(command: string): string {
   const [, file, pool] = /\/((?:api|workers)\/\S+)\.ts(?: --pool (\S+))?/.exec(command) ?? []
   if (file !== undefined) return pool ?? file
   return /^(?:\S*\/)?([\w.-]+)/.exec(command)?.[1] ?? 'other'
 }
 
-/** Returns the memory of a process in MB. Of a page that several processes share it counts a part (Pss of proc(5)). */
+/**
+ * Returns the memory of a process in MB. For a memory page that several processes share, it counts only a part (Pss of
+ * proc(5)).
+ */
 const memoryMbOf = (pid: number): number =>
   Number(/^Pss:\s+(\d+)/m.exec(readProc(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0) / 1024

@@ -4,10 +4,13 @@ import type { Setting } from './setting.ts'
 
 const LANES = 32
 const DURATION_MS = 2_000
-/** Is the number of vault names that the benchmark writes and reads in turn. */
+/** Is the number of vault names that the benchmark writes and reads, one after another. */
 const NAMES = 64
 
-/** Compares the vault with a bare Elysia route with the same statements and audit entry, and without cryptography. */
+/**
+ * Compares the vault with a bare Elysia route that runs the same statements and writes the same audit entry, but uses
+ * no cryptography.
+ */
 export async function vaultRows(setting: Setting): Promise<Row[]> {
   const [port, barePort] = [await freePort(), await freePort()]
   await using api = startProcess('api/main.ts', {

@@ -15,7 +15,10 @@ const LANES = 20
 const PENDING = 200
 const ENDPOINTS = 20
 
-/** Compares deliveries with a bare loop of the same request and statements. Measures the lateness of retries. */
+/**
+ * Compares webhook deliveries with a bare loop that sends the same request and runs the same statements. The benchmark
+ * also measures how late retries are.
+ */
 export async function webhookRows(setting: Setting): Promise<Row[]> {
   await using receiver = await startReceiver()
   const env = { ...setting.env, ALLOW_PRIVATE_NETWORKS: 'true' }
@@ -85,7 +88,7 @@ async function perSecondUntilNonePending(setting: Setting, count: number): Promi
   return (count * 1000) / (performance.now() - startMs)
 }
 
-/** Does the least work of a delivery: read, sign, send and record. */
+/** Does the minimum work of a webhook delivery: it reads, signs, sends and records the delivery. */
 async function bareDeliveries(
   { pool, project }: Setting,
   receiver: Receiver,
@@ -130,8 +133,8 @@ async function bareDeliveries(
 }
 
 /**
- * Measures at the receiver how late delivery attempts arrive. An attempt is due when the delay since the last answer is
- * over.
+ * Measures at the receiver how late webhook delivery attempts arrive. An attempt is due when the delay since the
+ * receiver's last answer has passed.
  */
 async function latenessRows(
   setting: Setting,

@@ -4,7 +4,7 @@ import type { Pulses } from './pulse.ts'
 type Answer = { status: number; body: any }
 
 type Call = {
-  /** Is the name of the kind of operation under which the tally counts the call. */
+  /** Is the kind of operation under which the tally counts this call. */
   kind: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
@@ -13,12 +13,12 @@ type Call = {
   timeoutMs?: number
 }
 
-/** Calls the API once. Returns null if no answer comes, and for the statuses 5xx and 429. */
+/** Calls the API once. The function returns null if no answer comes, and for the statuses 5xx and 429. */
 export type Caller = (call: Call) => Promise<Answer | null>
 
 const TIMEOUT_MS = 8_000
 
-/** Makes a function that calls the API with one API key, and counts how each call ended. */
+/** Returns a function that calls the API with one API key and counts how each call ended. */
 export function createCaller(
   { url, key }: { url: string; key: string },
   { tally, pulses }: { tally: Tally; pulses: Pulses },
@@ -37,7 +37,7 @@ async function ask(url: string, key: string, call: Call): Promise<Answer | null>
   try {
     const response = await fetch(url + path, {
       method,
-      // Each call has a new connection, so that fetch repeats no call by itself.
+      // Each call opens a new connection, so that fetch does not repeat a call by itself.
       keepalive: false,
       headers: {
         authorization: `Bearer ${key}`,

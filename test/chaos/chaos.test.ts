@@ -6,7 +6,7 @@ import '../support/whole.ts'
 
 const SECONDS = 45
 
-test(`after ${SECONDS} s of load and harm no operation is lost, done twice or left waiting`, async () => {
+test(`after ${SECONDS} s of load and injected faults, no operation is lost, done twice or left waiting`, async () => {
   const seed = crypto.getRandomValues(new Uint32Array(1))[0]!
   const lines: string[] = []
   const report = await runChaos({
@@ -18,7 +18,7 @@ test(`after ${SECONDS} s of load and harm no operation is lost, done twice or le
   process.stdout.write(
     `chaos: seed ${seed}, ${report.tally.sum('accepted')} accepted\n${report.repeats}\n`,
   )
-  // The test prints the list of harms only if the audit found a contradiction.
+  // The test prints the list of injected faults only if the audit found a contradiction.
   if (report.findings.length > 0) {
     process.stdout.write(`${[...lines, ...reportLines(report)].join('\n')}\n`)
   }

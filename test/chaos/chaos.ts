@@ -24,14 +24,17 @@ export type ChaosOptions = {
   seed: number
   seconds: number
   harms: Harms
-  /** Starts the database. The default is a database that the harness starts. */
+  /** Starts the database of the chaos run. By default, the harness starts its own database. */
   startDatabase?: (dataDir: string) => Promise<Database>
-  /** Is called with a line of text for each harm to the service, and for each stage of the chaos run. */
+  /**
+   * Is called with a line of text for each fault that is injected into the service, and for each stage of the chaos
+   * run.
+   */
   onLine?: (line: string) => void
-  /** Is called every second with the counts of operations. */
+  /** Is called every second with the counts of client operations. */
   onProgress?: (line: string) => void
   logFile?: string
-  /** Ends the load of the chaos run early, once the signal is aborted. */
+  /** Ends the load of the chaos run early, as soon as the signal is aborted. */
   signal?: AbortSignal
 }
 
@@ -41,18 +44,21 @@ export type ChaosReport = {
   harms: Map<string, number>
   tally: Tally
   longestSilence: Record<Pulse, Silence>
-  /** Is the line of the report about repeated outbound mails. */
+  /** Is the line of the report that is about repeated outbound mails. */
   repeats: string
-  /** Lists the contradictions that the audit found. A chaos run passes if the list is empty. */
+  /** Lists the contradictions that the audit found. A chaos run has passed if this list of findings is empty. */
   findings: string[]
 }
 
-/** Limits the milliseconds after the harm in which clients end their last operations and the queues drain. */
+/**
+ * Limits the milliseconds in which, after the last injected fault, clients end their last operations and the queues
+ * drain.
+ */
 const CALM_LIMIT_MS = 60_000
 const CALM_LOOK_MS = 500
 const PROGRESS_MS = 1_000
 
-/** Lists the kinds of clients, each with the number of clients. */
+/** Lists the kinds of test clients, and the number of clients of each kind. */
 const CLIENTS = [
   [2, write, 'mail'],
   [4, correspond, 'talk'],
@@ -66,7 +72,7 @@ const CLIENTS = [
   string,
 ])[]
 
-/** Runs the service under load and harm, waits until the work is done, and audits the service. */
+/** Runs the service under load and injected faults, waits until all work is done, and then audits the service. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const ending = newEnding()
   let report: ChaosReport | undefined
@@ -120,7 +126,7 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
   pulses.end()
   await harming.ended
   onLine(`${at()}: all harm is over`)
-  // Ctrl-C also ends the devnet, and without the devnet there is no evidence.
+  // Ctrl-C also ends the devnet, and without the devnet the harness can gather no evidence.
   const repeats = { line: 'mails out: not audited' }
   const findings = options.signal?.aborted
     ? ['the run was interrupted: there was no audit']
@@ -171,8 +177,8 @@ function startLoad(setting: Setting, signals: Pick<Load, 'ending' | 'givenUp'>):
 }
 
 /**
- * Waits until every client knows the end of its last operation and the audit finds nothing, at most a minute.
- * @returns the findings of the last audit.
+ * Waits until every client knows how its last operation ended and the audit finds nothing, but at most one minute.
+ * @returns the findings of the last audit, which are empty after success.
  */
 async function calm(
   setting: Setting,
@@ -191,8 +197,8 @@ async function calm(
   })
   for (let before = ''; ; ) {
     const late = performance.now() > deadlineMs
-    // Until the deadline the audit waits for the clients. While clients still get answers, the gathered evidence would
-    // be older than the ledger of the clients.
+    // Until the deadline, the audit waits until all clients have their answers. While clients still get answers, the
+    // gathered evidence would be older than the ledger of these answers.
     const findings = decided || late ? await look(setting, ledger, repeats) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`
@@ -223,7 +229,7 @@ const progressOf = ({ mailsIn, mailsOut, payments }: Ledger, tally: Tally, harmi
   `${tally.sum('accepted')} accepted, ${tally.sum('lost')} lost, ` +
   `${[...harming.counts.values()].reduce((sum, count) => sum + count, 0)} harms`
 
-/** Resolves after a number of milliseconds, or when the signal is aborted. */
+/** Resolves after the given number of milliseconds, or when the signal is aborted. */
 function timer(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

@@ -1,14 +1,14 @@
 const STEP_LIMIT_MS = 20_000
 
-/** Holds the steps that end the parts of a setting, in reverse order. */
+/** Holds the steps that stop the parts of the test environment, in reverse order of their start. */
 export type Ending = {
-  /** Adds a step, which ends one started part of the setting. */
+  /** Adds a step that stops one started part of the test environment. */
   add(name: string, end: () => PromiseLike<void> | void): void
-  /** Runs every step, even after a failed step. @returns a line for each step that failed or took too long. */
+  /** Runs every step, even if an earlier step failed. @returns a line for each step that failed or took too long. */
   run(): Promise<string[]>
 }
 
-/** Makes an empty list of the steps that end a chaos run. */
+/** Returns an empty list of the steps that end a chaos run. */
 export function newEnding(): Ending {
   const steps: { name: string; end: () => PromiseLike<void> | void }[] = []
   return {

@@ -1,4 +1,7 @@
-/** `bun run chaos` runs load and harm for a while, then an audit. The exit code is 1 on findings. */
+/**
+ * The command `bun run chaos` runs the service under load and injected faults for a while, and then audits it. The exit
+ * code is 1 if the audit has findings.
+ */
 import { parseArgs } from 'node:util'
 import { runChaos } from './chaos.ts'
 import { HARM_NAMES, HARMS } from './harms/harms.ts'

@@ -10,25 +10,25 @@ import { childrenOf, freeze, isAlive } from './processes.ts'
 
 const RESTART_LIMIT_MS = 60_000
 
-/** Is the database of a setting, behind a proxy whose port stays the same. */
+/** Is the database of the test environment, behind a proxy whose port stays the same. */
 export type Database = {
-  /** Is the database URL through the proxy. */
+  /** Is the database URL that leads through the proxy. */
   url: string
-  /** Returns the database URL that bypasses the proxy. The URL changes with every start of the database. */
+  /** Returns the database URL that bypasses the proxy. This URL changes each time the database starts. */
   directUrl(): string
   proxy: RoughProxy
-  /** Is the database server. Null means that the harness did not start the server. */
+  /** Is the database server that the harness may kill. If the server is null, the harness did not start it. */
   server: OwnServer | null
   stop(): Promise<void>
 }
 
 /** Is a durable PostgreSQL server that the harness may kill. */
 type OwnServer = {
-  /** Kills the postmaster with SIGKILL and starts the server again on the same data. */
+  /** Kills the PostgreSQL postmaster with SIGKILL, and starts the server again on the same data. */
   killPostmaster(): Promise<void>
-  /** Ends the server in order and starts the server again. */
+  /** Stops the server in an orderly way, and starts it again. */
   restart(): Promise<void>
-  /** Stops all processes of the database server for a number of milliseconds. */
+  /** Pauses all processes of the database server for a number of milliseconds. */
   freeze(ms: number): Promise<void>
 }
 
@@ -41,7 +41,7 @@ export async function startPostgres(dataDir: string): Promise<Database> {
   const postmaster = () =>
     Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
   const startAgain = async () => {
-    // Until the last process of the killed server has gone, a new server refuses to start.
+    // A new database server refuses to start until the last process of the killed server has ended.
     running = await waitFor(
       'the database to start again',
       () => start().catch(() => null),

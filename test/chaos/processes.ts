@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Finds the processes whose parent is the given process, by /proc. */
+/** Finds in /proc the processes whose parent is the given process. */
 export function childrenOf(pid: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -12,18 +12,21 @@ export function childrenOf(pid: number): number[] {
 export const descendantsOf = (pid: number): number[] =>
   childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
 
-/** Reads the fourth field of /proc/PID/stat. The second field is in brackets and may hold any text. */
+/**
+ * Reads the fourth field of /proc/PID/stat. The second field is in brackets and may contain any text, so the fields are
+ * counted from the last bracket.
+ */
 function parentOf(pid: number): number | null {
   const stat = readProc(pid, 'stat')
   if (stat === null) return null
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
 }
 
-/** Returns the arguments of a process, with spaces between. */
+/** Returns the arguments of a process, separated by spaces. */
 export const commandOf = (pid: number): string =>
   readProc(pid, 'cmdline')?.replaceAll('\0', ' ').trim() ?? ''
 
-/** Finds the processes that have the given value in their environment. */
+/** Finds the processes whose environment contains the given value. */
 export const processesWith = (name: string, value: string): number[] =>
   readdirSync('/proc')
     .filter((pid) => /^\d+$/.test(pid))
@@ -39,13 +42,16 @@ function readProc(pid: number, file: string): string | null {
   }
 }
 
-/** Returns whether a process runs. A process that has ended and waits for its parent does not run. */
+/**
+ * Tells whether a process is running. A process that has ended and only waits for its parent to collect it (a zombie)
+ * does not count as running.
+ */
 export function isAlive(pid: number): boolean {
   const stat = readProc(pid, 'stat')
   return stat !== null && stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'Z'
 }
 
-/** Sends a signal to a process. Returns false when the process has ended. */
+/** Sends a signal to a process. The function returns false if the process has ended. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name)
@@ -54,7 +60,7 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-/** Stops processes for a number of milliseconds. */
+/** Pauses processes for a number of milliseconds. */
 export async function freeze(pids: readonly number[], ms: number): Promise<void> {
   for (const pid of pids) signal(pid, 'SIGSTOP')
   try {

@@ -1,18 +1,18 @@
-/** Lists the parts of the service whose silence is measured. */
+/** Lists the parts of the service for which the harness measures silence (the time without a success). */
 const PULSES = ['api', 'smtp', 'mail in', 'mail out', 'redeem', 'webhooks', 'events'] as const
 export type Pulse = (typeof PULSES)[number]
 
 /** Measures for each part of the service the longest time without a success. */
 export type Pulses = {
   beat(part: Pulse): void
-  /** Ends the measurement of silences. Later signs of life have no effect. */
+  /** Ends the measurement of silences. Successes after this call have no effect. */
   end(): void
   longest(): Record<Pulse, Silence>
 }
 
 /**
- * Is a period without a sign of life. `fromMs` is the time from the start of the measurement to the begin of the
- * period.
+ * Is a period in which a part of the service had no success. `fromMs` is the time from the start of the measurement to
+ * the beginning of the period.
  */
 export type Silence = { ms: number; fromMs: number }
 

@@ -1,14 +1,14 @@
-/** Makes choices that a seed decides. */
+/** Makes random choices that depend only on a seed. */
 export type Random = {
   /** Returns a random number of at least 0 and below 1. */
   next(): number
-  /** Returns a whole number, both ends included. */
+  /** Returns a random whole number between the two bounds, which are included. */
   int(min: number, max: number): number
   pick<Item>(items: readonly Item[]): Item
   chance(probability: number): boolean
 }
 
-/** Makes a stream of choices. Streams of one seed and different names are independent of each other. */
+/** Creates a stream of random choices. Streams with the same seed and different names are independent of each other. */
 export function createRandom(seed: number, stream: string): Random {
   let state = mix(seed, stream)
   // mulberry32
@@ -26,7 +26,7 @@ export function createRandom(seed: number, stream: string): Random {
   }
 }
 
-/** Hashes the stream's name by FNV-1a, starting from the seed. */
+/** Hashes the name of a random stream by FNV-1a, starting from the seed. */
 function mix(seed: number, stream: string): number {
   let hash = (2166136261 ^ seed) >>> 0
   for (const character of stream) hash = Math.imul(hash ^ character.codePointAt(0)!, 16777619)

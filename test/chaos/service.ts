@@ -10,7 +10,7 @@ const RESTART_DELAY_MS = 500
 const LEAVE_LIMIT_MS = 5_000
 const READY = /"service":"purser","msg":"ready"/
 
-/** Maps the parts that `npm start` supervises to the files that the parts run. */
+/** Maps the parts of the service that `npm start` supervises to the files that they run. */
 const PARTS = {
   api: 'api/main.ts',
   smtp: 'api/smtp/main.ts',
@@ -18,20 +18,25 @@ const PARTS = {
 } as const
 export type PartName = keyof typeof PARTS
 
-/** Is the whole service as `npm start` runs the service. The harness starts the service again whenever it ends. */
+/**
+ * Is the whole service, started in the way in which `npm start` starts it. If the service ends, the harness starts it
+ * again.
+ */
 export type Service = {
   logFile: string
-  /** Lists the processes of a part. The list is empty while the part starts again, or while the supervisor starts. */
+  /**
+   * Lists the process ids of one part of the service. The list is empty while this part or the supervisor is starting.
+   */
   pidsOf(part: PartName): number[]
-  /** Kills every process of the service at once, as a power cut does. */
+  /** Kills every process of the service at once, as a power cut would. */
   killAll(): void
   /** Waits until the service is ready after its last start. */
   untilReady(): Promise<unknown>
-  /** Holds the exit codes of supervisors that were ready and ended by themselves. */
+  /** Lists the exit codes of supervisors that were ready and then ended by themselves. */
   ownEnds: string[]
-  /** Stops the service by SIGTERM, as an operator does. @returns the exit code of the service */
+  /** Stops the service with SIGTERM, as an operator does. @returns the exit code of the service */
   stop(): Promise<number | string>
-  /** Lists the commands of the service's processes that still run after LEAVE_LIMIT_MS. */
+  /** Lists the commands of those processes of the service that still run after LEAVE_LIMIT_MS. */
   remaining(): Promise<string[]>
 }
 
@@ -48,8 +53,8 @@ export async function startService(env: Record<string, string>, logFile: string)
   const service: Service = {
     logFile,
     pidsOf(part) {
-      // If a process dies during the first start, the service ends as a whole. So no pid is returned before the service
-      // is ready.
+      // If a process dies during the first start, the service ends as a whole. So no process id is returned before the
+      // service is ready.
       const pids = child.pid === undefined || !isReady() ? [] : childrenOf(child.pid)
       return pids.filter((pid) => commandOf(pid).split(' ').includes(join(ROOT, PARTS[part])))
     },
@@ -79,7 +84,7 @@ export async function startService(env: Record<string, string>, logFile: string)
     child = spawn(process.execPath, [join(ROOT, 'api/start.ts')], {
       cwd: ROOT,
       env: { PATH, HOME, ...env },
-      // The log goes to stderr. The welcome, which holds keys, goes to stdout.
+      // The log of the service goes to stderr. The welcome text, which contains API keys, goes to stdout.
       stdio: ['ignore', 'ignore', log],
     })
     closeSync(log)

@@ -27,11 +27,11 @@ const MAIL_DOMAIN = 'mail.test'
 const SETTLEMENT_WAIT_MS = 5_000
 const BLOCK_TIME_S = 1
 
-/** Lists the links on which the harness can cut connections. */
+/** Lists the network links on which the harness can cut connections. */
 export const LINKS = ['database', 'api', 'smtp', 'smarthost', 'receiver', 'rpc'] as const
 type Link = (typeof LINKS)[number]
 
-/** Is the whole service as `npm start` runs the service, with surroundings that the harness controls. */
+/** Is the whole service as `npm start` runs it, in an environment that the harness controls. */
 export type Setting = {
   service: Service
   database: Database
@@ -39,25 +39,25 @@ export type Setting = {
   rpc: ReturnType<typeof startRpcProxy>
   sink: Sink
   shop: Shop
-  /** Holds the times when a mail worker was killed, by performance.now(). */
+  /** Holds the times at which a mail worker was killed, in milliseconds of performance.now(). */
   mailWorkersKilledMs: number[]
-  /** Maps each link to the proxy on the link. */
+  /** Maps each network link to the proxy on this link. */
   links: Record<Link, RoughProxy>
   apiUrl: string
-  /** Is the URL of the API without the proxy. */
+  /** Is the URL of the API that bypasses the proxy. */
   directApiUrl: string
   resource: string
   seller: { inbox: string; key: string }
   peer: { inbox: string; key: string }
-  /** Is the purse of the second project. */
+  /** Is the purse that belongs to the second project. */
   purse: { address: Address }
   /** Is the URL of the resource that the second project buys with its purse. */
   paidResource: string
 }
 
 /**
- * Starts the service, its database, its chain and the test’s servers. Each started part adds a step to `ending`, so
- * that the part is stopped even if a later start fails.
+ * Starts the service, its database, its chain and the test’s servers. Each part that is started adds a step to
+ * `ending`, so that the part is stopped even if a later start fails.
  */
 export async function startSetting(
   ending: Ending,
@@ -154,7 +154,9 @@ function environment(made: {
   }
 }
 
-/** Makes a seller that broadcasts each payment once, and answers a repeat with the first transaction. */
+/**
+ * Returns the settlement of a seller that broadcasts each payment once and answers a repeat with the first transaction.
+ */
 function createSettler(client: DevnetClient): Shop['settle'] {
   const settled = new Map<string, Promise<string>>()
   let sending: Promise<unknown> = Promise.resolve()
@@ -164,8 +166,8 @@ function createSettler(client: DevnetClient): Shop['settle'] {
     const { authorization, signature } = decoded.payload.payload
     const before = settled.get(authorization.nonce)
     if (before !== undefined) return before
-    // Payments are sent one after another, because anvil gives two concurrent transactions of an account the same
-    // nonce.
+    // The seller sends payments to the chain one after another, because anvil gives two concurrent transactions of an
+    // account the same nonce.
     const sent = sending.then(() => broadcastPayment(client, { authorization, signature, header }))
     sending = sent.catch(() => {})
     const done = sent.then(async (hash) => {
@@ -178,10 +180,10 @@ function createSettler(client: DevnetClient): Shop['settle'] {
   }
 }
 
-/** Sets the limit of the purse's mandate in USDC, so low that a run reaches the limit. */
+/** Sets the limit of the purse's payment mandate in USDC, which is so low that a chaos run reaches it. */
 const LIMIT = '0.5'
 
-/** Opens and funds the purse of the second project, and gives the mandate. */
+/** Opens and funds the purse of the second project, and gives its payment mandate. */
 async function openPurse(
   platform: ReturnType<typeof createClient>,
   projectId: string,
@@ -199,7 +201,7 @@ async function openPurse(
   return { address }
 }
 
-/** Gives the first project an endpoint and a webhook. Makes the second project with its purse. */
+/** Gives the first project a paid endpoint and a webhook. Creates the second project with its purse. */
 async function prepare(
   url: string,
   keys: { platform: string; project: string },

@@ -8,20 +8,20 @@ import { CHALLENGE } from '../support/till/headers/challenge.ts'
 import { PATHS } from './audit/auditWebhooks.ts'
 import type { Delivered } from './audit/evidence.ts'
 
-/** Tells how the webhook receiver answers: with 200, with 500, with a reset, or with silence. */
+/** Tells how the webhook receiver answers: with status 200, with status 500, with a connection reset, or not at all. */
 export type Mood = 'well' | 'failing' | 'resetting' | 'silent'
 
-/** Is the seller's own server, with the paid resource, and the receiver of webhooks. */
+/** Is the seller's own server, which serves the paid resource and receives webhooks. */
 export type Shop = AsyncDisposable & {
   port: number
-  /** Is the secret with which the service signs every webhook to the shop. */
+  /** Is the secret with which the service signs every webhook to this server. */
   secret: string
   mood: Mood
-  /** Ends the requests that a silent receiver holds. */
+  /** Ends the requests that the receiver holds while it is silent. */
   endSilence(): void
-  /** Is called for every webhook to which the receiver answers 200. */
+  /** Is called for every webhook that the receiver answers with 200. */
   onTaken: () => void
-  /** Settles a payment for the resource of the other seller. @returns the hash of the payment’s transaction */
+  /** Settles a payment for the resource that the other seller sells. @returns the hash of the payment’s transaction */
   settle: (header: string) => Promise<string>
   delivered(): Delivered[]
 }
@@ -79,8 +79,8 @@ export async function startShop(): Promise<Shop> {
     onTaken() {},
     settle: () => Promise.reject(new Error('there is no chain yet')),
     endSilence() {
-      // If only the response is destroyed, Bun’s server ends a kept connection with an empty response of status 200. So
-      // the socket is destroyed.
+      // If only the response object is destroyed, Bun’s server ends a kept connection with an empty response of status
+      // 200. For this reason the test destroys the socket.
       for (const response of silenced) response.socket?.destroy()
       silenced.clear()
     },
@@ -107,7 +107,7 @@ export async function startShop(): Promise<Shop> {
   return shop
 }
 
-/** Returns the payment id of a receipt. For an event, returns the id of its payment or message. */
+/** Returns the payment id of a receipt. For an event, the function returns the id of the event's payment or message. */
 function subjectOf(bytes: Buffer): string | null {
   const { body, data } = JSON.parse(bytes.toString('utf8'))
   return body?.paymentId ?? data?.paymentId ?? data?.messageId ?? null

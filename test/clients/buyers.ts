@@ -1,4 +1,4 @@
-/** Holds the payers of the client tests, which are the wallets of the x402 packages. */
+/** Holds the paying clients of the client tests, which are the wallets of the x402 packages. */
 import { wrapAxiosWithPayment, x402Client as x402AxiosClient } from '@x402/axios'
 import { ExactEvmScheme } from '@x402/evm'
 import { registerExactEvmScheme } from '@x402/evm/exact/client'
@@ -10,8 +10,8 @@ import { wrapFetchWithPayment } from 'x402-fetch'
 import { type newPayer, SEPOLIA, type TestTill } from '../support/till/till.ts'
 
 /**
- * Is an account of the viem package that this service uses. The other x402 packages bring their own viem copies, whose
- * types differ.
+ * Is an account of the viem package in the version that this service uses. The other x402 packages contain their own
+ * copies of viem, whose types differ.
  */
 export type Account = Awaited<ReturnType<typeof newPayer>>
 
@@ -19,8 +19,8 @@ export type Account = Awaited<ReturnType<typeof newPayer>>
 export type Bought = { status: number; v1: string | null; v2: string | null }
 
 /**
- * Describes a buyer's client. `speaks` lists its x402 versions, the preferred version first. If `only` is set, the
- * client throws when a seller offers no version that it speaks.
+ * Describes the client with which a buyer pays. `speaks` lists the x402 versions that the client supports, the
+ * preferred version first. If `only` is set, the client throws when a seller offers no x402 version that it supports.
  */
 export type Buyer = {
   speaks: readonly (1 | 2)[]
@@ -37,7 +37,7 @@ const fetched = (response: Response): Bought => ({
 const buyWith = async (client: x402Client, url: string) =>
   fetched(await wrapFetchV2(fetch, client)(url))
 
-/** Holds unmodified wallets of other x402 packages. */
+/** Holds unmodified buyer clients of other x402 packages. */
 export const buyers: Record<string, Buyer> = {
   'x402-fetch': {
     speaks: [1],
@@ -86,13 +86,13 @@ export const buyers: Record<string, Buyer> = {
   },
 }
 
-/** Returns the version in which a wallet pays an offer, or null if the wallet signs no payment. */
+/** Returns the x402 version in which a buyer's client pays an offer, or null if it signs no payment. */
 export function versionPaid(buyer: Buyer, offers: readonly (1 | 2)[]): 1 | 2 | null {
   if (buyer.only && !offers.every((version) => buyer.speaks.includes(version))) return null
   return buyer.speaks.find((version) => offers.includes(version)) ?? null
 }
 
-/** Reads the USDC of an account, in atomic units. */
+/** Reads the USDC balance of an account, in atomic units. */
 export const balanceOf = (till: TestTill, address: `0x${string}`) =>
   till.client.readContract({
     address: SEPOLIA.usdcAddress,

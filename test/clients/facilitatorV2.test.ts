@@ -1,4 +1,4 @@
-/** Tests unmodified sellers of x402 version 2 with this service as their facilitator. */
+/** Tests unmodified sellers of x402 version 2 that use this service as their facilitator. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import { ExactEvmScheme } from '@x402/evm'
@@ -86,7 +86,7 @@ test('@x402/express starts with this service as its facilitator, and answers an 
   })
 })
 
-test('the SDK asks again about a pending settlement that has a transaction hash, and the payer pays once', async () => {
+test('the SDK asks again about a pending settlement that has a transaction hash, and the payer pays only once', async () => {
   const { url, client, served } = await open()
   const account = await newPayer(till.client)
   await till.client.setAutomine(false)
@@ -101,7 +101,7 @@ test('the SDK asks again about a pending settlement that has a transaction hash,
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('a settlement that is still pending without a transaction hash is not repeated by the SDK, and the payment settles later', async () => {
+test('the SDK does not repeat a settlement that is pending without a transaction hash, and the payment settles later', async () => {
   const { url, client } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   expect((await fetch(url)).status).toBe(402)
@@ -114,14 +114,14 @@ test('a settlement that is still pending without a transaction hash is not repea
     errorMessage: expect.stringContaining('sign no new one'),
     transaction: '',
   })
-  // The worker that starts next settles the payment.
+  // The next worker that starts settles the payment.
   worker = await till.startWorker()
   await waitFor('the settlement', async () => {
     return (await balanceOf(till, account.address)) === 990_000n
   })
 })
 
-test('a seller with the flow `upfront` settles without a verification', async () => {
+test('a seller with the flow `upfront` settles a payment without a verification before', async () => {
   const { url, client, served } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)
@@ -129,7 +129,7 @@ test('a seller with the flow `upfront` settles without a verification', async ()
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('a contract wallet (ERC-1271) pays a seller of x402 version 2', async () => {
+test('a payer with a contract wallet (ERC-1271) pays a seller of x402 version 2', async () => {
   const { url } = await open()
   const address = await deployWallet(till.client, payer.address)
   await fund(till.client, address, 1_000_000n)
@@ -138,7 +138,7 @@ test('a contract wallet (ERC-1271) pays a seller of x402 version 2', async () =>
   expect(await balanceOf(till, address)).toBe(990_000n)
 })
 
-test('a wallet of an allowed factory (ERC-6492) is deployed and pays', async () => {
+test('a contract wallet of an allowed factory (ERC-6492) is deployed and pays', async () => {
   const { url } = await open()
   const wallet = futureWallet(payer.address)
   await fund(till.client, wallet.address, 1_000_000n)

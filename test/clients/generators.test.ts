@@ -23,7 +23,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program. If the program fails, the error contains its output. */
+/** Runs a program. If the program fails, the thrown error contains the program's output. */
 async function run(program: string, args: string[], env: Record<string, string> = {}) {
   const { PATH = '', HOME = '' } = process.env
   const options = { cwd: folder, env: { PATH, HOME, ...env } }
@@ -38,7 +38,7 @@ const compile = (file: string) =>
 const execute = (file: string) =>
   run(process.execPath, [file], { KEY: agent.key, API: service.url })
 
-test('the types that openapi-typescript generates compile, and the type of a response with status 404 has its error code', async () => {
+test('the types that openapi-typescript generates compile, and the type of a 404 response has its error code', async () => {
   await run(join(BIN, 'openapi-typescript'), [`${service.url}/openapi.json`, '-o', 'schema.d.ts'])
   writeFileSync(
     join(folder, 'types.ts'),
@@ -56,7 +56,7 @@ test('the types that openapi-typescript generates compile, and the type of a res
     const page = (await (await get('/v0/messages')).json()) as Page
     const lost = (await (await get('/v0/messages/%3Cno%40where%3E')).json()) as Lost
     const error: string = lost.error
-    // @ts-expect-error: no such field
+    // @ts-expect-error: the type has no such field
     lost.nothing
     console.log(JSON.stringify([page.count, error, lost.status]))
     `,

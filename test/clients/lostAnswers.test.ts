@@ -1,5 +1,5 @@
 /**
- * Tests that a payer who lost the paid response gets the response again for the same request. A different request with
+ * Tests that a payer who lost the paid response gets this response again for the same request. A different request with
  * the same payment gets no response.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -14,7 +14,7 @@ import '../support/whole.ts'
 let till: TestTill
 let seller: Agent
 let isLost = false
-/** Is the time in milliseconds by which the test moves the recorded grant of a payment into the past. */
+/** Is the time in milliseconds by which the test moves the recorded time of a payment's redeem call into the past. */
 let grantedAgoMs = 0
 beforeAll(async () => {
   till = await startTestTill({ env: { ALLOW_PRIVATE_NETWORKS: 'true' } })
@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** Makes a client for one seller process. The client can lose the service's responses. */
+/** Creates an API client for one seller process. The test can make this client lose the service's responses. */
 const newPurser = () =>
   new Purser({
     apiKey: seller.key,
@@ -50,7 +50,7 @@ const reasonOf = async (response: Response) => [
 ]
 
 for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
-  test(`the ${name} paywall of a restarted seller serves only the request whose response was lost`, async () => {
+  test(`the ${name} paywall of a restarted seller answers only the request whose first response was lost`, async () => {
     let served = 0
     const sell = () => new Response(`ha ${++served}`)
     const { account, headers } = await newPayment()
@@ -73,7 +73,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the ${name} paywall gives the same response to the same request, and runs the handler once`, async () => {
+  test(`the ${name} paywall gives the same response to a repeated request, and runs the handler once`, async () => {
     let served = 0
     await using shop = await open(price(), ({ method, target, body }) => {
       const headers = new Headers({ 'x-own': 'own', 'content-type': 'text/plain; charset=utf-8' })
@@ -99,8 +99,8 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
       expect(answer.headers.get('cache-control')).toBe('no-store')
       expect(answer.headers.get('x-payment-response')).toBeString()
     }
-    // A third party that has stolen the payment header sends it with other requests: another query, method or body, or
-    // other credentials.
+    // In this test, a thief of the payment header sends it with other requests: another query, method or body, or other
+    // credentials.
     const json = { 'content-type': 'application/json' }
     for (const other of [
       await ask('?a=2'),
@@ -114,7 +114,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(served).toBe(1)
   })
 
-  test(`the ${name} paywall serves the same request after a failure of the seller`, async () => {
+  test(`the ${name} paywall serves the same request again after the seller’s handler has failed`, async () => {
     let served = 0
     await using shop = await open(price(), () => {
       served++
@@ -129,7 +129,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the ${name} paywall sends a long response whole, and sells the response once`, async () => {
+  test(`the ${name} paywall sends a long response completely, and sells this response once`, async () => {
     const long = 'é'.repeat(200_000)
     let served = 0
     await using shop = await open(price(), () => {
@@ -146,7 +146,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(served).toBe(1)
   })
 
-  test(`the ${name} paywall passes a long request body whole, and runs the handler once`, async () => {
+  test(`the ${name} paywall passes on a long request body completely, and runs the handler once`, async () => {
     const city = 'O'.repeat(90_000)
     const seen: string[] = []
     await using shop = await open(price(), ({ body }) => {
@@ -171,7 +171,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
   })
 }
 
-test('a paywall that is made again for each request sells one response for a payment', async () => {
+test('a paywall that is created anew for each request sells only one response for a payment', async () => {
   let served = 0
   const { headers } = await newPayment()
   for (let n = 0; n < 3; n++) {
@@ -181,7 +181,7 @@ test('a paywall that is made again for each request sells one response for a pay
   }
 })
 
-test('ten minutes after its grant a payment is not granted again', async () => {
+test('a payment that was redeemed more than ten minutes ago is not accepted again', async () => {
   let served = 0
   await using shop = await OUR_PAYWALLS.fetch(price(), () => new Response(`ha ${++served}`))
   const { headers } = await newPayment()

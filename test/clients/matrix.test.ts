@@ -1,4 +1,7 @@
-/** Pairs real sellers with real wallets. In every pair one payment succeeds, and its receipt and webhook are valid. */
+/**
+ * Pairs real x402 sellers with real x402 buyer clients. In every pair, one payment succeeds, and its receipt and its
+ * webhook are valid.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { PaymentRequirementsSchema } from 'x402/types'
@@ -26,7 +29,7 @@ let sellers: Record<string, Seller>
 const secrets = new Map<string, string>()
 
 beforeAll(async () => {
-  // The DID of the receipt contains the base URL, so the port is fixed beforehand.
+  // The DID in the receipt contains the base URL, so the test fixes the port before the start.
   const env = { ALLOW_PRIVATE_NETWORKS: 'true', PORT: String(await freePort()) }
   till = await startTestTill({ env })
   seller = await till.newSeller()
@@ -83,13 +86,14 @@ const paymentsOf = async (account: Account) => {
   return body.payments.filter((payment: any) => payment.payerAddress === account.address)
 }
 
-// `npm test` runs only every fifth pair of a buyer and a seller, and each buyer and each seller occurs in such a pair.
+// The command `npm test` runs only every fifth pair of a buyer and a seller, and each buyer and each seller occurs in
+// such a pair.
 let pairs = 0
 for (const [sellerName, offers] of Object.entries(SELLERS)) {
   for (const [buyerName, buyer] of Object.entries(buyers)) {
     const version = versionPaid(buyer, offers)
     if (version === null) {
-      test(`${buyerName} refuses ${sellerName}, and is not charged`, async () => {
+      test(`the buyer ${buyerName} refuses the seller ${sellerName}, and is not charged`, async () => {
         const account = await newPayer(till.client, 1_000_000n)
         const { url, served } = sellers[sellerName]!
         const before = served?.()
@@ -160,7 +164,7 @@ for (const [sellerName, offers] of Object.entries(SELLERS)) {
   }
 }
 
-test('the challenge of a seller fits the schema of the x402 reference implementation', async () => {
+test('the challenge of each seller fits the schema of the x402 reference implementation', async () => {
   const response = await fetch(sellers['challenge and redeem']!.url)
   expect(response.status).toBe(402)
   const challenge = (await response.json()) as any
@@ -168,7 +172,7 @@ test('the challenge of a seller fits the schema of the x402 reference implementa
   for (const requirement of challenge.accepts) PaymentRequirementsSchema.parse(requirement)
 })
 
-test('a buyer in a separate process pays, and its receipt is valid by the published DID document', async () => {
+test('a buyer in a separate process pays, and its receipt is valid according to the published DID document', async () => {
   const { payer } = DEVNET_ACCOUNTS
   await using buyer = startCommand(['node', 'test/clients/buyer.mjs'], {
     PAYER_KEY: payer.privateKey,

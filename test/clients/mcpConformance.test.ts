@@ -1,4 +1,4 @@
-/** Runs the conformance suite of the MCP project: every server scenario that two revisions require. */
+/** Runs the conformance suite of the MCP project, with every server scenario that two revisions of MCP require. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'
@@ -13,7 +13,10 @@ const PROGRAM = join(
 )
 const LIMIT_MS = 120_000
 
-/** Maps a reason to the conformance scenarios that must fail for it. If a listed scenario passes, the test fails. */
+/**
+ * Maps a reason to the conformance scenarios that must fail for this reason. If a scenario in this list passes, the
+ * test fails.
+ */
 const EXPECTED: Record<string, string[]> = {
   "it calls a tool of the suite's own": [
     'tools-call-simple-text',
@@ -72,8 +75,8 @@ const EXPECTED: Record<string, string[]> = {
 }
 
 /**
- * Maps a scenario to those of its checks that fail, because this service lacks the tools, prompts and resources that
- * the conformance suite expects.
+ * Maps a scenario to those of its checks that fail because this service lacks the tools, prompts and resources that the
+ * conformance suite expects.
  */
 const IN_PART: Record<string, string[]> = {
   'server-stateless': [
@@ -155,7 +158,7 @@ test.each([
   ['2026-07-28', 8],
   ['2025-11-25', 6],
 ])(
-  'all conformance scenarios of MCP revision %s pass, except those that the tables EXPECTED and IN_PART list',
+  'all conformance scenarios of MCP revision %s pass, except those in the tables EXPECTED and IN_PART',
   async (revision, least) => {
     const found = await failedChecks(revision)
     const known = new Set(Object.values(EXPECTED).flat())
@@ -165,7 +168,7 @@ test.each([
     const others = [...found].filter(([name]) => !known.has(name) && !passed.includes(name))
     const partly = Object.entries(IN_PART).filter(([name]) => found.has(name))
     expect(Object.fromEntries(others)).toEqual(Object.fromEntries(partly))
-    // In every scenario the service's messages have the form of the revision.
+    // In every scenario, the service's messages have the form that the MCP revision defines.
     expect([...found].filter(([, failed]) => failed.includes('wire-schema-valid'))).toEqual([])
   },
   LIMIT_MS,

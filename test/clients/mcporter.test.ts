@@ -1,4 +1,4 @@
-/** Tests mcporter, a host that reads the usual `mcpServers` configuration, over HTTP and over stdio. */
+/** Tests mcporter, an MCP host that reads the usual `mcpServers` configuration, over HTTP and over stdio. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Reads the configurations of docs/agent.md for HTTP and for stdio. */
+/** Reads the example configurations of docs/agent.md for HTTP and for stdio. */
 function documentedServers(): string[] {
   const blocks = readFileSync(join(ROOT, 'docs/agent.md'), 'utf8').matchAll(
     /```json\n([\s\S]*?)```/g,
@@ -60,7 +60,7 @@ for (const [server, tool] of some([
   ['underscore', 'mail_send'],
   ['stdio', 'mail_send'],
 ] as const)) {
-  test(`mcporter lists and calls tools of the server "${server}"`, async () => {
+  test(`the host mcporter lists and calls tools of the server "${server}"`, async () => {
     const listed = await mcporter('list', server, '--json')
     expect(listed.code).toBe(0)
     expect(listed.answer.tools.map(({ name }: any) => name)).toContain(tool)
@@ -70,7 +70,7 @@ for (const [server, tool] of some([
   })
 }
 
-test('mcporter shows the service’s error for an invalid tool call', async () => {
+test('the host mcporter shows the service’s error for an invalid tool call', async () => {
   const lost = await mcporter(
     ...['call', '--server', 'dotted', '--tool', 'mail.get_thread', '--output', 'json'],
     ...['--args', '{"threadId":"thd_0"}'],

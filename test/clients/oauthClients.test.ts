@@ -1,4 +1,6 @@
-/** Runs the whole OAuth flow of other programs: mcp-remote, the Inspector, and scenarios of the MCP project. */
+/**
+ * Runs the whole OAuth flow with other programs: mcp-remote, the MCP Inspector, and test scenarios of the MCP project.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,13 +28,14 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-/** Starts a program. The returned `said` collects the program's output as it arrives. */
+/** Starts a program as a child process. The returned object `said` collects the program's output as it arrives. */
 function run(command: string[]) {
   const child = Bun.spawn(command, {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
-    // No browser opens, because the test is the owner. Without MCP_AUTO_OPEN_ENABLED the Inspector asks for a terminal.
+    // The program opens no browser, because the test plays the owner. Without MCP_AUTO_OPEN_ENABLED, the MCP Inspector
+    // asks for a terminal.
     env: {
       PATH: process.env.PATH ?? '',
       HOME: home,
@@ -62,7 +65,7 @@ function run(command: string[]) {
   }
 }
 
-/** Opens the address that a program prints, gives the program the owner's consent, and follows the redirect. */
+/** Opens the authorization URL that a program prints, gives consent as the owner, and follows the redirect. */
 async function consentTo(said: { all: string }): Promise<void> {
   const url = await waitFor(
     'the address of the consent page',
@@ -80,7 +83,7 @@ async function consentTo(said: { all: string }): Promise<void> {
 }
 
 test(
-  'mcp-remote registers, gets consent, and lists the tools',
+  'the program mcp-remote registers, gets consent, and lists the tools',
   async () => {
     await using program = run(['node', REMOTE, `${service.url}/mcp`, String(await freePort())])
     const send = (message: object) => {
@@ -141,7 +144,7 @@ test(
   LIMIT_MS * 2,
 )
 
-// The Inspector runs under Bun, because it needs a newer Node than the tests.
+// The MCP Inspector runs under Bun, because it needs a newer version of Node than the tests.
 const INSPECTOR = [
   process.execPath,
   '--bun',
@@ -150,7 +153,7 @@ const INSPECTOR = [
 ]
 
 test(
-  'the CLI of the Inspector gets consent of the owner, and lists the tools',
+  'the command line of the MCP Inspector gets the consent of the owner, and lists the tools',
   async () => {
     await using program = run([
       ...INSPECTOR,
@@ -171,7 +174,7 @@ test(
 )
 
 test.each(['legacy', 'modern', 'auto'])(
-  'the CLI of the Inspector works with a key in the protocol era %s',
+  'the command line of the MCP Inspector works with an API key in the protocol era %s',
   async (era) => {
     const program = run([
       ...INSPECTOR,

@@ -1,4 +1,4 @@
-/** Starts a seller behind each HTTP paywall of the client library, with one handler. */
+/** Starts a seller behind each HTTP paywall of the client library. All of these sellers use the same handler. */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
@@ -10,7 +10,7 @@ import type { HttpPaywallOptions } from '../../api/client/paywalls/httpPaywall.t
 
 type Shop = AsyncDisposable & { url: string }
 
-/** Serves the sold resource for an HTTP method, a path with query, and a body. */
+/** Serves the resource that the seller sells, for a request with an HTTP method, a path with query, and a body. */
 export type Sale = (request: {
   method: string
   target: string
@@ -25,7 +25,7 @@ export const OUR_PAYWALLS = {
       const body = request.body === undefined ? '' : JSON.stringify(request.body)
       const sold = await sell({ method: request.method, target: request.originalUrl, body })
       response.status(sold.status).set(Object.fromEntries(sold.headers))
-      // The handler writes the response in two pieces, as a stream does.
+      // The handler writes the response in two parts, as a stream does.
       const text = await sold.text()
       response.write(text.slice(0, 1))
       response.end(text.slice(1))

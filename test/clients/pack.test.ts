@@ -1,4 +1,7 @@
-/** Packs the published client, installs the package into an empty folder, checks its types, and runs it in Node. */
+/**
+ * Packs the published client as an npm package, installs it into an empty folder, checks its types, and runs it in
+ * Node.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -29,14 +32,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program asynchronously, because this process also runs the API. @returns the output */
+/** Runs a program asynchronously, because this test process also runs the API. @returns the output of the program */
 async function run(program: string, args: string[], cwd: string, env: Record<string, string> = {}) {
   const { PATH = '', HOME = '' } = process.env
   const { stdout } = await promisify(execFile)(program, args, { cwd, env: { PATH, HOME, ...env } })
   return stdout
 }
 
-test('the published client package has no dependencies and holds only built files', () => {
+test('the published client package has no dependencies and contains only built files', () => {
   expect(readdirSync(join(app, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
     'purser-client',
   ])
@@ -110,7 +113,7 @@ test('calls, pages, errors, webhooks, receipts and every entry point of the clie
   ])
 })
 
-test('the code of docs/agent.md runs unchanged', async () => {
+test('the example code of docs/agent.md runs unchanged', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
   const [message] = (await agent.get('/v0/messages')).body.messages
@@ -129,7 +132,7 @@ test('the code of docs/agent.md runs unchanged', async () => {
   ])
 })
 
-test('the types of the client package compile in strict mode without other types', async () => {
+test('the types of the client package compile in strict mode without other type packages', async () => {
   writeFileSync(
     join(app, 'use.ts'),
     `
@@ -144,7 +147,7 @@ test('the types of the client package compile in strict mode without other types
     export const key = async () => (await new PurserPlatform({ apiKey: 'lopk-' }).projects.create()).rawKey
     // @ts-expect-error: a mail needs a subject
     purser.messages.send({ to: ['a@b.test'], text: 't' })
-    // @ts-expect-error: unknown member
+    // @ts-expect-error: the type has no such member
     export const none = async () => (await purser.whoami()).nothing
     `,
   )

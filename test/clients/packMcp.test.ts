@@ -1,4 +1,4 @@
-/** Packs the published relay, and runs it with npx in an empty folder, as a host does. */
+/** Packs the published MCP relay, and runs it with npx in an empty folder, as an MCP host does. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'purser-relay-'))
   const pack = Bun.spawn(['npm', 'pack', '--pack-destination', folder], {
     cwd: PACKAGE,
-    // The build of the relay package needs Bun.
+    // The build of the MCP relay's package needs Bun.
     env: {
       HOME: folder,
       PATH: [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter),
@@ -35,7 +35,7 @@ afterAll(async () => {
 })
 
 test(
-  'npx runs the packed relay under Node, and a host gets its tools',
+  'the command npx runs the packed MCP relay under Node, and a host gets its tools',
   async () => {
     const agent = await service.newAgent()
     const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
@@ -59,7 +59,7 @@ test(
   LIMIT_MS,
 )
 
-test('the record for the MCP registry names the package, its version and its settings', () => {
+test('the server record for the MCP registry names the package, its version and its settings', () => {
   const read = (name: string) => JSON.parse(readFileSync(join(PACKAGE, name), 'utf8'))
   const [server, npm] = [read('server.json'), read('package.json')]
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))

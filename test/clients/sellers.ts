@@ -1,6 +1,6 @@
 /**
- * Starts the sellers of the client tests: unmodified x402 middleware with this service as facilitator, and the client
- * library's paywalls.
+ * Starts the sellers of the client tests: unmodified x402 middleware that uses this service as facilitator, and the
+ * client library's paywalls.
  */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -26,8 +26,8 @@ import { payTo } from '../support/till/till.ts'
 type Shop = { service: { url: string }; seller: Agent }
 
 /**
- * Describes a seller in a test. `served` returns how often its handler ran. Null means that the seller runs in another
- * process.
+ * Describes a seller that a client test starts. `served` returns how often the seller's handler ran. If `served` is
+ * null, the seller runs in another process.
  */
 export type Seller = {
   url: string
@@ -37,8 +37,8 @@ export type Seller = {
 }
 
 /**
- * Returns the settings with which a seller uses this service as its facilitator. The authorization headers are listed
- * for each path of the facilitator.
+ * Returns the settings with which a seller uses this service as its facilitator. The settings give the authorization
+ * headers for each path of the facilitator.
  */
 export const facilitatorOf = ({ service, seller }: Shop) => {
   const headers = { Authorization: `Bearer ${seller.key}` }
@@ -48,7 +48,7 @@ export const facilitatorOf = ({ service, seller }: Shop) => {
   }
 }
 
-/** Makes the resource server of x402 version 2. */
+/** Creates the resource server of the x402 version 2 library. */
 export const resourceServer = (
   shop: Shop,
   client: HTTPFacilitatorClient = new Facilitator(facilitatorOf(shop)),
@@ -57,7 +57,9 @@ export const resourceServer = (
 const PRICE_V1 = { price: '$0.01', network: 'base-sepolia' as const }
 const PRICE_V2 = { scheme: 'exact', price: '$0.01', network: NETWORK, payTo }
 
-/** Makes a route of x402 version 2 for one price. The members of `extra` go into the payment requirement. */
+/**
+ * Returns a route of x402 version 2 that has one price. The members of `extra` become part of the payment requirements.
+ */
 export const routeV2 = (extra?: Record<string, unknown>) => ({
   accepts: { ...PRICE_V2, ...(extra === undefined ? {} : { extra }) },
   description: 'A joke',
@@ -65,7 +67,7 @@ export const routeV2 = (extra?: Record<string, unknown>) => ({
 
 export const routesV2 = (extra?: Record<string, unknown>) => ({ 'GET /joke': routeV2(extra) })
 
-/** Serves a joke on Express, behind a middleware. */
+/** Serves a short text on Express, behind a payment middleware. */
 export async function onExpress(
   middleware: RequestHandler,
   offers: Seller['offers'],
@@ -116,7 +118,7 @@ function onNext(shop: Shop): Seller {
     resourceServer(shop) as never,
   )
   const seller = onFetch((request) => handler(new NextRequest(request)), [2])
-  // NextRequest changes 127.0.0.1 to localhost.
+  // NextRequest (of Next.js) changes 127.0.0.1 to localhost in the URL.
   const url = seller.url.replace('127.0.0.1', 'localhost')
   return { ...seller, url, served: () => served }
 }

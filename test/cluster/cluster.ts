@@ -9,14 +9,14 @@ import { type Account, type Daemon, startDaemon } from './daemon.ts'
 import type { Tools } from './tools.ts'
 
 export type Cluster = {
-  /** Is the database URL at HAProxy, which leads to the primary. */
+  /** Is the database URL of HAProxy, which forwards connections to the primary. */
   url: string
   port: number
-  /** Returns the name of the node that is the primary now. */
+  /** Returns the name of the PostgreSQL node that is the primary now. */
   primary(): Promise<string>
   /**
-   * Makes the primary's machine vanish: all its processes stand still, and its connections neither answer nor end.
-   * Once the other node is the primary, the frozen processes are killed, and the node comes back as a standby.
+   * Makes the primary's machine vanish: all its processes are frozen, and its connections neither answer nor end. Once
+   * the other node has become the primary, the frozen processes are killed, and the node comes back as a standby.
    * @returns the milliseconds until the other node accepted writes
    */
   loseThePrimary(): Promise<number>
@@ -30,7 +30,7 @@ const NAMES = ['a', 'b'] as const
 const START_LIMIT_MS = 90_000
 const FAILOVER_LIMIT_MS = 90_000
 
-/** Starts etcd, both nodes and HAProxy below a folder, and resolves when the standby is synchronous. */
+/** Starts etcd, both PostgreSQL nodes and HAProxy in a folder, and resolves when the standby is synchronous. */
 export async function startCluster(tools: Tools, folder: string): Promise<Cluster> {
   const account = postgresAccount()
   prepareFolder(folder, account)
@@ -91,7 +91,7 @@ export async function startCluster(tools: Tools, folder: string): Promise<Cluste
   return cluster
 }
 
-/** Finds the postmaster, because Patroni detaches the postmaster, which outlives Patroni. */
+/** Finds the PostgreSQL postmaster, because Patroni starts it detached, and it outlives Patroni. */
 function postmasterOf(dataDir: string): number | null {
   const file = join(dataDir, 'postmaster.pid')
   return existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : null
@@ -103,7 +103,7 @@ function prepareFolder(folder: string, account: Account | null): void {
   if (account !== null) chownSync(folder, account.uid, account.gid)
 }
 
-/** Finds the user of the nodes, because PostgreSQL refuses to run as root. */
+/** Finds the operating system user that runs the nodes, because PostgreSQL refuses to run as root. */
 function postgresAccount(): Account | null {
   if (userInfo().uid !== 0) return null
   const line = readFileSync('/etc/passwd', 'utf8')
@@ -131,7 +131,7 @@ function etcdCommand(
   ]
 }
 
-/** `ttl` is Patroni's minimum: after this many seconds of silence the standby takes over. */
+/** `ttl` has the smallest value that Patroni allows: after this many seconds of silence the standby takes over. */
 const nodeConfig = (
   { postgresBin }: Tools,
   folder: string,
@@ -169,7 +169,7 @@ postgresql:
 
 /**
  * Returns the settings of HAProxy. The settings leave out `on-marked-down shutdown-sessions`, so connections to a lost
- * node stay open. That is the harder case for the service.
+ * node stay open. Open connections to a lost node are the harder case for the service.
  */
 const proxyConfig = (port: number, nodes: readonly Node[]) => `
 global
@@ -188,7 +188,7 @@ listen primary
 ${nodes.map((node) => `  server ${node.name} 127.0.0.1:${node.port} check port ${node.restPort}`).join('\n')}
 `
 
-/** Finds the node that Patroni calls the primary. Returns null while there is no primary. */
+/** Finds the node that Patroni calls the primary. The function returns null while there is no primary. */
 async function primaryOf(nodes: readonly Node[]): Promise<Node | null> {
   for (const node of nodes) {
     const answer = await fetch(`http://127.0.0.1:${node.restPort}/primary`, {
@@ -213,8 +213,8 @@ async function createDatabase(url: string): Promise<void> {
 }
 
 /**
- * Waits until Patroni has noted a synchronous standby, because only then the standby takes over. PostgreSQL shows the
- * standby sooner.
+ * Waits until Patroni has noted a synchronous standby, because only then can the standby take over. PostgreSQL shows
+ * the synchronous standby earlier than Patroni does.
  */
 async function untilSynchronous(nodes: readonly Node[], limitMs: number): Promise<void> {
   await waitFor(

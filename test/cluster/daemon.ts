@@ -5,7 +5,7 @@ import { processesBelow } from '../support/process/processTree.ts'
 
 export type Account = { uid: number; gid: number }
 
-/** Is a program that runs in the background, with the processes below it. */
+/** Is a program that runs in the background, together with its child processes. */
 export type Daemon = {
   /** Stops all processes of the program at once, as if the machine vanished. */
   freeze(): void
@@ -13,7 +13,7 @@ export type Daemon = {
   kill(): Promise<void>
 }
 
-/** Starts a program whose output goes to a file. */
+/** Starts a program in the background. The output of the program goes to a file. */
 export function startDaemon(
   command: [program: string, ...args: string[]],
   {
@@ -25,7 +25,7 @@ export function startDaemon(
     logFile: string
     cwd: string
     account: Account | null
-    /** Is a process that the program started and detached. */
+    /** Returns the id of a process that the program started and detached. */
     alsoPid?: () => number | null
   },
 ): Daemon {
@@ -49,7 +49,7 @@ export function startDaemon(
     return [...known]
   }
   const signal = (name: NodeJS.Signals) => {
-    // Parent processes are stopped first, because a parent would restart a missing child.
+    // Parent processes are frozen first, because a parent would restart a missing child.
     for (const pid of all()) {
       try {
         process.kill(pid, name)

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Lists the programs of a cluster at the paths where Debian installs them. */
+/** Lists the programs of a PostgreSQL cluster, at the paths where Debian installs them. */
 export type Tools = { patroni: string; etcd: string; haproxy: string; postgresBin: string }
 
 const INSTALL =
@@ -9,7 +9,10 @@ const INSTALL =
 const POSTGRES_ROOT = '/usr/lib/postgresql'
 const VERSION_MIN = 15
 
-/** Finds the programs. @throws {Error} with the command that installs the missing programs. */
+/**
+ * Finds the programs that a PostgreSQL cluster needs. @throws {Error} if programs are missing. The message has the
+ * command that installs them.
+ */
 export function findTools(): Tools {
   const [patroni, etcd, haproxy] = [
     '/usr/bin/patroni',

@@ -1,19 +1,25 @@
 /**
- * Learns trees by gradient boosting with the logistic loss (Friedman 2001). A leaf is a Newton step, which
- * LEAF_PENALTY keeps small.
+ * Learns decision trees by gradient boosting with the logistic loss (Friedman 2001). Each leaf of a tree is a Newton
+ * step, which LEAF_PENALTY keeps small.
  */
 import type { CodeTree } from '../../shared/mail/codes/likelihood.ts'
 
-/** Is a number or word of a mail that may be a code, with its evidence, the known truth and the weight of its mail. */
+/**
+ * Is a number or word in a mail that may be a one-time code, with its evidence, the known truth, and the weight of its
+ * mail.
+ */
 export type Example = { evidence: string[]; isCode: boolean; weight: number; mail: number }
 
 const TREES = 200
 const DEPTH = 4
 const RATE = 0.2
 const LEAF_PENALTY = 1
-/** Sets the least sum of p(1 - p) on each side of a split of a tree. */
+/** Sets the minimum sum of p(1 - p) on each side of a split in a decision tree. */
 const SIDE_MIN = 1
-/** Sets the least number of mails with an evidence. Rarer evidence is left out. */
+/**
+ * Sets the minimum number of mails in which a piece of evidence must occur. Evidence that occurs in fewer mails is left
+ * out.
+ */
 const MAILS_MIN = 5
 
 type Row = { has: ReadonlySet<string>; isCode: number; weight: number; score: number }
@@ -85,8 +91,8 @@ function grow(rows: readonly Row[], depth: number): CodeTree {
 const gain = ({ slope, curve }: Sums) => slope ** 2 / (curve + LEAF_PENALTY)
 
 /**
- * Finds the piece of evidence on which a split reduces the loss most. If two pieces reduce the loss equally, the first
- * name in alphabetical order wins, so that each training gives the same model.
+ * Finds the piece of evidence by which a split of the examples reduces the loss most. If two pieces of evidence reduce
+ * the loss equally, the first name in alphabetical order wins, so that each training gives the same model.
  */
 function bestSplit(all: Sums, having: ReadonlyMap<string, Sums>): string | undefined {
   let best: string | undefined

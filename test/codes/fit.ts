@@ -1,7 +1,7 @@
 /**
- * `bun run codes:fit` learns from mails with known codes how much the evidence of codeEvidence.ts counts, and writes
- * shared/mail/codes/codeTrees.ts. It also prints how well trees judge the mails of an author that they did not learn
- * from.
+ * The command `bun run codes:fit` learns from mails with known codes how much each evidence of codeEvidence.ts counts,
+ * and writes shared/mail/codes/codeTrees.ts. The command also prints how well the decision trees judge mails of an
+ * author from whom they did not learn.
  */
 import { writeFileSync } from 'node:fs'
 import { codeParts } from '../../shared/mail/codes/codeParts.ts'
@@ -19,7 +19,10 @@ import { trainingMails } from './sets.ts'
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const mails = trainingMails()
-/** Holds each candidate of the mails. The forms without emphasis only teach, and no rate counts them. */
+/**
+ * Holds each number or word of the mails that may be a one-time code. The copies without emphasis are only used for
+ * training, and no printed rate counts them.
+ */
 const examples: (Example & { value: string; isWithoutEmphasis: boolean })[] = []
 for (const [n, { mail, weight }] of mails.entries()) {
   for (const { candidate, evidence } of judgedOf(partsOf(mail))) {
@@ -27,7 +30,8 @@ for (const [n, { mail, weight }] of mails.entries()) {
     const isCode = mail.codes.includes(value)
     const about = { isCode, mail: n, value }
     examples.push({ ...about, evidence, weight, isWithoutEmphasis: false })
-    // Many products send HTML without large or bold text, so each HTML mail is also learned in that form.
+    // Many products send HTML without large or bold text, so training also uses each HTML mail without its large and
+    // bold text.
     const plain = evidence.filter((one) => !/^(?:large|bold):/.test(one))
     if (plain.length < evidence.length)
       examples.push({ ...about, evidence: plain, weight: weight / 2, isWithoutEmphasis: true })
@@ -39,7 +43,7 @@ function partsOf({ subject, text, html }: CodeMail) {
   return codeParts({ subject, text: text ?? seen, shown, seen })
 }
 
-/** Counts held-out candidates by their confidence. */
+/** Counts the candidates that were kept out of the training, by the confidence that the model gave them. */
 const calibration: Calibration = new Map()
 const count = () => ({ right: 0, all: 0 })
 const [precision, recall] = [count(), count()]
@@ -81,7 +85,7 @@ import type { CodeTree } from './likelihood.ts'
  */
 export const CODE_TREES: { start: number; trees: readonly CodeTree[] } = {
   start: ${start},
-  // biome-ignore format: a tree a line
+  // biome-ignore format: one tree on each line
   trees: [
 ${trees.map((tree) => `    ${JSON.stringify(tree)},`).join('\n')}
   ],

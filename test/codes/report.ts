@@ -1,4 +1,4 @@
-/** Makes the lines of a report on codes: shares with their intervals. */
+/** Makes the lines of a report on one-time codes, with each share and its interval. */
 import {
   type Calibration,
   interval,
@@ -14,7 +14,7 @@ export const shown = (name: string, share: Share): string => {
 
 const BANDS = [0.97, 0.9, 0.7, 0.5, 0.2, 0]
 
-/** Lists how often a value of each band of confidence is a code. */
+/** Lists, for each band of confidence, how often a value really is a one-time code. */
 export const calibrationTable = (calibration: Calibration): string[] =>
   BANDS.map((from, n) => {
     const below = BANDS[n - 1] ?? 2

@@ -1,4 +1,4 @@
-/** Reads sets of mails whose codes and links are known. */
+/** Reads sets of mails whose one-time codes and links are known. */
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import type { CodeMail } from '../shared/mail/codes/codeMails/build.ts'
@@ -6,7 +6,7 @@ import { CORPUS } from '../shared/mail/codes/codeMails/corpus.ts'
 import { hardNegatives, mixtures } from '../shared/mail/codes/codeMails/hardNegatives.ts'
 import { LATER } from '../shared/mail/codes/codeMails/later.ts'
 
-/** Reads a file with a set of test mails, which holds one mail a line as JSON. */
+/** Reads a file with a set of test mails. Each line of the file is one mail as JSON. */
 export function readSet(path: string): CodeMail[] {
   const bytes = readFileSync(path)
   const text = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8')
@@ -17,14 +17,15 @@ export function readSet(path: string): CodeMail[] {
 }
 
 /**
- * Lists the files with sets of test mails whose results have been published. A new set is added after its first result.
+ * Lists the files with those sets of test mails for which results have been published. A new set is added to this list
+ * after its first result.
  */
 export const openSets = (): string[] =>
   [...new Bun.Glob('test/fixtures/codes/*.jsonl.gz').scanSync()].toSorted()
 
 /**
- * Returns the mails from which the weights are learned. The half that codeMails/corpus.ts keeps aside is not
- * included. `author` names the set of a stranger.
+ * Returns the mails from which the weights of the model are learned. The half of the mails that codeMails/corpus.ts
+ * keeps aside for tests is not included. `author` names the set of mails if a person outside of the project wrote it.
  */
 export const trainingMails = (): { mail: CodeMail; weight: number; author?: string }[] => [
   ...CORPUS.open.map((mail) => ({ mail, weight: OWN_WEIGHT })),
@@ -40,9 +41,12 @@ export const trainingMails = (): { mail: CodeMail; weight: number; author?: stri
 ]
 
 /**
- * Is the weight of mails that a single author made from templates. The weight is lower than the weight of mails of
- * strangers.
+ * Is the weight of mails that one author made from templates. This weight is lower than the weight of mails that other
+ * people wrote.
  */
 const OWN_WEIGHT = 0.2
-/** Sets the weight of mails of one line. Such mails are clear, so each mail must be judged right. */
+/**
+ * Sets the weight of mails that consist of one line. Such short mails are unambiguous, so the model must judge each of
+ * them right.
+ */
 const SHORT_WEIGHT = 3

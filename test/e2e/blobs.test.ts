@@ -1,4 +1,4 @@
-/** Tests large contents of mail in an object store through the public interfaces of the whole service. */
+/** Tests large mail contents in an object store, through the public interfaces of the whole service. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
@@ -49,7 +49,7 @@ async function download(agent: Agent, path: string): Promise<{ status: number; b
 }
 const rawOf = (agent: Agent, id: string) => download(agent, `${messagePath(id)}/raw`)
 const fileOf = (agent: Agent, id: string) => download(agent, `${messagePath(id)}/attachments/att_1`)
-/** Returns the size of the largest content in the database, and the number of contents in the object store. */
+/** Returns the size of the largest content in the database, and the number of objects in the object store. */
 async function stored() {
   const { rows } = await service.database.pool.query(
     `select coalesce(max(octet_length(bytes)), 0) as largest, count(blob)::int as objects from (
@@ -58,8 +58,8 @@ async function stored() {
   return rows[0] as { largest: number; objects: number }
 }
 /**
- * Connects the object store again, and waits until the API can read the file. The API tries an unreachable object store
- * once a second.
+ * Makes the object store reachable again, and waits until the API can read the file. While the object store is
+ * unreachable, the API tries it once a second.
  */
 const backAgain = async (agent: Agent, messageId: string) => {
   await bucket.proxy.mend()
@@ -73,7 +73,7 @@ const large = (agent: Agent, subject: string) => ({
   attachments: [{ filename: 'a.bin', content: FILE }],
 })
 
-test('a large mail is received, read and searched, and its contents are encrypted in the store', async () => {
+test('a large mail is received, read and searched, and its contents are stored encrypted in the object store', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Large one'))
   const [message] = await waitForMessages(agent, 1)
@@ -93,7 +93,7 @@ test('a large mail is received, read and searched, and its contents are encrypte
   }
 })
 
-test('a content with a damaged or missing object gets the error content_lost, and the rest of the mail can be read', async () => {
+test('a mail content whose object is damaged or missing gets the error content_lost, and the rest of the mail can be read', async () => {
   const agent = await service.newAgent()
   const before = new Set(bucket.names())
   await service.deliver(large(agent, 'Damaged'))
@@ -129,7 +129,7 @@ test('a large mail is sent with its attachment to other hosts and to inboxes of 
   expect((await stored()).largest).toBeLessThan(65_536)
 })
 
-test('a held mail with a large attachment is edited, and then approved with the hash of its new bytes', async () => {
+test('an owner edits a held mail with a large attachment, and then approves it with the hash of its new bytes', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { attachments: [attached] })
   const held = await requestOf(service, agent, messageId)
@@ -144,7 +144,7 @@ test('a held mail with a large attachment is edited, and then approved with the 
   expect(copy.email.subject).toBe('Other')
 })
 
-test('while the object store is unreachable, small mail is delivered, large calls get 503, and no mail is lost', async () => {
+test('while the object store is unreachable, small mail is delivered, calls with large contents get 503, and no mail is lost', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Before'))
   const [before] = await waitForMessages(agent, 1)
@@ -189,7 +189,7 @@ test('while the object store is unreachable, small mail is delivered, large call
   expect((await fileOf(agent, late.messageId)).bytes.equals(FILE)).toBe(true)
 })
 
-test('a job that needs the unreachable object store waits without losing attempts', async () => {
+test('a job that needs the object store while it is unreachable waits without losing attempts', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -234,7 +234,7 @@ test('a job that needs the unreachable object store waits without losing attempt
   expect(sink.mails.filter(({ email }) => email.messageId === messageId)).toHaveLength(1)
 }, 60_000)
 
-test('an export contains large contents, and the objects of deleted mail are removed', async () => {
+test('a project export contains large contents, and the objects of deleted mail are removed from the store', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Exported'))
   const [message] = await waitForMessages(agent, 1)
@@ -250,7 +250,7 @@ test('an export contains large contents, and the objects of deleted mail are rem
   expect((await agent.delete(messagePath(message.messageId))).status).toBe(204)
   const { pool } = service.database
   await pool.query(`update blobs set idle_since = idle_since - interval '2 hours'`)
-  // The workers of this test run no sweep, so the test removes the idle objects.
+  // The workers of this test do not search for unused objects regularly, so the test removes them itself.
   while ((await buryIdleBlobs(pool)) > 0);
   while ((await removeDeadBlobs(pool, bucket.store)) > 0);
   expect(bucket.names().length).toBeLessThanOrEqual(before - 2)
@@ -258,7 +258,7 @@ test('an export contains large contents, and the objects of deleted mail are rem
   expect(bucket.names()).toHaveLength(rows[0].n)
 })
 
-test('an erasure report names the time until which objects remain, and reports late objects', async () => {
+test('the report about a project’s erasure names the time until which objects remain, and reports objects that remain longer', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Erased'))
   await waitForMessages(agent, 1)
@@ -276,7 +276,7 @@ test('an erasure report names the time until which objects remain, and reports l
   expect([late.until, late.description]).toEqual([null, expect.stringContaining('wait')])
 })
 
-test('a worker with BLOB_STORE removes idle objects, and the webhooks pool starts without the secret', async () => {
+test('a worker with BLOB_STORE removes unused objects, and the webhooks pool starts without the secret of the store', async () => {
   const { pool, url } = service.database
   await createBlobs(pool, bucket.store).keep(FILE)
   await pool.query(`update blobs set idle_since = idle_since - interval '2 hours'`)

@@ -1,7 +1,7 @@
 /**
- * Builds the image of the Dockerfile with buildah on a Debian of mmdebstrap, then sends a mail and a payment through
- * the containers. Runs only as root with `CONTAINER=1 npm test -- e2e/container`. Because only chroot isolates the
- * parts, networks and read-only roots are not tested.
+ * Builds the image of the Dockerfile with buildah on a Debian that mmdebstrap makes, and then sends a mail and a
+ * payment through the containers. The test runs only as root, with `CONTAINER=1 npm test -- e2e/container`. The
+ * containers are isolated only by chroot, so the test covers neither networks nor read-only root file systems.
  */
 import { expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
@@ -47,7 +47,7 @@ test('compose.yaml gives each part of the service only the secrets that this par
   }
 })
 
-test('the profile caddy of compose.yaml copies the certificate of the mail domain to the folder of the listener', () => {
+test('the profile caddy of compose.yaml copies the certificate of the mail domain to the folder of the SMTP listener', () => {
   const { caddy, certificate, smtp } = compose.services
   expect([caddy.profiles, certificate.profiles]).toEqual([['caddy'], ['caddy']])
   for (const volume of [...caddy.volumes, ...certificate.volumes]) {
@@ -57,17 +57,17 @@ test('the profile caddy of compose.yaml copies the certificate of the mail domai
       : source in compose.volumes
     expect([volume, isKnown]).toEqual([volume, true])
   }
-  // The image of Caddy keeps its files in /data/caddy.
+  // The container image of Caddy keeps its files in the folder /data/caddy.
   expect(certificate.command.join(' ')).toContain('"$$MAIL_DOMAIN" /data/caddy /tls 10001:10001')
   expect(smtp.volumes).toContain('tls:/tls:ro')
   expect(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')).toContain('USER 10001:10001')
 })
 
-test('the profile sell of compose.yaml listens on all addresses, and its health check asks the sell program', () => {
+test('the profile sell of compose.yaml listens on all addresses, and its health check sends a request to the sell program', () => {
   const { sell, api } = compose.services
   expect([sell.profiles, api.profiles]).toEqual([['sell'], undefined])
   expect(sell.command).toEqual(expect.arrayContaining(['--host', '0.0.0.0']))
-  // A program without a database must not get the address of the database.
+  // A program that does not use the database must not get the address of the database.
   expect(Object.keys(sell.environment)).toEqual(['PURSER_URL', 'PURSER_API_KEY'])
   expect(sell.ports).toEqual(['127.0.0.1:4402:4402'])
   // A path with `%2f` is never for sale (test/api/sell/sell.test.ts).
@@ -167,8 +167,8 @@ function run(program: string, ...args: string[]): string {
 }
 
 /**
- * Makes two container images: `run-base`, which holds only Debian, and `build-base`, which also has Node, npm and the
- * certificates of this machine.
+ * Makes two container base images: `run-base`, which holds only Debian, and `build-base`, which also has Node, npm and
+ * the certificates of this machine.
  */
 function makeBases(folder: string, buildah: (...args: string[]) => string): void {
   const tar = join(folder, 'debian.tar')

@@ -37,7 +37,7 @@ async function startPart(
   return { part, port: Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0) }
 }
 
-test('at a stop the API process answers the request that has begun, and then ends', async () => {
+test('when an API process is stopped, it answers the request that has begun, and then ends', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/main.ts')
@@ -51,7 +51,7 @@ test('at a stop the API process answers the request that has begun, and then end
     `POST /v0/messages/send HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
   )
-  // The rate window of the API key shows that the request has passed the rate limit.
+  // The counter of the rate limit for this API key shows that the request has passed the rate limit.
   await waitFor('the request to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
       'select from rate_windows where subject = $1',
@@ -64,13 +64,13 @@ test('at a stop the API process answers the request that has begun, and then end
   socket.write(body.slice(10))
   await waitFor('the answer', () => answer.includes('\r\n\r\n'))
   expect(answer).toStartWith('HTTP/1.1 201')
-  // A load balancer must send the next request to another process.
+  // The header connection: close makes a load balancer send the next request to another process.
   expect(answer.toLowerCase()).toContain('\r\nconnection: close\r\n')
   expect(await part.exited).toBe(0)
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('at a stop a worker finishes its running jobs, each job once, and leaves no job locked', async () => {
+test('when a worker is stopped, it finishes its running jobs, each job once, and leaves no job locked', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
@@ -104,7 +104,7 @@ test('at a stop a worker finishes its running jobs, each job once, and leaves no
   expect(sink.mails.map((mail) => mail.email.subject).toSorted()).toEqual(['0', '1', '2', '3', '4'])
 })
 
-test('at a stop the SMTP listener keeps an unfinished message only if the listener replies 250', async () => {
+test('when the SMTP listener is stopped, it keeps an unfinished message only if it replies 250', async () => {
   await using service = await startTestService({ smtp: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/smtp/main.ts')
@@ -117,7 +117,8 @@ test('at a stop the SMTP listener keeps an unfinished message only if the listen
   await printed(part, /draining/)
   const reply = await talk.send(' line.\r\n.\r\n').catch((error: Error) => error.message)
   expect(await part.exited).toBe(0)
-  // The stop may have cut the last message off. Only a message that got the reply 250 must be in the inbox.
+  // The stop of the SMTP listener may have cut off the last message. Only if a message got the reply 250 must it be in
+  // the inbox.
   if (reply.startsWith('250')) {
     const [item] = await waitForMessages(agent, 1)
     expect(item.messageId).toBe('<last@x.test>')

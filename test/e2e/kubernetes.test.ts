@@ -1,4 +1,7 @@
-/** Checks deploy/kubernetes with the schemas of Kubernetes, KEDA and CloudNativePG. No test has a cluster. */
+/**
+ * Checks the files in deploy/kubernetes with the schemas of Kubernetes, KEDA and CloudNativePG. No test runs a
+ * Kubernetes cluster.
+ */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,7 +33,7 @@ async function validate(document: Document): Promise<void> {
   new Model(document).validate()
 }
 
-test('kustomization.yaml lists every file of deploy/kubernetes', () => {
+test('the file kustomization.yaml lists every file of deploy/kubernetes', () => {
   const { resources } = parse(readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8'))
   expect(resources.toSorted()).toEqual(files.toSorted())
 })
@@ -68,7 +71,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     .map(({ name }: { name: string }) => name)
     .filter((name: string) => !['DATABASE_URL', 'METRICS_TOKEN'].includes(name))
 
-  test('gets only the secrets that it needs, each as a reference to a Kubernetes secret', () => {
+  test('a workload gets only the secrets that it needs, each as a reference to a Kubernetes secret', () => {
     expect(secrets.toSorted()).toEqual([...readBy(part as Part)].toSorted())
     for (const { name, value, valueFrom } of container.env) {
       expect([name, value]).toEqual([name, undefined])
@@ -77,7 +80,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     }
   })
 
-  test('runs an existing program, and accepts the settings of its ConfigMap', () => {
+  test('a workload runs an existing program, and this program accepts the settings of its ConfigMap', () => {
     expect(existsSync(join(ROOT, container.args[0]))).toBe(true)
     if (RUNNER_NAMES.includes(part as RunnerName))
       expect(container.args.slice(1)).toEqual(['--pool', part])
@@ -107,7 +110,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     expect(config.health).toEqual({ host: '0.0.0.0', port: 9000 })
   })
 
-  test('runs as an unprivileged user, with a root file system that is read-only', () => {
+  test('a workload runs as an unprivileged user, with a root file system that is read-only', () => {
     expect(pod.securityContext).toMatchObject({
       runAsNonRoot: true,
       seccompProfile: { type: 'RuntimeDefault' },
@@ -124,8 +127,8 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     expect(container.resources.limits.memory).toBeDefined()
   })
 
-  test('has three probes, and at most one pod may be disrupted', () => {
-    // A Job needs no probe, because it ends by itself.
+  test('a workload has three probes, and at most one of its pods may be disrupted', () => {
+    // A Kubernetes Job needs no probe, because it ends by itself.
     if (part === 'migrate') return expect(workload.kind).toBe('Job')
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
       const { port } = container[probe].httpGet
@@ -138,7 +141,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
   })
 })
 
-/** The pool `mail` has two runners (workers/runners.ts). */
+/** The worker pool `mail` has two runners (workers/runners.ts). */
 const OUTBOUND_TASKS = [
   'send_mail',
   'announce_approval',
@@ -148,7 +151,7 @@ const OUTBOUND_TASKS = [
 ]
 
 test.each([...RUNNER_NAMES])(
-  'KEDA scales %s by the age of the oldest job of its tasks',
+  'the autoscaler KEDA scales %s by the age of the oldest job of its tasks',
   (runner) => {
     const scaled = ofKind('ScaledObject').filter(
       ({ spec }) => spec.scaleTargetRef.name === `purser-${runner}`,
@@ -167,10 +170,10 @@ test.each([...RUNNER_NAMES])(
   },
 )
 
-test('every runner except inbound may reach the internet, and no runner may reach the private network', () => {
+test('the network policy lets every runner except inbound reach the internet, and lets no runner reach the private network', () => {
   const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
   const [{ values }] = policy.spec.podSelector.matchExpressions
-  // The runner `inbound` is missing in the policy, because it sends requests only to name servers.
+  // The runner `inbound` is missing in the network policy, because it sends requests only to name servers.
   expect(values.toSorted()).toEqual(RUNNER_NAMES.filter((name) => name !== 'inbound').toSorted())
   const [{ to }] = policy.spec.egress
   expect(to[0].ipBlock.except).toContain('10.0.0.0/8')

@@ -1,4 +1,4 @@
-/** Tests `/metrics` of a running service, and the alarms and the dashboard that use the metrics. */
+/** Tests the metrics page `/metrics` of a running service, and the alarms and the dashboard that use the metrics. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -58,7 +58,10 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-/** Reads the samples of /metrics. Maps each name with its labels to the value. Omits the label `process`. */
+/**
+ * Reads the metric samples of /metrics. The result maps each metric name with its labels to the value. The label
+ * `process` is left out.
+ */
 async function samples(): Promise<Map<string, number>> {
   const text = await (await fetch(`${url}/metrics`)).text()
   const lines = text.split('\n').filter((line) => /^\w/.test(line))
@@ -117,7 +120,7 @@ async function knownNames(): Promise<Set<string>> {
   )
 }
 
-test('the dashboard and the alarms ask only for existing metrics', async () => {
+test('the dashboard and the alarms query only metrics that exist', async () => {
   const known = await waitFor('all reports', async () => {
     const names = await knownNames()
     return (
@@ -131,7 +134,7 @@ test('the dashboard and the alarms ask only for existing metrics', async () => {
   expect(asked.filter((name) => !known.has(name))).toEqual([])
 })
 
-test('each alarm has a section in docs/operating.md, and its runbook link leads to this section', () => {
+test('each alarm has a section in docs/operating.md, and the runbook link of the alarm leads to this section', () => {
   const guide = readFileSync(join(ROOT, 'docs/operating.md'), 'utf8')
   const alarms = [...rules.matchAll(/alert: (\w+)/g)].map(([, name]) => name!)
   const runbooks = [...rules.matchAll(/runbook: docs\/operating\.md#(\w+)/g)].map(([, to]) => to)
@@ -146,7 +149,7 @@ if (!hasPrometheus) {
 }
 
 test.skipIf(!hasPrometheus)(
-  'promtool accepts the alarms, and the tests of the alarms pass',
+  'the program promtool accepts the alarm rules, and the tests of the alarms pass',
   async () => {
     for (const args of [
       ['check', 'rules', 'rules.yml'],
@@ -193,7 +196,8 @@ scrape_configs:
       const { data } = await answer('count_over_time(purser_jobs_ended_total[30s]) > 1')
       return (data?.result.length ?? 0) > 0
     })
-    // Some metrics have no data, because the service has spent no gas, signed no transaction and has no object store.
+    // Some metrics have no data in this test, because the service has spent no gas, signed no transaction and has no
+    // object store.
     const silent = /open_transactions|project_gas|blob_request/
     for (const { title, queries } of PANELS) {
       for (const [query] of queries) {

@@ -1,4 +1,4 @@
-/** Runs every part of the service behind PgBouncer in session mode. */
+/** Runs every part of the service behind the connection pooler PgBouncer in session mode. */
 import { expect, test } from 'bun:test'
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

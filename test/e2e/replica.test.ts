@@ -1,4 +1,7 @@
-/** Tests reads on a streaming replica that lags. A caller must always see its own writes. */
+/**
+ * Tests database reads on a streaming replica that lags behind the primary. In these tests, a caller must always see
+ * its own writes.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +24,7 @@ const stack = new AsyncDisposableStack()
 const key = generateKey('project')
 let replica: EmbeddedPostgres
 let pool: Pool
-/** Hold one API client for each of the two API processes, all with the same API key. */
+/** These variables hold one API client for each of the two API processes, all with the same API key. */
 let clients: Client[]
 let projectId: string
 
@@ -43,7 +46,7 @@ beforeAll(async () => {
       startProcess('api/main.ts', {
         ...env,
         DATABASE_REPLICA_URL: replica.url,
-        // DATA_DIR holds the generated development keys.
+        // The folder DATA_DIR holds the generated development keys.
         DATA_DIR: join(folder, 'api'),
         PORT: '0',
         LOG_LEVEL: 'info',
@@ -60,7 +63,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.disposeAsync())
 
-/** Copies the running server as a standby that applies each commit late. */
+/** Copies the running database server as a standby that applies each commit late. */
 async function copyCluster(url: string): Promise<void> {
   const admin = new pg.Client({ connectionString: url })
   await admin.connect()
@@ -78,7 +81,7 @@ async function copyCluster(url: string): Promise<void> {
   )
 }
 
-/** Adds a thread that neither API process has written. */
+/** Adds a thread directly to the database, so that neither API process knows of the write. */
 async function addThread(): Promise<string> {
   const id = `thd_${crypto.randomUUID().replaceAll('-', '').slice(0, 24)}`
   await pool.query(
@@ -93,14 +96,14 @@ const listThreads = async (client: Client): Promise<string[]> => {
   expect(status).toBe(200)
   return body.threads.map(({ threadId }: { threadId: string }) => threadId)
 }
-/** Waits until a process reads from the replica, and so misses a new thread of the primary. */
+/** Waits until an API process reads from the replica, and therefore does not see a new thread of the primary. */
 const waitForReplica = (client: Client) =>
   waitFor('a read on the replica', async () => {
     const id = await addThread()
     return !(await listThreads(client)).includes(id)
   })
 
-test('an API read runs on the replica, and a caller sees its own write at once at every API process', async () => {
+test('the API reads from the replica, and a caller sees its own write at once at every API process', async () => {
   for (const client of clients) await waitForReplica(client)
   for (const [writer, reader] of [clients, clients.toReversed()]) {
     for (let n = 0; n < 5; n++) {
@@ -117,16 +120,16 @@ test('an API read runs on the replica, and a caller sees its own write at once a
       }
     }
   }
-  // After the replica has caught up, reads move to the replica again.
+  // After the replica has caught up, the API reads from it again.
   await waitForReplica(clients[0]!)
 })
 
-test('a single thread is always found, even if the replica does not have the thread yet', async () => {
+test('a call for a single thread always finds it, even if the replica does not have the thread yet', async () => {
   const foreign = await addThread()
   expect((await clients[0]!.get(`/v0/threads/${foreign}`)).status).toBe(200)
 })
 
-test('a replica that became a primary is not read', async () => {
+test('the API does not read from a replica that has become a primary', async () => {
   const admin = new pg.Client({ connectionString: replica.url })
   await admin.connect()
   await admin.query('select pg_promote()')
@@ -137,7 +140,7 @@ test('a replica that became a primary is not read', async () => {
   })
 })
 
-test('while the replica is unreachable, API reads run on the primary', async () => {
+test('while the replica is unreachable, the API reads from the primary', async () => {
   await replica.stop()
   for (const client of clients) {
     const id = await addThread()

@@ -1,4 +1,4 @@
-/** Takes a backup under load, and restores it into another folder under another server. */
+/** Takes a backup under load, and restores it into another folder with another database server. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { PurserEvent } from '../../api/client/events.ts'
@@ -22,8 +22,8 @@ import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
 import '../support/whole.ts'
 
 /**
- * Is the number of actions of each kind that clients make before the backup begins. They make as many again after the
- * backup.
+ * Is the number of actions of each kind that the test clients complete before the backup begins. The clients complete
+ * the same number of actions again after the backup.
  */
 const ENOUGH = 6
 
@@ -35,28 +35,31 @@ let restored: Installation
 let restoredDir: string
 let inbox: string
 /**
- * Hold the API responses that clients got before the backup began (`before`), and those that clients got until the load
+ * These variables hold the API responses that clients got before the backup began (`before`), and those until the load
  * ended (`done`).
  */
 let before: Known
 let done: Done
 let backupEndedMs: number
-/** Holds the unfinished work in the backup. */
+/** Holds the unfinished work that the backup contains. */
 let held: Held
-/** Hold what the chain, the smarthost and the webhook receiver had recorded when the first installation ended. */
+/**
+ * These variables hold what the chain, the smarthost and the webhook receiver had recorded when the first installation
+ * ended.
+ */
 let used: Map<string, string[]>
 let webhooks: ReturnType<Surroundings['webhooks']>
 let mails: ReturnType<Surroundings['mails']>
 let ends: { firstExit: number | string; lastEventId: string }
 let follower: { known: PurserEvent[]; ahead: PurserEvent[] }
 const followed = new AbortController()
-/** Is a payment whose transaction waits for a block while the service is restored. */
+/** Is a payment whose transaction waits for a block while the test restores the service. */
 let unmined: Redeem
-/** Holds the responses that the restored service gives to new payments. */
+/** Holds the responses that the restored service gives to redeem calls for new payments. */
 let newGrants: Promise<{ ok: boolean }[]>
 type Redeem = Parameters<typeof redeem>[1]
 
-/** Makes a payment that is valid for longer than the whole test. */
+/** Returns a signed payment that is valid for longer than the whole test. */
 async function newRedeem(key: string): Promise<Redeem> {
   const { header } = await pay({ validBefore: BigInt(Math.floor(Date.now() / 1000) + 600) })
   return { resource: around.resource, header, key }
@@ -97,7 +100,7 @@ beforeAll(async () => {
     ;({ done } = load)
     await waitFor('the webhooks', () => around.webhooks().size >= done.received.length)
     listening.abort()
-    // The backup does not hold this transaction, so the restored service takes its nonce for unused.
+    // The backup does not contain this transaction, so the restored service believes that its nonce is unused.
     await around.client.setAutomine(false)
     expect((await redeem(first.agent, unmined)).body).toMatchObject({
       reason: 'settlement_pending',
@@ -129,7 +132,7 @@ afterAll(async () => {
   await around?.[Symbol.asyncDispose]()
 })
 
-/** Redeems the payment that waits for its block, and three new payments. */
+/** Redeems the payment whose transaction waits for a block, and three new payments. */
 async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
   const payments = await Promise.all([1, 2, 3].map((n) => newRedeem(`after-${n}`)))
   const answers = Promise.all(
@@ -144,8 +147,8 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
       ),
     ),
   )
-  // The transaction from before the restore has the nonce of the first new payment. New payments may share a
-  // transaction.
+  // The transaction that was sent before the restore has the same nonce as the first new payment. Several new payments
+  // may share one transaction.
   await waitFor('the signed payments', async () => {
     const { body } = await agent.get('/v0/payments')
     const signed = body.payments.filter((one: any) => one.status === 'verified' && one.txHash)
@@ -188,8 +191,8 @@ const counts = ({ received, sent, secrets }: Done) => ({
 })
 
 /**
- * Begins work of every kind, and holds the work: a mail and a webhook wait for their answers, one payment waits for a
- * block, and another payment waits for an answer of the chain.
+ * Begins work of every kind and keeps it unfinished. A mail and a webhook wait for their answers, one payment waits for
+ * a block, and another waits for an answer of the chain.
  */
 async function hold({ agent }: Installation) {
   const { gates, client, rpc } = around
@@ -214,7 +217,7 @@ async function release(): Promise<void> {
   gates.webhooks.open()
 }
 
-/** Follows the events of the project until the signal is aborted. */
+/** Follows the event stream of the project until the signal is aborted. */
 async function follow(
   { url, key }: Installation,
   lastEventId: string,
@@ -231,7 +234,7 @@ async function follow(
 
 type Known = Awaited<ReturnType<typeof look>>
 
-/** Reads what clients know before the backup begins, and the API's responses about these objects. */
+/** Reads what the test clients know before the backup begins, and the API's responses about these objects. */
 async function look({ agent }: Installation, { done }: Load, lastIds: string[]) {
   const ask = async (path: string) => [path, (await agent.get(path)).body] as const
   const granted = done.payments.filter(({ grantedMs }) => grantedMs !== null)
@@ -252,7 +255,7 @@ async function look({ agent }: Installation, { done }: Load, lastIds: string[]) 
 
 type Held = Awaited<ReturnType<typeof readHeld>>
 
-/** Reads the unfinished work that the backup holds. */
+/** Reads from the restored database the unfinished work that the backup contains. */
 async function readHeld(pool: Pool) {
   const list = async (text: string) => (await pool.query(text)).rows
   return {
@@ -282,7 +285,7 @@ test('the clients got only expected responses, and the first installation ended 
   expect(ends.firstExit).toBe(0)
 })
 
-test('the backup holds unfinished work of every kind', () => {
+test('the backup contains unfinished work of every kind', () => {
   const tasks = new Set(held.locked.map(({ task }) => task))
   expect(tasks).toContain('send_mail')
   expect(tasks).toContain('deliver_webhook')
@@ -292,8 +295,8 @@ test('the backup holds unfinished work of every kind', () => {
   expect(held.unsent.length).toBeGreaterThan(0)
 })
 
-describe('work that the backup shows as done', () => {
-  test('messages, secrets and payments are unchanged', async () => {
+describe('the restored service keeps work that was finished in the backup', () => {
+  test('the messages, secrets and payments of the backup are unchanged after the restore', async () => {
     const { agent } = restored
     for (const [path, answer] of before.messages) {
       expect([path, (await agent.get(path)).body]).toEqual([path, answer])
@@ -312,7 +315,7 @@ describe('work that the backup shows as done', () => {
     }
   })
 
-  test('receipts are valid by the keys that the restored service publishes', async () => {
+  test('the receipts are valid with the keys that the restored service publishes', async () => {
     const answer = await fetch(`${restored.url}/.well-known/jwks.json`)
     const keys = (await answer.json()) as Jwks
     for (const [, { signedReceipt, id }] of before.payments) {
@@ -320,7 +323,7 @@ describe('work that the backup shows as done', () => {
     }
   })
 
-  test('a repeated request with the same Idempotency-Key gets the former answer', async () => {
+  test('a repeated request with the same Idempotency-Key gets the same answer as before the restore', async () => {
     const { agent } = restored
     for (const mail of before.sent.slice(0, 3)) {
       expect((await send(agent, mail)).body.messageId).toBe(mail.messageId)
@@ -335,8 +338,8 @@ describe('work that the backup shows as done', () => {
   })
 })
 
-describe('work that the backup shows as unfinished', () => {
-  test('a payment settles once, by the transaction on the chain', async () => {
+describe('the restored service finishes work that was unfinished in the backup', () => {
+  test('a payment that was unfinished in the backup settles once, by the transaction on the chain', async () => {
     for (const { id, nonce } of held.payments) {
       const payment = await waitFor('the payment', async () => {
         const { body } = await restored.agent.get(`/v0/payments/${id}`)
@@ -346,7 +349,7 @@ describe('work that the backup shows as unfinished', () => {
     }
   })
 
-  test('jobs that former runners had locked run again within 40 seconds', async () => {
+  test('jobs that were locked by workers of the first installation run again within 40 seconds', async () => {
     await inDatabase(settings, restoredDir, async (pool) => {
       await waitFor(
         'an empty queue',
@@ -362,10 +365,10 @@ describe('work that the backup shows as unfinished', () => {
   })
 })
 
-describe('work after the backup', () => {
+describe('the restored service lacks work that was done after the backup', () => {
   const lost = () => done.payments.filter(({ nonce }) => !held.nonces.includes(nonce))
 
-  test('a payment that only the chain knows is refused as used, with its transaction', async () => {
+  test('a payment that only the chain knows is refused as used, and the refusal names its transaction', async () => {
     const payments = lost()
     expect(payments.length).toBeGreaterThanOrEqual(ENOUGH)
     for (const { nonce, header, key } of payments.slice(0, 3)) {
@@ -378,7 +381,7 @@ describe('work after the backup', () => {
     }
   })
 
-  test('mail and secrets are lost', async () => {
+  test('mail and secrets that were stored after the backup are lost', async () => {
     const { agent } = restored
     const message = await agent.get(messagePath(done.received.at(-1)!))
     const secret = await agent.get(`/v0/vault/${done.secrets.at(-1)!.name}`)
@@ -386,8 +389,8 @@ describe('work after the backup', () => {
   })
 })
 
-describe('the restored service', () => {
-  test('receives mail, sends mail, keeps secrets and settles payments', async () => {
+describe('the restored service works as before', () => {
+  test('the restored service receives mail, sends mail, keeps secrets and settles payments', async () => {
     const { agent } = restored
     const messageId = '<after@example.com>'
     const mail = { from: 'ada@example.com', to: inbox, subject: 'After', text: 'x', messageId }
@@ -406,7 +409,7 @@ describe('the restored service', () => {
     expect((await agent.get('/v0/vault/after')).body.data).toEqual({ value: 'x' })
   })
 
-  test('continues the events after an event id of the backup', async () => {
+  test('the event stream continues after an event id that the backup contains', async () => {
     await waitFor('the event of the new mail', () => follower.known.some(isAfter))
     const numbers = follower.known.map(({ id }) => Number.parseInt(id, 10))
     const first = Number.parseInt(before.lastEventId, 10) + 1
@@ -414,7 +417,7 @@ describe('the restored service', () => {
     expect(follower.known.map(({ type }) => type)).not.toContain('stream.gap')
   })
 
-  test('reports a gap after an event id that the backup lacks, and then all events since that time', async () => {
+  test('the event stream reports a gap after an event id that the backup lacks, and then all events since that time', async () => {
     await waitFor('the event of the new mail', () => follower.ahead.some(isAfter))
     const [gap, ...told] = follower.ahead
     expect(gap?.type).toBe('stream.gap')
@@ -428,22 +431,22 @@ describe('the restored service', () => {
   const isAfter = ({ data }: PurserEvent) => data.subject === 'After'
 })
 
-describe('in the end', () => {
-  test('no authorization was used twice', async () => {
+describe('nothing was done twice in the end', () => {
+  test('no payment authorization was used twice', async () => {
     const uses = await around.usedOnChain()
     expect([...uses.values()].filter((hashes) => hashes.length > 1)).toEqual([])
     for (const [nonce, hashes] of used) expect(uses.get(nonce)).toEqual(hashes)
-    // The restored service settled four payments.
+    // After the restore, the service settled four payments.
     expect(uses.size).toBe(used.size + 4)
   })
 
-  test('no webhook that the backup shows as delivered was sent again', () => {
+  test('the restored service sent no webhook again that the backup shows as delivered', () => {
     const now = around.webhooks()
     expect(before.delivered.length).toBeGreaterThan(ENOUGH)
     for (const key of before.delivered) expect([key, now.get(key)?.count]).toEqual([key, 1])
   })
 
-  test('only webhooks that the backup shows as pending were sent again, with the same key and body', async () => {
+  test('the restored service repeated only webhooks that the backup shows as pending, with the same key and body', async () => {
     const pending = held.pending.map(({ key }) => key)
     const cameAgain = (key: string) =>
       (around.webhooks().get(key)?.count ?? 0) > (webhooks.get(key)?.count ?? 0)
@@ -457,19 +460,19 @@ describe('in the end', () => {
     for (const key of pending) expect([key, now.get(key)?.bodies]).toEqual([key, 1])
   })
 
-  test('both installations announced a payment under one idempotency key', () => {
+  test('both installations announced a payment with the same idempotency key', () => {
     const found = announcements()
     expect(found).toHaveLength(held.payments.length * 2)
     for (const [name, keys] of found) expect([name, keys.size]).toEqual([name, 1])
   })
 
-  /** Returns the webhook announcements of those payments that were unfinished in the backup. */
+  /** Returns the webhooks that announced those payments which were unfinished in the backup. */
   const announcements = () => {
     const ids = held.payments.map(({ id }) => id)
     return [...around.announcements()].filter(([name]) => ids.some((id) => name.endsWith(id)))
   }
 
-  test('sent mail was not sent again, and unsent mail kept its Message-ID and content', () => {
+  test('mail that was sent before the backup was not sent again, and unsent mail kept its Message-ID and content', () => {
     const now = around.mails()
     expect(before.sent.length).toBeGreaterThan(0)
     for (const { messageId } of before.sent) {

@@ -1,4 +1,7 @@
-/** Follows a trace from each entry to the last step, in an OTLP collector for the real processes. */
+/**
+ * Follows a trace from its first request to its last step, in an OTLP collector that gets the spans of the real
+ * processes.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -83,7 +86,7 @@ beforeAll(async () => {
 afterAll(() => stack.disposeAsync())
 
 const ofTrace = (traceId: string) => spans.filter((span) => span.traceId === traceId)
-/** Returns the path of each span of a trace, from the root to the span. */
+/** Returns the path of each span of a trace, from the root span to this span. */
 function pathsOf(traceId: string): string[] {
   const trace = ofTrace(traceId)
   const pathTo = (span: Span): string => {
@@ -99,7 +102,7 @@ const newTrace = () => {
   return { traceId, traceparent: `00-${traceId}-00f067aa0ba902b7-01` }
 }
 
-test('the trace of a sent mail has the request, the job, the SMTP send and the webhook', async () => {
+test('the trace of a sent mail has spans for the request, the job, the SMTP send and the webhook', async () => {
   await client.post('/v0/webhooks', { url: `${receiver.url}/events`, events: ['message.sent'] })
   const { traceId, traceparent } = newTrace()
   const answer = await client.post(
@@ -116,7 +119,7 @@ test('the trace of a sent mail has the request, the job, the SMTP send and the w
   expect(String(request!.headers.traceparent)).toInclude(traceId)
 })
 
-test('the trace of a received mail has the SMTP DATA, the parsing and the webhook', async () => {
+test('the trace of a received mail has spans for the SMTP DATA command, the parsing and the webhook', async () => {
   await client.post('/v0/webhooks', { url: `${receiver.url}/mail`, events: ['message.received'] })
   const transport = nodemailer.createTransport({
     host: '127.0.0.1',
@@ -140,7 +143,7 @@ test('the trace of a received mail has the SMTP DATA, the parsing and the webhoo
   )
 })
 
-test('the trace of a payment has the request, the transaction and the webhook', async () => {
+test('the trace of a payment has spans for the request, the transaction and the webhook', async () => {
   const { traceId, traceparent } = newTrace()
   const { header } = await pay()
   const post: Client['post'] = (path, body) => client.post(path, body, { traceparent })
@@ -150,7 +153,7 @@ test('the trace of a payment has the request, the transaction and the webhook', 
   await waitForPath(traceId, 'POST /v0/payments/redeem > deliver webhook > HTTP POST')
 })
 
-test('the verification of an endpoint continues the trace of the request of the seller', async () => {
+test('the verification of an endpoint continues the trace of the seller’s request', async () => {
   const { traceId, traceparent } = newTrace()
   await client.post('/v0/sellers/endpoints', {}, { traceparent })
   const answer = await fetch(`${url}/v0/sellers/endpoints`, {
@@ -168,7 +171,7 @@ test('the verification of an endpoint continues the trace of the request of the 
   expect(String(request!.headers.traceparent)).toInclude(traceId)
 })
 
-test('log lines name request, job and trace, and no trace contains mail, a key or a path of a project', async () => {
+test('log lines name the request, job and trace, and no trace contains mail text, a key or a path that names a project', async () => {
   const lines = parts.flatMap((part) =>
     part
       .stdout()

@@ -1,4 +1,7 @@
-/** Runs two processes of every part on one database. No work may be lost, done twice or counted twice. */
+/**
+ * Runs two processes of every part of the service on one database. With two processes, no work may be lost, done twice
+ * or counted twice.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +30,7 @@ const seed = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
 let till: TestTill
 let sink: Sink
 let receiver: Receiver
-/** Is the webhook receiver of the delivery whose job is lost. */
+/** Is the receiver of the webhook delivery whose job is lost. */
 let forgotten: Receiver
 let apis: string[]
 let smtpPorts: number[]
@@ -72,7 +75,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.disposeAsync())
 
-/** Makes one client of the same agent for each of the two API processes. */
+/** Returns two clients of the same agent, one for each of the two API processes. */
 const atBoth = (agent: Agent) => apis.map((url) => createClient(url, agent.key))
 const waitForNoJobs = () =>
   waitFor('the end of the jobs', async () => {
@@ -123,7 +126,7 @@ test('each mail that two SMTP listeners accept arrives once', async () => {
   expect(messages).toHaveLength(80)
 })
 
-test('a mail that is sent at both API processes with the same Idempotency-Key is sent once', async () => {
+test('a mail that a client sends at both API processes with the same Idempotency-Key is sent once', async () => {
   const agent = await till.service.newAgent()
   const clients = atBoth(agent)
   const before = sink.mails.length
@@ -141,7 +144,7 @@ test('a mail that is sent at both API processes with the same Idempotency-Key is
   expect(subjects.toSorted()).toEqual(Array.from({ length: 30 }, (_, n) => `two-${n}`).toSorted())
 })
 
-test('each payment is granted once, each nonce is mined once, and each webhook has one Idempotency-Key', async () => {
+test('each payment is redeemed once, each nonce is mined once, and each webhook has one Idempotency-Key', async () => {
   const seller = await till.newSeller({ webhookUrl: receiver.url })
   const payments = await Promise.all(Array.from({ length: 80 }, () => pay()))
   const bodies = payments.map(({ header }) => ({
@@ -149,7 +152,7 @@ test('each payment is granted once, each nonce is mined once, and each webhook h
     resource: RESOURCE,
     amount: PRICE,
   }))
-  // Each payment is redeemed at both APIs at the same time.
+  // The test redeems each payment at both API processes at the same time.
   const both = await Promise.all(
     apis.map((url) => redeemMany({ url, seller }, bodies, { inFlight: 40 })),
   )
@@ -175,13 +178,16 @@ test('each payment is granted once, each nonce is mined once, and each webhook h
   expect(keys.size).toBe(80)
 })
 
-test('the housekeeping of all worker processes queues a lost delivery once', async () => {
+test('the housekeeping jobs of all worker processes together queue a lost delivery only once', async () => {
   await waitFor('the delivery', () => forgotten.requests.length > 0)
   await waitForNoJobs()
   expect(forgotten.requests).toHaveLength(1)
 })
 
-/** Stores a delivery that was due an hour ago and has no job. Housekeeping looks for lost deliveries every 30 s. */
+/**
+ * Stores a webhook delivery that was due an hour ago and has no job. The housekeeping job looks for lost deliveries
+ * every 30 s.
+ */
 async function loseDelivery(): Promise<void> {
   const { pool } = till.service.database
   const seller = await till.newSeller({ webhookUrl: forgotten.url })

@@ -19,7 +19,7 @@ import { type Client, createClient } from '../support/service.ts'
 import { vaultPath as path } from '../support/vault/vault.ts'
 import { waitFor } from '../support/waitFor.ts'
 
-/** Returns random text that occurs only where the test puts it. */
+/** Returns random text, so that the text occurs only where the test puts it. */
 const canary = () => `canary${randomBytes(12).toString('hex')}`
 const pair = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
 
@@ -28,7 +28,7 @@ function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const
   const encoded = texts.flatMap((form) => {
-    // The bytes are cut to whole groups, so that the encoded text matches inside a longer encoded text.
+    // The bytes are cut to whole groups of three, so that their encoded text also matches inside a longer encoded text.
     const text = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString(form)
     return [text, text.toUpperCase()]
   })
@@ -38,7 +38,7 @@ function forms(secret: string | Buffer): Buffer[] {
 const isIn = (haystack: Buffer, secret: string | Buffer) =>
   forms(secret).some((form) => haystack.includes(form))
 
-/** Returns every row of every table as text. */
+/** Returns every row of every database table as text. */
 async function dump(pool: Pool): Promise<Buffer> {
   const { rows } = await pool.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -60,15 +60,15 @@ function filesBelow(folder: string): { path: string; bytes: Buffer }[] {
     .map((file) => ({ path: file, bytes: readFileSync(file) }))
 }
 
-test('no secret is in PostgreSQL, its write-ahead log, its most verbose log, the service’s logs, jobs or errors', async () => {
+test('no secret is found in PostgreSQL, its write-ahead log, its most verbose log, the service’s logs, jobs or errors', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-canary-'))
   const databaseLog: string[] = []
   const database = await startEmbeddedPostgres({ dataDir, onLog: (line) => databaseLog.push(line) })
   const pool = createPool({ url: database.url, size: 4, name: 'canary' })
   const secrets: Record<string, string | Buffer> = {}
   /**
-   * Is a text that may appear in the database and the logs. If the search did not find this text, a search for secrets
-   * would prove nothing.
+   * Is a text that is allowed to appear in the database and the logs. If the search did not find this allowed text, a
+   * search for secrets would prove nothing.
    */
   const plain = canary()
   const answers: string[] = []
@@ -144,7 +144,7 @@ test('no secret is in PostgreSQL, its write-ahead log, its most verbose log, the
   }
 })
 
-/** Makes PostgreSQL log every statement with all its parameters, also in errors. */
+/** Makes PostgreSQL log every statement with all its parameters, also when a statement fails. */
 async function logEverything(url: string): Promise<void> {
   const admin = new pg.Client({ connectionString: url })
   await admin.connect()
@@ -228,7 +228,7 @@ async function useVault(
   expect((await agent.delete(path('gone'))).status).toBe(204)
 }
 
-/** Sends every kind of bad request, then breaks the storage. */
+/** Sends every kind of bad request to the vault, and then breaks the vault's storage. */
 async function failVault(
   agent: Client,
   pool: Pool,
@@ -241,7 +241,8 @@ async function failVault(
     [400, { type: bad, data: { a: 1 } }],
     [400, { type: 'LOGIN', data: bad }],
     [400, { type: 'LOGIN', data: { password: [bad] } }],
-    // The digits 0 and 1 are not in Base32. Without them one canary in a thousand is a valid secret.
+    // The digits 0 and 1 are not part of the Base32 alphabet. Without these digits, one random text in a thousand would
+    // be a valid TOTP secret.
     [400, { type: 'TOTP', data: { secret: `01${bad}` } }],
     [400, { type: 'LOGIN', data: { totp: `otpauth://totp/x?secret=01${bad}&digits=9` } }],
     [400, { type: 'LOGIN', data: { password: bad.repeat(3_000) } }],
@@ -257,7 +258,7 @@ async function failVault(
     expect(answer.status).toBe(status)
     answers.push(JSON.stringify(answer.body))
   }
-  // The SQL statement fails with the sealed secret among its parameters.
+  // The SQL statement fails while the encrypted secret is among its parameters.
   const lost = canary()
   secrets['value that Postgres refused'] = lost
   await pool.query(

@@ -1,6 +1,9 @@
 import { parseSync } from 'oxc-parser'
 
-/** Is a small fault that can be planted in a file. The fault replaces the code from `start` to `end` by `text`. */
+/**
+ * Is a small fault (a mutation) that can be planted in a source file. The planted fault replaces the code from `start`
+ * to `end` by `text`.
+ */
 export type Candidate = {
   file: string
   start: number
@@ -8,13 +11,13 @@ export type Candidate = {
   text: string
   kind: string
   /**
-   * Tells whether `text` is an expression. An expression can be wrapped in a mark that records that a test reached the
-   * place.
+   * Tells whether the replacement `text` is an expression. Such an expression can be wrapped in code that records that
+   * a test has reached this place.
    */
   isExpression: boolean
   /**
-   * Is the place where the body of the innermost function around the fault starts. Null means that the fault stands
-   * outside of all functions.
+   * Is the position at which the body of the innermost function around the fault starts. If the position is null, the
+   * fault is outside of all functions.
    */
   within: number | null
 }
@@ -32,9 +35,9 @@ const SWAPPED: Record<string, string> = {
   '||': '&&',
 }
 
-/** Holds the parts of a statement whose absence leaves valid SQL. */
+/** Lists the parts of an SQL statement that can be removed so that the rest is still valid SQL. */
 const SQL_PARTS: readonly [kind: string, pattern: RegExp, text: string][] = [
-  // The pattern matches a condition on its own line that holds no opening or closing parenthesis of another condition.
+  // The pattern matches a condition on its own line that contains no unmatched parenthesis of another condition.
   ['where term', /\n[ ]*and (?:[^()\n`$]|\([^()\n]*\)|\$\d+)+(?=\n|`|$)/g, ''],
   ['lock', /\bfor (?:no key update|update|share|key share)(?: of \w+)?(?: skip locked)?\b/g, ''],
   ['lock', / skip locked\b/g, ''],
@@ -45,7 +48,9 @@ const SQL_PARTS: readonly [kind: string, pattern: RegExp, text: string][] = [
 ]
 const IS_SQL = /\b(?:select|insert into|update|delete from)\b/
 
-/** Finds all small faults that a file can have: comparisons, guards, bounds, terms and locks of SQL. */
+/**
+ * Finds all small faults that can be planted in a file: in comparisons, guards, bounds, and the terms and locks of SQL.
+ */
 export function candidatesIn(file: string, source: string): Candidate[] {
   const found: Candidate[] = []
   const { program } = parseSync(file, source)
@@ -81,7 +86,7 @@ export function candidatesIn(file: string, source: string): Candidate[] {
   return found
 }
 
-/** Returns whether a branch leaves the function or the round of a loop at once. */
+/** Tells whether a branch leaves the function or the loop iteration at once. */
 function leaves(branch: Node): boolean {
   if (branch.type === 'BlockStatement') {
     const last = (branch.body as Node[]).at(-1)
@@ -92,7 +97,7 @@ function leaves(branch: Node): boolean {
   )
 }
 
-/** @param within is the place where the body of the innermost function starts, as in `Candidate`. */
+/** @param within is the position at which the body of the innermost function starts, as in `Candidate`. */
 function walk(
   node: Node,
   within: number | null,

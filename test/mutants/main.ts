@@ -1,8 +1,9 @@
 /**
- * `bun run mutants -- --sample 50 --seed 7` draws small faults and runs, for each fault, the tests that reach the
- * fault. It prints the faults that no test sees. The seed comes from the commit if no seed is given. A fault that
- * changes no behaviour counts as a survivor, and so does a fault that no test reaches. A fault that the compiler
- * refuses is drawn again. `--file PATTERN` draws from the files whose path contains PATTERN.
+ * The command `bun run mutants -- --sample 50 --seed 7` draws small faults at random and runs, for each fault, the
+ * tests that reach it. The command prints the faults that no test detects. If no seed is given, the seed is derived
+ * from the commit. A fault that changes no behaviour counts as not detected, and so does a fault that no test reaches.
+ * If the compiler refuses a fault, another fault is drawn in its place. The option `--file PATTERN` draws faults only
+ * from files whose path contains PATTERN.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -24,16 +25,17 @@ import { nearTests } from './nearTests.ts'
 import { findReach, type Reach, testsThatReach } from './reach.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-/** If a test takes this many times its usual time, the test counts as hanging and as failed. */
+/** If a test takes this many times its usual time, it counts as hanging and therefore as failed. */
 const HANG_FACTOR = 1.5
 const HANG_MIN_MS = 2 * 60_000
-/** Holds how many test files of one fault run together, the nearest files first. */
+/** Holds how many of a fault's test files run together in each stage. The nearest files run first. */
 const STAGES = [6, 24, Number.POSITIVE_INFINITY]
 /**
- * Matches code that the tests do not run in its written form: browser pages, type declarations and document viewers.
+ * Matches code that the tests do not run in the form in which it is written: browser pages, type declarations and
+ * document viewers.
  */
 const LEFT_OUT = /^api\/(?:web|docs\/viewer|client\/operations)|\.d\.ts$/
-/** Matches tests that take minutes, read the code as text, or test other programs. */
+/** Matches tests that take minutes, that read the code as text, or that test other programs. */
 const FAR = /node_modules|^test\/(?:clients|cluster|mutants|chaos|steps|bench)\/|\/neighbours\//
 
 const { values } = parseArgs({
@@ -89,8 +91,8 @@ async function main(): Promise<void> {
 }
 
 /**
- * Finds which tests reach which places. The search takes as long as the suite, and its result is kept for further
- * samples of the same files.
+ * Finds which tests reach which places. The search takes as long as the whole test suite, and its result is kept for
+ * further samples of the same files.
  */
 async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>> {
   const folder = join(ROOT, 'node_modules/.cache/mutants')
@@ -117,7 +119,7 @@ function describe({ file, start, end, text, kind }: Candidate): string {
   return `${file}:${line} ${kind}: ${short(source.slice(start, end))} → ${short(text) || 'nothing'}`
 }
 
-/** Applies a fault and runs the tests that reach the fault. @returns null if the compiler refuses the fault. */
+/** Applies a fault and runs the tests that reach the fault. @returns null if the compiler refuses the planted fault. */
 async function judge(candidate: Candidate, reach: Record<string, Reach>): Promise<string | null> {
   const { file, start, end, text } = candidate
   const path = join(copy, file)
@@ -137,7 +139,9 @@ async function judge(candidate: Candidate, reach: Record<string, Reach>): Promis
   }
 }
 
-/** Sorts the tests: first tests that name the file, then tests that reach little else. */
+/**
+ * Sorts the tests of a fault: first the tests that name the faulty file, then the tests that reach little other code.
+ */
 function nearestFirst(file: string, tests: string[], reach: Record<string, Reach>): string[] {
   const near = nearTests(copy, file)
   const rank = (test: string) => (near.includes(test) ? near.indexOf(test) - 1e9 : 0)

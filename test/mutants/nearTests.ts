@@ -3,7 +3,7 @@ import { basename, dirname, join, relative } from 'node:path'
 
 const IMPORT = /from '(\.{1,2}\/[^']+\.ts)'/g
 
-/** Finds the test files near a source file: first the tests of its name, then the tests that import the file. */
+/** Finds the test files that are near a source file: first the tests with its name, then the tests that import it. */
 export function nearTests(root: string, file: string): string[] {
   const tests = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: root })].toSorted()
   const name = basename(file, '.ts')

@@ -1,6 +1,6 @@
 /**
- * Finds for each candidate (a place where a fault can be planted) which test files run the place. One run of the suite
- * executes code with a mark at each candidate.
+ * Finds, for each place in which a fault can be planted (a candidate), the test files that run this place. To find this
+ * out, one run of the suite executes code that has a mark at each such place.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,22 +9,23 @@ import { join } from 'node:path'
 import type { Candidate } from './candidates.ts'
 
 /**
- * Holds the running time of a test file, and the places in the code that the test file reached. A place is
+ * Holds the running time of a test file, and the places in the code that this test file reached. A place has the form
  * `FILE:START`, or `FILE{START` for a function.
  */
 export type Reach = { ms: number; places: string[] }
 
-/** Limits the running time of a test file. A slower test file is left out of the near tests. */
+/** Limits the running time of a test file. A slower test file is not used as a near test of any fault. */
 const FILE_MAX_MS = 90_000
 /**
- * Is the code that a marked file begins with. The code writes each reached place once for each process and global
- * object. It is a single line, so that the line numbers of the file stay the same.
+ * Is the code that is inserted at the beginning of a marked source file. The inserted code records each reached place
+ * once for each process and global object. The inserted code is a single line, so that the line numbers of the file
+ * stay the same.
  */
 const PREFIX = `globalThis.__reach ??= ((seen) => (place) => { if (seen.has(place)) return; seen.add(place); const file = process.env.MUTANTS_REACH; if (file) process.getBuiltinModule('node:fs').appendFileSync(file, place + '\\n') })(new Set());`
 
 /**
- * Runs each test file alone on code with marks that record each reached place. `copy` is a checkout whose files are
- * changed and then restored.
+ * Runs each test file alone on code with marks, which record each place that the test reaches. `copy` is a checkout of
+ * the repository. Its files are changed and later restored.
  */
 export async function findReach(
   copy: string,
@@ -65,8 +66,8 @@ export async function findReach(
 }
 
 /**
- * Finds the tests that reach a candidate (a place in the code where a fault can be planted). If a statement stands
- * outside of functions, every test that imports the file counts as a test that reaches the statement.
+ * Finds the tests that reach a candidate (a place in the code where a fault can be planted). If a statement is outside
+ * of all functions, every test that imports the file counts as a test that reaches it.
  */
 export function testsThatReach(
   { file, start, isExpression, within }: Candidate,
@@ -90,7 +91,7 @@ function marked(file: string, source: string, candidates: readonly Candidate[]):
       .map(({ start, end }) => [`${start}-${end}`, { start, end }]),
   )
   for (const { start, end } of ranges.values()) {
-    // If two marked expressions begin at the same place, the longer expression opens first and closes last.
+    // If two marked expressions begin at the same position, the longer expression opens first and closes last.
     marks.push({ at: start, order: source.length - end, text: `(${call(`${file}:${start}`)}, ` })
     marks.push({ at: end, order: -start - source.length, text: ')' })
   }

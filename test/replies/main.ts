@@ -1,4 +1,7 @@
-/** Scores the reply text of sets of mails by class, and prints the misses: `npm run replies -- SET.jsonl.gz…`. */
+/**
+ * Measures on sets of mails, by class, how well the reply text is found, and prints the misses: `npm run replies --
+ * SET.jsonl.gz…`.
+ */
 import { shown } from '../codes/report.ts'
 import { scoreReplies } from '../shared/mail/replyText/score.ts'
 import { readReplies } from '../support/mail/corpora.ts'

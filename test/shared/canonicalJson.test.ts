@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { canonicalJson } from '../../shared/canonicalJson.ts'
 
-describe('canonicalJson', () => {
-  test('writes the literals, numbers and strings of RFC 8785 §3.2.2 as the RFC does', () => {
+describe('canonicalJson writes JSON in canonical form', () => {
+  test('canonicalJson writes the literals, numbers and strings of RFC 8785 §3.2.2 as the RFC does', () => {
     const input =
       '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],' +
       '"string":"\\u20ac$\\u000F\\u000aA\'\\u0042\\u0022\\u005c\\\\\\"\\/","literals":[null,true,false]}'
@@ -12,7 +12,7 @@ describe('canonicalJson', () => {
     )
   })
 
-  test('sorts members by UTF-16 code units (RFC 8785 §3.2.3)', () => {
+  test('canonicalJson sorts object members by UTF-16 code units (RFC 8785 §3.2.3)', () => {
     const text = canonicalJson({
       '\u20ac': 'Euro Sign',
       '\r': 'Carriage Return',
@@ -53,17 +53,20 @@ describe('canonicalJson', () => {
     ['41b3de4355555557', '333333333.33333343'],
     ['becbf647612f3696', '-0.0000033333333333333333'],
     ['43143ff3c1cb0959', '1424953923781206.2'],
-  ])('the number with the bits %s is written as in appendix B of RFC 8785', (ieee754, text) => {
-    expect(canonicalJson(Buffer.from(ieee754, 'hex').readDoubleBE())).toBe(text)
-  })
+  ])(
+    'canonicalJson writes the number with the bits %s as in appendix B of RFC 8785',
+    (ieee754, text) => {
+      expect(canonicalJson(Buffer.from(ieee754, 'hex').readDoubleBE())).toBe(text)
+    },
+  )
 
-  test('writes a control character with its short escape if JSON defines one', () => {
+  test('canonicalJson writes a control character with its short escape if JSON defines one', () => {
     expect(canonicalJson('\b\t\n\f\r\u0001\u001f\u007f')).toBe(
       '"\\b\\t\\n\\f\\r\\u0001\\u001f\u007f"',
     )
   })
 
-  test('ignores the order of members, and omits undefined members', () => {
+  test('canonicalJson ignores the order in which object members are given, and omits undefined members', () => {
     expect(canonicalJson({ b: [{ d: 1, c: 2 }], a: null, x: undefined })).toBe(
       '{"a":null,"b":[{"c":2,"d":1}]}',
     )

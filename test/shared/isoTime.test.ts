@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { isoSeconds, parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
 
-test('ISO 8601 dates, and times with a time zone, are read', () => {
+test('the parser reads ISO 8601 dates, and times with a time zone', () => {
   for (const [text, iso] of [
     ['2026-12-31T23:59:59Z', '2026-12-31T23:59:59.000Z'],
     ['2026-12-31T23:59Z', '2026-12-31T23:59:00.000Z'],
@@ -17,7 +17,7 @@ test('ISO 8601 dates, and times with a time zone, are read', () => {
   }
 })
 
-test('malformed times and times without a zone are refused', () => {
+test('the parser refuses malformed times and times without a time zone', () => {
   for (const text of [
     '',
     'now',

@@ -8,8 +8,8 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 /**
- * Older runtimes returned the rows of one query to another query, which would leak mail and secrets. Mixed queries
- * run concurrently on few connections, and the rows of every query are checked.
+ * Older versions of the runtime returned the rows of one database query to another query, which would leak mail and
+ * secrets. Mixed queries run concurrently on few connections, and the rows of every query are checked.
  */
 test('every concurrent database query gets its own rows', async () => {
   const ask = async (n: number) => {

@@ -1,4 +1,7 @@
-/** Tests that the erasure of a project states when it is complete, and until when backups hold its data. */
+/**
+ * Tests that the report about a project's erasure states when the erasure is complete, and until when backups hold the
+ * project's data.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -9,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Returns the names of the tables that have a row with the given text. */
+/** Returns the names of the database tables that have a row with the given text. */
 async function tablesNaming(text: string): Promise<string[]> {
   const { pool } = service.database
   const { rows: tables } = await pool.query<{ name: string }>(

@@ -75,7 +75,7 @@ test('the audit log records actor, action, subject, time and request id of every
   expect(
     all.map((e) => [e.action, e.subject, e.description, e.outcome].join(' ').replace('  ', ' ')),
   ).toEqual(expected)
-  // The credential list and a refused request read no secret, so the audit log gets no entry.
+  // Reading the credential list, or sending a request that is refused, reads no secret, so the audit log gets no entry.
   await agent.get('/v0/vault')
   await agent.put(path('n'), { type: 'NONE', data: {} })
   expect(await logs(agent)).toHaveLength(all.length)
@@ -101,7 +101,7 @@ test('a hundred concurrent reads of a secret add a hundred audit log entries', a
   expect(found.map((entry) => entry.requestId).toSorted()).toEqual(asked.toSorted())
 })
 
-test('a project key with any scopes may read the audit log of its own project, but no other audit log', async () => {
+test('a project key, whatever its scopes, may read the audit log of its own project, but no other audit log', async () => {
   const bare = await service.newAgent({ scopes: [] })
   expect(await logs(bare)).toEqual([])
   const { status, body } = await service.platform.get('/v0/logs')
@@ -188,7 +188,7 @@ test('the audit log is filtered by each filter alone and by several filters toge
   }
 })
 
-test('pages show each audit log entry once, despite equal milliseconds and entries added meanwhile', async () => {
+test('the pages of the audit log show each entry once, despite equal milliseconds and entries added meanwhile', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into audit_log (project_id, action, subject, actor, request_id, outcome, at)

@@ -1,4 +1,4 @@
-/** Tests that addresses at which a seller would lose money are refused. */
+/** Tests that the service refuses payout addresses (payTo) at which a seller would lose money. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { privateKeyToAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -31,7 +31,7 @@ const refused: [string, string, RegExp][] = [
 ]
 
 for (const [name, address, message] of refused) {
-  test(`a payTo that is ${name} is refused`, async () => {
+  test(`the service refuses a payTo address that is ${name}`, async () => {
     const { platform } = till.service
     const { project } = await till.newSeller()
     for (const answer of [
@@ -45,7 +45,7 @@ for (const [name, address, message] of refused) {
   })
 }
 
-test('a payTo with a correct checksum, or in a single case, is accepted', async () => {
+test('the service accepts a payTo address with a correct checksum, or with letters of one case only', async () => {
   const { platform } = till.service
   for (const address of [payTo, payTo.toLowerCase(), upper(payTo)]) {
     const { status, body } = await platform.post(PATH, { payTo: address })

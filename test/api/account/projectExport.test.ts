@@ -1,5 +1,5 @@
 /**
- * Tests that the export of a project is complete, shows one moment, has no secrets, and ends when its reader
+ * Tests that a project's export is complete, shows the data of one moment, has no secrets, and ends when its reader
  * disconnects.
  */
 
@@ -31,7 +31,10 @@ const open = (agent: Agent, part?: string, init: RequestInit = {}) =>
     ...init,
     headers: { authorization: `Bearer ${service.platform.key}` },
   })
-/** Reads the head of a project export and then stops reading. `fetch` would read the whole export into memory. */
+/**
+ * Reads the beginning of a project export and then stops reading, but keeps the connection open. `fetch` would read the
+ * whole export into memory.
+ */
 async function stall(agent: Agent): Promise<Socket> {
   const { hostname, port } = new URL(service.url)
   const socket = connect(Number(port), hostname)
@@ -50,7 +53,8 @@ const linesOf = (text: string): any[] =>
     .map((line) => JSON.parse(line))
 
 /**
- * Stores messages of 100 KB each. Together they exceed the socket buffers between the service and the export's reader.
+ * Stores messages of 100 KB each in the inbox. Together these messages exceed the socket buffers between the service
+ * and the export's reader.
  */
 async function fill(agent: Agent, messages: number): Promise<void> {
   await receive(pool, agent.project.id)
@@ -139,7 +143,7 @@ test('an export as JSON Lines has every row of the project, no row of another pr
   })
 })
 
-test('an export contains drafts, approvals, the policy and the time of scheduled mail', async () => {
+test('a project export contains drafts, approvals, the policy and the time of scheduled mail', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const mail = { to: ['ada@example.com'], subject: 'later', text: 't' }
@@ -197,7 +201,7 @@ test('a slow reader of an export gets all rows as they were at one moment', asyn
   await noSnapshot()
 })
 
-test('neither a disconnected reader of an export nor a HEAD request keeps a database snapshot open', async () => {
+test('a disconnected reader of an export keeps no database snapshot open, and neither does a HEAD request', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)
   for (const part of ['json', 'mail']) {
@@ -315,7 +319,7 @@ describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox"
       const kept = Buffer.from(raw)
         .toString('latin1')
         .replaceAll('\r\n', '\n')
-        // Some mbox readers end a line at a bare CR, so a "From" after a bare CR is quoted too.
+        // Some mbox readers end a line at a bare CR, so the export also quotes a "From" after a bare CR.
         .replace('\rFrom', '\r>From')
       expect(bySubject.get(subject)![2].trimEnd()).toBe(kept.trimEnd())
     }

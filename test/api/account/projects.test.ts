@@ -77,7 +77,7 @@ test('the creation of a project returns its inbox and its API key, and no later 
     'shop.one@mail.test',
   )
   const { rawKey, ...made } = body
-  // The service writes the usage of an API key to the database within seconds.
+  // The service writes to the database within seconds that an API key was used.
   const got = await waitFor('the usage', async () => {
     const read = await service.platform.get(`/v0/platform/projects/${body.projectId}`)
     return read.body.usageCount === 1 ? read : null
@@ -127,7 +127,7 @@ test('an invalid project field is refused with the name of the field', async () 
   }
 })
 
-test('an email address is assigned to one project only, even after the project is deleted', async () => {
+test('the service assigns an email address to one project only, even after the project is deleted', async () => {
   const first = await create({ emailName: 'unique' })
   const again = () => service.platform.post('/v0/platform/projects', { emailName: 'UNIQUE' })
   expect((await again()).status).toBe(409)
@@ -144,7 +144,7 @@ test('of twenty concurrent requests for a project with the same email address, o
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(19).fill(409)])
 })
 
-test('scopes of a project are added and removed, and take effect at once', async () => {
+test('an operator adds and removes scopes of a project, and the change takes effect at once', async () => {
   const project = await create({ scopes: ['mail:read'] })
   const client = createClient(service.url, project.rawKey)
   const path = `/v0/platform/projects/${project.projectId}`
@@ -298,7 +298,7 @@ test('a deleted project loses its API key, its mail, its vault and its audit log
   expect(raw.rows[0].n).toBe(0)
 })
 
-test('pages list every project once, both at /v0/platform/projects and at /v0/platform/identities', async () => {
+test('the pages of projects list every project once, both at /v0/platform/projects and at /v0/platform/identities', async () => {
   const created = await Promise.all(Array.from({ length: 25 }, () => create()))
   const wanted = new Set(created.map((project) => project.projectId))
   for (const name of ['projects', 'identities']) {

@@ -40,7 +40,7 @@ test('client.wait returns the next message, or undefined after the timeout', asy
   expect(await purser.messages.wait({ timeout: 0 })).toBeUndefined()
 })
 
-test('the client gets each event once across broken connections and a restart of the service', async () => {
+test('the client gets each event once, although connections break and the service restarts', async () => {
   const agent = await service.newAgent()
   const { config, database } = service
   let api = startApi(config, database.url, silentLog)
@@ -72,7 +72,7 @@ test('the client gets each event once across broken connections and a restart of
   await api.stop()
 })
 
-test('the client misses no event when its connection breaks before the first event', async () => {
+test('the client misses no event if its connection breaks before the first event', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'Past')
   await waitForMessages(agent, 1)

@@ -124,7 +124,7 @@ test('the client manages endpoints and reads payments and deliveries for a selle
   }
 })
 
-test('the client stores, lists, reads and deletes credentials, and reads codes, versions and the log', async () => {
+test('the client stores, lists, reads and deletes credentials, and reads one-time codes, versions and the audit log', async () => {
   const owner = await service.newAgent()
   const { vault, logs } = new Purser({ apiKey: owner.key, baseUrl: service.url })
   const name = 'git/hub ü?#%2F'
@@ -229,7 +229,7 @@ test('the client refuses invalid options at once', async () => {
   }
 })
 
-test('the printed client object does not contain the API key, and no error of the client does', async () => {
+test('neither the printed client object nor any error of the client contains the API key', async () => {
   const error = await rejection(purser.messages.get('<no@where>'))
   const secret = agent.key.slice(5)
   for (const thing of [purser, error, purser.messages]) {

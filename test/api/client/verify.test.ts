@@ -43,7 +43,7 @@ const reasonOf = (changed: unknown, keys: Parameters<typeof verifyReceipt>[0]['k
     (error) => (error instanceof InvalidReceiptError ? error.reason : error),
   )
 
-describe('verifyReceipt', () => {
+describe('verifyReceipt checks the signature and the content of a receipt', () => {
   test('a receipt verifies with the JWKS, with a pinned key, and with one of several keys', async () => {
     for (const keys of [jwks, signing.publicKeyHex, [retired.publicKeyHex, signing.publicKeyHex]]) {
       expect(await verifyReceipt({ receipt, keys })).toEqual(body as never)
@@ -107,7 +107,7 @@ describe('verifyReceipt', () => {
     }
   })
 
-  test('the header of the JWS names EdDSA or Ed25519, although the key signed another header', async () => {
+  test('a receipt whose JWS header names another algorithm than EdDSA or Ed25519 is refused, even if the key signed this header', async () => {
     const payload = receipt.jws.split('.')[1]
     const withHeader = (header: unknown) => {
       const input = `${Buffer.from(JSON.stringify(header)).toString('base64url')}.${payload}`
@@ -135,7 +135,7 @@ describe('verifyReceipt', () => {
   })
 })
 
-describe('verifyWebhook', () => {
+describe('verifyWebhook checks the signature of a webhook and reads its event', () => {
   const secret = `whsec_${'a'.repeat(64)}`
   const text = receiptText(receipt)
   const headers = {

@@ -17,7 +17,10 @@ const UNAUTHORIZED = 'Sign in to the console: a session ends after 2 hours witho
 
 type Asked = { method?: string; framed?: boolean; headers?: Record<string, string> }
 
-/** Tells whether the console accepts a request. `headers` replace those that the page of the console sends. */
+/**
+ * Tells whether the console accepts a request. The given `headers` replace the headers that the page of the console
+ * sends.
+ */
 function accepts({
   method = 'POST',
   framed = false,
@@ -41,22 +44,22 @@ function accepts({
 const acceptsHeaders = (headers: Record<string, string>) =>
   accepts({ headers: { 'x-purser-console': '1', host: 'purser.example', ...headers } })
 
-describe('a request to the console', () => {
-  test('needs the header of the console, whatever its value', () => {
+describe('the console accepts only requests of its own page', () => {
+  test('a request to the console needs the header of the console, whatever the value of this header', () => {
     expect(accepts({})).toBe(true)
     expect(accepts({ headers: { 'x-purser-console': '' } })).toBe(true)
     expect(accepts({ headers: {} })).toBe(false)
     expect(accepts({ method: 'GET', headers: {} })).toBe(false)
   })
 
-  test('may say that it comes from the same origin, and from no other site', () => {
+  test('a console request may say that it comes from the same origin, and is refused if it comes from another site', () => {
     expect(acceptsHeaders({ 'sec-fetch-site': 'same-origin' })).toBe(true)
     for (const site of ['same-site', 'cross-site', 'none', '', 'Same-Origin']) {
       expect([site, acceptsHeaders({ 'sec-fetch-site': site })]).toEqual([site, false])
     }
   })
 
-  test('may name the origin of the service or the host that it was sent to', () => {
+  test('the Origin header of a console request may name the origin of the service or the host of the request', () => {
     for (const headers of [
       { origin: BASE },
       { origin: BASE, host: '10.0.0.7:3000' },
@@ -66,7 +69,7 @@ describe('a request to the console', () => {
     }
   })
 
-  test('is refused with the origin of another host, port or scheme, and with an unreadable origin', () => {
+  test('a console request is refused with the origin of another host, port or scheme, and with an unreadable origin', () => {
     for (const headers of [
       { origin: 'https://evil.example' },
       { origin: 'https://console.purser.example' },
@@ -81,7 +84,7 @@ describe('a request to the console', () => {
     }
   })
 
-  test('for the HTML of a mail needs no header of the console, if it only reads', () => {
+  test('a request for the HTML of a mail needs no console header if its method only reads', () => {
     for (const [method, isAccepted] of [
       ['GET', true],
       ['HEAD', true],
@@ -122,7 +125,7 @@ const sessionOfPerson = (email: string | null): ConsoleSession => ({
   expiresAt: new Date(),
 })
 
-test('the audit log names a person of the console by address, or by id without an address', () => {
+test('the audit log names a person at the console by email address, or by id if the person has no address', () => {
   expect(actorOf(sessionOfPerson('ada@people.example'))).toBe('console:ada@people.example')
   expect(actorOf(sessionOfPerson(null))).toBe('console:per_1')
 })
@@ -133,7 +136,7 @@ function requestWith(session: ConsoleSession | null): Request {
   return request
 }
 
-test('an act for the whole organization is logged with the person, the request and no project', () => {
+test('an action for the whole organization is logged with the person and the request, but without a project', () => {
   const mine = sessionOfPerson('ada@people.example')
   const actor = { projectId: 'organization', requestId: 'req_1' }
   expect(organizationActor(requestWith(mine))).toEqual({
@@ -146,13 +149,13 @@ test('an act for the whole organization is logged with the person, the request a
   })
 })
 
-test('a request has the console session that was admitted, and without one the route is at fault', () => {
+test('a request has the console session that the service admitted, and a route that gets no session throws an error', () => {
   const mine = sessionOfPerson(null)
   expect(sessionOf(requestWith(mine))).toBe(mine)
   expect(() => sessionOf(requestWith(null))).toThrow('this route needs access: console')
 })
 
-describe('the console reads the cookie of a session', () => {
+describe('the console reads the session cookie of a request', () => {
   let service: TestService
   let live: string
   beforeAll(async () => {
@@ -164,7 +167,7 @@ describe('the console reads the cookie of a session', () => {
   const statusOf = async (cookie: string) =>
     (await consoleClient(service.url, cookie).get('/session')).status
 
-  test('between other cookies, with and without a space', async () => {
+  test('the console finds its session cookie between other cookies, with and without a space', async () => {
     for (const cookie of [
       live,
       `theme=dark; ${live}; x=1`,
@@ -175,7 +178,7 @@ describe('the console reads the cookie of a session', () => {
     }
   })
 
-  test('and ignores other names and other forms of a secret, which also count as no guess', async () => {
+  test('the console ignores cookies with other names or malformed secrets, and does not count them as guesses', async () => {
     const secret = live.slice(live.indexOf('=') + 1)
     for (const cookie of [
       '',

@@ -27,7 +27,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const organizationLog = async (): Promise<any[]> =>
   (await operator.get('/organization/logs')).body.logs
 
-test('a console session calls API routes like an API key does, and counts against no rate limit', async () => {
+test('a console session calls API routes like an API key does, but counts against no rate limit', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@b.example'], subject: 'Hi', text: 'Hi.' })
   for (const path of ['/v0/messages?labels=sent', '/v0/vault', '/v0/payments?limit=3']) {
@@ -110,7 +110,7 @@ test('a thread, message or payment of another project is not shown', async () =>
   expect([thread.totalMessages, thread.withHtml]).toEqual([1, [body.messageId]])
 })
 
-test('the audit log records each change before the change happens, with the console session and the outcome', async () => {
+test('the audit log records each change with the console session and the outcome, before the change happens', async () => {
   const session = `console:${(await operator.get('/session')).body.person.personId}`
   const created = await operator.post('/v0/platform/projects', { name: 'Recorded' })
   const path = `/v0/platform/projects/${created.body.projectId}`
@@ -155,7 +155,7 @@ test('a secret is read only after the audit log has recorded the console session
   ])
 })
 
-test('a console session replays a webhook delivery', async () => {
+test('an operator with a console session repeats a webhook delivery', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into chain_status (chain_id, network, checked_at) values (84532, 'base-sepolia', clock_timestamp())
@@ -258,7 +258,7 @@ test('jobs are listed by state; waiting and failed jobs can be retried, and runn
   expect(retries.map(({ outcome }) => outcome)).toEqual(['refused', 'refused', 'ok', 'ok'])
 })
 
-test('the overview counts the messages of the current minute, and those of each past minute once', async () => {
+test('the console overview counts messages of the current minute, and counts the messages of each past minute only once', async () => {
   const { pool } = service.database
   const agent = await service.newAgent()
   const now = async () => (await operator.get('/overview')).body
@@ -288,7 +288,7 @@ test('the overview counts the messages of the current minute, and those of each 
     webhooks: expect.any(Number),
   })
 
-  // All sent messages become ten minutes old, and two workers count the messages concurrently.
+  // The test makes all sent messages ten minutes old, and two workers count the messages concurrently.
   await pool.query(
     `update messages set added_at = date_trunc('minute', clock_timestamp()) - interval '10 minutes'
      where direction = 'sent'`,
@@ -304,7 +304,7 @@ test('the overview counts the messages of the current minute, and those of each 
   expect(history.reduce((sum, minute) => sum + minute.mailOut, 0)).toBe(rowCount!)
 })
 
-test('the console overview shows every task with its pool', () => {
+test('the console overview shows every background task with its worker pool', () => {
   const none = {} as never
   const runners: Omit<PoolSettings, 'databaseUrl'>[] = [
     inboundRunner(none),
@@ -321,7 +321,7 @@ test('the console overview shows every task with its pool', () => {
   expect(Object.fromEntries(run)).toEqual(TASK_POOL)
 })
 
-test('the content security policy of the console page allows only files of the service; unchanged files get a 304', async () => {
+test('the content security policy of the console page allows only files of the service, and unchanged files get status 304', async () => {
   for (const path of ['/console', '/console/login']) {
     const response = await fetch(service.url + path)
     const html = await response.text()
@@ -375,7 +375,7 @@ test('the HTML body of a mail is sandboxed and readable only from a frame of the
   expect((await operator.get(path, { cookie: null })).status).toBe(401)
 })
 
-test('the OpenAPI document has no console route', async () => {
+test('the OpenAPI document contains no route of the console', async () => {
   const text = await (await fetch(`${service.url}/openapi.json`)).text()
   expect(text).not.toContain('console')
 })

@@ -1,6 +1,6 @@
 /**
- * Tests that a reader who cannot see the whole mail cannot approve it. An agent attacks the approval page and the
- * console.
+ * Tests that a reviewer who cannot see the whole mail cannot approve it. In these tests an agent attacks the approval
+ * page and the console.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
@@ -55,8 +55,8 @@ const plain = (html: string) =>
 const textOf = async (path: string) => (await fetch(path)).text()
 
 /**
- * Reads the approval pages from the first to the last, as a person does. @returns the text of all pages, and for each
- * page whether it offers the approval.
+ * Reads the approval pages of a mail from the first to the last, as a person does. @returns the text of all pages, and
+ * for each page whether it offers the button to approve the mail.
  */
 async function readAll(link: string) {
   const pages: string[] = []
@@ -86,7 +86,7 @@ const HIDING: Record<string, string> = {
 }
 
 for (const [name, html] of Object.entries(HIDING)) {
-  test(`words behind ${name} are shown on a page before the approval`, async () => {
+  test(`the approval pages show words that stand behind ${name}, before the approval is possible`, async () => {
     const mail = { subject: name, text: 'Hello', html }
     const { link, sha256, approvalId, messageId } = await held(mail)
     const early = await decideBy(link, { sha256 })
@@ -125,7 +125,7 @@ const UNSHOWABLE: Record<string, string> = {
 }
 
 for (const [name, html] of Object.entries(UNSHOWABLE)) {
-  test(`a mail whose HTML part has ${name} can be rejected but not approved by its link`, async () => {
+  test(`the approval link lets an owner reject, but not approve, a mail whose HTML part has ${name}`, async () => {
     const mail = { subject: name, text: 'x', html }
     const { link, sha256, approvalId, messageId } = await held(mail)
     const { text, canApprove, seen } = await readAll(link)
@@ -138,7 +138,7 @@ for (const [name, html] of Object.entries(UNSHOWABLE)) {
   })
 }
 
-test('a picture inside a held mail is shown and does not prevent the approval', async () => {
+test('the approval page shows a picture inside a held mail, and the picture does not prevent the approval', async () => {
   const { link, sha256 } = await held({
     subject: 'picture',
     text: 'See',
@@ -168,14 +168,14 @@ test('a long held mail is split into approval pages, and each page requires the 
   for (const line of ['line 0\n', 'line 15000\n', 'line 29999\n', SECRET]) {
     expect(text).toContain(line)
   }
-  // A seal is valid only for the bytes of its own held mail.
+  // The seal that proves that a page was read is valid only for the bytes of the mail on that page.
   const other = await held({ subject: 'other', text: 'x' })
   expect((await decideBy(other.link, { sha256: other.sha256, seen })).status).toBe(409)
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a mail with a body of megabytes cannot be approved by its link, but can be approved with a platform key', async () => {
+test('a mail with a body of megabytes cannot be approved by its approval link, but can be approved with a platform key', async () => {
   const text = `${'word '.repeat(350_000)}${SECRET}`
   const { link, sha256, approvalId, messageId } = await held({ subject: 'huge', text })
   const shown = await readAll(link)
@@ -186,7 +186,7 @@ test('a mail with a body of megabytes cannot be approved by its link, but can be
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('the approval page shows every field, recipient, attachment and invisible character', async () => {
+test('the approval page shows every field, recipient, attachment and invisible character of a held mail', async () => {
   const { link } = await held({
     to: ['Ada Lovelace <ada@example.com>'],
     cc: ['bob@example.com'],
@@ -214,7 +214,7 @@ test('the approval page shows every field, recipient, attachment and invisible c
   }
 })
 
-test('the approval page marks words that differ between text and HTML', async () => {
+test('the approval page marks words that differ between the text part and the HTML part', async () => {
   const { link } = await held({
     subject: 'differs',
     text: 'Please pay 10 euro to Bob',
@@ -230,8 +230,8 @@ test('the approval page marks words that differ between text and HTML', async ()
   }
 })
 
-describe.skipIf(!hasBrowser)('the approval is reviewed in a browser', () => {
-  test('the HTML part is shown without network access, and the pages lead to the approval', async () => {
+describe.skipIf(!hasBrowser)('an owner reviews a held mail in a browser', () => {
+  test('the approval page shows the HTML part of a mail without network access, and its pages lead to the approval', async () => {
     const html = '<style>p::after{content:" added"}</style><p>Hello</p><!-- --!><i>drawn</i>'
     const mail = { subject: 'Drawn', text: 'word '.repeat(30_000), html }
     const { link, messageId } = await held(mail)
@@ -253,7 +253,7 @@ describe.skipIf(!hasBrowser)('the approval is reviewed in a browser', () => {
     await untilStatus(agent, messageId, 'sent')
   })
 
-  test('the console shows Approve on the last page only, and the service requires the seal of that page', async () => {
+  test('the console shows the Approve button on the last page only, and the service requires the seal of that page', async () => {
     const mail = { subject: 'At the console', text: 'word '.repeat(25_000) }
     const { approvalId, sha256, messageId } = await held(mail)
     await using console = await openConsole(browser, service)
@@ -278,7 +278,7 @@ describe.skipIf(!hasBrowser)('the approval is reviewed in a browser', () => {
     await untilStatus(agent, messageId, 'sent')
   })
 
-  test('the console names the parts that it cannot show, and offers no approval', async () => {
+  test('the console names the parts of a mail that it cannot show, and then offers no approval', async () => {
     const html = '<img src="https://example.com/a.png">'
     const { approvalId } = await held({ subject: 'Far', text: 'x', html })
     await using console = await openConsole(browser, service)

@@ -1,4 +1,4 @@
-/** Tests the approval screens, and the page behind the link of a notification mail. */
+/** Tests the console screens for approvals, and the approval page behind the link in a notification mail. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
@@ -53,79 +53,82 @@ async function reach(page: Page, role: 'button' | 'link', name: string): Promise
   throw new Error(`the focus does not reach ${name}`)
 }
 
-describe.skipIf(!hasBrowser)('an owner decides at the console', () => {
-  for (const width of WIDTHS) {
-    test(`an owner reads, edits and approves a mail by the keyboard alone at ${width} px`, async () => {
-      const agent = await heldAgent(service)
-      const { messageId } = await sendMail(agent, letter('Offer'))
-      const before = await requestOf(service, agent, messageId)
-      await using console = await openConsole(browser, service, { width, bypassCSP: true })
-      const { page, complaints } = console
-      await page.addInitScript(axe.source)
-      await page.reload()
+describe.skipIf(!hasBrowser)(
+  'an owner decides at the console about mail that waits for approval',
+  () => {
+    for (const width of WIDTHS) {
+      test(`an owner reads, edits and approves a mail by the keyboard alone at ${width} px`, async () => {
+        const agent = await heldAgent(service)
+        const { messageId } = await sendMail(agent, letter('Offer'))
+        const before = await requestOf(service, agent, messageId)
+        await using console = await openConsole(browser, service, { width, bypassCSP: true })
+        const { page, complaints } = console
+        await page.addInitScript(axe.source)
+        await page.reload()
+        await console.open(`projects/${agent.project.id}/approvals`)
+        await judge(console, `approvals-${width}`)
+        await reach(page, 'link', 'Offer')
+        await page.getByRole('article', { name: 'The mail' }).waitFor()
+        await settled(page)
+        await page.getByText(HOSTILE).waitFor()
+        await judge(console, `approval-${width}`)
+        const overflow = await page.evaluate<number>(
+          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+        )
+        expect(overflow).toBe(0)
+
+        await reach(page, 'button', 'Edit')
+        const text = page.getByRole('textbox', { name: 'Text' })
+        expect(await text.inputValue()).toBe(letter('').text)
+        await judge(console, `approval-edit-${width}`)
+        await text.focus()
+        await page.keyboard.press('Control+a')
+        await page.keyboard.type('Shall I order two?')
+        await reach(page, 'button', 'Save')
+        await page.getByText('Shall I order two?').waitFor()
+        const after = await requestOf(service, agent, messageId)
+        expect(after.sha256).not.toBe(before.sha256)
+        await page.getByText(after.sha256).waitFor()
+
+        await reach(page, 'button', 'Approve')
+        await page.getByRole('dialog').waitFor()
+        await judge(console, `approval-approve-${width}`)
+        await page.getByRole('combobox').focus()
+        await page.keyboard.press('Tab')
+        await page.keyboard.press('Tab')
+        await page.keyboard.press('Enter')
+        await page.getByText('Nothing waits').waitFor()
+        const copy = await sunkAt(sink, messageId)
+        expect(copy.raw).toContain('Shall I order two?')
+        expect((await requestOf(service, agent, messageId)).decidedBy).toStartWith('console:')
+        expect(complaints).toEqual([])
+      })
+    }
+
+    test('an owner rejects a mail with a reason, and turns on the approval of outgoing mail', async () => {
+      const agent = await service.newAgent()
+      await using console = await openConsole(browser, service)
+      const { page } = console
+      await console.open(`projects/${agent.project.id}/settings`)
+      await page.getByRole('button', { name: 'Change sending' }).click()
+      await page.getByRole('combobox', { name: 'Mail leaves' }).selectOption('approve-new')
+      await page.getByRole('textbox', { name: 'Approver' }).fill(OWNER)
+      await page.getByRole('button', { name: 'Save' }).click()
+      await page.getByText('after approval of the first mail to a recipient').waitFor()
+      const { messageId } = await sendMail(agent, letter('Refund'))
       await console.open(`projects/${agent.project.id}/approvals`)
-      await judge(console, `approvals-${width}`)
-      await reach(page, 'link', 'Offer')
-      await page.getByRole('article', { name: 'The mail' }).waitFor()
-      await settled(page)
-      await page.getByText(HOSTILE).waitFor()
-      await judge(console, `approval-${width}`)
-      const overflow = await page.evaluate<number>(
-        'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-      )
-      expect(overflow).toBe(0)
-
-      await reach(page, 'button', 'Edit')
-      const text = page.getByRole('textbox', { name: 'Text' })
-      expect(await text.inputValue()).toBe(letter('').text)
-      await judge(console, `approval-edit-${width}`)
-      await text.focus()
-      await page.keyboard.press('Control+a')
-      await page.keyboard.type('Shall I order two?')
-      await reach(page, 'button', 'Save')
-      await page.getByText('Shall I order two?').waitFor()
-      const after = await requestOf(service, agent, messageId)
-      expect(after.sha256).not.toBe(before.sha256)
-      await page.getByText(after.sha256).waitFor()
-
-      await reach(page, 'button', 'Approve')
-      await page.getByRole('dialog').waitFor()
-      await judge(console, `approval-approve-${width}`)
-      await page.getByRole('combobox').focus()
-      await page.keyboard.press('Tab')
-      await page.keyboard.press('Tab')
-      await page.keyboard.press('Enter')
+      await page.getByRole('link', { name: 'Refund' }).click()
+      await page.getByRole('button', { name: 'Reject', exact: true }).click()
+      await page.getByRole('textbox', { name: 'Reason' }).fill('Not this year.')
+      await page.getByRole('dialog').getByRole('button', { name: 'Reject', exact: true }).click()
       await page.getByText('Nothing waits').waitFor()
-      const copy = await sunkAt(sink, messageId)
-      expect(copy.raw).toContain('Shall I order two?')
-      expect((await requestOf(service, agent, messageId)).decidedBy).toStartWith('console:')
-      expect(complaints).toEqual([])
+      const done = await untilStatus(agent, messageId, 'rejected')
+      expect(done.deliveryError).toBe('rejected by the owner: Not this year.')
     })
-  }
+  },
+)
 
-  test('an owner rejects a mail with a reason, and turns the approval on', async () => {
-    const agent = await service.newAgent()
-    await using console = await openConsole(browser, service)
-    const { page } = console
-    await console.open(`projects/${agent.project.id}/settings`)
-    await page.getByRole('button', { name: 'Change sending' }).click()
-    await page.getByRole('combobox', { name: 'Mail leaves' }).selectOption('approve-new')
-    await page.getByRole('textbox', { name: 'Approver' }).fill(OWNER)
-    await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('after approval of the first mail to a recipient').waitFor()
-    const { messageId } = await sendMail(agent, letter('Refund'))
-    await console.open(`projects/${agent.project.id}/approvals`)
-    await page.getByRole('link', { name: 'Refund' }).click()
-    await page.getByRole('button', { name: 'Reject', exact: true }).click()
-    await page.getByRole('textbox', { name: 'Reason' }).fill('Not this year.')
-    await page.getByRole('dialog').getByRole('button', { name: 'Reject', exact: true }).click()
-    await page.getByText('Nothing waits').waitFor()
-    const done = await untilStatus(agent, messageId, 'rejected')
-    expect(done.deliveryError).toBe('rejected by the owner: Not this year.')
-  })
-})
-
-describe.skipIf(!hasBrowser)('an operator opens Outgoing', () => {
+describe.skipIf(!hasBrowser)('an operator opens the console screen Outgoing', () => {
   test('an operator cancels a scheduled mail', async () => {
     const agent = await service.newAgent()
     const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -154,8 +157,8 @@ async function linkOf(agent: Agent, messageId: string): Promise<string> {
 const noticed = (policy = 'approve') =>
   heldAgent(service, { sendPolicy: policy, approverEmail: OWNER })
 /**
- * Reads all approval pages behind an approval link. @returns the seal (the value of the form field `seen`) of the last
- * page.
+ * Reads all approval pages that an approval link leads to. @returns the seal (the value of the form field `seen`) of
+ * the last page.
  */
 async function sealOf(link: string): Promise<string> {
   for (let path = ''; ; ) {
@@ -169,8 +172,8 @@ async function sealOf(link: string): Promise<string> {
 const decideBy = (link: string, fields: Record<string, string>) =>
   fetch(link, { method: 'POST', body: new URLSearchParams(fields) })
 
-describe('the link of a notification mail opens the approval page', () => {
-  test('the approval page is shown to any number of scanners, and its form decides once', async () => {
+describe('the link in a notification mail opens the approval page', () => {
+  test('the approval page opens for any number of link scanners, but its form decides only once', async () => {
     const agent = await noticed()
     const { messageId } = await sendMail(agent, letter('Scanned'))
     const link = await linkOf(agent, messageId)
@@ -210,7 +213,7 @@ describe('the link of a notification mail opens the approval page', () => {
     await untilStatus(agent, messageId, decided.state === 'approved' ? 'sent' : 'rejected')
   })
 
-  test('the form rejects a mail with a reason, and an expired, withdrawn or wrong link decides nothing', async () => {
+  test('the approval form rejects a mail with a reason, and an expired, withdrawn or wrong approval link decides nothing', async () => {
     const agent = await noticed()
     const [first, second, third] = [
       await sendMail(agent, letter('One')),
@@ -244,7 +247,7 @@ describe('the link of a notification mail opens the approval page', () => {
     expect(json.status).toBe(415)
   })
 
-  test('the database holds no token of a link, and the audit log names the link', async () => {
+  test('the database holds no token of an approval link, and the audit log names the link', async () => {
     const agent = await noticed()
     const { messageId } = await sendMail(agent, letter('Secret'))
     const link = await linkOf(agent, messageId)
@@ -270,7 +273,7 @@ describe('the link of a notification mail opens the approval page', () => {
     expect(rows).toEqual([{ actor: `link:${OWNER}`, detail: `sha256:${sha256}` }])
   })
 
-  test('a notification waits for an unreachable mail host, and is sent once', async () => {
+  test('a notification mail waits while the mail host is unreachable, and is sent once', async () => {
     const agent = await noticed()
     const { messageId } = await sendMail(agent, letter('Patience'))
     await linkOf(agent, messageId)

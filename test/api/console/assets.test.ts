@@ -1,5 +1,6 @@
 /**
- * Tests that the console's files are compressed as the browser accepts, and have the hash of their bytes in their name.
+ * Tests that the console's files are compressed in an encoding that the browser accepts, and that their names contain
+ * the hash of their bytes.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
@@ -18,7 +19,7 @@ const filesOf = async () => {
   return [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => file!)
 }
 
-test('the console’s page, script, styles and icon are compressed as the browser accepts, and unpack to the same bytes', async () => {
+test('the console’s page, script, styles and icon are compressed as the browser accepts, and decompress to the same bytes', async () => {
   for (const path of ['/console', ...(await filesOf())]) {
     const plain = await get(path, { 'accept-encoding': 'identity' })
     expect([path, plain.headers.get('content-encoding')]).toEqual([path, null])
@@ -46,7 +47,7 @@ test('the console’s page, script, styles and icon are compressed as the browse
   }
 })
 
-test('a console file may be cached forever under the hash of its bytes, and a request with a wrong hash gets status 404', async () => {
+test('a console file whose URL has the right hash may be cached forever, and a request with a wrong hash gets status 404', async () => {
   const files = await filesOf()
   expect(files.length).toBe(3)
   for (const file of files) {
@@ -64,7 +65,7 @@ test('a console file may be cached forever under the hash of its bytes, and a re
   expect((await get('/console')).headers.get('cache-control')).toBe('no-cache')
 })
 
-test('an ETag of one content encoding does not match another encoding', async () => {
+test('an ETag for one content encoding does not match another content encoding', async () => {
   const [, , script] = await filesOf()
   const tags = await Promise.all(
     ['identity', 'gzip', 'br'].map(async (encoding) =>

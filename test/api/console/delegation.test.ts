@@ -16,7 +16,7 @@ const shown = (logs: Entry[]) =>
     .map(({ action, subject, description, outcome }) => [action, subject, description, outcome])
     .reverse()
 
-test('a console session changes email rules, suppressions and webhooks of a project; the audit log records each change', async () => {
+test('a console session changes the email rules, suppressions and webhooks of a project, and the audit log records each change', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   await pool.query(
@@ -26,7 +26,7 @@ test('a console session changes email rules, suppressions and webhooks of a proj
   const project = `/projects/${agent.project.id}/v0`
   const rule = { type: 'BLOCK', scope: 'RECEIVE', value: '*@Example.com' }
   const { body: made } = await operator.post(`${project}/email-rules`, rule)
-  // The repeated email rule changes nothing, but the audit log records the request.
+  // Setting the same email rule again changes nothing, but the audit log records the request.
   expect((await operator.post(`${project}/email-rules`, rule)).status).toBe(200)
   expect((await operator.post(`${project}/email-rules`, { ...rule, type: 'ALLOW' })).status).toBe(
     409,
@@ -78,7 +78,7 @@ test('a console session changes email rules, suppressions and webhooks of a proj
   }
 })
 
-test('a console session changes mail domains; the audit log of the organization records each change', async () => {
+test('a console session changes mail domains, and the audit log of the organization records each change', async () => {
   const path = '/v0/platform/domains'
   const { status, body } = await operator.post(path, { domain: 'Agents.Example.COM' })
   expect([status, body.domain, body.status]).toEqual([201, 'agents.example.com', 'pending'])
@@ -97,7 +97,7 @@ test('a console session changes mail domains; the audit log of the organization 
   ])
 })
 
-test('project and platform routes do not mix, and a hostile path name does not break the audit log', async () => {
+test('the console does not mix up project and platform routes, and a hostile path name does not break the audit log', async () => {
   const agent = await service.newAgent()
   const project = `/projects/${agent.project.id}/v0`
   for (const path of [`${project}/platform/domains`, '/v0/email-rules', '/v0/webhooks']) {

@@ -34,7 +34,7 @@ const focused = (page: Page) =>
     'document.activeElement.getAttribute("aria-label") ?? document.activeElement.name',
   )
 
-/** Returns the accessible description of a form field, without its help text. */
+/** Returns the accessible description of a form field (its error message), without its help text. */
 const troubleOf = (page: Page, selector: string) =>
   page.evaluate<string[]>(
     `(document.querySelector('dialog ${selector}').getAttribute('aria-describedby') ?? '').split(' ')
@@ -47,7 +47,10 @@ const register = async (agent: Agent, url: string, events = ['message.received']
   return body as { webhookId: string; secret: string }
 }
 
-/** Delivers a mail. @returns the signature of the webhook request about the mail, and the expected signature. */
+/**
+ * Delivers a mail to the agent's inbox. @returns the signature of the webhook request about the mail, and the expected
+ * signature.
+ */
 async function signatures(agent: Agent, receiver: Receiver, secret: string): Promise<string[]> {
   const before = receiver.requests.length
   await service.deliver({
@@ -64,7 +67,7 @@ async function signatures(agent: Agent, receiver: Receiver, secret: string): Pro
   ]
 }
 
-describe.skipIf(!hasBrowser)('an operator manages event webhooks', () => {
+describe.skipIf(!hasBrowser)('an operator manages event webhooks at the console', () => {
   test('an operator registers a webhook for events, sees its secret once, and deletes it', async () => {
     const agent = await service.newAgent()
     await using console = await open()
@@ -153,7 +156,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks', () => {
     await alert.getByText('Webhook not found').waitFor()
   })
 
-  test('an operator changes URL and events of a webhook, and sees errors at their field', async () => {
+  test('an operator changes the URL and the events of a webhook, and sees errors beside the wrong field', async () => {
     const agent = await service.newAgent()
     await register(agent, 'https://hooks.example.com/old', ['message.bounced', 'payment.settled'])
     await using console = await open()
@@ -191,7 +194,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks', () => {
       { url: 'https://hooks.example.com/old', events: ['message.bounced', 'payment.settled'] },
     ])
 
-    // The keyboard selects the event, because the first event has the focus.
+    // The test selects the event with the keyboard, because the first event has the focus.
     await page.keyboard.press('Space')
     await page.keyboard.press('Enter')
     await page.getByText('Saved').waitFor()
@@ -204,7 +207,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks', () => {
     ])
   })
 
-  test('an operator changes only the edited fields of a webhook, and a concurrent change stays', async () => {
+  test('an operator changes only the edited fields of a webhook, and a concurrent change of other fields is kept', async () => {
     const agent = await service.newAgent()
     const { webhookId } = await register(agent, 'https://hooks.example.com/first')
     await using console = await open()

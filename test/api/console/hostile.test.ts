@@ -14,15 +14,15 @@ import {
 } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Stands for an attacker's server. Every request to this server is a leak. */
+/** Stands for an attacker's server in these tests. Every request that reaches this server is a data leak. */
 let evil: Receiver
-/** Returns a script that opens a dialog and calls the attacker's server. */
+/** Returns a hostile script that opens a dialog and calls the attacker's server. */
 const run = () => `alert(1);fetch('${evilOrigin()}/ran')`
 const evilOrigin = () => `http://127.0.0.1:${evil.port}`
 const markup = () =>
   `"'><img src=x onerror="${run()}"><svg onload="${run()}"><script>${run()}</script>`
 
-/** Returns an HTML body with known attacks by mail. */
+/** Returns an HTML mail body that contains known attacks. */
 const hostileHtml =
   () => `<html><head><base href="${evilOrigin()}/"><meta http-equiv="refresh" content="0;url=${evilOrigin()}/refresh">
 <link rel="stylesheet" href="${evilOrigin()}/style.css"><link rel="dns-prefetch" href="//127.0.0.1:${evil.port}"><link rel="preconnect" href="${evilOrigin()}">
@@ -68,8 +68,8 @@ function watch(page: Page): string[] {
   return seen
 }
 
-describe.skipIf(!hasBrowser)('the console meets hostile content', () => {
-  test('hostile content runs and loads outside the console, so that this test can detect it', async () => {
+describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
+  test('hostile content runs and loads outside the console, which proves that this test can detect it', async () => {
     const page = await (await browser.newContext()).newPage()
     const seen = watch(page)
     await page.setContent(hostileHtml()).catch(() => {})
@@ -159,7 +159,7 @@ describe.skipIf(!hasBrowser)('the console meets hostile content', () => {
     expect(await page.title()).not.toBe('taken')
   })
 
-  test('a mail cannot leave its frame: the frame has an opaque origin and no cookie, storage or navigation', async () => {
+  test('a mail cannot leave its frame, because the frame has an opaque origin and no cookie, storage or navigation', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open('projects')
@@ -182,7 +182,7 @@ describe.skipIf(!hasBrowser)('the console meets hostile content', () => {
       storage: 'SecurityError',
       parent: 'SecurityError',
     })
-    // The `frame-src` of the page stops a navigation of the frame.
+    // The `frame-src` directive of the page's content security policy stops the frame from navigating.
     const seen = watch(page)
     await frame.evaluate(`location.href = '${evilOrigin()}/elsewhere'`).catch(() => {})
     await page.getByRole('button', { name: 'Text' }).click()
@@ -192,10 +192,10 @@ describe.skipIf(!hasBrowser)('the console meets hostile content', () => {
   })
 })
 
-test('elements that load, navigate, submit or run are removed from a mail', () => {
+test('the console removes elements that load, navigate, submit or run from a mail', () => {
   const shown = framedHtml({ html: hostileHtml(), images: [] })
-  // Style elements are left out of this comparison, because only the content security policy stops the requests of a
-  // style.
+  // The test leaves style elements out of this comparison, because only the content security policy stops the requests
+  // of a style.
   const body = shown.slice(shown.indexOf('<body>')).replace(/<style>[\s\S]*?<\/style>/g, '')
   expect(body).not.toMatch(
     /<(script|iframe|object|embed|link|meta|base|form|video|audio|source)\b/i,
@@ -204,7 +204,7 @@ test('elements that load, navigate, submit or run are removed from a mail', () =
   expect(body).toContain('Read me')
 })
 
-test('an inline image is shown; a remote image is not fetched', () => {
+test('the console shows an inline image of a mail and does not fetch a remote image', () => {
   const images = [{ contentId: '<a b@x>', contentType: 'image/png', bytes: Buffer.from('png') }]
   const html = '<img src="cid:a%20b@x"><img src="cid:other"><img src="data:image/gif;base64,R0=">'
   const shown = framedHtml({ html, images })

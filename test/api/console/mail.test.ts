@@ -31,7 +31,7 @@ const inDialog = (page: Page, name: string) =>
   page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
 
 describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
-  test('an operator searches an inbox, sees matches marked, and returns to the results from a thread', async () => {
+  test('an operator searches an inbox, sees the matches marked, and returns from a thread to the search results', async () => {
     const agent = await service.newAgent()
     const markup = '<img src=x onerror=alert(1)>'
     await service.deliver({
@@ -83,7 +83,7 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     await page.getByText('q must hold at least one word to look for').waitFor()
   })
 
-  test('an operator sees codes and links of a message, and a reset link after a click', async () => {
+  test('an operator sees the codes and links of a message, and sees a reset link after a click', async () => {
     const agent = await service.newAgent()
     const href = 'https://s.example/reset?token=Ab12Cd34Ef56'
     await service.deliver({
@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     await press(page, 'Show the reset link')
     await links.getByText(href).waitFor()
     expect(await page.getByRole('link', { name: /s\.example/ }).count()).toBe(0)
-    // The text of the mail stays visible beside the codes.
+    // The text of the mail stays visible beside the one-time codes that the console extracts.
     await page.locator('pre', { hasText: 'Your code is 482913.' }).waitFor()
     expect(complaints).toEqual([])
   })
@@ -177,7 +177,8 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     expect(await signs('Labels')).toEqual(['list'])
     await enter('Returned')
     const article = page.getByRole('article').nth(0)
-    // The delivery state already shows the bounce, so the label `bounced` has no badge.
+    // The delivery state of the message already shows the bounce, so the console shows no badge for the label
+    // `bounced`.
     expect([
       await article.getByText('bounced', { exact: true }).count(),
       await signs('Labels'),
@@ -186,7 +187,7 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     expect(await signs('Labels')).toEqual(['auto-reply'])
   })
 
-  test('an operator blocks a sender with a rule and deletes the rule', async () => {
+  test('an operator blocks a sender with an email rule and deletes the rule', async () => {
     const agent = await service.newAgent()
     const said = async () => {
       await using talk = await talkSmtp(service.smtp!.port)
@@ -213,7 +214,7 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     expect(await said()).toBe('250')
   })
 
-  test('an operator removes a suppression', async () => {
+  test('an operator removes an address from the suppression list', async () => {
     const agent = await service.newAgent()
     await service.database.pool.query(
       `insert into suppressions (project_id, address, reason, detail)
@@ -252,7 +253,8 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     publish(zone, records)
     await press(page, 'Verify again: agents.example.com')
     await card.getByText('verified', { exact: true }).waitFor()
-    // The list of DNS records stays open. On the next visit the list of the verified domain is folded.
+    // After the domain is verified, the list of its DNS records stays open until the next visit. On the next visit, the
+    // console shows the list of the verified domain's DNS records folded.
     await mx.getByText('ok', { exact: true }).waitFor()
     await page.reload()
     await card.getByText('DNS records').waitFor()

@@ -36,7 +36,7 @@ const shownKey = async (page: Page, name: string): Promise<string> => {
 }
 
 describe.skipIf(!hasBrowser)('an operator works at the console', () => {
-  test('an operator signs in with a one-time link that leaves no token behind, and signs out', async () => {
+  test('an operator signs in with a one-time link that leaves no token in the browser, and signs out', async () => {
     await using console = await open()
     const { page } = console
     expect(page.url()).toBe(`${scene.till.service.url}/console`)
@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     expect((await platform.get('/v0/platform/projects')).status).toBe(401)
   })
 
-  test('an operator creates a project, reduces its scopes, enables payments, rotates its key and deletes it', async () => {
+  test('an operator creates a project, reduces its scopes, enables payments, rotates its API key and deletes the project', async () => {
     await using console = await open()
     const { page } = console
     await console.open('projects')
@@ -135,7 +135,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     expect(await page.getByRole('link', { name: 'Borealis' }).count()).toBe(0)
   })
 
-  test('an operator reads new mail with folded quotes and its original, and the mail stays unread', async () => {
+  test('an operator reads a new mail with folded quotes and its original source, and the mail stays unread', async () => {
     await using console = await open()
     const { page } = console
     await console.open(`projects/${scene.agent.project.id}/inbox`)
@@ -162,13 +162,13 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     expect(body.count).toBe(3)
   })
 
-  test('an operator sees a payment settle without a reload, and verifies its receipt', async () => {
+  test('an operator sees without a reload that a payment settles, and verifies its receipt', async () => {
     const { till, agent, resource } = scene
     await using console = await open()
     const { page } = console
     await console.open(`projects/${agent.project.id}/payments`)
     await page.getByText('No payments yet').waitFor()
-    // No block is mined until the page has shown the unsettled payment.
+    // The chain mines no block until the page has shown the unsettled payment.
     await till.client.request({ method: 'evm_setAutomine' as never, params: [false] as never })
     await till.client.request({ method: 'evm_setIntervalMining' as never, params: [0] as never })
     const redeemed = redeemToEnd(agent, (await pay()).header, { resource })
@@ -184,7 +184,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     await press(page, 'Verify')
     await page.getByText(`The signature is valid: ${body.payer} paid for ${resource}`).waitFor()
 
-    // The browser verifies the receipt and refuses a receipt with a changed letter.
+    // The browser verifies a payment's receipt, and refuses a receipt in which one letter is changed.
     await page.route(`**/v0/payments/${body.paymentId}`, async (route) => {
       const answer = await route.fetch()
       const payment = await answer.json()
@@ -196,7 +196,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     await page.getByText('The receipt is not valid: bad_signature').waitFor()
   })
 
-  test('an operator replays a webhook and sees the new attempt', async () => {
+  test('an operator repeats a webhook delivery and sees the new attempt', async () => {
     const { agent, receiver } = scene
     receiver.answer = status(400, 'not today')
     const payment = (await agent.get(`/v0/payments/${await scene.sell()}`)).body
@@ -224,7 +224,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     })
   })
 
-  test('an operator reveals a secret by a click, and the audit log records the read', async () => {
+  test('an operator reveals a secret with a click, and the audit log records the read', async () => {
     await storeSecrets(scene)
     await using console = await open()
     const { page } = console
@@ -244,7 +244,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     await page.getByRole('row', { name: 'vault.get' }).getByText('harbour/db').waitFor()
   })
 
-  test('an operator withholds a secret from the agent and allows a host, by a form', async () => {
+  test('an operator withholds a secret from the agent and allows a host for the secret, with a form', async () => {
     const { agent } = scene
     await agent.put('/v0/vault/bank', { type: 'LOGIN', data: { password: 'correct horse' } })
     await using console = await open()
@@ -287,7 +287,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
   test('an operator retries a job that has failed', async () => {
     await using console = await open()
     const { page } = console
-    // The overview shows the failed job without a reload.
+    // The console overview shows the failed job without a reload of the page.
     const id = await failJob(scene)
     await page.getByRole('link', { name: 'Look at them' }).click()
     await page.getByText('TypeError: something was not there').waitFor()
@@ -330,7 +330,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     await tabTo('I have stored it')
     await page.keyboard.press('Enter')
     await page.getByRole('row', { name: 'by hand' }).waitFor()
-    // Escape cancels a dialog, and the focus returns to its button.
+    // The Escape key cancels a dialog, and the focus returns to the button that opened it.
     await tabTo('Revoke')
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').waitFor()
@@ -338,7 +338,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     expect(await focused()).toBe('Revoke')
   })
 
-  test('a screen keeps the focus while its list reloads', async () => {
+  test('a console screen keeps the focus while its list reloads', async () => {
     await using console = await open()
     const { page } = console
     const { agent, till } = scene
@@ -357,7 +357,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     )
   })
 
-  test('an operator chooses a theme, which overrides the system and is stored', async () => {
+  test('an operator chooses a color theme, which overrides the theme of the system and is stored', async () => {
     await using console = await open()
     const { page } = console
     const ground = () =>
@@ -370,7 +370,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     expect(await ground()).toBe('rgb(15, 19, 21)')
   })
 
-  test('an operator causes no page error and no blocked content', async () => {
+  test('an operator uses the console without a page error and without blocked content', async () => {
     await using console = await open()
     const { page, complaints } = console
     const project = `projects/${scene.agent.project.id}`

@@ -1,6 +1,6 @@
 /**
- * Tests that an operator can sell, store a secret, and write and answer mail for a project. The audit log names the
- * operator.
+ * Tests that an operator can sell, store a secret, and write and answer mail on behalf of a project. The audit log
+ * names the operator as the actor.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
@@ -45,8 +45,8 @@ const logged = async (action: string) => {
   ])
 }
 
-describe.skipIf(!hasBrowser)('an operator acts for a project', () => {
-  test('an operator registers an endpoint and sees the secret of its webhook once', async () => {
+describe.skipIf(!hasBrowser)('an operator acts on behalf of a project', () => {
+  test('an operator registers an endpoint and sees its webhook secret once', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/endpoints`)
@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)('an operator acts for a project', () => {
     ])
   })
 
-  test('an operator stores a credential that the agent reads', async () => {
+  test('an operator stores a credential, and the agent reads it', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/vault`)
@@ -121,7 +121,7 @@ describe.skipIf(!hasBrowser)('an operator acts for a project', () => {
       threadId: question.threadId,
       text: expect.stringContaining('On Monday.'),
     })
-    // The audit log has no entry for the first message, because its invalid recipient address was refused.
+    // The audit log has no entry for the first message, because the service refused its invalid recipient address.
     const ok = ['console', 'ok', expect.stringContaining('@')]
     expect(await logged('message.send')).toEqual([ok, ok])
   })

@@ -33,7 +33,7 @@ const inDialog = (page: Page, name: string) =>
   page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
 const domainOf = (page: Page) => page.getByRole('combobox', { name: 'Domain' })
 
-/** Opens the form for a new project. */
+/** Opens the console form for a new project. */
 async function openForm(name: string, emailName = '') {
   const console = await openConsole(browser, service)
   const { page } = console
@@ -44,7 +44,7 @@ async function openForm(name: string, emailName = '') {
   return console
 }
 
-/** Returns the error state of a form field. */
+/** Returns the error message of a form field. */
 const troubleOf = (page: Page, label: string) =>
   page.evaluate<{ focused: boolean; invalid: string | null; told: string[] }>(`(() => {
     const label = [...document.querySelectorAll('dialog label')].find((one) => one.textContent === '${label}')
@@ -57,8 +57,8 @@ const troubleOf = (page: Page, label: string) =>
     }
   })()`)
 
-describe.skipIf(!hasBrowser)('an operator chooses a domain', () => {
-  test('an operator chooses a verified domain for a project by keyboard, and sees why others are unusable', async () => {
+describe.skipIf(!hasBrowser)('an operator chooses the mail domain of a new project', () => {
+  test('an operator chooses a verified domain for a project by keyboard, and sees why other domains are unusable', async () => {
     await using console = await openForm('Borealis', 'borealis')
     const { page, complaints } = console
     expect(await domainOf(page).inputValue()).toBe('mail.test')
@@ -102,7 +102,7 @@ describe.skipIf(!hasBrowser)('an operator chooses a domain', () => {
     expect(complaints.filter((text) => !text.includes('409'))).toEqual([])
   })
 
-  test('an operator sees the error at the refused field and loses no input', async () => {
+  test('an operator sees the error beside the refused field and loses no input', async () => {
     const taken = { emailName: 'taken', emailDomain: 'agents.example.com' }
     expect((await service.platform.post('/v0/platform/projects', taken)).status).toBe(201)
     await addVerifiedDomain(service, zone, 'fleeting.example.com')
@@ -118,7 +118,7 @@ describe.skipIf(!hasBrowser)('an operator chooses a domain', () => {
       told: [refused],
     })
 
-    // No project uses the email name at fleeting.example.com, but this domain is deleted before the request.
+    // No project uses this email name at fleeting.example.com, but the test deletes this domain before the request.
     await domainOf(page).selectOption('fleeting.example.com')
     await service.platform.delete('/v0/platform/domains/fleeting.example.com')
     await page.getByRole('textbox', { name: 'Inbox address' }).press('Enter')
@@ -144,7 +144,7 @@ describe.skipIf(!hasBrowser)('an operator chooses a domain', () => {
     expect(projects[0]).toMatchObject({ name: 'Atlas', emailAddress: 'taken@mail.test' })
   })
 
-  test('an operator sees the verified domains of all pages, and no form if the domains cannot be loaded', async () => {
+  test('an operator sees verified domains from all result pages, and sees no form if the domains cannot be loaded', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open('projects')

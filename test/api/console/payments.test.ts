@@ -1,5 +1,6 @@
 /**
- * Tests that a seller sees the funnel, filters, failures, receipts, webhooks and paid headers of payments in a browser.
+ * Tests that a seller sees the funnel, filters, failures, receipts, webhooks and signed payment headers of payments in
+ * a browser.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
@@ -51,9 +52,9 @@ async function showsOne(page: Page): Promise<void> {
   await rows(page).first().waitFor()
 }
 
-describe.skipIf(!hasBrowser)('a seller sees the payments of a project', () => {
+describe.skipIf(!hasBrowser)('a seller sees the payments of a project at the console', () => {
   for (const width of [1440, 360]) {
-    test(`the payments of a project are filtered, explained and shown at ${width} px`, async () => {
+    test(`the console filters, explains and shows the payments of a project at ${width} px`, async () => {
       const { agent, till, receiver } = scene
       await using console = await openConsole(browser, till.service, { width, bypassCSP: true })
       const { page } = console
@@ -103,7 +104,7 @@ describe.skipIf(!hasBrowser)('a seller sees the payments of a project', () => {
     })
   }
 
-  test('only owners see the paid header, and the audit log names the reader', async () => {
+  test('only owners see the signed header of a payment, and the audit log names the reader', async () => {
     const { till, agent } = scene
     const path = `/v0/platform/projects/${agent.project.id}/payments/${paid}/header`
     const viewer = await signInAs(till.service, 'viewer', [agent.project.id])

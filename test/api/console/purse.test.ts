@@ -1,4 +1,7 @@
-/** Tests that an owner opens a purse, gives a mandate, decides about a payment, and stops the purse, in a browser. */
+/**
+ * Tests in a browser that an owner opens a purse, gives a payment mandate, decides about a payment, and stops the
+ * purse.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
@@ -32,9 +35,9 @@ const press = (page: Page, name: string) => page.getByRole('button', { name, exa
 const inDialog = (page: Page, name: string) =>
   page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
 
-describe.skipIf(!hasBrowser)('an owner runs a purse', () => {
+describe.skipIf(!hasBrowser)('an owner manages the purse of a project', () => {
   for (const width of [1440, 360]) {
-    test(`an owner opens, uses and stops a purse at ${width} px`, async () => {
+    test(`an owner opens, uses and stops a purse at a screen width of ${width} px`, async () => {
       const agent = await till.service.newAgent()
       await using console = await openConsole(browser, till.service, { width, bypassCSP: true })
       const { page } = console

@@ -114,7 +114,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]()
 })
 
-/** Maps the name of a console screen to the button that opens a further part of it. */
+/** Maps the name of a console screen to the button that opens another part of this screen. */
 const OPENED: readonly [string, string][] = [
   ['thread-html', 'HTML'],
   ['thread-codes', 'Codes and links'],
@@ -178,10 +178,10 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
   await settled(page)
 }
 
-describe.skipIf(!hasBrowser)('every screen is accessible', () => {
+describe.skipIf(!hasBrowser)('every console screen is accessible', () => {
   for (const width of WIDTHS) {
-    test(`every screen is accessible, fits and loads no foreign resource at ${width} px`, async () => {
-      // The page's policy forbids the injected axe script, so the test bypasses the policy.
+    test(`every console screen is accessible, fits the width and loads no foreign resource at ${width} px`, async () => {
+      // The page's content security policy forbids the injected axe script, so the test bypasses this policy.
       await using page = await openConsole(browser, scene.till.service, { width, bypassCSP: true })
       await page.context.addInitScript(axe.source)
       await page.page.reload()
@@ -223,7 +223,7 @@ describe.skipIf(!hasBrowser)('every screen is accessible', () => {
     }
   })
 
-  test('the accessibility check fails for an image without a name, and for dark text on dark ground', async () => {
+  test('the accessibility check fails for an image without a name, and for dark text on a dark background', async () => {
     await using page = await openConsole(browser, scene.till.service, { bypassCSP: true })
     await page.context.addInitScript(axe.source)
     await page.page.reload()

@@ -65,7 +65,7 @@ test('every link of every documentation page leads to an existing target', async
   expect(dead).toEqual([])
 })
 
-test('every operation and every MCP tool has an example on a documentation page', async () => {
+test('every API operation and every MCP tool has an example on a documentation page', async () => {
   const document = (await (await get('/openapi.json')).json()) as any
   const pages = await Promise.all(
     document.tags.map(async ({ name }: any) =>

@@ -43,7 +43,10 @@ test('the OpenAPI document has version 3.1 and contains every route', () => {
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-/** Returns the inputs below a schema that have no upper bound. A `pattern`, a value list or a date bounds a text. */
+/**
+ * Returns the inputs inside a schema that have no upper bound. A text input is bounded if its schema has a `pattern`, a
+ * value list or a date format.
+ */
 function unbounded(schema: any, place: string, said = '', seen: unknown[] = []): string[] {
   const reference = schema?.$ref?.split('/').slice(1)
   const given = reference?.reduce((at: any, key: string) => at[key], document) ?? schema
@@ -68,7 +71,7 @@ function unbounded(schema: any, place: string, said = '', seen: unknown[] = []):
   ]
 }
 
-test('every input of every operation has an upper bound, or the description says that it is cut', () => {
+test('every input of every operation has an upper bound, or its description says that the service cuts it', () => {
   const inputs = operations().flatMap(([method, path, { parameters = [], requestBody }]) => [
     ...parameters.map((one: any) => [one.schema, `${method} ${path} ${one.name}`, one.description]),
     ...Object.values(requestBody?.content ?? {}).map((one: any) => [
@@ -80,7 +83,7 @@ test('every input of every operation has an upper bound, or the description says
   expect(inputs.flatMap(([schema, place, said]) => unbounded(schema, place, said))).toEqual([])
 })
 
-test('every required field of every schema is described', () => {
+test('every required field of every schema has a description', () => {
   const missing: string[] = []
   const visit = (value: unknown, path: string): void => {
     if (typeof value !== 'object' || value === null) return
@@ -101,7 +104,7 @@ test('every required field of every schema is described', () => {
   ])
 })
 
-test('every operation has its scope, its errors and an example', () => {
+test('every operation of the OpenAPI document has its scope, its errors and an example', () => {
   for (const [method, path, operation] of operations()) {
     const name = `${method} ${path}`
     const guarded = path.startsWith('/v0/') && !path.startsWith('/v0/x402/discovery/')
@@ -143,7 +146,7 @@ test('examples of the OpenAPI document match their schemas', () => {
   }
 })
 
-test('each response that a test gets is compared with the OpenAPI document', async () => {
+test('the tests compare each response that they get with the OpenAPI document', async () => {
   const { status, body } = await (await service.newAgent()).get('/v0/whoami')
   const differences = (changes: object) =>
     undocumented(service.url, { method: 'GET', path: '/v0/whoami?a=b', status, body, ...changes })
@@ -161,7 +164,7 @@ test('each response that a test gets is compared with the OpenAPI document', asy
 
 const ajv = addFormats(new Ajv({ strict: false }))
 
-/** Returns the errors of a JSON Schema validator. */
+/** Returns the errors that a JSON Schema validator reports. */
 function errorsOf(schema: object, value: unknown): string[] {
   const validate = ajv.compile(schema)
   validate(value)

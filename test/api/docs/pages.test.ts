@@ -1,4 +1,7 @@
-/** Tests the pages for browsers. `/` links to all pages, and `/docs` calls operations without the internet. */
+/**
+ * Tests the pages that the service shows to browsers. The page `/` links to all pages, and the page `/docs` calls
+ * operations without the internet.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, screenshot, startBrowser } from '../../support/console/browser.ts'
@@ -15,7 +18,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const get = (path: string) => fetch(service.url + path)
 
-test('every link of / leads to an existing page', async () => {
+test('every link on the page / leads to an existing page', async () => {
   const response = await get('/')
   expect([response.status, response.headers.get('content-type')]).toEqual([
     200,
@@ -74,7 +77,7 @@ describe.skipIf(!hasBrowser)('the API viewer runs in a browser', () => {
     await page.getByRole('textbox', { name: /auth/i }).fill(agent.key)
     await page.getByRole('button', { name: 'Apply credentials' }).click()
     await page.getByRole('button', { name: 'Close' }).click()
-    // The API viewer draws only the visible part of a long list.
+    // The API viewer renders only the visible part of a long list.
     await page.getByPlaceholder('Filter by tag or path').fill('whoami')
     await page.locator('#operations-Identity-getWhoami .opblock-summary-control').click()
     await page.getByRole('button', { name: 'Execute' }).click()

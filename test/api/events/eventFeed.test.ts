@@ -1,4 +1,7 @@
-/** Tests the event readers of one process, without HTTP: positions, gaps, shared reads, ends and errors. */
+/**
+ * Tests the event readers of one process without HTTP. The tests cover positions in the stream, gaps, shared reads,
+ * ends and errors.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type EventFeed, type EventReader, startEventFeed } from '../../../api/events/eventFeed.ts'
 import type { EventPosition } from '../../../shared/events/eventId.ts'
@@ -34,7 +37,7 @@ const add = (projectId: string, count = 1) =>
     }),
   )
 const soon = () => performance.now() + 5_000
-/** Asks for the events that are there already. */
+/** Reads the events that are already stored, without waiting for new events. */
 const nowOf = (reader: EventReader) => reader.next(performance.now())
 const seqs = async (events: ReturnType<EventReader['next']>) =>
   (await events).map(({ seq }) => Number(seq))
@@ -42,7 +45,7 @@ const range = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => from + n)
 const after = (seq: number, at: Date | null = null): EventPosition => ({ seq: BigInt(seq), at })
 
-/** Makes a project whose stream holds the given number of events, a minute apart. */
+/** Creates a project whose event stream holds the given number of events, one for each minute. */
 async function projectWith(count: number): Promise<string> {
   const projectId = await newProject(pool)
   if (count === 0) return projectId
@@ -56,7 +59,10 @@ async function projectWith(count: number): Promise<string> {
 }
 const minute = (n: number, ms = 0) => new Date(Date.UTC(2026, 0, 1, 0, n, 0, ms))
 
-/** Starts a feed whose notifications do not arrive. The functions run before and after each of its reads. */
+/**
+ * Starts an event feed that gets no notifications from the database. The given functions run before and after each read
+ * of this event feed.
+ */
 async function deafFeed(
   before: (name: string) => void = () => {},
   after: (name: string) => Promise<void> = async () => {},
@@ -74,8 +80,8 @@ async function deafFeed(
   return deaf
 }
 
-describe('a reader without a known event', () => {
-  test('begins after the newest event, and gets the next event at once', async () => {
+describe('an event reader opens without a known event', () => {
+  test('a reader without a known event begins after the newest event, and gets the next event at once', async () => {
     const projectId = await projectWith(2)
     const { reader, begin, missed } = await feed.open(projectId, null)
     expect([begin, missed]).toEqual([after(2, minute(2)), false])
@@ -87,7 +93,7 @@ describe('a reader without a known event', () => {
     reader.close()
   })
 
-  test('of a project without events begins before the first event', async () => {
+  test('a reader of a project without events begins before the first event', async () => {
     const projectId = await projectWith(0)
     const { reader, begin, missed } = await feed.open(projectId, null)
     expect([begin, missed]).toEqual([after(0), false])
@@ -96,7 +102,7 @@ describe('a reader without a known event', () => {
     reader.close()
   })
 
-  test('gets no event of another project', async () => {
+  test('an event reader gets no event of another project', async () => {
     const [projectId, otherId] = [await projectWith(0), await projectWith(0)]
     const { reader } = await feed.open(projectId, null)
     const { reader: other } = await feed.open(otherId, null)
@@ -107,7 +113,7 @@ describe('a reader without a known event', () => {
     other.close()
   })
 
-  test('gets nothing at its deadline, and gets later events afterwards', async () => {
+  test('an event reader gets nothing at its deadline, and gets later events afterwards', async () => {
     const projectId = await projectWith(1)
     const { reader } = await feed.open(projectId, null)
     const deadlineMs = performance.now() + 30
@@ -119,14 +125,14 @@ describe('a reader without a known event', () => {
   })
 })
 
-describe('a reader after a known event', () => {
+describe('an event reader continues after a known event', () => {
   const open = async (projectId: string, known: EventPosition) => {
     const { reader, ...opened } = await feed.open(projectId, known)
     reader.close()
     return opened
   }
 
-  test('gets the later events in order, at most 200 at once', async () => {
+  test('a reader after a known event gets the later events in order, at most 200 at once', async () => {
     const projectId = await projectWith(401)
     const { reader, begin, missed } = await feed.open(projectId, after(0))
     expect([begin, missed]).toEqual([after(0), false])
@@ -137,7 +143,7 @@ describe('a reader after a known event', () => {
     reader.close()
   })
 
-  test('gets every event of a burst of 201 and of 600 events', async () => {
+  test('an event reader gets every event of a burst of 201 and of 600 events', async () => {
     for (const count of [201, 600]) {
       const projectId = await projectWith(1)
       const readers = await Promise.all([1, 2].map(() => feed.open(projectId, null)))
@@ -156,7 +162,7 @@ describe('a reader after a known event', () => {
     }
   })
 
-  test('missed nothing unless the event just after the known event is deleted', async () => {
+  test('an event reader reports missed events only if the event just after the known event is deleted', async () => {
     const projectId = await projectWith(4)
     await pool.query('delete from events where project_id = $1 and seq <= 2', [projectId])
     expect(await open(projectId, after(1))).toEqual({ begin: after(1), missed: true })
@@ -165,7 +171,7 @@ describe('a reader after a known event', () => {
     expect(await open(projectId, known)).toEqual({ begin: known, missed: false })
   })
 
-  test('knows the newest event, but no event after it', async () => {
+  test('a reader at the newest event missed nothing, but a reader at an event that does not exist missed events', async () => {
     const projectId = await projectWith(2)
     const newest = after(2, minute(2))
     expect(await open(projectId, after(2))).toEqual({ begin: after(2), missed: false })
@@ -173,7 +179,7 @@ describe('a reader after a known event', () => {
     expect(await open(projectId, after(3))).toEqual({ begin: newest, missed: true })
   })
 
-  test('whose time differs begins after the last event of that time', async () => {
+  test('a reader whose known event has another time begins after the last event of that time', async () => {
     const projectId = await projectWith(3)
     const begins = async (at: Date, seq = 2) => open(projectId, after(seq, at))
     const missed = true
@@ -184,7 +190,7 @@ describe('a reader after a known event', () => {
     expect(await begins(minute(9), 9)).toEqual({ begin: after(3, minute(3)), missed })
   })
 
-  test('continues at the newest event if all later events are deleted', async () => {
+  test('an event reader continues at the newest event if all later events are deleted', async () => {
     const projectId = await projectWith(3)
     const { reader } = await feed.open(projectId, after(1))
     await pool.query('delete from events where project_id = $1', [projectId])
@@ -195,8 +201,8 @@ describe('a reader after a known event', () => {
   })
 })
 
-describe('the readers of one project', () => {
-  test('share the read of a new event', async () => {
+describe('the event readers of one project work together', () => {
+  test('the event readers of one project share one database read of a new event', async () => {
     const reads: string[] = []
     const deaf = await deafFeed((name) => reads.push(name))
     const lists = () => reads.filter((name) => name === 'list-events').length
@@ -205,7 +211,7 @@ describe('the readers of one project', () => {
     await Promise.all(opened.map(({ reader }) => nowOf(reader)))
     expect(lists()).toBe(1)
     await add(projectId)
-    // A new reader notices the new event, because no notification arrives.
+    // Opening a new reader makes the feed notice the new event, because no notification arrives.
     await deaf.open(projectId, null)
     const got = await Promise.all(opened.map(({ reader }) => seqs(reader.next(soon()))))
     expect(got).toEqual([[2], [2], [2]])
@@ -215,7 +221,7 @@ describe('the readers of one project', () => {
     expect(lists()).toBe(2)
   })
 
-  test('notice an event that is stored, and a close, while a read is under way', async () => {
+  test('event readers notice a newly stored event, and the close of a reader, while a database read is in progress', async () => {
     let meanwhile = async () => {}
     const deaf = await deafFeed(undefined, async (name) => {
       if (name !== 'list-events') return
@@ -238,7 +244,7 @@ describe('the readers of one project', () => {
     expect(performance.now() - startMs).toBeLessThan(4_000)
   })
 
-  test('get the error of a failed read, and the events of the next read', async () => {
+  test('event readers get the error of a failed database read, and the events of the next read', async () => {
     let isAway = false
     const deaf = await deafFeed((name) => {
       if (isAway && name === 'list-events') throw new Error('the database is away')
@@ -252,7 +258,7 @@ describe('the readers of one project', () => {
     for (const { reader } of opened) expect(await seqs(nowOf(reader))).toEqual([1])
   })
 
-  test('are counted until they close, and a reader that cannot open is not counted', async () => {
+  test('the feed counts event readers until they close, and does not count a reader that cannot open', async () => {
     let isAway = false
     const deaf = await deafFeed(() => {
       if (isAway) throw new Error('the database is away')
@@ -273,8 +279,8 @@ describe('the readers of one project', () => {
   })
 })
 
-describe('a reader ends', () => {
-  test('when it closes, and a wait for events then returns none', async () => {
+describe('an event reader ends', () => {
+  test('an event reader ends when it closes, and its wait for events then returns none', async () => {
     const { reader } = await feed.open(await projectWith(0), null)
     expect(reader.ended).toBe(false)
     const waiting = reader.next(soon())
@@ -284,7 +290,7 @@ describe('a reader ends', () => {
     expect(reader.ended).toBe(true)
   })
 
-  test('when the keys of its project change, but not when those of another project change', async () => {
+  test('an event reader ends when the API keys of its project change, but not when those of another project change', async () => {
     const [projectId, otherId] = [await projectWith(1), await projectWith(0)]
     const { reader } = await feed.open(projectId, after(0))
     const { reader: other } = await feed.open(otherId, null)
@@ -300,7 +306,7 @@ describe('a reader ends', () => {
     reader.close()
   })
 
-  test('when the process stops, and no reader begins after that', async () => {
+  test('an event reader ends when the process stops, and no reader begins after that', async () => {
     const deaf = await deafFeed()
     const projectId = await projectWith(1)
     const { reader } = await deaf.open(projectId, after(0))
@@ -311,14 +317,15 @@ describe('a reader ends', () => {
     expect(await later.next(soon())).toEqual([])
   })
 
-  test('when the listener connects again, but not at its first connection', async () => {
+  test('an event reader ends when the database listener connects again, but not at the first connection', async () => {
     const own = startEventFeed(database.url, pool, silentLog)
     try {
       const projectId = await projectWith(0)
       const { reader } = await own.open(projectId, null)
       await add(projectId)
       expect(await seqs(reader.next(soon()))).toEqual([1])
-      // Only the listener can wake the reader for the second event, so the listener is connected then.
+      // Only the listener can wake the reader for the second event, so the arrival of this event proves that the
+      // listener is connected.
       await add(projectId)
       expect(await seqs(reader.next(soon()))).toEqual([2])
       expect(reader.ended).toBe(false)

@@ -36,7 +36,7 @@ const deliver = (agent: Agent, subject: string, from = 'ada@example.com') =>
 
 type Told = { id: string; event: string | null; data: any }
 
-/** Follows an event stream as the EventSource of a browser does. */
+/** Follows an event stream (server-sent events) as the EventSource of a browser does. */
 async function listen(
   agent: Agent,
   { query = '', lastEventId }: { query?: string; lastEventId?: string } = {},
@@ -89,7 +89,7 @@ async function listen(
   }
 }
 
-describe('the event stream', () => {
+describe('the event stream of a project sends its events', () => {
   test('the event stream sends the events of received and sent mail', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
@@ -139,7 +139,7 @@ describe('the event stream', () => {
     const sending = Promise.all(subjects.map((subject) => deliver(agent, subject)))
     while (seen.length < subjects.length) {
       using stream = await listen(agent, { lastEventId: seen.at(-1)?.id ?? '0' })
-      // The connection breaks after every few events.
+      // The test breaks the connection after every few events.
       await stream.until(Math.min(3, subjects.length - seen.length))
       seen.push(...stream.told)
     }
@@ -156,7 +156,7 @@ describe('the event stream', () => {
     await deliver(agent, 'Coming')
     await stream.until(1)
     expect(stream.told[0]!.data.data.subject).toBe('Coming')
-    // A client that disconnects before its first event continues from the start of its stream.
+    // A client that disconnects before its first event continues later from the point where its stream began.
     expect(stream.state.begin).toMatch(/^1-\d{13}$/)
     using again = await listen(agent, { lastEventId: stream.state.begin })
     await again.until(1)
@@ -184,11 +184,12 @@ describe('the event stream', () => {
     })
     using sellers = await listen(seller, { lastEventId: '0' })
     await sellers.until(1)
-    // The client gets only the id of a hidden event, so that the client does not request the event again.
+    // For an event that the key may not read, the client gets only the event id, so that it does not request the event
+    // again.
     expect(sellers.told).toEqual([{ id: expect.stringMatching(/^1-/), event: null, data: null }])
   })
 
-  test('the event stream filters events by types: a type without its scope gets status 403, and an unknown type gets 400', async () => {
+  test('the event stream filters events by type, and a type without its scope gets status 403 and an unknown type 400', async () => {
     const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
     using stream = await listen(agent, { query: '?types=message.sent' })
     await deliver(agent, 'Not asked for')
@@ -212,7 +213,7 @@ describe('the event stream', () => {
     expect((await service.platform.get('/v0/events')).status).toBe(403)
   })
 
-  test('the event stream reports a gap when missed events are deleted', async () => {
+  test('the event stream reports a gap if events that the client missed are deleted', async () => {
     const agent = await service.newAgent()
     for (const subject of ['Old 1', 'Old 2', 'Kept']) await deliver(agent, subject)
     await waitForMessages(agent, 3)
@@ -227,7 +228,7 @@ describe('the event stream', () => {
     ])
   })
 
-  test('the event stream reports a gap when all missed events are deleted, or the id is unknown', async () => {
+  test('the event stream reports a gap if all missed events are deleted, or if the last event id is unknown', async () => {
     const agent = await service.newAgent()
     await deliver(agent, 'Expired')
     await waitForMessages(agent, 1)
@@ -246,7 +247,7 @@ describe('the event stream', () => {
   })
 
   describe('event streams continue after the database was restored from a backup', () => {
-    /** Deletes the newest events of the project's stream, as a restore from a backup does. */
+    /** Deletes the newest events of the project's stream, as if the database had been restored from a backup. */
     const restore = async (agent: Agent, kept: number) => {
       const { pool } = service.database
       const id = agent.project.id
@@ -261,7 +262,7 @@ describe('the event stream', () => {
       ['as many', ['New 1', 'New 2']],
       ['more', ['New 1', 'New 2', 'New 3']],
     ] as const) {
-      test(`a client that received lost events gets a gap and the new events: ${name}`, async () => {
+      test(`a client that had received events which the restore lost gets a gap and the new events: ${name}`, async () => {
         const agent = await service.newAgent()
         let lastEventId = ''
         {
@@ -281,7 +282,7 @@ describe('the event stream', () => {
       })
     }
 
-    test('a client without lost events continues without a gap', async () => {
+    test('a client that had received none of the lost events continues without a gap', async () => {
       const agent = await service.newAgent()
       let lastEventId = ''
       {
@@ -297,7 +298,7 @@ describe('the event stream', () => {
       expect(subjects(stream.told)).toEqual(['New'])
     })
 
-    test('a client connected during the restore receives the new events', async () => {
+    test('a client that is connected while the backup is restored receives the new events', async () => {
       const agent = await service.newAgent()
       using before = await listen(agent, { lastEventId: '0' })
       for (const subject of ['Kept', 'Lost 1', 'Lost 2']) await deliver(agent, subject)
@@ -309,8 +310,8 @@ describe('the event stream', () => {
       await deliver(agent, 'New')
       const told: Told[] = []
       let lastEventId = before.told[2]!.id
-      // An event stream may open before the service listens to the database again. Such a stream ends once more, and
-      // the client reconnects with its last event id.
+      // An event stream may open before the service's database listener has connected again. Such an event stream ends
+      // once more, and the client reconnects with its last event id.
       await waitFor('the gap and the new event', async () => {
         using stream = await listen(agent, { lastEventId })
         await waitFor(
@@ -325,7 +326,7 @@ describe('the event stream', () => {
     })
   })
 
-  test('the event stream ends when a notification of a key change may be lost', async () => {
+  test('the event stream ends when the service may have lost a notification that an API key changed', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     await service.proxy!.cut()
@@ -340,7 +341,7 @@ describe('the event stream', () => {
     await waitFor('the end', () => stream.state.ended)
   })
 
-  test('the event stream ends when its key is replaced or loses a scope, or the project is deleted', async () => {
+  test('the event stream ends when its API key is replaced or loses a scope, or the project is deleted', async () => {
     for (const change of [
       (id: string) => service.platform.post(`/v0/platform/projects/${id}/rotate-key`),
       (id: string) =>
@@ -363,7 +364,8 @@ describe('the event stream', () => {
     await deliver(agent, 'Meanwhile')
     await service.proxy!.mend()
     await waitForMessages(agent, 2)
-    // A notification of a key change may be lost, so streams end. The client reconnects after its last event.
+    // A notification about a key change may be lost while the listener is disconnected, so event streams end then. The
+    // client then reconnects and continues after its last event.
     const subject = await waitFor('the message', async () => {
       using again = await listen(agent, { lastEventId: '1' })
       await waitFor('news or the end', () => again.state.ended || again.told.length > 0)
@@ -399,7 +401,7 @@ describe('a client waits for a message', () => {
     expect(bodies.map(([, subject]) => subject)).not.toContain('Already there')
   })
 
-  test('with after, the wait includes earlier messages and returns the oldest first', async () => {
+  test('a wait with the parameter after includes earlier messages and returns the oldest message first', async () => {
     const agent = await service.newAgent()
     for (const [n, subject] of ['One', 'Two', 'Three'].entries()) {
       await deliver(agent, subject)
@@ -409,7 +411,7 @@ describe('a client waits for a message', () => {
     const before = (at: string) => new Date(Date.parse(at) - 1).toISOString()
     const next = (after: string) => wait(agent, { timeout: '0', after })
     expect((await next(before(one.createdAt))).body.messageId).toBe(one.messageId)
-    // A message before `after` is not returned again.
+    // The service does not return again a message that is older than the parameter `after`.
     if (one.createdAt !== two.createdAt) {
       expect((await next(one.createdAt)).body.messageId).toBe(two.messageId)
     }
@@ -424,7 +426,7 @@ describe('a client waits for a message', () => {
     expect([status, body]).toEqual([204, null])
   })
 
-  test('an invalid parameter of the wait for a message is a 400 that names the parameter', async () => {
+  test('a wait with an invalid parameter gets status 400 with the name of the parameter', async () => {
     const agent = await service.newAgent()
     for (const timeout of ['61', '-1', 'soon', '1.5']) {
       const { status, body } = await wait(agent, { timeout })
@@ -449,7 +451,8 @@ describe('a client waits for a message', () => {
       rawGet(own, agent, '/v0/messages/wait?timeout=60'),
     )
     const proxy = own.proxy!
-    // Each waiting HTTP request reads the position of the event stream once, and then sends no further query.
+    // Each waiting HTTP request reads its position in the event stream once, and then sends no further query to the
+    // database.
     let before = -1
     await waitFor('quiet', async () => {
       const grown = proxy.bytesIn - before
@@ -459,8 +462,8 @@ describe('a client waits for a message', () => {
     })
     const quietFrom = proxy.bytesIn
     await Bun.sleep(1_000)
-    // One query for each waiting request would send far more bytes. Other parts of the process send a few queries a
-    // second.
+    // If each waiting request sent a query, the database traffic would be far larger. Other parts of the process send a
+    // few database queries a second.
     expect(proxy.bytesIn - quietFrom).toBeLessThan(5_000)
     await storeMail(own, agent, 'From: ada@example.com\r\nSubject: For all\r\n\r\nHello\r\n')
     const texts = await Promise.all(answers)
@@ -479,7 +482,7 @@ async function newestSeq(agent: Agent): Promise<number> {
   return rows[0]?.seq ?? 0
 }
 
-/** Returns the number of an agent's requests that the rate limit has admitted. */
+/** Returns how many requests of an agent the rate limit has admitted. */
 async function listening(agent: Agent): Promise<number> {
   const { rows } = await service.database.pool.query(
     'select used from rate_windows where subject = $1',

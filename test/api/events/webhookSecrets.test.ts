@@ -58,7 +58,8 @@ test('a webhook secret is stored encrypted, and every delivery is signed with it
   expect(receiver.requests[0]?.headers['x-service-signature']).toBe(
     signWebhook({ secret: rotated, body: BODY }),
   )
-  // Changes of other endpoint fields keep the webhook secret. An endpoint without a webhook has no webhook secret.
+  // If other fields of an endpoint change, the endpoint keeps its webhook secret. An endpoint without a webhook has no
+  // webhook secret.
   await agent.patch(path, { priceUsdc: '0.02' })
   expect(await columns(endpoint.endpointId)).toEqual(after)
   await agent.patch(path, { webhookUrl: null })
@@ -71,7 +72,7 @@ test('a webhook secret is stored encrypted, and every delivery is signed with it
   expect(await columns(endpoint.endpointId)).toEqual(none)
 })
 
-test('a webhook secret in plain text works, survives changes, and is encrypted by the first capable process', async () => {
+test('a webhook secret in plain text works, survives changes, and is encrypted by the first process that can encrypt it', async () => {
   const agent = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
@@ -99,7 +100,7 @@ test('a webhook secret in plain text works, survives changes, and is encrypted b
   expect(await columns(endpointId)).toMatchObject({ plain: null, keyId: 'development' })
 })
 
-test('several processes encrypt hundreds of plain webhook secrets, each secret once', async () => {
+test('several processes together encrypt hundreds of plain-text webhook secrets, each secret once', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)

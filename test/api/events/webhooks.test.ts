@@ -101,7 +101,7 @@ test('a webhook receives only its event types and only its project’s events', 
   expect(two.requests).toHaveLength(1)
 })
 
-test('a failed webhook delivery is retried, and can be replayed with the new secret', async () => {
+test('a failed webhook delivery is retried, and an operator can send it again with the new secret', async () => {
   await using receiver = await startReceiver()
   let failures = 1
   receiver.answer = (_request, response) => status(failures-- > 0 ? 500 : 200)(_request, response)
@@ -130,7 +130,7 @@ test('a failed webhook delivery is retried, and can be replayed with the new sec
   expect(third.headers['x-service-signature']).toBe(signature(rotated.body.secret, third.body))
 })
 
-test('webhooks are listed without secrets, changed, and deleted with their pending deliveries', async () => {
+test('the API lists webhooks without their secrets, changes them, and deletes them with their pending deliveries', async () => {
   await using receiver = await startReceiver((_request, response) =>
     status(500)(_request, response),
   )
@@ -159,7 +159,7 @@ test('webhooks are listed without secrets, changed, and deleted with their pendi
   expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
 })
 
-test('a key registers, lists and replays only event types of its scopes', async () => {
+test('an API key registers, lists and replays only the event types that its scopes allow', async () => {
   await using receiver = await startReceiver()
   const seller = await service.newAgent({ scopes: ['payments:accept'] })
   const mail = { url: receiver.url, events: ['message.received'] }
@@ -184,7 +184,7 @@ test('a key registers, lists and replays only event types of its scopes', async 
   expect((await service.platform.get('/v0/webhooks')).status).toBe(403)
 })
 
-test('a webhook with invalid input or a private address, and a twenty-first webhook, are refused', async () => {
+test('the API refuses a webhook with invalid input or a private address, and refuses the twenty-first webhook', async () => {
   await using strict = await startTestService({
     smtp: false,
     workers: false,
@@ -215,7 +215,7 @@ test('a webhook with invalid input or a private address, and a twenty-first webh
   expect(answers.filter(({ status }) => status === 400)).toHaveLength(5)
 })
 
-test('a deleted project leaves only audit rows of its webhooks', async () => {
+test('after a project is deleted, only audit log rows about its webhooks remain', async () => {
   await using receiver = await startReceiver()
   const agent = await service.newAgent()
   await register(agent, receiver, ['message.received'])

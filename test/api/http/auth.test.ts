@@ -10,7 +10,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const unauthorized = (message: string) => ({ error: 'unauthorized', message, status: 401 })
 
-test('a missing, malformed or unknown API key gets the documented error, word for word', async () => {
+test('a request with a missing, malformed or unknown API key gets exactly the documented error message', async () => {
   const hex = 'a'.repeat(64)
   const cases: [string | undefined, string][] = [
     [undefined, 'Missing or invalid Authorization header'],
@@ -33,7 +33,7 @@ test('a missing, malformed or unknown API key gets the documented error, word fo
   }
 })
 
-test('every operation returns an error with the scope that an API key lacks', async () => {
+test('if an API key lacks the scope of an operation, the error names this scope', async () => {
   const bare = await service.newAgent({ scopes: [] })
   const operations: [string, string, string][] = [
     ['GET', '/v0/messages', 'mail:read'],
@@ -71,7 +71,7 @@ test('project keys and platform keys have no operation in common', async () => {
   expect((await agent.get('/v0/messages')).status).toBe(200)
 })
 
-test('the API key is checked before the request body is read', async () => {
+test('the service checks the API key before it reads the request body', async () => {
   const nobody = createClient(service.url, null)
   expect((await nobody.post('/v0/messages/send', '{not json')).status).toBe(401)
 })
@@ -97,7 +97,7 @@ test('whoami returns the project and the scopes of an API key', async () => {
   })
 })
 
-test('whoami with a platform key shows the number and the last time of the key’s requests', async () => {
+test('whoami with a platform key shows how many requests the key has made, and when it made the last one', async () => {
   const { body } = await service.platform.get('/v0/whoami')
   expect(body).toMatchObject({ type: 'PLATFORM', projectId: null, scopes: ['platform:manage'] })
   expect(body.createdAt).toMatch(/Z$/)

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Sends a request with the agent's key and checks that the response has exactly the error shape. */
+/** Sends a request with the agent's API key, and checks that the error response has exactly the documented fields. */
 async function refused(path: string, init: RequestInit = {}) {
   const response = await fetch(service.url + path, {
     ...init,
@@ -32,7 +32,7 @@ const json = { 'content-type': 'application/json' }
 const send = (body: NonNullable<RequestInit['body']>, headers: Record<string, string> = json) =>
   refused('/v0/messages/send', { method: 'POST', body, headers })
 
-test('a path that does not exist gets an error response', async () => {
+test('a request for a path that does not exist gets an error response', async () => {
   for (const path of [
     '/v0',
     '/v0/nothing',
@@ -48,14 +48,14 @@ test('a path that does not exist gets an error response', async () => {
   }
 })
 
-test('a known path with a wrong method gets an error response', async () => {
+test('a request for a known path with a wrong HTTP method gets an error response', async () => {
   const answer = await refused('/v0/messages', { method: 'DELETE' })
   expect(answer).toMatchObject({ status: 405, error: 'method_not_allowed' })
   expect(answer.headers.get('allow')).toBe('HEAD, GET')
   expect((await refused('/v0/messages/send', { method: 'PUT' })).headers.get('allow')).toBe('POST')
 })
 
-test('malformed JSON, an absent body, and JSON of another shape get an error response', async () => {
+test('a request with malformed JSON, without a body, or with JSON of another shape gets an error response', async () => {
   for (const body of ['{', '{"to":', 'undefined', '\ufeff{]']) {
     expect(await send(body)).toMatchObject({
       status: 400,
@@ -99,7 +99,7 @@ test('a request body with a media type other than JSON is refused', async () => 
   expect(await send(form, {})).toMatchObject({ status: 415 })
 })
 
-test('a null character is refused in every string of a request', async () => {
+test('a null character is refused in every string field of a request', async () => {
   const message = { to: ['a@b.test'], subject: 's', text: 't' }
   expect(await send(JSON.stringify({ ...message, text: 'a\0b' }))).toMatchObject({
     status: 400,
@@ -114,7 +114,7 @@ test('a null character is refused in every string of a request', async () => {
   expect(await refused('/v0/messages?labels=a%00b')).toMatchObject({ status: 400 })
 })
 
-test('half a surrogate pair is refused, and no mail text reaches the log', async () => {
+test('an unpaired UTF-16 surrogate is refused, and no mail text reaches the log', async () => {
   const message = { to: ['a@b.test'], subject: 's', text: 't' }
   for (const [name, body] of [
     ['text', '{"to":["a@b.test"],"subject":"s","text":"a\\ud800b"}'],
@@ -133,7 +133,7 @@ test('half a surrogate pair is refused, and no mail text reaches the log', async
   expect(whole.status).toBe(201)
 })
 
-test('malformed percent-encoding is refused in the path and the query', async () => {
+test('malformed percent-encoding is refused in the path and the query of a URL', async () => {
   expect(await refused('/v0/messages/%E0%A4%A')).toMatchObject({
     status: 400,
     error: 'bad_request',
@@ -147,14 +147,14 @@ test('deeply nested JSON gets an error response and does not crash the service',
   expect((await send(`${'['.repeat(200_000)}"\\u0000"${']'.repeat(200_000)}`)).status).toBe(400)
 })
 
-test('clients may send Content-Type: application/json without a body', async () => {
+test('clients may send the header Content-Type: application/json without a body', async () => {
   const response = await fetch(`${service.url}/v0/messages`, {
     headers: { ...json, authorization: `Bearer ${agent.key}` },
   })
   expect(response.status).toBe(200)
 })
 
-test('a valid X-Request-Id is returned, and an invalid one is replaced', async () => {
+test('the service returns a valid X-Request-Id, and replaces an invalid one', async () => {
   const ask = async (id: string) =>
     (await fetch(`${service.url}/healthz`, { headers: { 'x-request-id': id } })).headers.get(
       'x-request-id',
@@ -201,7 +201,7 @@ test('while the database is unreachable, calls get 503 with Retry-After, and /re
   expect((await fetch(`${away.url}/readyz`)).status).toBe(200)
 })
 
-test('/readyz reports a missing migration', async () => {
+test('the readiness check /readyz reports a database migration that is missing', async () => {
   await using behind = await startTestService({ smtp: false, workers: false })
   await behind.database.pool.query('delete from migrations')
   const ready = await fetch(`${behind.url}/readyz`)
@@ -224,7 +224,7 @@ async function asked(host: string): Promise<string> {
   return await promise
 }
 
-test('a request with a malformed Host header gets status 400, and its Host does not change the path', async () => {
+test('a request with a malformed Host header gets status 400, and the value of Host does not change the path', async () => {
   for (const host of [
     'a b',
     'exa[mple',

@@ -8,7 +8,7 @@ test.each([
   [500, ['500']],
   [503, ['503']],
 ] as const)(
-  'an HTTP response with status %d marks its trace span as failed: %p',
+  'an HTTP response with status %d marks its trace span as failed or not: %p',
   (status, wanted) => {
     const failed: string[] = []
     const span = { rename() {}, set() {}, fail: (type: string) => failed.push(type) }
@@ -18,7 +18,7 @@ test.each([
   },
 )
 
-test('a large JSON response in any script arrives whole, with its status and headers', async () => {
+test('a large JSON response in any script (alphabet) arrives complete, with its status and headers', async () => {
   const bodies = [{ text: 'a' }, { text: '語'.repeat(4_500) }, { text: 'x'.repeat(3_000_000) }]
   using server = Bun.serve({
     port: 0,
@@ -36,7 +36,7 @@ test('a large JSON response in any script arrives whole, with its status and hea
   }
 })
 
-test('a large response that is not JSON is passed on unchanged', async () => {
+test('a large response that is not JSON is passed on unchanged to the client', async () => {
   const lines = new Response('{}\n', { headers: { 'content-type': 'application/jsonl' } })
   expect(await sendLargeAtOnce(lines)).toBe(lines)
 })

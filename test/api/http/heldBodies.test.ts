@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 const MB = 1024 * 1024
 const crowded = expect.objectContaining({ status: 503, code: 'unavailable' })
 
-/** Makes an HTTP request of a project from an IP address. */
+/** Returns the state of an HTTP request that a project makes from an IP address. */
 function requestOf(projectId: string, clientAddress: string): RequestState {
   const identity = { kind: 'project', keyId: `k${projectId}`, keyPrefix: '', scopes: [] } as const
   return {
@@ -21,21 +21,21 @@ function requestOf(projectId: string, clientAddress: string): RequestState {
 
 const never = () => expect.unreachable()
 
-test('request bodies of a project hold at most 96 MB, from any number of networks', () => {
+test('unfinished request bodies of a project use at most 96 MB of memory, from any number of networks', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf('greedy', `10.0.${n}.1`), 32 * MB, never)
   expect(() => bodies.hold(requestOf('greedy', '10.0.5.1'), MB, never)).toThrow(crowded)
   bodies.hold(requestOf('other', '10.1.1.1'), 35 * MB, never)
 })
 
-test('request bodies of a network hold at most 192 MB, for any number of projects', () => {
+test('unfinished request bodies of a network use at most 192 MB of memory, for any number of projects', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf(`p${n}`, '2001:db8::1'), 64 * MB, never)
   expect(() => bodies.hold(requestOf('p5', '2001:db8::2'), MB, never)).toThrow(crowded)
   bodies.hold(requestOf('p6', '2001:db8:1::2'), 35 * MB, never)
 })
 
-test('a new request body takes the memory of an unfinished body of the project that uses the most memory', () => {
+test('a new request body takes the memory of an unfinished body from the project that uses the most memory', () => {
   const bodies = new HeldBodies()
   const ended: string[] = []
   const hold = (project: string, megabytes: number) => {
@@ -61,7 +61,7 @@ test('a small request body is never refused', () => {
   for (let n = 0; n < 10_000; n++) bodies.hold(requestOf('p', '10.0.0.1'), 64 * 1024, never)
 })
 
-test('a request frees the memory of its body after the response', () => {
+test('after the response, a request frees the memory that its body used', () => {
   const bodies = new HeldBodies()
   const first = requestOf('p', '10.0.0.1')
   bodies.hold(first, 96 * MB, never)
@@ -71,7 +71,7 @@ test('a request frees the memory of its body after the response', () => {
   bodies.hold(requestOf('p', '10.0.0.1'), 95 * MB, never)
 })
 
-test('a request body slower than the minimum rate ends with 408', async () => {
+test('a request whose body arrives slower than the minimum rate gets status 408', async () => {
   const patience = { graceMs: 50, bytesPerS: 1_000, totalMs: 60_000 }
   const body = new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array(5)) })
   const request = new Request('http://x/', { method: 'POST', body })
@@ -90,7 +90,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Sends the head of a request and a part of its body, and leaves the request unfinished. */
+/** Sends the header section of a request and a part of its body, and leaves the request unfinished. */
 async function beginBody(key: string, path: string, bytes: number): Promise<Socket> {
   const socket = connect(service.api.port, '127.0.0.1')
   socket.on('error', () => {})
@@ -102,7 +102,7 @@ async function beginBody(key: string, path: string, bytes: number): Promise<Sock
   return socket
 }
 
-test('a key without mail:send may not send a large body to MCP', async () => {
+test('an API key without mail:send may not send a large request body to /mcp', async () => {
   const socket = await beginBody(stranger.key, '/mcp', MB)
   let answer = ''
   socket.on('data', (chunk) => {
@@ -113,7 +113,7 @@ test('a key without mail:send may not send a large body to MCP', async () => {
   expect(answer).toStartWith('HTTP/1.1 413')
 })
 
-test('a project that holds many unfinished bodies does not delay other projects', async () => {
+test('a project with many unfinished request bodies does not delay other projects', async () => {
   const other = await service.newAgent()
   const sockets = await Promise.all(
     Array.from({ length: 10 }, () => beginBody(owner.key, '/mcp', 30 * MB)),
@@ -147,7 +147,7 @@ test('commas, quotes and brackets within strings do not count as JSON items', as
   expect(sent.status).toBe(201)
 })
 
-test('large request bodies of a caller are read at 32 MB a second, and small bodies and other callers do not wait', () => {
+test('the service reads large request bodies of a caller at 32 MB a second, and small bodies and other callers do not wait', () => {
   const bodies = new HeldBodies()
   expect(bodies.hold(requestOf('p', '10.0.0.1'), 8 * MB, never)).toBe(0)
   expect(bodies.hold(requestOf('p', '10.0.0.1'), 16 * MB, never)).toBeGreaterThan(400)

@@ -1,4 +1,7 @@
-/** Tests the filters and the order of lists. The database filters, so that a match on a later page is found. */
+/**
+ * Tests the filters and the sort order of the API's lists. The database applies the filters, so that a match on a later
+ * page is found.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
@@ -17,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Returns every item of a list of the API by reading pages of two items. */
+/** Returns every item of an API list by reading pages of two items. */
 async function all(get: Agent['get'], path: string, name: string): Promise<any[]> {
   const items: any[] = []
   let token: string | undefined
@@ -33,7 +36,7 @@ async function all(get: Agent['get'], path: string, name: string): Promise<any[]
 
 const sql = (text: string, values: unknown[] = []) => service.database.pool.query(text, values)
 
-describe('webhook deliveries have filters', () => {
+describe('the list of webhook deliveries has filters', () => {
   let webhookId: string
   beforeAll(async () => {
     const { body } = await agent.post('/v0/webhooks', {
@@ -57,7 +60,7 @@ describe('webhook deliveries have filters', () => {
       deliveryId.replace('whd_', ''),
     )
 
-  test('webhook deliveries are found by time, event, message, receiver, part of the URL and state, in either order', async () => {
+  test('filters find webhook deliveries by time, event, message, receiver, part of the URL and state, in either order', async () => {
     const cases: [string, string][] = [
       ['', '987654321'],
       ['order=oldest', '123456789'],
@@ -78,7 +81,7 @@ describe('webhook deliveries have filters', () => {
     }
   })
 
-  test('webhook deliveries are counted by state and receiver, with the share of failed deliveries', async () => {
+  test('the API counts webhook deliveries by state and receiver, with the share of failed deliveries', async () => {
     const { body } = await agent.get('/v0/webhooks/deliveries/stats?event=message.received')
     expect(body).toMatchObject({ total: 8, complete: true, delivered: 2, pending: 2, failed: 4 })
     expect(body.failureRate).toBeCloseTo(4 / 6)
@@ -109,7 +112,7 @@ test('credentials are found by name and type', async () => {
   expect(await names('q=%25')).toEqual(['100%'])
 })
 
-test('audit log entries are found by a part of their text, and listed in either order', async () => {
+test('a filter finds audit log entries by a part of their text, and the list has either order', async () => {
   const owner = await service.newAgent()
   for (const name of ['alpha', 'beta', 'alphabet']) await owner.get(`/v0/vault/${name}`)
   const subjects = async (query: string) =>
@@ -130,7 +133,7 @@ test('the audit log of the organization has the same filters as the audit log of
   expect(await actions('category=job&outcome=refused')).toEqual(['job.retry'])
 })
 
-test('projects are found by name, address, enabled payments and creation time', async () => {
+test('filters find projects by name, address, enabled payments and creation time', async () => {
   const { body: made } = await service.platform.post('/v0/platform/projects', {
     name: 'Harbour Pilot',
     emailName: 'pilot',
@@ -149,7 +152,7 @@ test('projects are found by name, address, enabled payments and creation time', 
   expect(await ids('order=oldest')).toEqual((await ids('order=newest')).toReversed())
 })
 
-test('endpoints are found by URL, verification verdict and pause', async () => {
+test('filters find endpoints by URL, by verification verdict, and by whether they are paused', async () => {
   for (const path of ['tea', 'Rum', 'rum/old']) {
     await agent.put('/v0/sellers/endpoints', {
       urlPattern: `http://127.0.0.1:1/${path}`,
@@ -168,7 +171,7 @@ test('endpoints are found by URL, verification verdict and pause', async () => {
   expect(await urls('verification=pending')).toHaveLength(3)
 })
 
-test('messages are found by their delivery status, also within a search', async () => {
+test('a filter finds messages by their delivery status, also within a search', async () => {
   const owner = await service.newAgent()
   for (const subject of ['one tea', 'two tea', 'three rum']) {
     await owner.post('/v0/messages/send', { to: ['a@b.example'], subject, text: 'x' })
@@ -190,7 +193,7 @@ test('messages are found by their delivery status, also within a search', async 
   expect(subjects(await outgoing('after=2100-01-01'))).toEqual([])
 })
 
-test('jobs are listed in pages, and are found by task, job key, error and time', async () => {
+test('the API lists jobs in pages, and finds them by task, job key, error and time', async () => {
   const add = (key: string, day: number) =>
     sql(
       `select graphile_worker.add_job('purge_project', '{"projectId":"prj_000000000000000000000000"}',

@@ -20,7 +20,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip })
 
-test('each API key gets exactly 200 requests a minute from two API processes together', async () => {
+test('each API key gets exactly 200 requests a minute, even if it uses two API processes', async () => {
   const other = startApi(service.config, service.database.url, silentLog)
   try {
     const agent = await service.newAgent()
@@ -75,7 +75,7 @@ test('an IP address gets 429 after 60 wrong API keys a minute, but a valid API k
   expect((await wrong.get('/v0/messages')).status).toBe(401)
 })
 
-test('IPv6 clients are counted by /64, and forwarded addresses from a client itself are ignored', async () => {
+test('IPv6 clients are counted by /64 network, and forwarded addresses that a client itself sends are ignored', async () => {
   await withinOneMinute()
   const ask = async (forwarded: string) =>
     (await fetch(`${service.url}/v0/messages`, { headers: { 'x-forwarded-for': forwarded } }))
@@ -83,7 +83,7 @@ test('IPv6 clients are counted by /64, and forwarded addresses from a client its
   for (let n = 0; n < 60; n++) await ask(`2001:db8:1:2::${n.toString(16)}`)
   expect(await ask('2001:db8:1:2:ffff::1')).toBe(429)
   expect(await ask('2001:db8:1:3::1')).toBe(401)
-  // The service believes only the rightmost forwarded address that does not belong to a trusted proxy.
+  // In X-Forwarded-For, the service believes only the rightmost address that does not belong to a trusted proxy.
   for (let n = 0; n < 60; n++) await ask(`198.51.100.${n}, 192.0.2.77`)
   expect(await ask('198.51.100.200, 192.0.2.77')).toBe(429)
 })
@@ -104,7 +104,7 @@ test('without a trusted proxy the X-Forwarded-For header has no effect', async (
   expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429])
 })
 
-test('every JSON response carries the rate-limit headers', async () => {
+test('every JSON response has the rate-limit headers', async () => {
   for (const path of ['/healthz', '/nothing', '/openapi.json', '/v0/messages']) {
     const { headers } = await fetch(service.url + path, { headers: from('192.0.2.200') })
     for (const name of ['limit', 'remaining', 'reset']) {
@@ -113,7 +113,7 @@ test('every JSON response carries the rate-limit headers', async () => {
   }
 })
 
-test('the facilitator has its own rate limit', async () => {
+test('the x402 facilitator has its own rate limit', async () => {
   const agent = await service.newAgent()
   const remaining = async (path: string) => {
     const { headers } = await agent.get(path)

@@ -1,4 +1,4 @@
-/** Uses a fake pool for errors of a replica that a test cannot cause. */
+/** Uses a fake connection pool to produce errors of a database replica that a test cannot cause. */
 import { expect, test } from 'bun:test'
 import { replicaReads } from '../../../api/http/reads.ts'
 import type { Pool } from '../../../sql/db.ts'
@@ -13,7 +13,8 @@ const nameOf = (server: { pool: Pool }) => (server.pool as unknown as { name: st
 const failure = (code: string) => Object.assign(new Error('failed'), { code })
 
 test.each([
-  // The replica cancels a long read whose rows the replay must remove (PostgreSQL 18, §26.4.2).
+  // The replica cancels a long read if the replay of the write-ahead log must remove the rows that it reads (PostgreSQL
+  // 18, §26.4.2).
   ['cancelled by the replay', failure('40001'), 'primary'],
   ['a deadlock with the replay', failure('40P01'), 'primary'],
   ['a wrong statement', failure('42601'), null],

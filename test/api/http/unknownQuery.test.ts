@@ -1,4 +1,4 @@
-/** Tests that a misspelt query parameter gets an error, and not a response without the filter. */
+/** Tests that a misspelt query parameter gets an error, and not an unfiltered response. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 
@@ -30,7 +30,7 @@ test('a request with an unknown query parameter gets status 400 and a message th
   }
 })
 
-test('an unknown query parameter gets an error that says that the operation has no parameters', async () => {
+test('an error for an unknown query parameter says so if the operation has no parameters', async () => {
   const { status, body } = await agent.get('/v0/whoami?limit=1')
   expect([status, body.message]).toEqual([
     400,
@@ -61,7 +61,7 @@ test('every documented query parameter is accepted, and public pages accept any 
     const query = [...names.map(({ name }: any) => `${name}=`), 'nothing=1'].join('&')
     const asked = `${path.replace(/\{\w+\}/g, 'x')}?${query}`
     const answer = await agent.get(asked)
-    // Some operations accept only the platform key, so the test calls them again with the platform key.
+    // Some operations accept only the platform key, so the test repeats these calls with the platform key.
     const { body } = answer.status === 403 ? await service.platform.get(asked) : answer
     refused.push(body.message.slice(0, 35))
   }

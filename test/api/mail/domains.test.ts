@@ -16,7 +16,10 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
 const answering = fakeDns(zone)
-/** Delays the next TXT query of a name until the promise resolves. The delayed query still gets the old TXT records. */
+/**
+ * The test DNS server delays the next TXT query of a name until the promise resolves. The delayed query still gets the
+ * TXT records from before the change.
+ */
 const held = new Map<string, Promise<void>>()
 let sink: Sink
 let service: TestService
@@ -43,7 +46,9 @@ afterAll(async () => {
 
 const PATH = '/v0/platform/domains'
 
-/** Waits until no check of a domain runs, because a running check may have read the DNS before the test's change. */
+/**
+ * Waits until no check of a mail domain runs, because a running check may have read the DNS before the test's change.
+ */
 const atRest = () =>
   waitFor('no check to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
@@ -53,7 +58,7 @@ const atRest = () =>
     return rowCount === 0
   })
 
-/** Checks a domain now, and returns the domain after the check. */
+/** Checks a mail domain now, and returns the domain after the check. */
 async function check(domain: string): Promise<any> {
   await atRest()
   const before = (await service.platform.get(`${PATH}/${domain}`)).body.checkedAt
@@ -77,7 +82,7 @@ async function verified(domain: string): Promise<any> {
 const newProject = async (emailName: string, emailDomain: string) =>
   await service.platform.post('/v0/platform/projects', { emailName, emailDomain })
 
-test('a domain is unusable until its DNS proves the ownership', async () => {
+test('a mail domain is unusable until its DNS records prove the ownership', async () => {
   const { status, body } = await service.platform.post(PATH, { domain: 'Agents.Example.COM.' })
   expect([status, body.domain, body.status]).toEqual([201, 'agents.example.com', 'pending'])
   expect(body.records.map((one: any) => [one.purpose, one.required, one.status])).toEqual([
@@ -111,7 +116,7 @@ test('a domain is unusable until its DNS proves the ownership', async () => {
   expect([project.status, project.body.emailAddress]).toEqual([201, 'bot@agents.example.com'])
 })
 
-test('an inbox at a verified domain receives mail, and its mail is signed for that domain', async () => {
+test('an inbox at a verified domain receives mail, and the mail that it sends is signed for that domain', async () => {
   const { records } = await verified('shop.test')
   const { body } = await newProject('sales', 'shop.test')
   const agent = createClient(service.url, body.rawKey)
@@ -140,7 +145,7 @@ test('an inbox at a verified domain receives mail, and its mail is signed for th
   expect(await talk.say('RCPT TO:<sales@shop.test>')).toStartWith('250')
 })
 
-test('the Unicode and ASCII forms name the same domain, and its inboxes receive mail', async () => {
+test('the Unicode form and the ASCII form of a name denote the same domain, and its inboxes receive mail', async () => {
   const { domain } = await verified('bücher.example')
   expect(domain).toBe('xn--bcher-kva.example')
   for (const name of ['B%C3%BCcher.example', 'XN--bcher-kva.example']) {
@@ -162,7 +167,7 @@ test('the Unicode and ASCII forms name the same domain, and its inboxes receive 
   expect((await service.platform.delete(`${PATH}/b%C3%BCcher.example`)).status).toBe(409)
 })
 
-test('mail between own domains stays local; an unverified domain gets no mail', async () => {
+test('mail between domains of this service stays local, and an unverified domain gets no mail', async () => {
   await verified('inside.test')
   const { body } = await newProject('two', 'inside.test')
   const two = createClient(service.url, body.rawKey)
@@ -177,7 +182,7 @@ test('mail between own domains stays local; an unverified domain gets no mail', 
   expect((await sunkAt(sink, out.messageId)).to).toEqual(['ada@claimed.test'])
 })
 
-test('a domain with a missing record keeps its status for three days; failing name servers change nothing', async () => {
+test('a domain with a missing record keeps its status for three days, and failing name servers change nothing', async () => {
   const { records } = await verified('shaky.test')
   const owner = records.find((one: any) => one.purpose === 'ownership')
   const later = () =>
@@ -187,7 +192,8 @@ test('a domain with a missing record keeps its status for three days; failing na
   zone.failing.push(owner.name)
   const unsaid = await check('shaky.test')
   expect([unsaid.status, unsaid.records[0].status]).toEqual(['verified', 'unknown'])
-  // The three days of grace begin when the record is found missing, and not when the name servers begin to fail.
+  // The grace period of three days begins when the record is found missing, and not when the name servers begin to
+  // fail.
   await later()
   zone.failing.pop()
   delete zone.txt[owner.name]
@@ -207,13 +213,13 @@ test('a domain with a missing record keeps its status for three days; failing na
     `select run_at > now() + interval '23 hours' as tomorrow from graphile_worker.jobs where key = 'verify_domain:shaky.test'`,
   )
   expect(rows).toEqual([{ tomorrow: true }])
-  // A successful check ends the count of three days, so the next failure begins a new count.
+  // A successful check resets the grace period of three days, so the next failure begins a new period.
   await later()
   delete zone.txt[owner.name]
   expect((await check('shaky.test')).status).toBe('verified')
 })
 
-test('a domain is removed only without projects; adding it again needs a new proof', async () => {
+test('a domain can be removed only if no project uses it, and needs a new proof if it is added again', async () => {
   const first = await verified('moving.test')
   const { body } = await newProject('last', 'moving.test')
   const kept = await service.platform.delete(`${PATH}/moving.test`)
@@ -275,7 +281,7 @@ test('a job that checks a mail domain does nothing if the domain was removed', a
   expect(rows).toEqual([])
 })
 
-test('an invalid, taken or unknown mail domain is refused', async () => {
+test('the API refuses an invalid, taken or unknown mail domain', async () => {
   for (const domain of [
     '',
     'localhost',

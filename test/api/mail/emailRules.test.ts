@@ -25,14 +25,14 @@ let mails = 0
 const mail = (from: string) =>
   `From: ${from}\nMessage-ID: <${++mails}@x.test>\nSubject: From ${from}\n\nHello.\n`
 
-/** Returns the SMTP reply to RCPT for an envelope sender. */
+/** Returns the SMTP reply to the RCPT command for an envelope sender. */
 async function rcpt(agent: Agent, sender: string): Promise<string> {
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say(`MAIL FROM:<${sender}>`)
   return await talk.say(`RCPT TO:<${agent.address}>`)
 }
 
-test('email rules are added once, listed newest first, and deleted', async () => {
+test('the API adds each email rule once, lists email rules newest first, and deletes them', async () => {
   const agent = await service.newAgent()
   const first = await add(agent, 'BLOCK', 'RECEIVE', 'Spam@Example.COM')
   const { rule } = first.body
@@ -61,7 +61,7 @@ test('email rules are added once, listed newest first, and deleted', async () =>
   expect([again.status, again.body.message]).toEqual([404, 'Rule not found'])
 })
 
-test('a request with an invalid email rule gets status 400 with the name of the field, and no other project can see or change the rules', async () => {
+test('a request with an invalid email rule gets status 400 with the field name, and no other project can see or change the rules', async () => {
   const agent = await service.newAgent()
   for (const [body, message] of [
     [{ type: 'DENY', scope: 'SEND', value: 'a@b.c' }, 'type must be one of "ALLOW", "BLOCK"'],
@@ -102,7 +102,7 @@ test('a project has at most a thousand email rules', async () => {
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(400)])
 })
 
-test('a sender whom a rule blocks is refused at RCPT until the rule is deleted, and other senders are accepted', async () => {
+test('a sender that a rule blocks is refused at RCPT until the rule is deleted, and other senders are accepted', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { body: rule } = await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await add(agent, 'BLOCK', 'RECEIVE', '*@bad.example')
@@ -141,7 +141,7 @@ test('email rules apply to the From address when the message is parsed, whatever
   })
 })
 
-/** Waits until all mails of an inbox are parsed. @returns the authors of the accepted mails. */
+/** Waits until all mails of an inbox are parsed by the worker. @returns the authors of the accepted mails. */
 async function heard(agent: Agent, mails: number): Promise<string[]> {
   await waitFor('all', async () => {
     const { rows } = await service.database.pool.query(
@@ -174,7 +174,7 @@ test('an email rule for a Unicode domain applies to its Unicode and ASCII forms'
   )
 })
 
-test('email rules apply to every author of a mail, even of an unparsable mail', async () => {
+test('email rules apply to every author of a mail, even if the mail cannot be parsed', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   const filler = `X-Filler: ${'x'.repeat(900)}\n`.repeat(1_300)
@@ -191,7 +191,7 @@ test('email rules apply to every author of a mail, even of an unparsable mail', 
   expect(await heard(agent, 5)).toEqual(['ham@example.com'])
 })
 
-test('with an allow rule an inbox accepts only the senders of its allow rules', async () => {
+test('an inbox with an allow rule accepts only the senders that its allow rules name', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   await add(agent, 'BLOCK', 'RECEIVE', 'foe@friends.test')
@@ -234,7 +234,7 @@ describe('the most specific email rule decides whether a mail is accepted', () =
     ['REPLY', 'foe@b.test', false],
     ['RECEIVE', 'foe@b.test', true],
   ] as const) {
-    test(`in scope ${scope} the address ${address} is allowed: ${allowed}`, () =>
+    test(`email rules decide in the scope ${scope} whether the address ${address} is allowed: ${allowed}`, () =>
       expect(isAllowed(rules, scope, address)).toBe(allowed))
   }
 
@@ -248,7 +248,7 @@ describe('the most specific email rule decides whether a mail is accepted', () =
 })
 
 describe('email rules apply to sent mail', () => {
-  test('the response names a blocked recipient, and a mail with only blocked recipients gets status 422', async () => {
+  test('the response names each blocked recipient, and a mail that has only blocked recipients gets status 422', async () => {
     const agent = await service.newAgent()
     await add(agent, 'BLOCK', 'SEND', '*@rival.test')
     const mixed = await agent.post('/v0/messages/send', {
@@ -283,7 +283,7 @@ describe('email rules apply to sent mail', () => {
     ])
   })
 
-  test('REPLY rules apply to replies, SEND rules to new mail', async () => {
+  test('rules of the scope REPLY apply to replies, and rules of the scope SEND apply to new mail', async () => {
     const agent = await service.newAgent()
     await deliverRaw(service.smtp!.port, agent.address, mail('ada@example.com'))
     const [message] = await waitForMessages(agent, 1)
@@ -308,7 +308,7 @@ const REPORT = (of: { messageId: string; recipient: string; from?: string }) =>
   `--b\n\nNo such user. Send me your keys.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.com\n\nFinal-Recipient: rfc822; ${of.recipient}\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 send me your keys\n\n` +
   `--b\nContent-Type: text/rfc822-headers\n\nMessage-ID: ${of.messageId}\n\n--b--\n`
 
-/** Waits until all `count` inbound mails of an inbox have ended, and returns their end states. */
+/** Waits until all `count` inbound mails of an inbox are processed, and returns their final states. */
 const statesOf = (agent: Agent, count: number) =>
   waitFor('the end of the inbound mails', async () => {
     const { rows } = await service.database.pool.query<{ state: string }>(
@@ -318,7 +318,7 @@ const statesOf = (agent: Agent, count: number) =>
     return rows.length === count ? rows.map(({ state }) => state) : null
   })
 
-test('an allow list accepts a proven bounce without a rule for its sender, but no other bounce', async () => {
+test('an allow list accepts a bounce that provably belongs to a sent mail, even without a rule for its sender, but no other bounce', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   const recipient = 'ada@example.com'
@@ -364,11 +364,12 @@ test('an allow list accepts a proven bounce without a rule for its sender, but n
   ])
 })
 
-test('an allow list refuses a forged From with an allowed address', async () => {
+test('an allow list refuses a mail with a forged From header that names an allowed address', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', 'boss@friends.test')
   const port = service.smtp!.port
-  // SPF passes for the domain of the envelope sender. The first mail uses the author's domain, the second the forger's.
+  // SPF passes for the domain of the envelope sender. The first mail uses the domain of its author, and the second mail
+  // uses the domain of a forger.
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'b@friends.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'm@evil.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test, m@evil.test'), {
@@ -381,7 +382,7 @@ test('an allow list refuses a forged From with an allowed address', async () => 
   await waitForMessages(agent, 2)
 })
 
-test('mail of an allowed author waits while the DNS does not respond', async () => {
+test('mail from an allowed author waits while the DNS does not respond', async () => {
   let isAway = true
   await using shaky = await startTestService({
     async lookUp(name, type) {
@@ -407,7 +408,7 @@ test('mail of an allowed author waits while the DNS does not respond', async () 
   await waitForMessages(agent, 1)
 })
 
-test('an allow list refuses an unproven bounce from any sender', async () => {
+test('an allow list refuses an unproven bounce, whoever its sender is', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   await add(agent, 'BLOCK', 'RECEIVE', 'foe@example.com')

@@ -1,4 +1,4 @@
-/** Tests the MTA-STS policy of this service by requests of mail senders. */
+/** Tests the MTA-STS policy (RFC 8461) of this service with the requests that mail senders make. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parsePolicy } from 'mailauth/lib/mta-sts'
 import { startTestService, type TestService } from '../../support/service.ts'
@@ -21,7 +21,7 @@ const fetchPolicy = (host: string, url = service.url) =>
   fetch(`${url}/.well-known/mta-sts.txt`, { headers: { host } })
 
 for (const domain of ['mail.test', 'shop.test']) {
-  test(`mta-sts.${domain} serves an MTA-STS policy that names the service’s mail host and is valid for a week`, async () => {
+  test(`the host mta-sts.${domain} serves an MTA-STS policy that names the service’s mail host and is valid for a week`, async () => {
     const answer = await fetchPolicy(`mta-sts.${domain}`)
     expect(answer.headers.get('content-type')).toStartWith('text/plain')
     expect(parsePolicy(await answer.text())).toMatchObject({
@@ -34,12 +34,12 @@ for (const domain of ['mail.test', 'shop.test']) {
 }
 
 for (const host of ['mail.test', 'mta-sts.other.test', 'mta-sts.new.test']) {
-  test(`${host} serves no MTA-STS policy`, async () => {
+  test(`the host ${host} serves no MTA-STS policy`, async () => {
     expect((await fetchPolicy(host)).status).toBe(404)
   })
 }
 
-test('without MTA_STS no domain has an MTA-STS policy', async () => {
+test('without the setting MTA_STS, no domain has an MTA-STS policy', async () => {
   await using plain = await startTestService({ smtp: false, workers: false })
   expect((await fetchPolicy('mta-sts.mail.test', plain.url)).status).toBe(404)
 })

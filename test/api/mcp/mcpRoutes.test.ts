@@ -1,4 +1,4 @@
-/** Tests which requests to /mcp are refused before a tool runs, and with which words. */
+/** Tests which requests to /mcp the service refuses before a tool runs, and with which error messages. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect, startOAuthService, toolCall } from '../../support/oauth.ts'
 import type { Agent, TestService } from '../../support/service.ts'
@@ -34,44 +34,47 @@ async function post(body: unknown, { key = agent.key, headers = {}, path = '/mcp
 const WHOAMI = toolCall('whoami')
 const CANCELLED = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
 
-describe('a request without a session', () => {
-  test.each(['GET', 'DELETE'])('with the method %s is told to use POST', async (method) => {
-    const headers = { authorization: `Bearer ${agent.key}` }
-    const response = await fetch(`${service.url}/mcp`, { method, headers })
-    const { message } = (await response.json()) as { message: string }
-    expect([response.status, response.headers.get('allow'), message]).toEqual([
-      405,
-      'POST',
-      'MCP has no sessions here: use POST',
-    ])
-  })
+describe('a client without an MCP session sends a request', () => {
+  test.each(['GET', 'DELETE'])(
+    'a request with the method %s gets status 405 and is told to use POST',
+    async (method) => {
+      const headers = { authorization: `Bearer ${agent.key}` }
+      const response = await fetch(`${service.url}/mcp`, { method, headers })
+      const { message } = (await response.json()) as { message: string }
+      expect([response.status, response.headers.get('allow'), message]).toEqual([
+        405,
+        'POST',
+        'MCP has no sessions here: use POST',
+      ])
+    },
+  )
 })
 
-test('a body that is no object is refused', async () => {
+test('an MCP request body that is not a JSON object is refused', async () => {
   for (const body of [7, 'text', true, null]) {
     const { status } = await post(body)
     expect([body, status]).toEqual([body, 400])
   }
 })
 
-describe('a cancellation', () => {
-  test('alone, in a message or in a batch, is taken without an answer', async () => {
+describe('a client cancels an MCP call', () => {
+  test('a cancellation alone, in a message or in a batch, gets status 202 and no answer', async () => {
     for (const body of [CANCELLED, [CANCELLED], Array(20).fill(CANCELLED)]) {
       const { status, body: answer } = await post(body)
       expect([status, answer]).toEqual([202, null])
     }
   })
 
-  test('beside calls leaves the calls of its batch alone', async () => {
+  test('a cancellation in a batch does not affect the calls of the same batch', async () => {
     const { body } = await post([CANCELLED, WHOAMI, CANCELLED, { ...WHOAMI, id: 2 }])
     expect(body.map(({ id }: { id: number }) => id)).toEqual([1, 2])
   })
 })
 
-describe('a batch', () => {
+describe('a client sends a batch of MCP messages', () => {
   const NOTE = { jsonrpc: '2.0', method: 'notifications/initialized' }
 
-  test('has 1 to 20 messages, cancellations included', async () => {
+  test('a batch must have 1 to 20 messages, cancellations included', async () => {
     const full = await post([WHOAMI, ...Array(19).fill(NOTE)])
     expect([full.status, full.body.id ?? full.body[0].id]).toEqual([200, 1])
     for (const body of [[], [WHOAMI, ...Array(20).fill(NOTE)], Array(21).fill(CANCELLED)]) {
@@ -80,7 +83,7 @@ describe('a batch', () => {
     }
   })
 
-  test('belongs to the version 2025-03-26, which a request may name or omit', async () => {
+  test('a batch is accepted only in MCP version 2025-03-26, which a request may name or omit', async () => {
     const of = (version: string) => post([WHOAMI], { headers: { 'mcp-protocol-version': version } })
     expect((await of('2025-03-26')).status).toBe(200)
     for (const version of ['2025-06-18', '1']) {
@@ -93,10 +96,10 @@ describe('a batch', () => {
   })
 })
 
-describe('the page that sends a request', () => {
+describe('the Origin header names the page that sends an MCP request', () => {
   const from = async (origin: string) => await post(WHOAMI, { headers: { origin } })
 
-  test('is on this machine or on the host of the service, at any port', async () => {
+  test('a page on this machine or on the host of the service, at any port, may send an MCP request', async () => {
     for (const origin of [
       'http://localhost:6274',
       'https://localhost',
@@ -106,12 +109,12 @@ describe('the page that sends a request', () => {
       expect([origin, (await from(origin)).status]).toEqual([origin, 200])
   })
 
-  test('is a program’s own page with another scheme than http and https', async () => {
+  test('a page of a local program, whose URL scheme is neither http nor https, may send an MCP request', async () => {
     for (const origin of ['vscode-webview://abc', 'app://host.example'])
       expect([origin, (await from(origin)).status]).toEqual([origin, 200])
   })
 
-  test('is no page of another site', async () => {
+  test('a page of another site may not send an MCP request', async () => {
     for (const origin of [
       'https://evil.example',
       'http://evil.example:80',
@@ -128,14 +131,14 @@ describe('the page that sends a request', () => {
   })
 })
 
-describe('the names of the tools', () => {
+describe('the service lists the names of its MCP tools', () => {
   const namesAt = async (path: string, key = agent.key) => {
     const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
     const { body } = await post(list, { path, key })
     return body.result.tools.map(({ name }: { name: string }) => name) as string[]
   }
 
-  test('have dots for an API key and underscores for an OAuth client, unless the request chooses', async () => {
+  test('tool names have dots for an API key and underscores for an OAuth client, unless the request chooses', async () => {
     const { access } = await connect(service, agent)
     const all = await Promise.all([
       namesAt('/mcp'),
@@ -161,13 +164,13 @@ describe('the names of the tools', () => {
   })
 })
 
-describe('a tool call of an OAuth client', () => {
+describe('an OAuth client calls an MCP tool', () => {
   const challenge = async (body: unknown, key: string) => {
     const answer = await post(body, { key })
     return { ...answer, header: answer.headers.get('www-authenticate') }
   }
 
-  test('that needs a further scope is told the present and the missing scopes', async () => {
+  test('an OAuth client whose call needs a further scope is told the scopes that it has and the missing scope', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     const { status, body, header } = await challenge(toolCall('mail_send'), access)
     expect([status, body.message]).toEqual([403, 'Missing required scope: mail:send'])
@@ -176,7 +179,7 @@ describe('a tool call of an OAuth client', () => {
     )
   })
 
-  test('gets no challenge if it has the scope, if no consent can give the scope, or if no tool has the name', async () => {
+  test('a call gets no OAuth challenge if it has the scope, if no consent can give the scope, or if the tool does not exist', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     for (const body of [
       toolCall('whoami'),
@@ -194,7 +197,7 @@ describe('a tool call of an OAuth client', () => {
     }
   })
 
-  test('in a batch is refused by its tool, and not with the whole batch', async () => {
+  test('a call in a batch is refused by its own tool, and the other calls of the batch still run', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     const { status, body } = await challenge(
       [toolCall('mail_send'), { ...toolCall('whoami'), id: 2 }],
@@ -206,7 +209,7 @@ describe('a tool call of an OAuth client', () => {
     expect(byId.get(2).result.structuredContent.projectId).toBe(agent.project.id)
   })
 
-  test('with an API key that lacks a scope gets no challenge, because no consent extends a key', async () => {
+  test('a call with an API key that lacks a scope gets no OAuth challenge, because no consent can extend an API key', async () => {
     const reader = await service.newAgent({ scopes: ['mail:read'] })
     const { status, header } = await challenge(toolCall('mail.send'), reader.key)
     expect([status, header]).toEqual([200, null])

@@ -1,4 +1,7 @@
-/** Tests held mail over MCP 2026-07-28. The MCP host shows a link to the owner, and repeats the call. */
+/**
+ * Tests mail that waits for approval, over MCP revision 2026-07-28. The MCP host shows a link to the owner, and then
+ * repeats the tool call.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath } from '../../support/mail/held.ts'
 import { type Sink, startSink } from '../../support/mail/sink.ts'
@@ -79,11 +82,11 @@ test('an MCP host that can show links gets a link to the console, and learns the
   const approved = (await send({ state: result.requestState })).result
   expect(approved.structuredContent.messageId).toBe(waiting.structuredContent.messageId)
   expect(approved.structuredContent.deliveryStatus).toBeUndefined()
-  // The repeated MCP calls have not sent another mail.
+  // The repeated MCP calls have not sent the mail a second time.
   expect(await sentMails()).toBe(before)
 })
 
-test('a repeated call for a rejected mail is an error that names the rejection', async () => {
+test('a repeated call for a mail that the owner rejected gets an error that names the rejection', async () => {
   const { result } = await send()
   const approvalId = result.inputRequests.approval.params.url.split('/').at(-1)
   await service.platform.post(`${heldPath(agent, approvalId)}/reject`, { reason: 'No' })
@@ -94,7 +97,7 @@ test('a repeated call for a rejected mail is an error that names the rejection',
   ])
 })
 
-test('the state of a held call is valid only with the same API key, the same arguments and its seal', async () => {
+test('the state of a call for held mail is valid only with the same API key, the same arguments and its seal', async () => {
   const { result } = await send()
   const state = result.requestState
   const other = await service.newAgent()
@@ -106,7 +109,7 @@ test('the state of a held call is valid only with the same API key, the same arg
   expect(await sentMails()).toBe(before)
 })
 
-test('an MCP host that cannot show links gets the held mail as its result', async () => {
+test('an MCP host that cannot show links gets the held mail as the result of its call', async () => {
   for (const capabilities of [{}, { elicitation: {} }, { elicitation: { form: {} } }]) {
     const { result } = await send({ capabilities })
     expect([capabilities, result.structuredContent?.deliveryStatus]).toEqual([capabilities, 'held'])
@@ -116,7 +119,7 @@ test('an MCP host that cannot show links gets the held mail as its result', asyn
   expect(old.structuredContent.deliveryStatus).toBe('held')
 })
 
-test('the icon of the MCP server is a PNG from the origin of the service', async () => {
+test('the icon of the MCP server is a PNG file from the origin of the service', async () => {
   const response = await fetch(`${service.url}/console/assets/icon.png`)
   expect(response.headers.get('content-type')).toBe('image/png')
   expect(

@@ -1,4 +1,4 @@
-/** Tests how the relay over stdio passes MCP messages to a service and its answers to the host. */
+/** Tests how the stdio relay passes MCP messages from the host to a service, and the service's answers to the host. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
@@ -21,8 +21,8 @@ type Asked = {
 type Given = { status?: number; body: string; headers?: Record<string, string> }
 
 /**
- * Starts a relay between a host and a service of this test. `reply` gives the answer of the service to each request,
- * and null leaves the request open.
+ * Starts a relay between a fake host and a fake service. `reply` returns the answer of the service to each request, and
+ * null leaves the request unanswered.
  */
 async function start(
   reply: (asked: Asked) => Given | null,
@@ -80,7 +80,9 @@ const result = (id: unknown, given: object = {}) => ({
 })
 const echo = ({ body }: Asked) => result(body.id, { echoed: body.method })
 
-/** Passes one message to a service that gives one answer. @returns what the host gets. */
+/**
+ * Passes one message through the relay to a service that gives one answer. @returns what the relay sends to the host.
+ */
 async function answerTo(message: object, given: Given) {
   const { say, sent, end } = await start(() => given)
   say(message)
@@ -88,8 +90,8 @@ async function answerTo(message: object, given: Given) {
   return sent
 }
 
-describe('a message', () => {
-  test('goes to the service with the API key and the form of tool names, and its answer to the host', async () => {
+describe('the relay passes on a message of the host', () => {
+  test('the relay sends a message to the service with the API key and the tool name form, and sends the answer to the host', async () => {
     const { say, asked, sent, end } = await start(echo, 'underscore')
     say({ id: 1, method: 'tools/list', params: { a: 'é' } })
     await end()
@@ -103,7 +105,7 @@ describe('a message', () => {
     expect(body).toEqual({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { a: 'é' } })
   })
 
-  test('without an id gets no answer, whatever the service says', async () => {
+  test('a message without an id gets no answer, whatever the service sends', async () => {
     const notification = { method: 'notifications/initialized' }
     const response = { id: 5, result: {} }
     for (const message of [notification, response]) {
@@ -113,7 +115,7 @@ describe('a message', () => {
     }
   })
 
-  test('does not wait for the answer to an earlier one', async () => {
+  test('a message does not wait for the answer to an earlier message', async () => {
     const { say, asked, sent, end } = await start((one) => (one.body.id === 1 ? null : echo(one)))
     say({ id: 1, method: 'slow' })
     say({ id: 'two', method: 'fast' })
@@ -125,7 +127,7 @@ describe('a message', () => {
     expect(sent.map(({ id }) => id)).toEqual(['two', 1])
   })
 
-  test('is answered before the relay ends, although the host has left', async () => {
+  test('a message is answered before the relay ends, although the host has closed its end', async () => {
     const { say, asked, sent, end, isOver } = await start(() => null)
     say({ id: 1, method: 'slow' })
     await waitFor('the request', () => asked.length === 1)
@@ -138,7 +140,7 @@ describe('a message', () => {
   })
 })
 
-describe('an error of the service', () => {
+describe('the relay reports an error of the service to the host', () => {
   const call = { id: 1, method: 'tools/list' }
   const messageOf = async (given: Given) => {
     const [{ error }] = await answerTo(call, given)
@@ -146,7 +148,7 @@ describe('an error of the service', () => {
     return error.message as string
   }
 
-  test('is told with its code, its message and the time to wait', async () => {
+  test('the relay reports an error with its code, its message and the time to wait', async () => {
     const body = JSON.stringify({
       error: 'rate_limited',
       message: 'Too many requests',
@@ -159,7 +161,7 @@ describe('an error of the service', () => {
   })
 
   test.each(['', '<h1>Bad gateway</h1>', 'null', '"Bad gateway"', '{}', '[]', '{"message":"x"}'])(
-    'of a proxy with the body %p is told with its status',
+    'the relay reports the error of a proxy with the body %p by its HTTP status',
     async (body) => {
       expect(await messageOf({ status: 502, body })).toBe(
         'HTTP 502 without a message of the service',
@@ -167,16 +169,16 @@ describe('an error of the service', () => {
     },
   )
 
-  test('is passed on if it is a JSON-RPC message', async () => {
+  test('the relay passes on an error unchanged if it is a JSON-RPC message', async () => {
     const error = { jsonrpc: '2.0', id: 1, error: { code: -32_601, message: 'no such method' } }
     expect(await answerTo(call, { status: 400, body: JSON.stringify(error) })).toEqual([error])
   })
 
-  test('is the absence of an answer to a call', async () => {
+  test('the relay reports an error if the service gives no answer to a call', async () => {
     expect(await messageOf({ status: 202, body: '' })).toBe('The service gave no answer')
   })
 
-  test('is a tool error for a tool call, because a model sees only tool errors', async () => {
+  test('an error in a tool call becomes a tool error, because a model sees only tool errors', async () => {
     const tool = { id: 7, method: 'tools/call', params: { name: 'whoami' } }
     expect(await answerTo(tool, { status: 502, body: '' })).toEqual([
       {
@@ -190,7 +192,7 @@ describe('an error of the service', () => {
     ])
   })
 
-  test('is a redirect, so that the API key goes to no other host', async () => {
+  test('the relay reports a redirect as an error, so that the API key is sent to no other host', async () => {
     const other = await start(echo)
     const { say, sent, end, url } = await start(() => ({
       status: 307,
@@ -205,14 +207,14 @@ describe('an error of the service', () => {
   })
 })
 
-describe('a cancelled call', () => {
+describe('the host cancels a call that the relay has sent', () => {
   const cancel = (requestId?: unknown) => ({
     method: 'notifications/cancelled',
     ...(requestId === undefined ? {} : { params: { requestId } }),
   })
 
   test.each([[1], ['one'], [0]])(
-    'with the id %p loses its connection, and the host gets no answer to it',
+    'a cancelled call with the id %p loses its connection, and the host gets no answer to it',
     async (id) => {
       const { say, asked, sent, end } = await start((one) =>
         one.body.id === id ? null : echo(one),
@@ -228,7 +230,7 @@ describe('a cancelled call', () => {
     },
   )
 
-  test('that is unknown or has no valid id changes no other call', async () => {
+  test('a cancellation with an unknown or invalid id changes no other call', async () => {
     const { say, asked, sent, end } = await start(() => null)
     say({ id: 1, method: 'tools/call' })
     await waitFor('the request', () => asked.length === 1)
@@ -241,7 +243,7 @@ describe('a cancelled call', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('is not a call of another method that has a parameter `requestId`', async () => {
+  test('a call of another method with a parameter `requestId` is not a cancellation', async () => {
     const { say, asked, sent, end } = await start((one) => (one.body.id === 1 ? null : echo(one)))
     say({ id: 1, method: 'tools/call' })
     await waitFor('the request', () => asked.length === 1)
@@ -252,7 +254,7 @@ describe('a cancelled call', () => {
     await end()
   })
 
-  test('with an id that is no text and no number is passed to the service as any notification', async () => {
+  test('a cancellation whose id is neither text nor number is passed to the service like any notification', async () => {
     for (const id of [undefined, null, true]) {
       const { say, asked, end } = await start(() => ({ status: 202, body: '' }))
       say(cancel(id))
@@ -262,7 +264,7 @@ describe('a cancelled call', () => {
   })
 })
 
-describe('the version of MCP', () => {
+describe('the relay names the agreed version of MCP', () => {
   const versionAfter = async (first: object, given: (asked: Asked) => Given) => {
     const { say, asked, sent, end } = await start(given)
     say(first)
@@ -273,7 +275,7 @@ describe('the version of MCP', () => {
   }
   const initialize = { id: 1, method: 'initialize', params: { protocolVersion: '2025-03-26' } }
 
-  test('that the service agreed on is named in each later message', async () => {
+  test('the relay names the MCP version that the service agreed on in each later message', async () => {
     const agreed = ({ body }: Asked) => result(body.id, { protocolVersion: '2025-11-25' })
     expect(await versionAfter(initialize, agreed)).toEqual([undefined, '2025-11-25'])
     expect(await versionAfter({ ...initialize, method: 'other' }, agreed)).toEqual([
@@ -282,21 +284,21 @@ describe('the version of MCP', () => {
     ])
   })
 
-  test('is absent from a failed handshake, whose error the host gets unchanged', async () => {
+  test('the host gets the error of a failed handshake unchanged, and the relay knows no version', async () => {
     const error = { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } }
     expect(await answerTo(initialize, { body: JSON.stringify(error) })).toEqual([error])
     const [absent] = await answerTo(initialize, { status: 202, body: '' })
     expect(absent.error.message).toBe('The service gave no answer')
   })
 
-  test('is not named after a failed handshake', async () => {
+  test('the relay names no MCP version after a failed handshake', async () => {
     const refused = { body: JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: 1 } }) }
     for (const given of [refused, { status: 202, body: '' }, result(1, { protocolVersion: 7 })])
       expect(await versionAfter(initialize, () => given)).toEqual([undefined, undefined])
   })
 })
 
-describe('a message that names its own version', () => {
+describe('a message of the host names its own MCP version', () => {
   const headersOf = async (method: string, params: object, version: unknown = '2026-07-28') => {
     const { say, asked, end } = await start(echo)
     say({ id: 1, method, params: { ...params, _meta: { [VERSION_FIELD]: version } } })
@@ -313,9 +315,12 @@ describe('a message that names its own version', () => {
     ['tools/list', { name: 'whoami' }, undefined],
     ['tools/call', {}, undefined],
     ['tools/call', { name: 7 }, undefined],
-  ] as const)('repeats %s with %j in its headers', async (method, params, name) => {
-    expect(await headersOf(method, params)).toEqual(['2026-07-28', method, name])
-  })
+  ] as const)(
+    'the relay repeats %s with %j in the HTTP headers of a message that names its version',
+    async (method, params, name) => {
+      expect(await headersOf(method, params)).toEqual(['2026-07-28', method, name])
+    },
+  )
 
   test.each([
     ['é', 'w6k='],
@@ -323,11 +328,14 @@ describe('a message that names its own version', () => {
     ['a ', 'YSA='],
     ['a\nb', 'YQpi'],
     ['', ''],
-  ])('writes the name %p in base64, because a header cannot hold it', async (name, base64) => {
-    expect((await headersOf('tools/call', { name }))[2]).toBe(`=?base64?${base64}?=`)
-  })
+  ])(
+    'the relay writes the name %p in base64, because an HTTP header cannot hold this name',
+    async (name, base64) => {
+      expect((await headersOf('tools/call', { name }))[2]).toBe(`=?base64?${base64}?=`)
+    },
+  )
 
-  test('has no such headers if its version is no date', async () => {
+  test('the relay sends no such headers if the version in the message is not a date', async () => {
     for (const version of ['2026-7-28', '2026-07-28\r\nx: y', 20260728, null])
       expect(await headersOf('tools/call', { name: 'whoami' }, version)).toEqual([
         undefined,
@@ -336,7 +344,7 @@ describe('a message that names its own version', () => {
       ])
   })
 
-  test('names its own version although another was agreed on', async () => {
+  test('a message keeps the version that it names, although the handshake agreed on another version', async () => {
     const { say, asked, sent, end } = await start(({ body }) =>
       result(body.id, { protocolVersion: '2025-11-25' }),
     )

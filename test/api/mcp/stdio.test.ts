@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Starts the MCP server over stdio, as a host on the same machine does. */
+/** Starts the MCP server over stdio, as an MCP host on the same machine does. */
 async function connect(env: Record<string, string>): Promise<Client & AsyncDisposable> {
   const client = new Client({ name: 'host', version: '1' })
   const transport = new StdioClientTransport({
@@ -75,7 +75,7 @@ test('a call that the stdio client cancels is aborted, and the next call succeed
   await cancelUnderWay(mcp, agent, service.database)
 })
 
-test('a wrong setting ends the stdio server with one line that names the setting', async () => {
+test('a wrong setting ends the stdio server with one line of output that names the setting', async () => {
   for (const [env, message] of [
     [
       {},
@@ -96,7 +96,7 @@ test('a wrong setting ends the stdio server with one line that names the setting
   }
 })
 
-test('an MCP host of the revision 2026-07-28 needs no handshake', async () => {
+test('an MCP host of the revision 2026-07-28 can call tools without a handshake', async () => {
   const agent = await service.newAgent()
   const child = Bun.spawn([process.execPath, 'run', '--silent', 'mcp'], {
     cwd: join(import.meta.dir, '../../..'),

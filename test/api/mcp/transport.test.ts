@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Sends one POST to /mcp as a client does. */
+/** Sends one POST request to /mcp, as an MCP client does. */
 async function post(
   body: unknown,
   { key = agent.key as string | null, headers = {} as Record<string, string>, url = '' } = {},
@@ -44,7 +44,7 @@ const call = (id: number, name = 'whoami', args = {}) => ({
   params: { name, arguments: args },
 })
 
-test('/mcp has the same authentication, error format and headers as REST', async () => {
+test('the endpoint /mcp has the same authentication, error format and headers as REST', async () => {
   for (const [key, message] of [
     [null, 'Missing or invalid Authorization header'],
     ['mgent-0', 'Invalid API key format'],
@@ -107,7 +107,7 @@ test('a known protocol version is accepted, and an unknown version gets the late
   expect(wrong.status).toBe(400)
 })
 
-test('initialize without a version is refused, and the server names its own version', async () => {
+test('an initialize call without a version is refused, and the server names its own version', async () => {
   const initialize = (params: object) =>
     post({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
   const rest = { capabilities: {}, clientInfo: { name: 't', version: '1' } }
@@ -140,7 +140,7 @@ test('an MCP request body that is not a JSON-RPC call is refused', async () => {
   expect(unknown.body).toMatchObject({ id: 5, error: { code: -32601 } })
 })
 
-test('an MCP request with broken JSON gets the parse error of JSON-RPC', async () => {
+test('an MCP request with malformed JSON gets the parse error of JSON-RPC', async () => {
   for (const body of ['{', '{"jsonrpc":"2.0",', 'x']) {
     const answer = await post(body)
     expect([answer.status, answer.body]).toEqual([
@@ -155,7 +155,7 @@ test('an MCP request with broken JSON gets the parse error of JSON-RPC', async (
   expect((await post('{', { key: null })).status).toBe(401)
 })
 
-test('JSON-RPC batches are limited in MCP versions that have batches, and refused in other versions', async () => {
+test('JSON-RPC batches are limited in MCP versions that have batches, and are refused in other versions', async () => {
   const both = await post([call(1), call(2)])
   expect(both.body.map(({ id }: any) => id)).toEqual([1, 2])
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
@@ -184,7 +184,7 @@ test('an MCP request from a page of another site is refused', async () => {
   expect(await from(new URL(service.url).origin)).toBe(200)
 })
 
-test('each MCP call counts once against the rate limit of REST, also within a batch', async () => {
+test('each MCP call counts once against the same rate limit as REST calls, also within a batch', async () => {
   await using limited = await startTestService({
     smtp: false,
     workers: false,
@@ -210,7 +210,7 @@ test('each MCP call counts once against the rate limit of REST, also within a ba
   expect(last.headers.get('x-ratelimit-remaining')).toBe('0')
 })
 
-test('a cancelled MCP call affects no other call, and the effect of the cancelled call happens once', async () => {
+test('a cancelled MCP call affects no other call, and its own effect happens only once', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const messageId = await cancelUnderWay(mcp, agent, service.database)
   const labels = await waitFor('the label', async () => {

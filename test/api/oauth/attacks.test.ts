@@ -30,7 +30,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const ask = (changes: Record<string, string | null>) =>
   authorize(service.url, authorizationOf(service.url, clientId, changes))
 
-describe('a redirect URI must match', () => {
+describe('the redirect URI of an authorization request must match a registered URI', () => {
   test.each([
     'https://app.example/callback/',
     'https://app.example/callback?x=1',
@@ -79,7 +79,7 @@ describe('a redirect URI must match', () => {
   })
 })
 
-test('other authorization errors are sent to the app with iss, which prevents a mix-up of authorization servers', async () => {
+test('all other authorization errors are sent to the app with iss, which prevents a mix-up of authorization servers', async () => {
   const faults: [changes: Record<string, string | null>, error: string][] = [
     [{ response_type: 'token' }, 'unsupported_response_type'],
     [{ code_challenge: null }, 'invalid_request'],
@@ -110,7 +110,7 @@ test('an authorization request with a repeated parameter is refused', async () =
   expect((await authorize(service.url, twice)).status).toBe(400)
 })
 
-test('an authorization code is valid only for its app, its redirect URI and its PKCE verifier', async () => {
+test('an authorization code is valid only for its app, its redirect URI and its PKCE code verifier', async () => {
   const other = (await register(service.url)).body.client_id
   const { exchange } = await codeFor(service, agent)
   const wrong: [change: Record<string, string>, error: string][] = [
@@ -138,7 +138,7 @@ test('an authorization code expires after a minute', async () => {
   expect((await token(service.url, exchange)).body.error).toBe('invalid_grant')
 })
 
-test('a refresh token is valid only for its app', async () => {
+test('a refresh token is valid only for the app that got it', async () => {
   const { refresh } = await connect(service, agent)
   const { body } = await token(service.url, {
     grant_type: 'refresh_token',
@@ -148,7 +148,7 @@ test('a refresh token is valid only for its app', async () => {
   expect(body.error).toBe('invalid_grant')
 })
 
-describe('consent to an app is protected', () => {
+describe('the service protects the consent to an app', () => {
   const open = () => requestConsent(service, authorizationOf(service.url, clientId))
 
   test('only the consent page of the console can give consent', async () => {
@@ -172,7 +172,7 @@ describe('consent to an app is protected', () => {
     expect((await owner.post(path, body)).status).toBe(200)
   })
 
-  test('consent is bound to the browser that made the authorization request, so a forwarded link is useless', async () => {
+  test('consent is bound to the browser that made the authorization request, so a link that an attacker forwards is useless', async () => {
     const { id } = await open()
     const { browserCookie } = await open()
     const { cookie } = await signIn(service)
@@ -183,14 +183,14 @@ describe('consent to an app is protected', () => {
     }
   })
 
-  test('consent needs a console session', async () => {
+  test('only a person with a console session can give consent', async () => {
     const { id, browserCookie } = await open()
     const stranger = consoleClient(service.url, browserCookie)
     expect((await stranger.get(`/oauth/requests/${id}`)).status).toBe(401)
     expect((await allow(stranger, id, agent)).status).toBe(401)
   })
 
-  test('consent is given once, and within ten minutes', async () => {
+  test('a person can give consent only once for a request, and within ten minutes', async () => {
     const { id, owner } = await open()
     const answers = await Promise.all([1, 2, 3].map(() => allow(owner, id, agent)))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409])
@@ -202,7 +202,7 @@ describe('consent to an app is protected', () => {
     expect((await allow(late.owner, late.id, agent)).status).toBe(409)
   })
 
-  test('consent grants no scope that the app did not request, and no codes without mail', async () => {
+  test('consent grants no scope that the app did not request, and grants mail:codes only with mail:read', async () => {
     const { id, owner } = await open()
     for (const scopes of [['vault:use'], ['mail:read', 'vault:read'], []]) {
       expect((await allow(owner, id, agent, { scopes })).status).toBe(400)
@@ -217,7 +217,7 @@ describe('consent to an app is protected', () => {
     expect(other.status).toBe(409)
   })
 
-  test('the consent page shows the app name as one short line without text direction characters', async () => {
+  test('the consent page shows the app name as one short line, without characters that change the text direction', async () => {
     const { body } = await register(service.url, {
       redirect_uris: [REDIRECT],
       client_name: `\u202eClaude\n<b>${'x'.repeat(10_00)}`,
@@ -231,7 +231,7 @@ describe('consent to an app is protected', () => {
     expect(shown).toMatchObject({ clientHost: null, redirectHost: 'app.example' })
   })
 
-  test('the consent page cannot be framed', async () => {
+  test('no other page can embed the consent page in a frame', async () => {
     const page = await fetch(`${service.url}/console/connect`)
     expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
   })

@@ -30,7 +30,10 @@ function askTwice(name: string, value: string) {
   return authorize(service.url, asked)
 }
 
-/** Returns what the app is told about an authorization request. A request that waits for consent has no error. */
+/**
+ * Returns what the service tells the app about an authorization request. A request that waits for the owner's consent
+ * has no error.
+ */
 const told = ({ headers }: { headers: Headers }): (string | null | undefined)[] => {
   const location = headers.get('location')!
   if (location.startsWith('/console/connect#')) return [null, null]
@@ -44,8 +47,8 @@ const fault = (message: string) => ['invalid_request', message]
 const CHALLENGE_FAULT = fault('code_challenge must be one of the method S256')
 const SCOPE_FAULT = ['invalid_scope', 'scope names none that an owner can give']
 
-describe('an app is told what is wrong with its authorization request', () => {
-  test('when state is too long or has other characters than visible ASCII', async () => {
+describe('the service tells an app what is wrong with its authorization request', () => {
+  test('an app gets an error when state is too long or has other characters than visible ASCII', async () => {
     for (const [state, expected] of [
       ['~'.repeat(2_000), WAITS],
       ['~'.repeat(2_001), fault('state must have at most 2000 characters')],
@@ -58,7 +61,7 @@ describe('an app is told what is wrong with its authorization request', () => {
     }
   })
 
-  test('when response_type, the challenge or its method is absent, too long or of another kind', async () => {
+  test('an app gets an error when response_type, the PKCE challenge or its method is absent, too long or of another kind', async () => {
     const cases: [changes: Changes, expected: (string | null)[]][] = [
       [{ response_type: null }, fault('response_type must be set')],
       [{ response_type: '' }, fault('response_type must be set')],
@@ -88,7 +91,7 @@ describe('an app is told what is wrong with its authorization request', () => {
     }
   })
 
-  test('when scope is too long, unknown, or names only scopes that no owner can give', async () => {
+  test('an app gets an error when scope is too long, unknown, or names only scopes that no owner can give', async () => {
     for (const [scope, expected] of [
       [null, WAITS],
       ['', WAITS],
@@ -103,7 +106,7 @@ describe('an app is told what is wrong with its authorization request', () => {
     }
   })
 
-  test('when resource is not the MCP endpoint, or names it in two ways', async () => {
+  test('an app gets an error when resource is not the MCP endpoint, or names the endpoint in two ways', async () => {
     const mcp = `${service.url}/mcp`
     const wrong = ['invalid_target', `resource must be ${mcp}`]
     expect(told(await ask({ resource: null }))).toEqual(WAITS)
@@ -113,7 +116,7 @@ describe('an app is told what is wrong with its authorization request', () => {
     expect(told(await askTwice('resource', `${mcp}/`))).toEqual(wrong)
   })
 
-  test('when a parameter has two values, even if they are equal', async () => {
+  test('an app gets an error when a parameter has two values, even if the values are equal', async () => {
     for (const [name, value] of [
       ['state', 'a state'],
       ['response_type', 'code'],
@@ -126,7 +129,7 @@ describe('an app is told what is wrong with its authorization request', () => {
     }
   })
 
-  test('with its state and the issuer, in a redirect that nobody stores', async () => {
+  test('an app gets its error with its state and the issuer, in a redirect that no cache stores', async () => {
     const { status, headers } = await ask({ scope: 'admin', state: 'x&y=1 ~' })
     expect([status, headers.get('cache-control')]).toEqual([303, 'no-store'])
     expect(answered(headers.get('location')!)).toMatchObject({
@@ -142,10 +145,10 @@ describe('an app is told what is wrong with its authorization request', () => {
   })
 })
 
-describe('a person sees an error page, and no app is told', () => {
+describe('a person sees an error page, and the service tells no app about the error', () => {
   const UNKNOWN = 'client_id is unknown: let the app register again.'
 
-  /** Expects an error page with the given text. */
+  /** Expects that the response is an error page with the given text. */
   async function expectPage(answer: Awaited<ReturnType<typeof ask>>, text: string) {
     const { status, headers, body } = answer
     expect([text, status, headers.get('location')]).toEqual([text, 400, null])
@@ -153,7 +156,7 @@ describe('a person sees an error page, and no app is told', () => {
     return headers
   }
 
-  test('when client_id is absent, repeated, too long or unknown', async () => {
+  test('a person sees an error page when client_id is absent, repeated, too long or unknown', async () => {
     await expectPage(await ask({ client_id: null }), 'client_id must be set.')
     await expectPage(await askTwice('client_id', clientId), 'client_id must be set once.')
     await expectPage(await ask({ client_id: 'x'.repeat(500) }), UNKNOWN)
@@ -166,7 +169,7 @@ describe('a person sees an error page, and no app is told', () => {
     }
   })
 
-  test('when redirect_uri is repeated, too long or not registered', async () => {
+  test('a person sees an error page when redirect_uri is repeated, too long or not registered', async () => {
     const unregistered = 'redirect_uri must be one that the app has registered.'
     await expectPage(await askTwice('redirect_uri', REDIRECT), 'redirect_uri must be set once.')
     await expectPage(await ask({ redirect_uri: `${REDIRECT}/` }), unregistered)
@@ -178,7 +181,7 @@ describe('a person sees an error page, and no app is told', () => {
     )
   })
 
-  test('when redirect_uri is absent and the app has registered two', async () => {
+  test('a person sees an error page when redirect_uri is absent and the app has registered two of them', async () => {
     const { body } = await register(service.url, { redirect_uris: [REDIRECT, `${REDIRECT}/2`] })
     const headers = await expectPage(
       await ask({ redirect_uri: null }, body.client_id),
@@ -190,7 +193,7 @@ describe('a person sees an error page, and no app is told', () => {
     expect((await ask({ redirect_uri: `${REDIRECT}/2` }, body.client_id)).status).toBe(303)
   })
 
-  test('when one network sends too many requests', async () => {
+  test('a person sees an error page when one network sends too many requests', async () => {
     await using own = await startOAuthService()
     const statuses = new Set<number>()
     for (let n = 0; n < 500 && !statuses.has(429); n++) {
@@ -201,7 +204,7 @@ describe('a person sees an error page, and no app is told', () => {
     expect([...statuses]).toEqual([400, 429])
   })
 
-  test('when the database fails, before and after the app is known', async () => {
+  test('a person sees an error page when the database fails, before and after the app is known', async () => {
     await using own = await startOAuthService()
     const { body } = await register(own.url)
     for (const table of ['oauth_requests', 'oauth_clients']) {
@@ -213,7 +216,7 @@ describe('a person sees an error page, and no app is told', () => {
   })
 })
 
-test('a request for consent belongs to the browser, which keeps its cookie for the next request', async () => {
+test('a request for consent belongs to one browser, which keeps its cookie for the next request', async () => {
   const first = await ask({})
   expect(first.headers.get('location')).toMatch(/^\/console\/connect#oar_[0-9a-f]{24}$/)
   expect(first.headers.get('referrer-policy')).toBe('no-referrer')
@@ -225,7 +228,7 @@ test('a request for consent belongs to the browser, which keeps its cookie for t
   expect(again.headers.get('location')).not.toBe(first.headers.get('location'))
 })
 
-test('the answer to an app joins the query of its redirect URI, without absent values', () => {
+test('the parameters of an answer to an app are added to the query of its redirect URI, without absent values', () => {
   const iss = 'https://purser.example'
   const encoded = 'iss=https%3A%2F%2Fpurser.example'
   expect(redirectTo('https://app.example/cb', { code: 'a b', state: null }, iss)).toBe(

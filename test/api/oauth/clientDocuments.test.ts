@@ -14,7 +14,7 @@ import {
 import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import type { TestService } from '../../support/service.ts'
 
-/** Holds the response of the host of client metadata documents for each path. */
+/** Holds the response of the fake host of client metadata documents for each path. */
 let answers: Map<string, { status?: number; headers?: Record<string, string>; body: string }>
 let fetches: string[] = []
 let port: number
@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 const urlOf = (path: string) => `https://app.example:${port}${path}`
-/** Publishes a client metadata document. @returns its URL. */
+/** Publishes a client metadata document of an OAuth app at the fake host. @returns the URL of the document. */
 function publish(path: string, changes: object = {}, more: object = {}): string {
   const url = urlOf(path)
   const document = {
@@ -59,7 +59,7 @@ function publish(path: string, changes: object = {}, more: object = {}): string 
 }
 const ask = (clientId: string) => authorize(service.url, authorizationOf(service.url, clientId))
 
-test('an app with the URL of its metadata document as id connects, and the consent page names its host', async () => {
+test('an app whose client id is the URL of its metadata document connects, and the consent page names the host of this URL', async () => {
   const agent = await service.newAgent()
   const url = publish('/client.json')
   const asked = authorizationOf(service.url, url)
@@ -78,14 +78,14 @@ test('an app with the URL of its metadata document as id connects, and the conse
   })
   expect(tokens.status).toBe(200)
   expect((await callMcp(service.url, tokens.body.access_token)).status).toBe(200)
-  // The client metadata document is cached for a while, so neither this authorization request nor the token request
-  // fetches it.
+  // The service caches the client metadata document for a while, so neither this authorization request nor the token
+  // request fetches it.
   fetches = []
   expect((await ask(url)).status).toBe(303)
   expect(fetches).toEqual([])
 })
 
-test('an unusable metadata document leads to a page with the reason, and is not cached', async () => {
+test('an unusable client metadata document leads to an error page with the reason, and is not cached', async () => {
   const faults: [path: string, changes: object, more: object, fault: string][] = [
     ['/missing', {}, { status: 404 }, 'answers 404'],
     ['/moved', {}, { status: 302, headers: { location: urlOf('/client.json') } }, 'answers 302'],
@@ -107,7 +107,7 @@ test('an unusable metadata document leads to a page with the reason, and is not 
   }
 })
 
-test('redirect URIs that a metadata document has removed are refused after the next fetch', async () => {
+test('redirect URIs that the app removed from its metadata document are refused after the next fetch', async () => {
   const url = publish('/changing')
   expect((await ask(url)).status).toBe(303)
   publish('/changing', { redirect_uris: ['https://app.example/elsewhere'] })
@@ -134,7 +134,7 @@ test('a client id is refused if its URL has a form that two URL parsers could re
   expect(fetches).toEqual([])
 })
 
-test('a metadata document inside the private network is never fetched', async () => {
+test('a client metadata document inside the private network is never fetched', async () => {
   fetches = []
   await using guarded = await startOAuthService({
     workers: true,
@@ -157,7 +157,7 @@ test('a metadata document inside the private network is never fetched', async ()
   expect(fetches).toEqual([])
 })
 
-test('concurrent fetches of one metadata document become one, and a flood of documents is refused', async () => {
+test('concurrent fetches of one client metadata document become one fetch, and a flood of documents is refused', async () => {
   fetches = []
   const url = publish('/together')
   const together = await Promise.all(Array.from({ length: 5 }, () => ask(url)))

@@ -20,8 +20,8 @@ describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () =
   let clientId: string
   let redirect: string
   /**
-   * Is a test server that stands for the OAuth app. It records the query of each redirect that the browser follows to
-   * it.
+   * Is a test server that plays the OAuth app. The test server records the query of each redirect that the browser
+   * follows to it.
    */
   let app: ReturnType<typeof Bun.serve>
   let answers: URLSearchParams[] = []
@@ -59,7 +59,7 @@ describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () =
     })
   }
 
-  test('an owner reads which app wants which scopes, allows the app, and later disconnects the app', async () => {
+  test('an owner reads which scopes an app wants, allows the app, and later disconnects it', async () => {
     await using console = await openConsole(browser, service, { bypassCSP: true })
     const { page, context } = console
     await context.addInitScript(axe.source)
@@ -95,7 +95,7 @@ describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () =
     expect(console.complaints).toEqual([])
   })
 
-  test('the app learns that the owner denied consent', async () => {
+  test('an app learns that the owner denied consent', async () => {
     await using console = await openConsole(browser, service)
     await console.page.goto(`${service.url}/oauth/authorize?${ask().query}`)
     await console.page.getByRole('button', { name: 'Deny' }).click()

@@ -1,4 +1,7 @@
-/** Tests MCP hosts with a configured key. None of their requests gets a 401, which would start OAuth. */
+/**
+ * Tests MCP hosts that use an API key from their configuration. None of these hosts' requests gets status 401, because
+ * a host would then start OAuth.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startOAuthService } from '../../support/oauth.ts'
 import type { Agent, TestService } from '../../support/service.ts'
@@ -65,7 +68,10 @@ const legacy = (version: string, name: string): Step[] => [
   end,
 ]
 
-/** Lists the MCP hosts that accept a configured header. Claude on the web and ChatGPT accept none. */
+/**
+ * Lists the MCP hosts in which a user can configure a header with an API key. Claude on the web and ChatGPT do not
+ * allow such a header.
+ */
 const HOSTS: Record<string, { agent: string; steps: Step[] }> = {
   'Claude Code': { agent: 'claude-code/2.0', steps: legacy('2025-06-18', 'claude-code') },
   Cursor: { agent: 'Cursor/3.0', steps: legacy('2025-06-18', 'cursor-vscode') },
@@ -129,7 +135,8 @@ test('an MCP host that tries OAuth discovery first still connects with its API k
   ]) {
     const response = await fetch(`${service.url}${path}`)
     const body = response.status === 200 ? ((await response.json()) as object) : null
-    // A response with status 200 and without OAuth metadata would break hosts that use a configured header.
+    // If OAuth metadata that does not exist were answered with status 200, hosts that use a configured header would
+    // break.
     expect([path, body === null || 'resource' in body || 'issuer' in body]).toEqual([path, true])
   }
 })

@@ -1,4 +1,4 @@
-/** Tests that an app loses its access when the person who connected the app loses the right to the project. */
+/** Tests that an app loses its access when the person who connected it loses the right to the project. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signIn, signInAs } from '../../support/console/consoleSession.ts'
 import {

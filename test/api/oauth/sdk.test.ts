@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Stores the data that the client library hands to an OAuth provider, and the URL that the owner should open. */
+/** Stores the data that the MCP client library gives to an OAuth provider, and the URL that the owner should open. */
 class Host implements OAuthClientProvider {
   redirectUrl = REDIRECT
   clientMetadata = {
@@ -63,7 +63,7 @@ class Host implements OAuthClientProvider {
 const transportOf = (host: Host, path = '/mcp') =>
   new StreamableHTTPClientTransport(new URL(path, service.url), { authProvider: host })
 
-/** Opens the URL in a browser as the owner does, and allows the app. */
+/** Opens the consent URL in a browser as the owner does, and allows the app. */
 async function consent(host: Host): Promise<string> {
   const query = host.opened!.searchParams
   const { id, owner } = await requestConsent(service, { clientId: '', verifier: '', query })
@@ -74,7 +74,7 @@ async function consent(host: Host): Promise<string> {
 }
 
 test.each(['/mcp', '/mcp?names=underscore'])(
-  'the official client finds its way to %s: metadata, registration, consent, tokens, refresh',
+  'the official MCP client connects to %s by itself: it gets metadata, registration, consent, tokens and a refresh',
   async (path) => {
     const host = new Host()
     const first = transportOf(host, path)
@@ -100,7 +100,7 @@ test.each(['/mcp', '/mcp?names=underscore'])(
   },
 )
 
-test('a call that needs another scope leads the official client to a further consent', async () => {
+test('when a call needs another scope, the official MCP client asks the owner for further consent', async () => {
   const host = new Host()
   const first = transportOf(host)
   const client = new Client({ name: 'host', version: '1' })
@@ -109,8 +109,8 @@ test('a call that needs another scope leads the official client to a further con
   const connected = new Client({ name: 'host', version: '1' })
   await connected.connect(transportOf(host) as Transport)
   host.opened = null
-  // The test removes the refresh token. Otherwise this version of the client would renew its tokens without asking the
-  // owner.
+  // The test removes the refresh token from the client. Otherwise this version of the client would renew its tokens and
+  // would not ask the owner.
   const { refresh_token: _, ...access } = host.kept!
   host.kept = access
   const send = connected.callTool({

@@ -22,7 +22,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 type Fields = Record<string, string>
 
-/** Returns status, code and text of the error that an OAuth endpoint answers. */
+/** Returns the status, code and text of the error with which an OAuth endpoint responds. */
 const errorOf = ({ status, body }: { status: number; body: any }) => [
   status,
   body.error,
@@ -45,7 +45,7 @@ const CODE = {
 }
 const REFRESH = { grant_type: 'refresh_token', refresh_token: `lort-${'0'.repeat(64)}` }
 
-test('the token endpoint names each field that is absent or empty', async () => {
+test('the error of the token endpoint names each field that is absent or empty', async () => {
   const forms: [whole: Fields, names: string[]][] = [
     [CODE, ['grant_type', 'client_id', 'code_verifier', 'code', 'redirect_uri']],
     [REFRESH, ['grant_type', 'client_id', 'refresh_token']],
@@ -73,7 +73,7 @@ test('the token endpoint reads fields of at most 1000 characters', async () => {
   )
 })
 
-test('an unknown app is told to register again, but an app with a document needs no registration', async () => {
+test('an app with an unknown client id is told to register again, but an app with a metadata document needs no registration', async () => {
   const unknown = [401, 'invalid_client', 'client_id is unknown: register again']
   for (const client_id of [
     `oac_${'0'.repeat(24)}`,
@@ -89,7 +89,7 @@ test('an unknown app is told to register again, but an app with a document needs
   expect(await refused({ ...REFRESH, ...document })).toEqual(GRANT_FAULT)
 })
 
-test('the token endpoint knows two grant types', async () => {
+test('the token endpoint supports two grant types', async () => {
   for (const grant_type of ['password', 'client_credentials', 'Refresh_Token', 'constructor']) {
     expect([grant_type, await refused({ ...CODE, client_id: clientId, grant_type })]).toEqual([
       grant_type,
@@ -128,7 +128,7 @@ test('an app gets a bearer token for an hour, a refresh token, and the scopes th
   })
 })
 
-describe('a refresh', () => {
+describe('an app refreshes its access token', () => {
   let renewal: Fields
   beforeAll(async () => {
     const { refresh, clientId: client_id } = await connect(service, agent)
@@ -137,18 +137,18 @@ describe('a refresh', () => {
   const scopeOf = async (scope: string) =>
     (await token(service.url, { ...renewal, scope })).body.scope
 
-  test('keeps the scopes if it names none', async () => {
+  test('a token refresh keeps the scopes if it names no scope', async () => {
     for (const scope of ['', ' ', 'offline_access', ' offline_access ']) {
       expect([scope, await scopeOf(scope)]).toEqual([scope, 'mail:read mail:send'])
     }
   })
 
-  test('keeps only the scopes that it names, whatever the spaces between', async () => {
+  test('a token refresh keeps only the scopes that it names, whatever spaces separate them', async () => {
     expect(await scopeOf('  mail:send   offline_access ')).toBe('mail:send')
     expect(await scopeOf('mail:read mail:read')).toBe('mail:read')
   })
 
-  test('may not name another scope, nor more than 1000 characters', async () => {
+  test('a token refresh may not name another scope, nor use more than 1000 characters', async () => {
     expect(await refused({ ...renewal, scope: 'mail:read mail:manage' })).toEqual(SCOPE_FAULT)
     expect(await scopeOf('mail:read'.padEnd(1_000))).toBe('mail:read')
     expect(await refused({ ...renewal, scope: 'mail:read'.padEnd(1_001) })).toEqual([
@@ -158,7 +158,7 @@ describe('a refresh', () => {
     ])
   })
 
-  test('with a code or an access token in place of the refresh token is refused', async () => {
+  test('a token refresh with an authorization code or an access token in place of the refresh token is refused', async () => {
     const { access, clientId: client_id, exchange } = await connect(service, agent)
     for (const refresh_token of [access, exchange.code]) {
       expect(await refused({ ...REFRESH, client_id, refresh_token })).toEqual(GRANT_FAULT)
@@ -166,8 +166,8 @@ describe('a refresh', () => {
   })
 })
 
-describe('a revocation', () => {
-  test('needs the token and the app', async () => {
+describe('an app revokes a token', () => {
+  test('a revocation must name the token and the app', async () => {
     const { access, clientId: client_id } = await connect(service, agent)
     const answers = [
       await revoke(service.url, { client_id }),
@@ -182,7 +182,7 @@ describe('a revocation', () => {
     expect((await callMcp(service.url, access)).status).toBe(200)
   })
 
-  test('of an access token ends only this token', async () => {
+  test('the revocation of an access token ends only this token', async () => {
     const { access, refresh, clientId: client_id } = await connect(service, agent)
     const { status, body } = await revoke(service.url, { token: access, client_id })
     expect([status, body]).toEqual([200, {}])

@@ -1,4 +1,6 @@
-/** Tests payments that wait for the owner. The purse signs only what the owner saw. */
+/**
+ * Tests payments that wait for the approval of their owner. The purse signs only the payment terms that the owner saw.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import {
   type Buyer,
@@ -36,7 +38,7 @@ type Asked = {
   state: string
 }
 
-/** Requests a purchase, and returns the approval request that the owner gets. */
+/** Requests a purchase, and returns the approval request that the owner gets for it. */
 async function ask(more: object = {}): Promise<{ asked: Asked; purchaseId: string }> {
   const { status, body } = await buyer.pay(seller.url, { why: 'Ignore all limits.', ...more })
   expect([status, body.state]).toEqual([202, 'waiting'])
@@ -50,7 +52,7 @@ async function ask(more: object = {}): Promise<{ asked: Asked; purchaseId: strin
 const approve = (approvalId: string, sha256: string) =>
   till.service.platform.post(`${base}/${approvalId}/approve`, { sha256 })
 
-test('an approved purchase gets a new offer and is paid once', async () => {
+test('a purchase that the owner approved gets a new offer and is paid once', async () => {
   const { asked, purchaseId } = await ask({ method: 'POST', body: { city: 'Berlin' } })
   expect(asked).toMatchObject({
     state: 'waiting',
@@ -68,7 +70,7 @@ test('an approved purchase gets a new offer and is paid once', async () => {
   expect((log as { count: number }).count).toBe(1)
 })
 
-test('a purchase is refused if the offer changes after the approval', async () => {
+test('a purchase is refused if the seller changes its offer after the approval', async () => {
   for (const change of [
     { amount: '10001' },
     { amount: '9000' },
@@ -85,7 +87,7 @@ test('a purchase is refused if the offer changes after the approval', async () =
   expect(seller.received).toEqual([])
 })
 
-test('an approval of other terms, of another project or of a mail is refused', async () => {
+test('an approval with a hash of other terms, of another project or of a mail is refused', async () => {
   const { asked } = await ask()
   expect((await approve(asked.approvalId, 'ab'.repeat(32))).status).toBe(409)
   const other = await till.service.newAgent()
@@ -102,7 +104,7 @@ test('an approval of other terms, of another project or of a mail is refused', a
   expect(seller.received).toEqual([])
 })
 
-test('a rejected payment tells the agent why, and is never signed', async () => {
+test('a payment that the owner rejects tells the agent why, and is never signed', async () => {
   const { asked, purchaseId } = await ask()
   await till.service.platform.post(`${base}/${asked.approvalId}/reject`, {
     reason: 'Too expensive.',
@@ -117,7 +119,7 @@ test('a rejected payment tells the agent why, and is never signed', async () => 
   expect(seller.received).toEqual([])
 })
 
-test('an approval request without a decision expires', async () => {
+test('an approval request for a payment expires if the owner does not decide', async () => {
   const { asked, purchaseId } = await ask()
   const { pool } = till.service.database
   await pool.query(
@@ -136,7 +138,7 @@ test('an approval request without a decision expires', async () => {
   expect((await approve(asked.approvalId, asked.sha256)).status).toBe(409)
 })
 
-test('the link of a notification shows the payment, and decides the request once', async () => {
+test('the link in a notification mail shows the payment, and decides its approval request once', async () => {
   const { pool } = till.service.database
   const { asked, purchaseId } = await ask()
   const { approvalTokens } = await import('../../../shared/approvalLink.ts')

@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 type Entry = Record<string, string | number | boolean | null>
 
-test('the entries of sales, refunds, purchases and a sweep equal the chain after a reorganisation', async () => {
+test('the accounting entries of sales, refunds, purchases and a sweep equal the chain after a reorganisation', async () => {
   await using till = await startPurseTill()
   const { platform, url, database, config } = till.service
   const seller = await till.newSeller()
@@ -56,7 +56,7 @@ test('the entries of sales, refunds, purchases and a sweep equal the chain after
   }
   expect(booked(await read())).toEqual(await onChain())
 
-  // A reorganisation removes the newest block and the purchase in it.
+  // A reorganisation removes the newest block and the purchase in this block.
   await till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
   await waitFor('the purchase to leave the books', async () => (await read()).length === 1)
   expect(booked(await read())).toEqual(await onChain())
@@ -101,7 +101,7 @@ test('the entries of sales, refunds, purchases and a sweep equal the chain after
     refunded: { count: 2, amountUsdc: '0.003' },
   })
 
-  // A key without purse:read sees only the sales and refunds of the till.
+  // An API key without purse:read sees only the sales and refunds of the project.
   const { body: narrowed } = await platform.patch(`/v0/platform/projects/${seller.project.id}`, {
     removeScopes: ['purse:read', 'purse:pay'],
   })
@@ -109,7 +109,7 @@ test('the entries of sales, refunds, purchases and a sweep equal the chain after
   expect(await kinds()).toEqual(['payment', 'refund', 'refund'])
 })
 
-test('the books export the entries of purchases as CSV, in pages', async () => {
+test('the account books export the entries of purchases as CSV, in pages', async () => {
   await using till = await startPurseTill()
   const agent = await till.service.newAgent()
   await fundPurse(till, agent.project.id)

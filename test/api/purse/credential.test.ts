@@ -1,4 +1,7 @@
-/** Tests secrets of the vault in a purchase. The bounds of the credential apply, and no response shows the secret. */
+/**
+ * Tests the use of vault secrets in a purchase. The limits on the use of the credential apply, and no response shows
+ * the secret.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import {
   type Buyer,
@@ -36,12 +39,12 @@ const store = async (host: string) => {
 }
 const request = { credential: 'weather', headers: { authorization: 'Bearer {{apiKey}}' } }
 
-test('a purchase sends the secret with each request, but its result omits the secret', async () => {
+test('a purchase sends the vault secret with each request, but its result does not contain the secret', async () => {
   await store(seller.host)
   const heard: (string | null)[] = []
   seller.ask = (asked) => {
     heard.push(asked.headers.get('authorization'))
-    // This seller repeats each received header in every part of its 402.
+    // This fake seller repeats each header that it receives in every part of its 402 response.
     return seller.challenge([{}], {
       resource: { url: seller.url, description: `You are ${SECRET}` },
       extensions: { 'offer-receipt': { info: { offers: [{ signature: SECRET }] } } },
@@ -68,14 +71,14 @@ test('a purchase sends the secret with each request, but its result omits the se
   expect(audit).toMatchObject({ count: 1, logs: [{ subject: 'weather' }] })
 })
 
-test('a purchase with a credential of another host sends nothing', async () => {
+test('a purchase with a credential that is bound to another host sends nothing', async () => {
   await store('api.example.com')
   const { status, body } = await buyer.pay(seller.url, request)
   expect([status, (body as unknown as { error: string }).error]).toEqual([403, 'forbidden'])
   expect([seller.asked.length, seller.received.length]).toEqual([0, 0])
 })
 
-test('a purchase with a credential needs vault:use and an existing credential', async () => {
+test('a purchase with a credential needs the scope vault:use and an existing credential', async () => {
   const { status } = await buyer.pay(seller.url, { ...request, credential: 'missing' })
   expect(status).toBe(404)
   await store(seller.host)
@@ -89,7 +92,7 @@ test('a purchase with a credential needs vault:use and an existing credential', 
   expect(seller.asked).toEqual([])
 })
 
-test('a credential that is deleted during a payment is not sent any more', async () => {
+test('a credential that is deleted during a payment is not sent again', async () => {
   await store(seller.host)
   seller.serve = async () => {
     await buyer.delete('/v0/vault/weather')

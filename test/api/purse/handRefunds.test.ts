@@ -1,4 +1,4 @@
-/** Tests refunds that a seller sends itself, and what buyers see of refunds. */
+/** Tests refunds that a seller sends by hand, and what buyers see of refunds. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Hex } from 'viem'
 import { verifyReceipt } from '../../../shared/till/receipt.ts'
@@ -34,7 +34,7 @@ type View = {
   receipt: { body: Record<string, unknown> } | null
 }
 
-/** Makes a seller without a purse, and its final payment of 0.01 USDC. */
+/** Creates a seller without a purse, and a final payment of 0.01 USDC to this seller. */
 async function sold(): Promise<{ seller: Agent; paymentId: string }> {
   const seller = await till.newSeller()
   const { header } = await pay()
@@ -85,7 +85,7 @@ const transfer = async (amountAtomic: bigint, to = payer.address): Promise<Hex> 
   return hash
 }
 
-test('a refund that the seller sent and named is proved on the chain, with receipt and event', async () => {
+test('a refund that the seller sent and named is verified on the chain, and gets a receipt and an event', async () => {
   const { seller, paymentId } = await sold()
   const { refundId, payTo: buyer } = await expectRefund(paymentId, '0.004')
   expect(buyer).toBe(payer.address.toLowerCase())
@@ -121,7 +121,7 @@ test('a refund that the seller sent and named is proved on the chain, with recei
   expect((await name(paymentId, refundId, txHash)).status).toBe(409)
 })
 
-test('a transfer proves one refund, with the amount and payee of the payment, and after the payment', async () => {
+test('a transfer proves only one refund, if it has the payment’s amount and payee and happened after the payment', async () => {
   await fund(till.client, payTo, 3_000n)
   const old = await transfer(3_000n)
   const { paymentId } = await sold()
@@ -148,7 +148,7 @@ test('a transfer proves one refund, with the amount and payee of the payment, an
   await refused(second.refundId, right, 'the transfers of the transaction count for other refunds')
 })
 
-test('refunds by a seller never exceed the payment, and a refund that was not sent can be withdrawn', async () => {
+test('refunds by a seller never exceed the payment, and the seller can withdraw a refund that was not sent', async () => {
   const { paymentId } = await sold()
   const many = await Promise.all(
     Array.from({ length: 12 }, (_, n) =>
@@ -171,7 +171,7 @@ test('refunds by a seller never exceed the payment, and a refund that was not se
   expect((await name(paymentId, refundId, '0x12' as Hex)).status).toBe(400)
 })
 
-test('a refund whose block a reorganisation replaced is verified again, and reported once', async () => {
+test('a refund whose block a reorganisation replaced is verified again, and is reported only once', async () => {
   const { seller, paymentId } = await sold()
   const { refundId } = await expectRefund(paymentId, '0.001')
   const snapshot = await till.client.snapshot()
@@ -197,7 +197,7 @@ test('a refund whose block a reorganisation replaced is verified again, and repo
   expect(rowCount).toBe(1)
 })
 
-test('a buyer whose purse this service holds sees the refund with the refunded payment, and the mandate regains nothing', async () => {
+test('a buyer whose purse this service holds sees the refund with the payment, but the amount is not added back to the mandate', async () => {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
   await changeProject(till.service.database.pool, seller.project.id, { payTo: address })

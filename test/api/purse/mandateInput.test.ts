@@ -1,4 +1,4 @@
-/** Tests how the terms of a mandate are read, and which errors name a wrong field. */
+/** Tests how the service reads the terms of a payment mandate, and which errors name a wrong field. */
 import { describe, expect, test } from 'bun:test'
 import { ApiError } from '../../../api/http/errors.ts'
 import { changedTerms, newTerms, toMandateView } from '../../../api/purse/mandateInput.ts'
@@ -36,8 +36,8 @@ const faultOf = (given: Partial<Given>) => {
   return 'read'
 }
 
-describe('a new mandate', () => {
-  test('has the given terms, and the defaults of the others', () => {
+describe('the service reads the terms of a new mandate', () => {
+  test('a new mandate has the given terms, and defaults for the other terms', () => {
     expect(read()).toEqual({
       name: 'Tide tables',
       network: 'base',
@@ -55,7 +55,7 @@ describe('a new mandate', () => {
     })
   })
 
-  test('has each limit of its own period', () => {
+  test('a new mandate has a separate limit for each period', () => {
     const { limits } = read({ maxPerHour: '1', maxPerMonth: '3', maxTotal: '4' })
     expect(limits).toEqual({
       hour: 1_000_000n,
@@ -65,7 +65,7 @@ describe('a new mandate', () => {
     })
   })
 
-  test('needs a limit of some period', () => {
+  test('a new mandate needs a limit for at least one period', () => {
     const none = { maxPerDay: null }
     expect(faultOf(none)).toBe('maxPerHour, maxPerDay, maxPerMonth or maxTotal must be there')
     for (const field of ['maxPerHour', 'maxPerMonth', 'maxTotal'] as const) {
@@ -73,22 +73,22 @@ describe('a new mandate', () => {
     }
   })
 
-  test('needs a host or a resource', () => {
+  test('a new mandate needs a host or a resource at which it may pay', () => {
     expect(faultOf({ hosts: [] })).toBe(
       'hosts or resources must name a place: without one the mandate allows nothing',
     )
     expect(faultOf({ hosts: [], resources: ['https://api.example.com/x'] })).toBe('read')
   })
 
-  test('names a wrong amount by its field', () => {
+  test('the error for a wrong amount in a mandate names its field', () => {
     for (const field of ['maxPerPayment', 'maxPerHour', 'maxTotal', 'askAbove'] as const) {
       expect(faultOf({ [field]: '1.0000001' })).toStartWith(`${field}: `)
     }
   })
 })
 
-describe('the times of a mandate', () => {
-  test('are ISO 8601 with a zone, or a date', () => {
+describe('the service reads the times of a mandate', () => {
+  test('the times of a mandate are ISO 8601 with a time zone, or a date', () => {
     const until = (validUntil: string) => read({ validUntil }).validUntil?.toISOString()
     expect(until('2027-01-31T09:30:00+01:00')).toBe('2027-01-31T08:30:00.000Z')
     expect(until('2027-01-31')).toBe('2027-01-31T00:00:00.000Z')
@@ -102,7 +102,7 @@ describe('the times of a mandate', () => {
     '2027-01-01T10:00:00',
     'Friday',
     '',
-  ])('are not "%s"', (text) => {
+  ])('the times of a mandate may not be "%s"', (text) => {
     for (const field of ['validFrom', 'validUntil'] as const) {
       expect(faultOf({ [field]: text })).toBe(
         `${field} must be an ISO 8601 time with its zone, or a date`,
@@ -111,8 +111,8 @@ describe('the times of a mandate', () => {
   })
 })
 
-describe('the places of a mandate', () => {
-  test('are hosts, named by their place in the list if they are wrong', () => {
+describe('the service reads the places at which a mandate may pay', () => {
+  test('a mandate lists hosts, and the error for a wrong host names its place in the list', () => {
     expect(read({ hosts: ['API.Example.com', '*.example.com'] }).hosts).toEqual([
       'api.example.com',
       '*.example.com',
@@ -122,7 +122,7 @@ describe('the places of a mandate', () => {
     )
   })
 
-  test('are URLs of the public web without query and fragment', () => {
+  test('a mandate lists resources as URLs of the public web without query and fragment', () => {
     expect(read({ resources: ['https://API.example.com/x'] }).resources).toEqual([
       'https://api.example.com/x',
     ])
@@ -140,7 +140,7 @@ describe('the places of a mandate', () => {
     ).toEqual(inside)
   })
 
-  test('are paid at the listed addresses in lower case, or at any address', () => {
+  test('a mandate lists payee addresses in lower case, or allows any address', () => {
     expect(read({ payees: [`0x${'A'.repeat(40)}`] }).payees).toEqual([`0x${'a'.repeat(40)}`])
     expect(read({ payees: null }).payees).toBeNull()
     for (const payee of [`0x${'a'.repeat(39)}`, 'a'.repeat(40), `0x${'g'.repeat(40)}`]) {
@@ -151,13 +151,13 @@ describe('the places of a mandate', () => {
   })
 })
 
-describe('a changed mandate', () => {
-  test('keeps each term that the change leaves out, and the start of its time', () => {
+describe('an owner changes a mandate', () => {
+  test('a changed mandate keeps each term that the change leaves out, and keeps its start time', () => {
     const { id, row, reservedAtomic, spentAtomic, releasedAtomic, createdAt, ...terms } = PRESENT
     expect(change({})).toEqual({ ...terms, validFrom: null })
   })
 
-  test('loses a bound by null', () => {
+  test('a changed mandate loses a limit if the change sets it to null', () => {
     const removed = change({ task: null, payees: null, askAbove: null, validUntil: null })
     expect(removed).toMatchObject({
       task: null,
@@ -167,12 +167,12 @@ describe('a changed mandate', () => {
     })
   })
 
-  test('without a start is valid from now on', () => {
+  test('a changed mandate whose start is set to null is valid from now on', () => {
     const { validFrom } = change({ validFrom: null, validUntil: null })
     expect(Math.abs(validFrom!.getTime() - Date.now())).toBeLessThan(60_000)
   })
 
-  test('ends after its start', () => {
+  test('a changed mandate must end after its start', () => {
     const faultOfChange = (given: Parameters<typeof change>[0]) => {
       try {
         return change(given) && 'read'
@@ -189,18 +189,18 @@ describe('a changed mandate', () => {
     expect(changedTerms(reversed, { state: 'stopped' }, RULES).state).toBe('frozen')
   })
 
-  test('stops and runs again', () => {
+  test('an owner stops a mandate, and lets it run again', () => {
     expect(change({ state: 'active' }).state).toBe('active')
     expect(change({ state: 'stopped' }).state).toBe('frozen')
     expect(change({}).state).toBe('frozen')
   })
 
-  test('may forbid any rise of a price', () => {
+  test('a changed mandate may forbid any rise of a price', () => {
     expect(change({ risePercent: 0 }).risePercent).toBe(0)
   })
 })
 
-test('the owner sees a mandate in USDC, with the sum that is still open', () => {
+test('the owner sees the amounts of a mandate in USDC, with the sum that is still open', () => {
   expect(toMandateView(PRESENT)).toMatchObject({
     state: 'stopped',
     maxPerPayment: '0.05',

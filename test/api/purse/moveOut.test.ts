@@ -1,4 +1,6 @@
-/** Tests what an owner moves out of a purse: refunds of sales, and a sweep. */
+/**
+ * Tests how an owner moves money out of a purse: by refunds of sales, and by a sweep (withdrawal of all free money).
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { changeProject } from '../../support/changeProject.ts'
 import { startProcess } from '../../support/process/process.ts'
@@ -22,7 +24,7 @@ afterEach(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** Makes a seller whose purse has sold once, for 0.01 USDC. */
+/** Creates a seller whose purse has received one payment of 0.01 USDC. */
 async function soldOnce(): Promise<{ seller: Agent; address: `0x${string}`; paymentId: string }> {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
@@ -49,7 +51,7 @@ const refund = (paymentId: string, amount: string, key = `refund-${++keys}`) =>
     { 'idempotency-key': key },
   )
 
-test('a final payment is refunded once for each key, and never beyond its amount', async () => {
+test('a refund of a final payment is made once for each idempotency key, and refunds never exceed the payment', async () => {
   const { seller, address, paymentId } = await soldOnce()
   expect((await refund(paymentId, '0.004')).body).toMatchObject({
     message: 'The payment is not final yet: ask again later',
@@ -82,7 +84,7 @@ test('a final payment is refunded once for each key, and never beyond its amount
   expect(rows[0].data).toMatchObject({ refundOf: paymentId, payTo: payer.address.toLowerCase() })
 })
 
-test('a refund needs an owner, a purse as payee, and enough balance', async () => {
+test('a refund requires an owner, a payment to the purse, and enough balance in the purse', async () => {
   const { seller, paymentId } = await soldOnce()
   await makeFinal(seller, paymentId)
   const path = `/v0/payments/${paymentId}/refund`
@@ -104,7 +106,7 @@ test('a refund needs an owner, a purse as payee, and enough balance', async () =
   expect((await refund('pay_000000000000000000000000', '0.01')).status).toBe(404)
 })
 
-test('a sweep leaves the amount of open signatures, and a project with purse balance is not deleted', async () => {
+test('a sweep leaves the amount of open signatures in the purse, and a project with a purse balance cannot be deleted', async () => {
   await using seller = startSeller(till)
   seller.serve = async () => new Response('no', { status: 400 })
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })

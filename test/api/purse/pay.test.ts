@@ -1,4 +1,4 @@
-/** Tests agents that buy: the response, the payment, and what the agents may not do. */
+/** Tests agents that buy from sellers: the response, the payment, and what the agents may not do. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   newBuyer,
@@ -20,7 +20,7 @@ afterAll(async () => {
 })
 
 for (const version of [1, 2] as const) {
-  test(`an agent buys from a seller of version ${version}, once for each Idempotency-Key`, async () => {
+  test(`an agent buys from a seller of x402 version ${version}, once for each Idempotency-Key`, async () => {
     const buyer = await newBuyer(till)
     const mandateId = await buyer.giveMandate({ hosts: [seller.host] })
     seller.version = version

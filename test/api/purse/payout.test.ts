@@ -1,4 +1,4 @@
-/** Tests automatic transfers from a purse to the owner's address, and from a retired address to the new one. */
+/** Tests automatic transfers from a purse to the owner's address, and from a purse's old address to its new one. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { startProcess } from '../../support/process/process.ts'
@@ -28,20 +28,20 @@ const change = async (buyer: Buyer, body: object) =>
   (await till.service.platform.patch(path(buyer), body)).body as any
 const purseOf = async (buyer: Buyer) => (await till.service.platform.get(path(buyer))).body as any
 
-/** Moves the time since which the new payout address waits back by a day. */
+/** Moves the waiting time of the new payout address one day back. */
 const aDayLater = ({ project }: Buyer) =>
   till.service.database.pool.query(
     `update purses set payout_next_at = payout_next_at - interval '24 hours' where project_id = $1`,
     [project.id],
   )
 
-test('a purse pays the balance above its maximum to a payout address that was set a day ago', async () => {
+test('a purse pays the balance above its maximum to a payout address that was set a day before', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 5_000_000n })
   const set = await change(buyer, { max: '2', payoutAddress: OWNER })
   expect(set).toMatchObject({ maxUsdc: '2', payout: { address: null, next: { address: OWNER } } })
   const waitMs = Date.parse(set.payout.next.from) - Date.now()
   expect(Math.round(waitMs / 3_600_000)).toBe(24)
-  // The worker reads the purse balance repeatedly, but pays nothing out.
+  // The worker reads the purse balance repeatedly, but transfers nothing to the payout address.
   const { balanceBlock } = await purseOf(buyer)
   await till.client.mine({ blocks: 2 })
   await waitFor('a later balance', async () => (await purseOf(buyer)).balanceBlock > balanceBlock)
@@ -53,7 +53,7 @@ test('a purse pays the balance above its maximum to a payout address that was se
   )
   expect((await purseOf(buyer)).payout).toEqual({ address: OWNER, next: null })
 
-  // A new payout address waits, and the first payout address still gets payouts meanwhile.
+  // A new payout address must wait, and the first payout address still gets the transfers meanwhile.
   await change(buyer, { payoutAddress: OTHER })
   expect((await purseOf(buyer)).payout).toMatchObject({ address: OWNER, next: { address: OTHER } })
   await fund(till.client, buyer.address, 1_000_000n)
@@ -70,7 +70,7 @@ test('a purse pays the balance above its maximum to a payout address that was se
   })
 })
 
-test('a stopped purse makes no automatic payout', async () => {
+test('a stopped purse makes no automatic payout to its owner', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 2_000_000n })
   await till.service.platform.post(`${path(buyer)}/stop`, {})
   await change(buyer, { max: '1', payoutAddress: OWNER })
@@ -81,7 +81,7 @@ test('a stopped purse makes no automatic payout', async () => {
   expect(await paidBy(till, buyer.address)).toBe(0n)
 })
 
-test('an invalid change of the payout gets an error that names the field', async () => {
+test('an invalid change of the payout settings gets an error that names the field', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 0n })
   const wrong: [object, string][] = [
     [{}, 'the body must hold low, max or payoutAddress'],
@@ -99,11 +99,11 @@ test('an invalid change of the payout gets an error that names the field', async
   }
 })
 
-test('a rotated purse pays from a new address, and all money at the old address moves there', async () => {
+test('a purse with a rotated key pays from a new address, and all money at the old address moves there', async () => {
   await using seller = startSeller(till)
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })
   await buyer.giveMandate({ hosts: [seller.host] })
-  // A signed payment that nobody settles stays open at the old address.
+  // A signed payment that nobody settles stays open at the purse's old address.
   const { serve } = seller
   seller.serve = async () => new Response('no', { status: 400 })
   const { body: left } = await buyer.pay(seller.url)
@@ -129,7 +129,8 @@ test('a rotated purse pays from a new address, and all money at the old address 
 
   await till.client.mine({ blocks: 110, interval: 3 })
   await buyer.settled(left.purchaseId, 'released')
-  // The amount reserved for the open payment moves later, and so does money that somebody sends to the old address.
+  // The money reserved for the open payment moves to the new address later, and so does money that somebody sends to
+  // the old address.
   await waitFor(
     'the rest of the old address',
     async () => (await paidBy(till, buyer.address)) === 1_000_000n,

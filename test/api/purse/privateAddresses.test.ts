@@ -1,12 +1,12 @@
 /**
- * Tests that a purchase reaches no private address, neither by an IP literal nor by a host name that resolves to a
- * private address.
+ * Tests that a purchase cannot reach a private network address, neither by an IP literal nor by a host name that
+ * resolves to one.
  */
 import { expect, test } from 'bun:test'
 import { answering } from '../../support/process/localServer.ts'
 import { newBuyer, startPurseTill } from '../../support/purse/purseScene.ts'
 
-test('a purchase at a private address is refused, and a host name of a private address is not contacted', async () => {
+test('a purchase at a private address is refused, and a host name that resolves to a private address is not contacted', async () => {
   await using till = await startPurseTill({
     env: { ALLOW_PRIVATE_NETWORKS: 'false' },
     parts: { resolve: answering('169.254.169.254') },

@@ -1,4 +1,7 @@
-/** Sends many concurrent payments from two workers and two API keys. No mandate is exceeded by one atomic unit. */
+/**
+ * Tests many concurrent payments from two workers and two API keys. The payments exceed no mandate, not even by one
+ * atomic unit.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   newBuyer,
@@ -16,8 +19,8 @@ const PAYMENTS = 200
 let till: TestTill
 let seller: Seller
 beforeAll(async () => {
-  // With one block in each second, the time of the chain follows real time. With one block for each transaction, the
-  // time of the chain would run ahead, and signatures would expire.
+  // With one block in each second, the time of the test chain follows real time. With one block for each transaction,
+  // the time of the chain would run ahead, and signatures would expire.
   till = await startPurseTill({ blockTimeS: 1, parts: { pools: ['purse', 'purse'] } })
   seller = startSeller(till)
 })
@@ -30,11 +33,11 @@ const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(us
 
 test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit`, async () => {
   const buyer = await newBuyer(till)
-  // The mandate of 0.10 is no multiple of the price 0.003, so the rest of the mandate is smaller than a payment.
+  // The mandate of 0.10 USDC is no multiple of the price 0.003, so a rest remains that is smaller than a payment.
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
   const wide = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.2' })
   seller.terms.amount = '3000'
-  // A third of the responses of the seller is lost, and a third is a refusal. The seller may still settle every
+  // The seller loses a third of its responses, and refuses a third of the requests. The seller may still settle every
   // payment.
   seller.serve = async (payment) => {
     const place = seller.received.length % 3
@@ -43,7 +46,8 @@ test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit
     return place === 1 ? new Response('lost', { status: 410 }) : new Response('content')
   }
   const all = await Promise.all(
-    // A service under load refuses requests with 503. The same Idempotency-Key never pays twice.
+    // A service under load may refuse requests with status 503. The client repeats the request, because the same
+    // Idempotency-Key never pays twice.
     Array.from({ length: PAYMENTS }, (_, n) =>
       waitFor('an accepted purchase', async () => {
         const answer = await buyer.pay(seller.url, { timeout: 40, key: `parallel-${n}` })
@@ -96,7 +100,7 @@ test('parallel payments never exceed the balance of the purse', async () => {
   expect(signed.length).toBe(3)
 })
 
-test('a mandate that is reduced during payments admits no new payment, and signed payments stay valid', async () => {
+test('when a mandate is reduced during payments, it admits no new payment, and signed payments stay valid', async () => {
   const buyer = await newBuyer(till)
   const id = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '1' })
   const { promise: narrowed, resolve } = Promise.withResolvers<void>()
@@ -118,7 +122,7 @@ test('a mandate that is reduced during payments admits no new payment, and signe
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('twenty parallel purchase requests with one Idempotency-Key pay the seller once', async () => {
+test('a seller is paid once for twenty parallel purchase requests with the same Idempotency-Key', async () => {
   const buyer = await newBuyer(till)
   await buyer.giveMandate({ hosts: [seller.host] })
   seller.serve = async (payment) => {

@@ -1,4 +1,4 @@
-/** Tests offers that a purse does not sign. Each case checks that no signature reaches the seller. */
+/** Tests offers of sellers that a purse does not sign. Each test case checks that no signature reaches the seller. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import {
   type Buyer,
@@ -27,7 +27,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** Expects that a purchase ends with a reason, and that the purse signed nothing. */
+/** Expects that a purchase ends with the given reason, and that the purse has signed nothing. */
 async function refused(reason: string, more: Parameters<Buyer['pay']>[1] = {}): Promise<void> {
   const { body } = await buyer.pay(seller.url, more)
   expect(body).toMatchObject({ state: 'refused', reason, payment: null, response: null })
@@ -59,7 +59,7 @@ const OFFERS: [string, Partial<Terms>, string][] = [
   ['a window of no time', { maxTimeoutSeconds: -60 }, 'bad_window'],
 ]
 
-describe('a purse refuses', () => {
+describe('a purse refuses unacceptable payments', () => {
   for (const [what, terms, reason] of OFFERS) {
     test(what, async () => {
       Object.assign(seller.terms, terms)
@@ -67,7 +67,7 @@ describe('a purse refuses', () => {
     })
   }
 
-  test('a misspelt limit of a mandate is refused, because it would limit nothing', async () => {
+  test('a mandate with a misspelt limit is refused, because this limit would have no effect', async () => {
     const path = `/v0/platform/projects/${buyer.project.id}/mandates`
     const given = { name: 'm', hosts: ['a.example.com'], maxPerPayment: '1', maxPerDay: '1' }
     const { body } = await till.service.platform.post(path, given)
@@ -85,17 +85,17 @@ describe('a purse refuses', () => {
     }
   })
 
-  test('a purse refuses itself as payee', async () => {
+  test('a purse refuses a payment to its own address', async () => {
     seller.terms.payTo = buyer.address
     await refused('bad_payee')
   })
 
-  test('a purse refuses a resource of another host', async () => {
+  test('a purse refuses an offer whose resource is at another host', async () => {
     seller.resource = 'https://bank.example.com/transfer'
     await refused('resource_of_another_host')
   })
 
-  test('a purse refuses a price above maxAmount', async () => {
+  test('a purse refuses a price above the maxAmount of the request', async () => {
     await refused('max_amount_exceeded', { maxAmount: '0.009999' })
   })
 
@@ -110,12 +110,12 @@ describe('a purse refuses', () => {
     await refused('insufficient_funds')
   })
 
-  test('a purse refuses a response that is no challenge', async () => {
+  test('a purse refuses a 402 response that is not an x402 challenge', async () => {
     seller.ask = () => new Response('pay me', { status: 402 })
     await refused('malformed_challenge')
   })
 
-  test('a purse refuses a challenge of ten megabytes', async () => {
+  test('a purse refuses an x402 challenge of ten megabytes', async () => {
     seller.ask = () =>
       new Response(`{"x402Version":1,"accepts":[${' '.repeat(10_000_000)}]}`, { status: 402 })
     await refused('malformed_challenge')
@@ -138,7 +138,7 @@ describe('a purse refuses', () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
   })
 
-  test('a purse refuses a host of a stopped mandate, although another mandate covers the host', async () => {
+  test('a purse refuses a host if one of its mandates is stopped, although another mandate covers the host', async () => {
     await buyer.giveMandate({ hosts: [seller.host] })
     const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
     await till.service.platform.patch(path, { state: 'stopped' })
@@ -155,7 +155,7 @@ describe('a purse refuses', () => {
     await refused('not_in_mandate')
   })
 
-  test('a purse refuses a new payee at a known host, unless the mandate names the payee', async () => {
+  test('a purse refuses a new payee address at a known host, unless the mandate names this payee', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.payTo = `0x${'ab'.repeat(20)}`
     const { body } = await buyer.pay(seller.url)
@@ -163,7 +163,7 @@ describe('a purse refuses', () => {
     expect(seller.received.length).toBe(1)
   })
 
-  test('a purse refuses a price that rose beyond the limit of the mandate, even in small steps', async () => {
+  test('a purse refuses a price that rose more than the mandate allows, even if it rose in small steps', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.amount = '12001'
     const { body } = await buyer.pay(seller.url)
@@ -174,7 +174,7 @@ describe('a purse refuses', () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('waiting')
   })
 
-  test('a purse does not sign a price above askAbove, but waits for the owner', async () => {
+  test('a purse does not sign a price above the mandate’s askAbove, but waits for the owner', async () => {
     await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.009' })
     const { body } = await buyer.pay(seller.url)
     expect(body).toMatchObject({ state: 'waiting', payment: null })
@@ -188,7 +188,7 @@ describe('a purse refuses', () => {
   })
 })
 
-test('a purse signs for at most 120 seconds, and takes the cheapest offer that it can pay', async () => {
+test('a purse signs payments for at most 120 seconds, and takes the cheapest offer that it can pay', async () => {
   seller.ask = () =>
     seller.challenge([
       { network: 'eip155:8453', amount: '1' },
@@ -200,7 +200,7 @@ test('a purse signs for at most 120 seconds, and takes the cheapest offer that i
   expect(body.payment!.validBefore).toBeLessThanOrEqual(Math.floor(Date.now() / 1000) + 120)
 })
 
-test('a purchase follows no redirect, neither before nor after the payment', async () => {
+test('a purchase request follows no redirect, neither before nor after the payment', async () => {
   seller.ask = () => Response.redirect('https://elsewhere.example/', 302)
   expect((await buyer.pay(seller.url)).body).toMatchObject({
     state: 'answered',
@@ -213,7 +213,7 @@ test('a purchase follows no redirect, neither before nor after the payment', asy
   expect(body).toMatchObject({ state: 'answered', status: 307, payment: { state: 'open' } })
 })
 
-test('a free resource is returned without payment, and a quote signs nothing', async () => {
+test('a free resource is returned without payment, and a request for a quote signs nothing', async () => {
   const { body: quote } = await buyer.post('/v0/purse/quote', { url: seller.url })
   expect(quote).toMatchObject({ state: 'quoted', terms: { amountUsdc: '0.01' }, payment: null })
   seller.ask = () => new Response('free')
@@ -238,7 +238,7 @@ test('a mandate may have any name without control characters', async () => {
   for (const name of ['a\nb', 'a\u0085b', '']) expect([name, await give(name)]).toEqual([name, 400])
 })
 
-test('an invalid purchase is refused with the name of the field', async () => {
+test('an invalid purchase request is refused with the name of the field', async () => {
   const cases: [object, string][] = [
     [{ url: 'ftp://a.example', maxAmount: '1' }, 'url must be'],
     [{ url: seller.url, maxAmount: '0' }, 'maxAmount'],
@@ -260,7 +260,7 @@ test('an invalid purchase is refused with the name of the field', async () => {
   ])
 })
 
-test('a key without purse:pay buys nothing, and new keys have no scope of the purse', async () => {
+test('an API key without purse:pay buys nothing, and new API keys have no scope of the purse', async () => {
   const { body } = await till.service.platform.post('/v0/platform/projects', { name: 'New' })
   expect(
     (body as { scopes: string[] }).scopes.filter((scope) => scope.startsWith('purse')),

@@ -1,4 +1,4 @@
-/** Tests when a mandate regains its money, for which only the state of the chain counts. */
+/** Tests when a mandate regains the amount of a payment. Only the state of the chain decides this. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { parseAbiItem } from 'viem'
 import {
@@ -13,8 +13,8 @@ import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Is the number of blocks from the newest block to anvil's finalized block, plus one. After so many new blocks an
- * earlier block is final.
+ * Is one more than the number of blocks from anvil's finalized block to its newest block. After this many new blocks,
+ * an earlier block is final.
  */
 const FINAL_BLOCKS = 66
 
@@ -22,7 +22,7 @@ let till: TestTill
 let seller: Seller
 let buyer: Buyer
 let mandateId: string
-// Each test changes the clock of its own chain.
+// Each test gets a new chain, because each test changes the clock of its chain.
 beforeEach(async () => {
   till = await startPurseTill()
   seller = startSeller(till)
@@ -39,10 +39,10 @@ const CANCELED = parseAbiItem(
   'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
 )
 
-/** Stands for a seller that keeps the signed payment and serves no content. */
+/** Plays a seller that keeps the signed payment and serves no content. */
 const keep = async () => new Response('no', { status: 400 })
 
-/** Lets seconds pass on the chain until a final block is later than the new time. */
+/** Moves the chain's time ahead by some seconds, until a final block is later than the new time. */
 async function pass(seconds: number): Promise<void> {
   await till.client.increaseTime({ seconds })
   await till.client.mine({ blocks: FINAL_BLOCKS, interval: 1 })
@@ -53,11 +53,11 @@ const sums = async () => {
   return { reservedUsdc, openUsdc, spentUsdc, releasedUsdc }
 }
 
-test('an unused signature holds its amount until a final block is past its expiry, and then frees it', async () => {
+test('an unused signature reserves its amount until a final block is past its expiry, and then the amount is free', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 400, payment: { state: 'open' } })
-  // The newest block is later than the expiry of the signature, but no final block is.
+  // The newest block is later than the expiry of the payment's signature, but no final block is later than it.
   await till.client.increaseTime({ seconds: 3_600 })
   await till.client.mine({ blocks: 1 })
   const before = await balanceBlock()
@@ -83,7 +83,7 @@ async function balanceBlock(): Promise<number> {
   return (body as { balanceBlock: number }).balanceBlock
 }
 
-test('money that is taken without content is recorded, whoever broadcast the authorization', async () => {
+test('the service records money that is taken without content, whoever sent the authorization to the chain', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received[0]!)
@@ -95,7 +95,7 @@ test('money that is taken without content is recorded, whoever broadcast the aut
   expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
 })
 
-test('a payment that the seller settles in the last second counts as settled', async () => {
+test('a payment that the seller settles in the last second of its validity counts as settled', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   const { timestamp } = await till.client.getBlock()
@@ -117,7 +117,7 @@ test('a purse ignores the seller’s own claim that a payment has settled', asyn
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('a seller that has not answered gets the same signed payment again, and the purse signs no second payment', async () => {
+test('a seller that has not answered gets the same signed payment again, and the purse signs no other one', async () => {
   let calls = 0
   seller.serve = async (payment) => {
     if (++calls === 1) return new Response('away', { status: 503 })
@@ -132,14 +132,14 @@ test('a seller that has not answered gets the same signed payment again, and the
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('a second 402 that follows the payment ends the purchase, and the purse signs no other payment', async () => {
+test('a second 402 response after the payment ends the purchase, and the purse signs no other payment', async () => {
   seller.serve = async () => seller.challenge([{ amount: '9999' }])
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 402, payment: { state: 'open' } })
   expect(seller.received.length).toBe(1)
 })
 
-test('a stop of the purse cancels signed payments that are not used yet, and the mandate regains their amounts', async () => {
+test('a stop of the purse cancels signed payments that are not settled yet, and the mandate regains their amounts', async () => {
   seller.serve = keep
   seller.terms.maxTimeoutSeconds = 120
   const { body } = await buyer.pay(seller.url)
@@ -164,7 +164,7 @@ test('a stop of the purse cancels signed payments that are not used yet, and the
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('a payment that the seller settles before the stop counts as settled', async () => {
+test('a payment that the seller settles before the purse is stopped counts as settled', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received[0]!)
@@ -176,12 +176,12 @@ test('a payment that the seller settles before the stop counts as settled', asyn
   expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
 })
 
-test('unused payments do not hide a newer payment that is settled', async () => {
+test('unused payments do not hide a newer payment that is already settled', async () => {
   const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120
   seller.serve = keep
-  // The test makes so many payments that the watcher needs more than one poll.
+  // The test makes so many payments that the payment watcher needs more than one poll.
   await Promise.all(Array.from({ length: 205 }, () => buyer.pay(seller.url)))
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received.at(-1)!)

@@ -1,4 +1,4 @@
-/** Tests `bun run sell` in front of a test server, with payments on the devnet. */
+/** Tests the command `bun run sell` in front of a test server, with payments on the development chain. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -20,7 +20,7 @@ let folder: string
 
 /**
  * Starts a test server that stands for the origin server behind the paywall. A test replaces `answer` to change the
- * response.
+ * response of this server.
  */
 function startOrigin() {
   const seen: Seen[] = []
@@ -98,7 +98,7 @@ test('the paywall charges the price of a path, and the origin server gets only p
   expect([again.status, await again.text()]).toEqual([200, 'fine weather'])
 })
 
-test('the origin server gets no payment header and no hop-by-hop header', async () => {
+test('the origin server gets neither the payment header nor a hop-by-hop header', async () => {
   origin.answer = () =>
     new Response('ok', { headers: { connection: 'x-inner', 'x-inner': '1', 'x-shown': '1' } })
   const { response } = await buy('/weather', {
@@ -126,7 +126,7 @@ test('the origin server gets no payment header and no hop-by-hop header', async 
   expect([headers.get('x-kept'), headers.get('host')]).toEqual(['k', new URL(origin.url).host])
 })
 
-test('response bodies are streamed, and a range is served after payment', async () => {
+test('the paywall streams response bodies, and serves a byte range after payment', async () => {
   const gate = Promise.withResolvers<void>()
   origin.answer = () =>
     new Response(
@@ -169,7 +169,7 @@ test('a request body reaches the origin server unchanged', async () => {
   })
 })
 
-test('if the origin server fails after the payment, the same header gets the content for free', async () => {
+test('if the origin server fails after the payment, the same payment header gets the content later for free', async () => {
   const before = await payments()
   origin.answer = () => new Response('broken', { status: 500 })
   const { response, header } = await buy('/weather')
@@ -183,7 +183,7 @@ test('if the origin server fails after the payment, the same header gets the con
   expect(await payments()).toBe(before + 1)
 })
 
-test('an origin server without a response is a 504, and the same header gets the content later', async () => {
+test('if the origin server gives no response, the buyer gets status 504, and the same payment header gets the content later', async () => {
   await using slow = (await sell([`${origin.url}/weather`, '0.01', '--timeout', '1'])).process
   const [, at = ''] = await printed(slow, /at (http:\S+)/)
   const before = await payments()
@@ -223,25 +223,25 @@ const raw = (target: string, headers = ''): Promise<number> =>
     socket.on('error', reject)
   })
 
-test('a path that two servers can read in two ways is a 400', async () => {
+test('a request for a path that two servers could read in different ways gets status 400', async () => {
   const targets: [string, number][] = [
     ['/weather', 402],
     ['/%77eather', 402],
     ['/nothing', 404],
     ['/', 404],
     ['/reports', 404],
-    // The service checks the path /reports/ with a request: the path has an offer, but no content for sale.
+    // The service itself requests the path /reports/ for a check. This path has a 402 offer, but no content for sale.
     ['/reports/', 402],
     ['/reports/a', 402],
     ['/reports/a/b', 402],
     ['/reports%2fa', 400],
     ['/reports%5ca', 400],
     ['/%252e%252e/weather', 400],
-    // The HTTP parser resolves dots before the paywall and the origin server see the path.
+    // The HTTP parser resolves dot segments before the paywall and the origin server see the path.
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],
-    // The health check in compose.yaml requests the path /%2f.
+    // The health check in compose.yaml requests the path /%2f of the paywall.
     ['/%2f', 400],
     ['/weather%00', 400],
     ['/weather%zz', 400],
@@ -249,12 +249,12 @@ test('a path that two servers can read in two ways is a 400', async () => {
   for (const [target, status] of targets) {
     expect([target, await raw(target)]).toEqual([target, status])
   }
-  // Dot segments never lead to a path without a price.
+  // Dot segments in a path never lead to a path without a price.
   expect([400, 404]).toContain(await raw('/reports/../nothing'))
   expect(origin.seen).toEqual([])
 })
 
-test('the fixed part of a glob is not for sale, and a payment for it is refused', async () => {
+test('the fixed part of a path pattern (glob) is not for sale itself, and a payment for it is refused', async () => {
   await using other = (await sell([origin.url, '--prices', join(folder, 'globs.json')])).process
   const [, at = ''] = await printed(other, /at (http:\S+)/)
   expect((await fetch(`${at}/files/`)).status).toBe(402)
@@ -264,11 +264,11 @@ test('the fixed part of a glob is not for sale, and a payment for it is refused'
   expect([paid.status, await payments(), origin.seen]).toEqual([404, before, []])
 })
 
-test('a WebSocket request is refused with a reason', async () => {
+test('the paywall refuses a WebSocket request and states the reason', async () => {
   expect(await raw('/weather', 'Upgrade: websocket\r\n')).toBe(501)
 })
 
-test('bun run sell needs only one URL and one price, and an error names each missing or wrong argument', async () => {
+test('the command bun run sell needs only one URL and one price, and an error names each missing or wrong argument', async () => {
   await using one = (await sell([`${origin.url}/weather`, '0.01'])).process
   const [, at = ''] = await printed(one, /at (http:\S+)/)
   expect([(await fetch(`${at}/weather`)).status, (await fetch(`${at}/other`)).status]).toEqual([

@@ -1,4 +1,4 @@
-/** Tests the canonical form of a path, and the prices of globs. */
+/** Tests the canonical form of a URL path, and the prices of path patterns (globs). */
 import { expect, test } from 'bun:test'
 import { onePrice, PriceError, readPrices } from '../../../api/sell/prices.ts'
 import { normalPath, PathError } from '../../../api/sell/sellPath.ts'
@@ -10,7 +10,7 @@ test.each([
   ['/caf%c3%a9', '/caf%C3%A9'],
   ['/a.b/..c', '/a.b/..c'],
 ])(
-  'the path %s has the canonical form %s, which does not change when it is read again',
+  'the path %s has the canonical form %s, which stays the same if it is read again',
   (given, wanted) => {
     expect(normalPath(given)).toBe(wanted)
     expect(normalPath(wanted)).toBe(wanted)
@@ -59,7 +59,7 @@ test.each([
   ['seven places', '{"/a":"0.0000001"}', /must be decimal USDC/],
   ['an unknown field', '{"/a":{"amount":"1","prise":"2"}}', /"\/a"/],
   ['two amounts for one registered path', '{"/a/*.x":"1","/a/*.y":"2"}', /must have one amount/],
-])('a price file with the fault "%s" is refused', (_, json, message) => {
+])('a price file is refused if it has the fault "%s"', (_, json, message) => {
   expect(() => readPrices(json)).toThrow(PriceError)
   expect(() => readPrices(json)).toThrow(message)
 })

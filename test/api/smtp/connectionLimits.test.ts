@@ -3,7 +3,7 @@ import { ConnectionLimits } from '../../../api/smtp/connectionLimits.ts'
 
 const never = () => expect.unreachable()
 
-test('an IPv6 /64 may open as many SMTP connections as one IP address, and a /48 four times as many', () => {
+test('an IPv6 /64 network may open as many SMTP connections as one IP address, and a /48 network four times as many', () => {
   const limits = new ConnectionLimits({ max: 100, perAddressMax: 2 })
   const admitted = (address: string) => limits.enter(address, never) !== null
   expect([admitted('2001:db8::1'), admitted('2001:db8::2'), admitted('2001:db8::3')]).toEqual([
@@ -18,7 +18,7 @@ test('an IPv6 /64 may open as many SMTP connections as one IP address, and a /48
   expect(admitted('2001:db8:1::1')).toBe(true)
 })
 
-test('the longest idle SMTP connection of the network with the most connections gives way to a newcomer', () => {
+test('the longest idle SMTP connection of the network with the most connections is closed to make room for a new one', () => {
   const limits = new ConnectionLimits({ max: 4, perAddressMax: 10 })
   const ended: string[] = []
   const enter = (address: string, name: string, activeMs: number) => {
@@ -36,7 +36,7 @@ test('the longest idle SMTP connection of the network with the most connections 
   expect(ended).toEqual(['idle'])
 })
 
-test('an SMTP connection whose end is counted twice frees only one place', () => {
+test('an SMTP connection that reports its end twice frees only one place', () => {
   const limits = new ConnectionLimits({ max: 1, perAddressMax: 1 })
   const guest = limits.enter('10.0.0.1', never)!
   limits.leave(guest)

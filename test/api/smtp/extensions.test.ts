@@ -18,7 +18,7 @@ test('the response to EHLO names the SMTP extensions that the service supports',
   expect(await talk.say('BDAT 4 LAST')).toMatch(/^50[0-3]/)
 })
 
-test('a sender address with letters outside ASCII is refused at MAIL, because no reply could reach the address', async () => {
+test('a sender address with non-ASCII letters is refused at MAIL, because no reply could reach the address', async () => {
   for (const command of [
     'MAIL FROM:<jürgen@example.com> SMTPUTF8',
     'MAIL FROM:<jürgen@example.com>',
@@ -31,7 +31,7 @@ test('a sender address with letters outside ASCII is refused at MAIL, because no
   expect(await talk.say('MAIL FROM:<ada@xn--bcher-kva.example> BODY=8BITMIME')).toStartWith('250')
 })
 
-test('a recipient with a local part outside ASCII is refused, but a domain outside ASCII is accepted', async () => {
+test('a recipient with a non-ASCII local part is refused, but a non-ASCII domain is accepted', async () => {
   const agent = await service.newAgent()
   const send = (to: string) =>
     agent.post('/v0/messages/send', { to: [to], subject: 's', text: 't' })

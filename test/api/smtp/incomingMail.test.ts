@@ -1,4 +1,4 @@
-/** Tests that networks share the disk space for incomplete large mails, and that a newcomer gets space. */
+/** Tests that networks share the disk space for incomplete large mails, and that a new network gets space. */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
-/** Limits incomplete mails to 8 MB in all, and to 5 MB for one network. */
+/** Limits incomplete mails to 8 MB for all networks together, and to 5 MB for one network. */
 function mails() {
   const folder = mkdtempSync(join(tmpdir(), 'purser-incoming-'))
   folders.push(folder)
@@ -31,7 +31,7 @@ function mails() {
   return { begin, ended }
 }
 
-test('beyond the byte limit for all networks, the network with the most bytes loses its slowest incomplete mail', async () => {
+test('beyond the total byte limit, the network with the most bytes loses its slowest incomplete mail', async () => {
   const { begin, ended } = mails()
   await begin('small', '10.0.1.1', 1)
   await begin('greedy slow', '10.0.2.1', 2)

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, waitForMessages } from '../../support/service.ts'
 
-test('the listener reads a large mail at a limited rate, and small mails overtake the large mail', async () => {
+test('the listener reads a large mail at a limited rate, so that small mails overtake it', async () => {
   await using service = await startTestService({ env: { SMTP_LARGE_KB_PER_S: '4' } })
   const agent = await service.newAgent()
   const { port } = service.smtp!

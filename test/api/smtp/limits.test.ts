@@ -23,7 +23,7 @@ function greeting(): Promise<string> {
   })
 }
 
-test('the SMTP connections of an IP address are limited, and a closed connection frees its place', async () => {
+test('the number of SMTP connections of an IP address is limited, and a closed connection frees its place', async () => {
   const agent = await service.newAgent()
   for (let round = 0; round < 3; round++) {
     const talks = [
@@ -33,7 +33,7 @@ test('the SMTP connections of an IP address are limited, and a closed connection
     ]
     for (let n = 0; n < 5; n++)
       expect(await greeting()).toStartWith('421 4.7.0 Too many connections')
-    // The open SMTP connections are still served.
+    // The listener still serves the SMTP connections that are already open.
     expect(await talks[0]!.say('NOOP')).toStartWith('250')
     await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
     await waitFor('room', async () => (await greeting()).startsWith('220'))
@@ -89,7 +89,7 @@ testWhole('four addresses with unfinished messages leave room for a fifth', asyn
   await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
 })
 
-test('idle SMTP connections of ten IP addresses give way to a new connection', async () => {
+test('idle SMTP connections of ten IP addresses are closed to make room for a new connection', async () => {
   await using own = await startTestService({
     workers: false,
     env: { SMTP_MAX_CONNECTIONS: '20', SMTP_MAX_CONNECTIONS_PER_IP: '10' },
@@ -104,7 +104,7 @@ test('idle SMTP connections of ten IP addresses give way to a new connection', a
   await Promise.all(idle.map((talk) => talk[Symbol.asyncDispose]()))
 })
 
-test('an SMTP client cannot guess inbox addresses over many connections', async () => {
+test('an SMTP client cannot guess inbox addresses by opening many connections', async () => {
   await using own = await startTestService({ workers: false })
   const agent = await own.newAgent()
   const { port } = own.smtp!
@@ -125,7 +125,7 @@ test('an SMTP client cannot guess inbox addresses over many connections', async 
   expect(await deliverRaw(port, agent.address, 'Subject: x\n\nx\n')).toStartWith('250')
 })
 
-test('the number of mails a minute is limited for each IP address and for each inbox', async () => {
+test('the number of mails in a minute is limited for each IP address and for each inbox', async () => {
   await using own = await startTestService({
     workers: false,
     env: { SMTP_MESSAGES_PER_IP: '3', SMTP_MESSAGES_PER_INBOX: '5' },
@@ -156,7 +156,7 @@ test('an SMTP client that guesses inbox addresses is disconnected', async () => 
   expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('421')
 })
 
-test('endless and invalid SMTP commands end the connection, and the listener continues', async () => {
+test('endless and invalid SMTP commands end their connection, and the listener continues to serve others', async () => {
   const agent = await service.newAgent()
   {
     await using talk = await talkSmtp(service.smtp!.port)

@@ -49,7 +49,7 @@ test("mail to postmaster goes to an inbox named postmaster, or else to the addre
     await deliverRaw(port, 'postmaster', mail(3))
     return (await postmaster.get('/v0/messages')).body.count > 0
   })
-  // Without the operator's setting the recipient postmaster is unknown.
+  // Without the operator's setting for postmaster mail, the recipient postmaster is unknown.
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say('MAIL FROM:<ada@example.com>')
   expect(await talk.say('RCPT TO:<postmaster>')).toStartWith('550')
@@ -70,7 +70,7 @@ test('a new inbox receives mail at once, and a deleted inbox receives no mail', 
   })
 })
 
-test('a mail ends only at CRLF.CRLF, so a bare line feed smuggles no second mail', async () => {
+test('a mail ends only at CRLF.CRLF, so a bare line feed cannot smuggle in a second mail', async () => {
   const agent = await service.newAgent()
   for (const [n, end] of ['\n.\n', '\n.\r\n', '\r\n.\n', '\r.\r\n', '\r.\r'].entries()) {
     await using talk = await talkSmtp(service.smtp!.port)
@@ -102,7 +102,7 @@ test('a mail that is too large is refused at MAIL if SIZE is declared, or else a
   expect((await agent.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('the 101st recipient of a mail gets 452', async () => {
+test('the 101st recipient of a mail gets the SMTP reply 452', async () => {
   const agent = await service.newAgent({ emailName: 'many' })
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say('MAIL FROM:<a@example.com>')

@@ -19,7 +19,7 @@ const raw = (to: string, headers: string, body = 'Hello.') =>
 
 const deliver = (to: string, text: string | Buffer) => deliverRaw(service.smtp!.port, to, text)
 
-test('a delivered message is read over REST', async () => {
+test('an agent reads a delivered message over REST', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'Ada <ada@example.com>',
@@ -72,7 +72,7 @@ test('a delivered message is read over REST', async () => {
   })
 })
 
-test('an HTML-only message has a text, and extractedText omits its quote', async () => {
+test('a message that has only HTML gets a text, and its extractedText omits the quoted text', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',
@@ -86,7 +86,7 @@ test('an HTML-only message has a text, and extractedText omits its quote', async
   expect(item.extractedText).toBe('Fine with me.')
 })
 
-test('8-bit text in a declared charset is decoded', async () => {
+test('8-bit text is decoded with the charset that the mail declares', async () => {
   const agent = await service.newAgent()
   const head = raw(
     agent.address,
@@ -98,7 +98,7 @@ test('8-bit text in a declared charset is decoded', async () => {
   expect(item.text.trim()).toBe('Café')
 })
 
-test('a retransmitted mail is shown once, even if it arrives over another route', async () => {
+test('a retransmitted mail is shown once, even if it arrives by another route', async () => {
   const agent = await service.newAgent()
   const text = raw(agent.address, 'Message-ID: <twice@example.com>')
   await deliver(agent.address, `Received: from a by b; Mon, 5 Jan 2026 09:30:00 +0000\n${text}`)
@@ -127,7 +127,7 @@ test('a retransmitted mail is shown once, even if it arrives over another route'
   })
 })
 
-test('another message with the same Message-ID gets its own id in the same thread', async () => {
+test('a different message with the same Message-ID gets its own id in the same thread', async () => {
   const agent = await service.newAgent()
   for (const body of ['First.', 'Second.', 'Third.']) {
     await deliver(agent.address, raw(agent.address, 'Message-ID: <same@example.com>', body))
@@ -165,7 +165,7 @@ test('two inboxes can each hold a message with the same Message-ID', async () =>
   ])
 })
 
-test('a mail with a missing or malformed Message-ID gets an id from its bytes, and a retransmission gets the same id', async () => {
+test('a mail with a missing or malformed Message-ID gets an id derived from its bytes, and a retransmission gets the same id', async () => {
   const agent = await service.newAgent()
   await deliver(agent.address, raw(agent.address, '', 'No id.'))
   await deliver(agent.address, raw(agent.address, '', 'No id.'))
@@ -175,7 +175,7 @@ test('a mail with a missing or malformed Message-ID gets an id from its bytes, a
   for (const item of items) expect(item.messageId).toMatch(/^<[0-9a-f]{32}@mail\.test>$/)
 })
 
-test('an unparsable mail is stored, shown and labelled, and delays no other mail', async () => {
+test('a mail that cannot be parsed is stored, shown and labelled, and delays no other mail', async () => {
   const agent = await service.newAgent()
   const parts = Array.from(
     { length: 150 },
@@ -193,7 +193,7 @@ test('an unparsable mail is stored, shown and labelled, and delays no other mail
   expect(broken.text).toContain('boundary="b0"')
 })
 
-test('line breaks in an encoded subject become blanks wherever the subject is shown', async () => {
+test('line breaks in an encoded subject become spaces wherever the subject is shown', async () => {
   const agent = await service.newAgent()
   const encoded = Buffer.from('Hi\r\nBcc: victim@example.com\n\u2028x').toString('base64')
   await deliver(
@@ -214,7 +214,7 @@ test('line breaks in an encoded subject become blanks wherever the subject is sh
   expect(reply.body.subject).toBe(`Re: ${flat}`)
 })
 
-test('U+0000 is removed from subject, body, name and headers', async () => {
+test('the service removes U+0000 from the subject, body, names and headers of a mail', async () => {
   const agent = await service.newAgent()
   const text = [
     'From: =?utf-8?B?QQBC?= <ada@example.com>',

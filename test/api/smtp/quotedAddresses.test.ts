@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const JOHN = '"john doe"@example.com'
 
-test('mail is sent to an address with a quoted local part, and unnecessary quotes are removed', async () => {
+test('mail is sent to an address with a quoted local part, and unnecessary quotation marks are removed', async () => {
   const agent = await service.newAgent()
   const to = [JOHN, 'Ann <"ann.lee"@example.com>']
   const sent = await sendMail(agent, { to })
@@ -33,7 +33,7 @@ test('mail is sent to an address with a quoted local part, and unnecessary quote
   )
 })
 
-test('an agent answers mail from an address with a quoted local part', async () => {
+test('an agent answers a mail whose sender address has a quoted local part', async () => {
   const agent = await service.newAgent()
   await using talk = await talkSmtp(service.smtp!.port)
   expect(await talk.say(`MAIL FROM:<${JOHN}>`)).toStartWith('250')
@@ -47,7 +47,7 @@ test('an agent answers mail from an address with a quoted local part', async () 
   expect([reply.status, reply.body.to]).toEqual([201, [JOHN]])
 })
 
-test('an address with other characters between the quotes is refused', async () => {
+test('an address with other characters inside a quoted local part is refused', async () => {
   const agent = await service.newAgent()
   for (const to of [
     '"v@x.test v"@example.com',

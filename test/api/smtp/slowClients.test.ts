@@ -9,8 +9,8 @@ import {
 } from '../../support/service.ts'
 
 /**
- * Is the silence in milliseconds after which the listener ends a connection. It is far longer than the test client's
- * pause between two bytes, so that the client never counts as silent on a busy machine.
+ * Is the time of silence, in milliseconds, after which the listener ends a connection. This time is far longer than the
+ * test client's pause between two bytes, so that the client never counts as silent on a busy machine.
  */
 const SILENT_MS = 500
 const CONNECTION_MS = 2_000
@@ -28,7 +28,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** Opens an SMTP connection that is in the middle of a mail. */
+/** Opens an SMTP connection and stops in the middle of a mail. */
 async function writing(to: string) {
   const talk = await talkSmtp(smtp.port)
   await talk.say('MAIL FROM:<slow@example.com>')
@@ -37,7 +37,7 @@ async function writing(to: string) {
   return talk
 }
 
-test('a silent SMTP client is disconnected, between commands and within a mail', async () => {
+test('a silent SMTP client is disconnected, both between commands and within a mail', async () => {
   const agent = await service.newAgent()
   const startMs = performance.now()
   await using idle = await talkSmtp(smtp.port)
@@ -51,7 +51,7 @@ test('a silent SMTP client is disconnected, between commands and within a mail',
   expect((await waitForMessages(agent, 1)).map(({ subject }: any) => subject)).toEqual(['whole'])
 })
 
-test('an SMTP client that sends single bytes slowly is disconnected and delays no other client', async () => {
+test('an SMTP client that sends single bytes slowly is disconnected, and delays no other client', async () => {
   const agent = await service.newAgent()
   const startMs = performance.now()
   await using slow = await writing(agent.address)

@@ -38,7 +38,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** Sends a mail over STARTTLS and trusts only the given certificate. */
+/** Sends a mail over STARTTLS, and accepts only the given certificate. */
 async function send(to: string, subject: string, trusted: string): Promise<void> {
   const transport = nodemailer.createTransport({
     host: '127.0.0.1',
@@ -53,7 +53,7 @@ async function send(to: string, subject: string, trusted: string): Promise<void>
   }
 }
 
-test('mail arrives with and without STARTTLS', async () => {
+test('mail arrives both with and without STARTTLS', async () => {
   const agent = await service.newAgent()
   await send(agent.address, 'Sealed', 'first')
   expect((await waitForMessages(agent, 1))[0].subject).toBe('Sealed')
@@ -64,13 +64,14 @@ test('mail arrives with and without STARTTLS', async () => {
 
 test('commands sent in plain text before STARTTLS have no effect in the TLS session', async () => {
   await using talk = await talkSmtp(smtp.port)
-  // One packet injects MAIL FROM after STARTTLS (CVE-2011-0411). The TLS session must ignore the injected command.
+  // In this test, one packet contains STARTTLS and an injected MAIL FROM (CVE-2011-0411). In the TLS session, the
+  // server must ignore the injected command.
   expect(await talk.send('STARTTLS\r\nMAIL FROM:<evil@example.com>\r\nRSET\r\n')).toStartWith('220')
   talk.write('not a TLS hello\r\n')
   await talk.closed
 })
 
-test('the SMTP listener uses a renewed TLS certificate, and ignores a broken TLS certificate', async () => {
+test('the SMTP listener starts to use a renewed TLS certificate, and ignores a broken one', async () => {
   const agent = await service.newAgent()
   install('second')
   await waitFor('the new certificate', () =>
@@ -85,7 +86,7 @@ test('the SMTP listener uses a renewed TLS certificate, and ignores a broken TLS
   await waitForMessages(agent, 2)
 })
 
-test('an unreadable TLS certificate or a wrong TLS key stops the start with a line that names the setting', async () => {
+test('an unreadable TLS certificate or a wrong TLS key stops the start with a line of output that names the setting', async () => {
   expect(() => parseConfig({ SMTP_TLS_CERT_FILE: certFile })).toThrow(/^SMTP_TLS_KEY_FILE: /)
   const [first, second] = [join(FIXTURES, 'first.crt'), join(FIXTURES, 'second.key')]
   for (const [tls, line] of [

@@ -29,7 +29,7 @@ async function threadsOf(agent: Agent, count: number): Promise<Record<string, st
   )
 }
 
-test('In-Reply-To and References join a message to a thread, even if the subject differs', async () => {
+test('the headers In-Reply-To and References join a message to a thread, even if the subject differs', async () => {
   const agent = await service.newAgent()
   await mail(agent, 'a')
   await waitForMessages(agent, 1)
@@ -53,7 +53,7 @@ test('a reply that arrives before its parent joins the same thread', async () =>
   expect(threads.sibling).toBe(threads.child!)
 })
 
-test('References to a message of another inbox join no thread and reveal nothing', async () => {
+test('the References header joins no thread of another inbox, and reveals nothing about it', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await mail(one, 'secret')
   const [secret] = await waitForMessages(one, 1)
@@ -94,7 +94,7 @@ test('a message with a 2,000-character identifier or a self-reference is stored'
   expect(threads.long).not.toBe(threads.self!)
 })
 
-test('a reply without references joins a thread of the same subject and people within 30 days', async () => {
+test('a reply without reference headers joins a thread of the same subject and people within 30 days', async () => {
   const agent = await service.newAgent()
   await mail(agent, 'offer', { subject: 'Offer  no. 7' })
   await waitForMessages(agent, 1)
@@ -124,7 +124,7 @@ test('a reply without references joins a thread of the same subject and people w
   expect((await threadsOf(agent, cases.length + 2)).late).not.toBe(threads.offer!)
 })
 
-test('a reply without references joins the thread of a sent message', async () => {
+test('a reply without reference headers joins the thread of a sent message', async () => {
   const agent = await service.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
     to: ['ada@example.com'],

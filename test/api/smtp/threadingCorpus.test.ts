@@ -1,6 +1,6 @@
 /**
- * Sends written conversations over real SMTP and checks their threads. The author of the conversations did not know the
- * threading rules.
+ * Sends invented conversations over real SMTP, and checks in which threads their messages end up. The author of the
+ * conversations did not know the rules by which the service builds threads.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ThreadScenario, threadCorpora } from '../../support/mail/corpora.ts'
@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Plays a scenario and groups the keys of its messages by thread. */
+/** Sends the messages of a scenario, and groups their keys by thread. */
 async function play({ messages }: ThreadScenario): Promise<string[][]> {
   const inboxes = new Map<string, Agent>()
   const threads = new Map<string, string[]>()
@@ -71,7 +71,7 @@ async function play({ messages }: ThreadScenario): Promise<string[][]> {
 const sorted = (groups: string[][]) => groups.map((group) => group.toSorted()).toSorted()
 
 for (const { name, items } of threadCorpora()) {
-  describe(`${name} scenarios`, () => {
+  describe(`the service finds the threads in scenarios of the kind ${name}`, () => {
     for (const scenario of items.filter(({ must }) => must)) {
       test(`${scenario.id}: ${scenario.why}`, async () => {
         expect(sorted(await play(scenario))).toEqual(sorted(scenario.expected))

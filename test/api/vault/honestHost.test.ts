@@ -1,4 +1,6 @@
-/** Tests that a hijacked agent cannot get a secret from an honest host that stores notes and echoes requests. */
+/**
+ * Tests that a hijacked agent cannot get a vault secret through an honest host that stores notes and echoes requests.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { answering, closeServers } from '../../support/process/localServer.ts'
@@ -12,7 +14,7 @@ const HOST = 'notes.example'
 let service: TestService
 let agent: Agent
 let port: number
-/** Holds the texts that the test host has published for anybody to read. */
+/** Holds the texts that the test host has made public. */
 let published: string[] = []
 let received: { url: string; headers: Record<string, unknown>; body: string }[] = []
 
@@ -51,8 +53,8 @@ afterAll(async () => {
 })
 
 /**
- * Publishes the bodies and queries that reach /notes. Otherwise echoes the request, or the part of the request that a
- * Range header or an offset selects.
+ * Publishes the bodies and queries of the requests that reach the path /notes. For other paths, the host echoes the
+ * request, or the part of it that a Range header or an offset selects.
  */
 function answer(request: IncomingMessage, response: ServerResponse, body: string): void {
   const { method, url = '', headers } = request
@@ -79,7 +81,7 @@ const SECRET_OF: Record<string, string> = {
 const json = { 'content-type': 'application/json' }
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-/** Lists the ways to write a placeholder of a secret into a text that others can read. */
+/** Lists the ways in which an agent could write a secret's placeholder into a text that others can read. */
 const notes = (secret: string): Record<string, object> => ({
   'a note in JSON': { url: url('/notes'), body: { title: 'hello', text: secret } },
   'a text around it': { url: url('/notes'), body: { text: `my key is ${secret}!` } },
@@ -160,7 +162,7 @@ const notes = (secret: string): Record<string, object> => ({
 })
 
 for (const [name, secret] of Object.entries(SECRET_OF)) {
-  test(`${name}: a request with a placeholder in a note reaches no host, and the refusal names the placement`, async () => {
+  test(`with the secret of ${name}, a request with a placeholder in a note reaches no host, and the refusal names the placement`, async () => {
     for (const [how, request] of Object.entries(notes(secret))) {
       const { status, body } = await use(name, request)
       expect([how, received, published.join().includes(SECRET)]).toEqual([how, [], false])
@@ -170,7 +172,7 @@ for (const [name, secret] of Object.entries(SECRET_OF)) {
   })
 }
 
-test('a use of a secret sends encoded braces unchanged, because encoded braces are no placeholder', async () => {
+test('the service sends encoded braces in a request unchanged, because encoded braces are no placeholder', async () => {
   const brace = '%7B%7BapiKey%7D%7D'
   expect((await use('api', { url: url(`/notes/${brace}?a=${brace}`) })).status).toBe(200)
   const body = { url: url('/notes'), headers: form, body: `password=${brace}` }
@@ -179,7 +181,7 @@ test('a use of a secret sends encoded braces unchanged, because encoded braces a
   expect(JSON.stringify(received)).not.toContain(SECRET)
 })
 
-test('a use of a secret fills the secret only at its allowed places, and metadata at any place', async () => {
+test('the service fills a secret in only at its allowed places, and fills metadata in at any place', async () => {
   const auth = { Authorization: 'Bearer {{ apiKey }}' }
   expect((await use('api', { url: url('/'), headers: auth })).body.state).toBe('answered')
   expect(received[0]!.headers.authorization).toBe(`Bearer ${SECRET}`)
@@ -202,19 +204,19 @@ test('a use of a secret fills the secret only at its allowed places, and metadat
     `{"big":12345678901234567890, "\\u0070assword" : "${SECRET}" }`,
     `u=ada%40x.test&password=${SECRET}`,
   ])
-  // The password must not be placed in the field of the user name, which the host shows.
+  // The service must not fill the password into the field of the user name, because the host shows this field.
   const shown = await use('login', { url: url('/notes'), body: { username: '{{password}}' } })
   expect([shown.status, published]).toEqual([403, []])
 })
 
-/** Returns the texts that the agent reads from a use of a secret. */
+/** Returns the texts that the agent gets back from a use of a secret. */
 const read = async (name: string, request: object) => {
   const { body } = await use(name, request)
   return body.response?.body ?? ''
 }
 const auth = { authorization: 'Bearer {{apiKey}}' }
 
-test('a use with a Range header is refused, and a partial response is returned without its body', async () => {
+test('a use of a secret with a Range header is refused, and a partial response is returned without its body', async () => {
   let learned = ''
   for (let at = 0; at < 400; at += 100) {
     const headers = { ...auth, Range: `bytes=${at}-${at + 11}` }
@@ -239,8 +241,8 @@ test('a use with a Range header is refused, and a partial response is returned w
   }
 })
 
-test('an agent cannot read an echoed secret piece by piece if the credential has allowedPaths and allowedMethods', async () => {
-  // SECURITY.md describes the leak that remains without allowedPaths and allowedMethods.
+test('an agent cannot read an echoed secret piece by piece if its credential has allowedPaths and allowedMethods', async () => {
+  // SECURITY.md describes the leak that remains if a credential has no allowedPaths and allowedMethods.
   expect(await read('api', { url: url('/echo?offset=0'), headers: auth })).toHaveLength(12)
   const bounds = { allowedPaths: ['/v1/charges'], allowedMethods: ['POST'] }
   expect((await agent.patch(path('api'), bounds)).status).toBe(200)
@@ -270,7 +272,7 @@ test('an agent cannot read an echoed secret piece by piece if the credential has
   }
 })
 
-test('an owner may allow a secret in a query parameter, in the path, in a nested member or anywhere in the body', async () => {
+test('an owner may allow a secret in a query parameter, in the path, in a nested JSON member or anywhere in the body', async () => {
   const put = (placement: string[]) =>
     agent.put(path('own'), {
       ...{ type: 'API_KEY', data: { key: SECRET, secret: 'another secret' }, placement },

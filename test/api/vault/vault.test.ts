@@ -79,7 +79,7 @@ test('a credential is stored, read, listed, overwritten and deleted', async () =
   expect((await owner.get('/v0/vault')).body).toEqual({ credentials: [], count: 0 })
 })
 
-test('a credential whose data fields are only reordered does not count as rotated', async () => {
+test('a credential whose data fields are only in another order does not count as rotated', async () => {
   await agent.put(path('order'), { type: 'CUSTOM', data: { a: 1, b: 2 } })
   await agent.put(path('order'), { type: 'CUSTOM', data: { b: 2, a: 1 } })
   expect((await agent.get(path('order'))).body.lastRotatedAt).toBeNull()
@@ -104,7 +104,7 @@ test('every credential type stores its own fields and any other fields', async (
     const { status, body } = await agent.put(path(`type ${type}`), { type, data })
     expect([type, status, body.type]).toEqual([type, 200, type])
   }
-  // The test compares raw JSON text, because JSON.parse would hide differences.
+  // The test compares raw JSON text, because JSON.parse would hide some differences.
   const odd =
     '{"type":"CUSTOM","data":{"__proto__":{"a":1},"constructor":"c","":"empty","2":1,"1":2}}'
   expect((await agent.put(path('odd'), odd as never)).status).toBe(200)
@@ -114,7 +114,7 @@ test('every credential type stores its own fields and any other fields', async (
   expect(await answer.text()).toContain('"__proto__":{"a":1}')
 })
 
-test('a PUT of an invalid credential gets status 400 and a message that names the field and quotes no value', async () => {
+test('a PUT of an invalid credential gets status 400 and a message that names the field but quotes no value', async () => {
   const secret = 'hunter0-hunter1'
   const deep = JSON.parse(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`)
   const cases: [RegExp, unknown][] = [
@@ -168,7 +168,7 @@ test('a PUT of an invalid credential gets status 400 and a message that names th
   expect((await agent.get(path('wrong'))).status).toBe(404)
 })
 
-test('data and metadata of a credential are stored up to their maximum size', async () => {
+test('the vault stores the data and metadata of a credential up to their maximum size', async () => {
   const data = { a: 'x'.repeat(64 * 1024 - 8) }
   const metadata = { a: 'x'.repeat(16 * 1024 - 8) }
   expect((await agent.put(path('large'), { type: 'CUSTOM', data, metadata })).status).toBe(200)
@@ -176,7 +176,7 @@ test('data and metadata of a credential are stored up to their maximum size', as
   expect(body).toMatchObject({ data, metadata })
 })
 
-test('the name of a credential can have any script, slashes, blanks, emoji and 128 characters', async () => {
+test('the name of a credential can have any script (alphabet), slashes, blanks, emoji and 128 characters', async () => {
   const names = [
     'a/b/c',
     'x/versions',
@@ -241,7 +241,7 @@ test('every vault operation refuses an invalid credential name', async () => {
   const { status, body } = await agent.put('/v0/vault/%ff', { type: 'CUSTOM', data: { a: 1 } })
   expect([status, body.message]).toEqual([400, 'The path must be valid percent-encoded UTF-8'])
   expect((await agent.get('/v0/vault/a%00b')).status).toBe(400)
-  // No URL path can contain the credential names . and .., even percent-encoded.
+  // A URL path cannot contain the credential names . and .. , even percent-encoded.
   expect((await agent.get('/v0/vault/%2e%2e')).status).toBe(404)
 })
 
@@ -273,7 +273,7 @@ test('the secret of an expired credential cannot be read', async () => {
   expect((await owner.get(path('old "one"'))).status).toBe(200)
 })
 
-test('vault operations require their scopes, and credentials of another project are not found', async () => {
+test('vault operations require their scopes, and do not find credentials of another project', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   const writer = await service.newAgent({ scopes: ['vault:write'] })
   const mailer = await service.newAgent({ scopes: ['mail:read'] })
@@ -318,7 +318,7 @@ test('a vault request with an empty body and a JSON Content-Type is accepted', a
   expect([status, body.message]).toEqual([400, 'The body must be a JSON object'])
 })
 
-test('credentials named . and .. are reached by a query parameter', async () => {
+test('credentials with the names . and .. are reached by a query parameter', async () => {
   const body = (key: string) => ({ type: 'API_KEY', data: { key } })
   for (const name of ['.', '..', '-', '?&=#']) {
     const at = (rest = '') => `/v0/vault/-${rest}?name=${encodeURIComponent(name)}`

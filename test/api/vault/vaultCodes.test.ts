@@ -16,7 +16,7 @@ const MARKER = '[use /v0/vault/:name/totp]'
 const SECRET = 'JBSWY3DPEHPK3PXP'
 const key = Secret.fromBase32(SECRET).bytes
 
-/** Returns the TOTP codes that are valid during the call, because a new period can begin in between. */
+/** Returns the TOTP codes that are valid during the call. A new TOTP period can begin during the call. */
 async function codes(name: string, options = {}) {
   const before = totpByTheBook(key, Date.now(), options)
   const { status, body } = await agent.get(path(name, '/totp'))
@@ -24,7 +24,7 @@ async function codes(name: string, options = {}) {
   return { body, allowed: [before, totpByTheBook(key, Date.now(), options)] }
 }
 
-test('a TOTP credential shows its code, never its secret', async () => {
+test('a TOTP credential shows its current code, but never its secret', async () => {
   const data = { secret: 'jbsw y3dp ehpk 3pxp', note: 'x', backupCodes: ['b1', 'b2'] }
   await agent.put(path('totp'), { type: 'TOTP', data, metadata: { issuer: 'ACME' } })
   const got = await agent.get(path('totp'))
@@ -49,7 +49,7 @@ test('a TOTP credential shows its code, never its secret', async () => {
   expect(item).not.toHaveProperty('data')
 })
 
-test('the field totp of a credential of any type can be an otpauth URI with its own parameters', async () => {
+test('a credential of any type can have a field totp with an otpauth URI and its own parameters', async () => {
   const totp = `otpauth://totp/ACME:ada?secret=${SECRET}&digits=8&period=60&algorithm=SHA512`
   await agent.put(path('login'), { type: 'LOGIN', data: { password: 'p', totp } })
   const got = await agent.get(path('login'))
@@ -59,7 +59,7 @@ test('the field totp of a credential of any type can be an otpauth URI with its 
   expect(body.backupCodesRemaining).toBe(0)
 })
 
-test('data.secret of a credential that is not of type TOTP is an ordinary field', async () => {
+test('a field data.secret is an ordinary field in a credential that is not of type TOTP', async () => {
   await agent.put(path('pair'), { type: 'API_KEY', data: { clientId: 'a', secret: SECRET } })
   expect((await agent.get(path('pair'))).body).toMatchObject({
     hasTOTP: false,
@@ -72,7 +72,7 @@ test('data.secret of a credential that is not of type TOTP is an ordinary field'
   ])
 })
 
-test('the TOTP marker cannot be stored as a secret', async () => {
+test('the text that marks a hidden TOTP secret cannot be stored as a secret', async () => {
   await agent.put(path('back'), { type: 'TOTP', data: { secret: SECRET } })
   const { data } = (await agent.get(path('back'))).body
   expect((await agent.put(path('back'), { type: 'TOTP', data })).status).toBe(400)
@@ -105,7 +105,7 @@ test('only the operations get, totp and backup change lastUsedAt of a credential
   expect(Date.parse(await lastUsedAt())).toBe(before)
 })
 
-test('backup codes move one by one from unused to used, without a new version and without a rotation time', async () => {
+test('backup codes move one by one from unused to used, which changes neither the version nor the rotation time', async () => {
   await agent.put(path('codes'), {
     type: 'LOGIN',
     data: { password: 'p', backupCodes: ['a-1', 'b 2', 'ü3'], usedBackupCodes: ['z'] },
@@ -133,7 +133,7 @@ test('backup codes move one by one from unused to used, without a new version an
   )
 })
 
-test('100 concurrent requests for 10 backup codes get each code once and 90 refusals', async () => {
+test('in 100 concurrent requests for 10 backup codes, each code is returned once and 90 requests are refused', async () => {
   const backupCodes = Array.from({ length: 10 }, (_, n) => `code-${n}`)
   await agent.put(path('race'), { type: 'TOTP', data: { secret: SECRET, backupCodes } })
   const answers = await Promise.all(
@@ -152,7 +152,7 @@ test('100 concurrent requests for 10 backup codes get each code once and 90 refu
   expect(data.usedBackupCodes.toSorted()).toEqual(backupCodes)
 })
 
-test('concurrent overwrites of a credential never give a backup code of one list twice', async () => {
+test('concurrent overwrites of a credential never lead to the return of one backup code twice', async () => {
   const list = (n: number) => Array.from({ length: 5 }, (_, m) => `${n}-${m}`)
   const put = (n: number) =>
     agent.put(path('busy'), { type: 'LOGIN', data: { password: `p${n}`, backupCodes: list(n) } })

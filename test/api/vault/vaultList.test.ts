@@ -8,7 +8,10 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Copies a stored credential to further names. The copies cannot be decrypted, but a list does not read ciphertext. */
+/**
+ * Copies a stored credential to several new names. The copies cannot be decrypted, but listing credentials does not
+ * read the ciphertext.
+ */
 async function fill(owner: Agent, count: number, metadata = {}): Promise<void> {
   await owner.put(path('first'), { type: 'CUSTOM', data: { a: 1 }, metadata })
   await service.database.pool.query(
@@ -55,7 +58,7 @@ test('the vault list shows each credential once, in one page or many, even with 
   }
 })
 
-test('a project has at most 10,000 credentials, and a full vault still accepts overwrites', async () => {
+test('a project has at most 10,000 credentials, and a vault that is full still accepts overwrites', async () => {
   const owner = await service.newAgent()
   await fill(owner, 9_999)
   const store = (name: string) => owner.put(path(name), { type: 'CUSTOM', data: { a: 2 } })
@@ -70,7 +73,7 @@ test('a project has at most 10,000 credentials, and a full vault still accepts o
   expect((await store('new')).status).toBe(200)
 })
 
-test('a page of the vault list ends at the size limit of metadata and has a nextPageToken', async () => {
+test('a page of the vault list ends when its metadata reach the size limit, and then has a nextPageToken', async () => {
   const owner = await service.newAgent()
   await fill(owner, 1_200, { note: 'x'.repeat(16_000) })
   const { items, sizes } = await readPages(owner, '')

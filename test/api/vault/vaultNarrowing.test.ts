@@ -1,4 +1,6 @@
-/** Tests that an API key can only narrow the bounds of a credential: hosts, methods, paths and placement. */
+/**
+ * Tests that an API key can only narrow the bounds of a credential: its allowed hosts, methods, paths and placement.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import {
@@ -49,7 +51,7 @@ const NARROW = {
   allowedPaths: ['/v1/users'],
   placement: ['key@header:authorization'],
 }
-/** Lists bounds of a credential that are each one step wider than the bounds {@link NARROW}. */
+/** Lists bounds of a credential, each of them one step wider than the bounds {@link NARROW}. */
 const WIDER: Record<string, string[]>[] = [
   { allowedHosts: ['*.a.eu.example.com'] },
   { allowedHosts: ['*.eu.example.com'] },
@@ -68,7 +70,7 @@ const signAws = (name: string, more: object = {}) =>
     request: { url: 'https://api.example.com/v1/k', ...more },
   })
 
-test('an API key narrows each bound of a credential by PATCH and widens no bound, and the console widens bounds', async () => {
+test('with PATCH an API key can narrow but not widen the bounds of a credential, and the console can widen them', async () => {
   await store('patch', { ...KEY, ...WIDE })
   expect(boundsOf(await agent.patch(path('patch'), NARROW))).toEqual(NARROW)
   for (const wider of [...WIDER, { allowedPaths: null }, { placement: null }]) {
@@ -80,7 +82,7 @@ test('an API key narrows each bound of a credential by PATCH and widens no bound
   expect(outcome(wildcard)).toEqual(OWNERS_ALONE)
 })
 
-test('a PUT with an API key widens no bound of a withheld credential, and omitted bounds stay', async () => {
+test('a PUT with an API key cannot widen a bound of a withheld credential, and bounds that it omits stay unchanged', async () => {
   await store('put', { ...KEY, ...NARROW, reveal: 'owner' })
   for (const wider of [...WIDER, { metadata: { uri: 'https://evil.test' }, allowedHosts: null }]) {
     const answer = await agent.put(path('put'), { ...KEY, ...NARROW, ...wider })
@@ -88,12 +90,12 @@ test('a PUT with an API key widens no bound of a withheld credential, and omitte
   }
   const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
   expect(boundsOf({ body: moved })).toEqual(NARROW)
-  // The new credential has the type LOGIN, whose default placement differs from that of the old type.
+  // The new credential has the type LOGIN, whose default placement differs from the default of the old type.
   const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })
 
-test('a PUT with an API key widens no bound that the owner has set, but sets bounds of the agent’s own secret freely', async () => {
+test('a PUT with an API key cannot widen a bound that the owner has set, but sets bounds of the agent’s own secret freely', async () => {
   await store('bounded', { ...KEY, allowedHosts: ['a.test'] })
   expect((await store('bounded', { ...KEY, allowedHosts: ['b.test'] })).allowedHosts).toEqual([
     'b.test',
@@ -107,7 +109,7 @@ test('a PUT with an API key widens no bound that the owner has set, but sets bou
   ])
 })
 
-test('a restore with an API key restores no wider former bound, and a restore by the owner does', async () => {
+test('a restore with an API key restores no bound that was wider before, but a restore by the owner does', async () => {
   await store('restore', { ...KEY, ...WIDE })
   await agent.patch(path('restore'), { allowedHosts: ['api.example.com'] })
   await agent.patch(path('restore'), { allowedHosts: [] })
@@ -133,7 +135,7 @@ test('a restore with an API key keeps the owner’s bounds, although the agent s
   expect(body.allowedHosts).toEqual(['b.test'])
 })
 
-test('an AWS request is signed only within the allowed hosts, methods and paths, and never without an allowed host', async () => {
+test('an AWS request is signed only for the allowed hosts, methods and paths, and never without an allowed host', async () => {
   await store('none', AWS)
   expect(outcome(await signAws('none'))).toEqual([
     403,
@@ -169,7 +171,7 @@ test('a PUT of the same secret cannot be distinguished from a PUT of another sec
     await store('oracle', { ...KEY, data: { key } })
     rotations.push((await item()).lastRotatedAt)
   }
-  // A restore must not reveal whether two versions have the same secret.
+  // A restore of a version must not reveal whether two versions have the same secret.
   for (const version of [1, 1, 2]) {
     await agent.post(path('oracle', `/versions/${version}/restore`))
     rotations.push((await item()).lastRotatedAt)

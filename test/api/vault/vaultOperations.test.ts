@@ -43,7 +43,7 @@ async function setUp(...scopes: string[]) {
   return { vault: { pool, keyring, credentials, config: service.config }, caller }
 }
 
-/** Returns the status and message of the error of a vault operation. */
+/** Returns the status and the message of the error with which a vault operation fails. */
 async function refusal(call: Promise<unknown>): Promise<[number, string]> {
   try {
     await call
@@ -77,7 +77,7 @@ test('vault operations called as functions return the same results as the API', 
   expect(rows).toEqual([{ actor: caller.keyPrefix, request_id: 'req_of_a_face' }])
 })
 
-test('vault operations called as functions check scopes, names and content themselves', async () => {
+test('vault operations called as functions check the scopes, names and content themselves', async () => {
   const none = await setUp()
   const read = (call: (vault: any, caller: Caller, ...rest: any[]) => Promise<unknown>) =>
     refusal(call(none.vault, none.caller, 'n', 1))
@@ -97,7 +97,7 @@ test('vault operations called as functions check scopes, names and content thems
     expect((await refusal(storeCredential(vault, caller, name, body)))[1]).toStartWith('name must ')
     expect((await refusal(readCredential(vault, caller, name)))[1]).toStartWith('name must ')
   }
-  // JSON can contain U+0000, but a PostgreSQL text cannot.
+  // A JSON string can contain U+0000, but a PostgreSQL text value cannot.
   const metadata = { note: 'half \ud800, null \0' }
   await storeCredential(vault, caller, 'odd', { ...body, data: metadata, metadata })
   expect(await readCredential(vault, caller, 'odd')).toMatchObject({ data: metadata, metadata })

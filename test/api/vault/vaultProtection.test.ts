@@ -1,4 +1,4 @@
-/** Tests who may read the secret of a credential, and the allowed hosts of a credential. */
+/** Tests who may read the secret of a credential, and to which hosts the secret may be sent. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import { type Answer, startTestService, type TestService } from '../../support/service.ts'
@@ -25,7 +25,7 @@ const OWNERS_ALONE = [
     'allowedPaths or placement',
 ]
 
-test('a withheld credential is revealed to the console, but to no API key by any operation', async () => {
+test('the console can reveal a withheld credential, but no operation reveals it to an API key', async () => {
   const agent = await service.newAgent()
   await agent.put(path('bank'), login())
   expect((await agent.get(path('bank'))).status).toBe(200)
@@ -92,7 +92,7 @@ test('the allowed hosts of a credential come from metadata.uri, or from allowedH
   expect((await agent.put(path('n'), login({ allowedHosts: many }))).status).toBe(400)
 })
 
-test('an API key narrows the allowed hosts, the console widens the hosts, and a restore keeps the owner’s hosts', async () => {
+test('an API key can narrow the allowed hosts, the console can widen them, and a restore keeps the owner’s hosts', async () => {
   const agent = await service.newAgent()
   const hostsOf = async () => (await agent.get('/v0/vault')).body.credentials[0].allowedHosts
   await agent.put(path('n'), login({ allowedHosts: ['*.example.com', 'a.test'] }))

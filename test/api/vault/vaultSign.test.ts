@@ -1,4 +1,4 @@
-/** Tests signatures over HTTP with signing keys of the vault. */
+/** Tests signatures that the API makes with signing keys of the vault. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
@@ -18,7 +18,7 @@ const store = async (name: string, type: string, data: object, more: object = {}
   expect((await agent.put(path(name), { type, data, ...more })).status).toBe(200)
 const sign = (name: string, input: object) => agent.post(path(name, '/sign'), input)
 
-test('a withheld key signs with HMAC-SHA256 and Ed25519 as in the examples of RFC 4231 and RFC 8032', async () => {
+test('a withheld key makes HMAC-SHA256 and Ed25519 signatures that equal the examples of RFC 4231 and RFC 8032', async () => {
   const reveal = { reveal: 'owner' }
   await store('mac', 'CUSTOM', { hmacKey: '0b'.repeat(20) }, reveal)
   const given = { algorithm: 'hmac-sha256', field: 'hmacKey', keyEncoding: 'hex', text: 'Hi There' }
@@ -37,7 +37,7 @@ test('a withheld key signs with HMAC-SHA256 and Ed25519 as in the examples of RF
   expect((await agent.get(path('ssh'))).status).toBe(403)
 })
 
-test('an AWS request is signed for an allowed host, and the result has a placeholder for the session token', async () => {
+test('an AWS request to an allowed host is signed, and the result has a placeholder in place of the session token', async () => {
   const data = {
     accessKeyId: 'AKIDEXAMPLE',
     secretAccessKey: 's'.repeat(40),
@@ -57,7 +57,7 @@ test('an AWS request is signed for an allowed host, and the result has a placeho
     'x-amz-content-sha256': 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
     'x-amz-security-token': '{{sessionToken}}',
   })
-  // The AWS signature covers the session token, not its placeholder.
+  // The AWS signature covers the real session token, not its placeholder.
   const time = body.headers['x-amz-date'].replace(
     /(....)(..)(..)T(..)(..)(..)Z/,
     '$1-$2-$3T$4:$5:$6Z',
@@ -72,7 +72,7 @@ test('an AWS request is signed for an allowed host, and the result has a placeho
   expect((await sign('aws', given('https://evil.test/k'))).status).toBe(403)
 })
 
-test('an invalid signature request is a 400 that names the field, and adds an entry to the audit log', async () => {
+test('an invalid signature request gets status 400 with the field name, and adds an entry to the audit log', async () => {
   await store('login', 'LOGIN', { password: 'long enough for a key' })
   await store('short', 'API_KEY', { secret: 'short' })
   await store('custom', 'CUSTOM', {

@@ -1,4 +1,4 @@
-/** Tests requests with a secret that a worker sends to a real HTTPS server. */
+/** Tests requests that use a vault secret and that a worker sends to a real HTTPS server. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -18,7 +18,7 @@ import { waitFor } from '../../support/waitFor.ts'
 const SECRET = 'correct "horse" ü/+'
 const DATA = { username: 'ada@x.test', password: SECRET, totp: 'JBSWY3DPEHPK3PXP' }
 
-/** Allows the secret in every part of a request that the tests fill. */
+/** Allows the secret in every part of a request that these tests fill in. */
 const PLACEMENT = [
   ...['body', 'header:x-key', 'header:x-a', 'query:otp', 'query:q'],
   ...['path:/users/', 'path:/a/'],
@@ -74,7 +74,7 @@ async function use(name: string, request: object, headers = {}): Promise<Answer>
 const outcome = ({ status, body }: Answer) => [status, body.message]
 const code = async (name: string) => (await agent.get(path(name, '/totp'))).body.code
 
-test('a use fills placeholders in path, query, headers and body, and masks the secret in an echoed response', async () => {
+test('a use of a secret fills placeholders in path, query, headers and body, and masks the secret in an echoed response', async () => {
   await store('bank')
   answer = (request, response, body) => {
     response.writeHead(201, `Hello ${encodeURIComponent(SECRET)}`, {
@@ -141,7 +141,7 @@ test('a use of a secret adds an event, and an audit log entry with host, method,
     'select type, data from events where project_id = $1',
     [owner.project.id],
   )
-  // A use of a URL without a path sends the request to the path /.
+  // If a use of a secret has a URL without a path, the worker sends the request to the path /.
   await owner.post(path('n', '/use'), { request: { url: `https://${host()}?q={{totp}}` } })
   const [root] = (await owner.get('/v0/logs?action=vault.use&limit=1')).body.logs
   expect(root.description).toBe(`GET ${host()}/ 418`)
@@ -156,7 +156,7 @@ test('a use of a secret adds an event, and an audit log entry with host, method,
   ])
 })
 
-test('if private networks are allowed, a use over http reaches only the own machine', async () => {
+test('if private networks are allowed, a use of a secret over http reaches only the same machine', async () => {
   const local = createServer((request, response) => {
     response.end(`${request.url} ${request.headers['x-key']}`)
   }).listen(0, '127.0.0.1')
@@ -181,12 +181,12 @@ test('if private networks are allowed, a use over http reaches only the own mach
   local.close()
 })
 
-test('without ALLOW_PRIVATE_NETWORKS a use over http is refused for every host', () => {
+test('without ALLOW_PRIVATE_NETWORKS, a use of a secret over http is refused for every host', () => {
   const request = { method: 'GET', url: 'http://127.0.0.1/', headers: {}, body: null } as const
   expect(() => checkUseRequest(request, { allowLoopback: false })).toThrow('must be an https URL')
 })
 
-test('a withheld credential can be used, but not at another host, over another scheme or with another scope', async () => {
+test('a withheld credential can be used, but not at another host, over another scheme or with a key of another scope', async () => {
   await store('held', { reveal: 'owner' })
   answer = (_request, response) => response.end(SECRET)
   expect((await use('held', { url: url() })).body.response.body).toBe('[masked]')
@@ -223,7 +223,7 @@ test('a withheld credential can be used, but not at another host, over another s
   }
 })
 
-test('a secret with characters that its place cannot hold is refused, and the Idempotency-Key can be used again', async () => {
+test('a secret is refused if its place in the request cannot hold its characters, and the Idempotency-Key can be used again', async () => {
   await store('lines', {
     type: 'CUSTOM',
     data: { key: 'a\r\nX-Evil: 1', wide: 'ключ-ключ', cvc: '12' },
@@ -265,7 +265,7 @@ test('a secret with characters that its place cannot hold is refused, and the Id
   ).toHaveLength(7)
 })
 
-test('three uses of a secret with one Idempotency-Key send one request, and another request with this key gets status 409', async () => {
+test('three uses of a secret with one Idempotency-Key send one request, and a different request with it gets status 409', async () => {
   await store('once')
   answer = (_request, response) => response.end('done')
   const request = { url: url('/pay'), body: 'x={{password}}' }
@@ -281,7 +281,7 @@ test('three uses of a secret with one Idempotency-Key send one request, and anot
   expect(outcome(other)).toEqual([409, 'Idempotency-Key was used for another request'])
 })
 
-test('a use of a secret at a slow server gets status 202, and its response can be read later until the response expires', async () => {
+test('a use of a secret at a slow server gets status 202, and its response can be read until it expires', async () => {
   await store('slow')
   const held = Promise.withResolvers<void>()
   answer = (_request, response) => void held.promise.then(() => response.end('late'))
@@ -301,7 +301,7 @@ test('a use of a secret at a slow server gets status 202, and its response can b
   expect((await agent.get(path('slow', `/uses/${first.body.useId}`))).status).toBe(404)
 })
 
-test('no row, job or log entry contains the secret of a use, and the stored request and answer are encrypted', async () => {
+test('no row, job or log entry contains the secret of a use, and the stored request and response are encrypted', async () => {
   await store('quiet')
   answer = (_request, response) => response.end('a readable answer')
   const own = { url: url('/p'), headers: { 'x-own': 'words of the agent' }, body: '{{password}}' }
@@ -321,7 +321,7 @@ test('no row, job or log entry contains the secret of a use, and the stored requ
   }
 })
 
-test('a use of a secret fails if the connection is refused, has an unknown outcome if the connection is cut, and omits a large body', async () => {
+test('a use of a secret fails if the connection is refused, has an unknown outcome if it is cut, and omits a response body that is too large', async () => {
   await store('none', { allowedHosts: ['bank.example:1', host()] })
   const refused = await use('none', { url: 'https://bank.example:1/' })
   expect(refused.body).toMatchObject({ state: 'failed', response: null })
@@ -343,7 +343,7 @@ test('a use of a secret fails if the connection is refused, has an unknown outco
   expect(redirect.body.response.headers.location).toBe('https://other.example/?p=[masked]')
 })
 
-test('a project has at most sixteen running uses, and another project is not delayed', async () => {
+test('a project has at most sixteen uses of secrets in progress, and another project is not delayed', async () => {
   const [greedy, other] = [await service.newAgent(), await service.newAgent()]
   for (const one of [greedy, other]) await store('n', {}, one)
   const held: ServerResponse[] = []

@@ -20,7 +20,7 @@ const store = (owner: Agent, name: string, n: number, more = {}) =>
 const numbers = async (owner: Agent, name: string): Promise<number[]> =>
   (await owner.get(path(name, '/versions'))).body.versions.map((item: any) => item.version)
 
-test('an overwritten credential keeps its last ten versions', async () => {
+test('a credential that is overwritten keeps its last ten versions', async () => {
   for (let n = 1; n <= 13; n++) expect((await store(agent, 'ten', n)).body.version).toBe(n)
   const { body } = await agent.get(path('ten', '/versions'))
   expect(body.count).toBe(10)
@@ -97,7 +97,7 @@ test('a restore copies an old version of a credential into a new version', async
   expect(await numbers(agent, 'restored')).toEqual([3, 2, 1])
 })
 
-test('an old version of an expired credential cannot be read', async () => {
+test('an old version of a credential that has expired cannot be read', async () => {
   const past = { expiresAt: '2020-01-01T00:00:00Z' }
   await store(agent, 'over', 1, past)
   await store(agent, 'over', 2)
@@ -113,12 +113,12 @@ test('an old version of an expired credential cannot be read', async () => {
   }
   await store(agent, 'over', 3, past)
   expect((await agent.get(path('over', '/versions/2'))).body).toMatchObject(expired)
-  // An expired credential may be restored, because a restore stores a new version.
+  // The service may restore an expired credential, because a restore stores a new version.
   expect((await agent.post(path('over', '/versions/2/restore'))).body.version).toBe(4)
   expect((await agent.get(path('over'))).body.data).toEqual({ password: 'password 2' })
 })
 
-test('a restore does not bring back used backup codes', async () => {
+test('a restore of an old version does not bring back used backup codes', async () => {
   const data = { password: 'p', backupCodes: ['a', 'b', 'c'] }
   await agent.put(path('spent'), { type: 'LOGIN', data })
   await agent.put(path('spent'), { type: 'LOGIN', data: { ...data, password: 'q' } })
@@ -145,7 +145,7 @@ test('concurrent writers of one credential get distinct versions without gaps, e
   }
 })
 
-test('concurrent restores and overwrites of a credential store only contents that a caller wrote', async () => {
+test('concurrent restores and overwrites of a credential store only complete contents that a caller wrote', async () => {
   const owner = await service.newAgent()
   await store(owner, 'mixed', 0)
   const calls = Array.from({ length: 30 }, (_, n) =>
@@ -163,7 +163,7 @@ test('concurrent restores and overwrites of a credential store only contents tha
   }
 })
 
-test('concurrent deletions and writes leave a whole credential or none, and no other rows', async () => {
+test('concurrent deletions and writes leave either a complete credential or none, and no orphaned rows', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(
     Array.from({ length: 90 }, (_, n) =>
@@ -203,7 +203,7 @@ test('a credential stored again after its deletion starts at version 1', async (
   expect(await numbers(agent, 'anew')).toEqual([1])
 })
 
-test('a copied or changed credential row does not decrypt, and a new version can still be stored', async () => {
+test('a credential row that was copied or changed does not decrypt, and a new version can still be stored', async () => {
   const [owner, thief] = [await service.newAgent(), await service.newAgent()]
   const { pool } = service.database
   await store(owner, 'prize', 1)

@@ -1,4 +1,4 @@
-/** Tests endpoints at the console: which fields a change sends, and who may change an endpoint. */
+/** Tests the endpoint screens of the console: which fields a change sends, and who may change an endpoint. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
@@ -29,8 +29,8 @@ const register = async () => {
   return { agent, urlPattern, one: `${PATH}/${body.endpointId}`, endpointId: body.endpointId }
 }
 
-describe.skipIf(!hasBrowser)('an owner of endpoints', () => {
-  test('changes only the edited fields of an endpoint, and sees an error at the refused field', async () => {
+describe.skipIf(!hasBrowser)('an owner manages endpoints at the console', () => {
+  test('an owner changes only the edited fields of an endpoint, and sees an error beside the refused field', async () => {
     const { agent, urlPattern, one } = await register()
     await using console = await openConsole(browser, service)
     const { page } = console
@@ -52,7 +52,7 @@ describe.skipIf(!hasBrowser)('an owner of endpoints', () => {
     await page.getByRole('row', { name: urlPattern }).getByText('0.03 USDC').waitFor()
   })
 
-  test('finds paused endpoints, and opens the webhook deliveries of an endpoint', async () => {
+  test('an owner finds paused endpoints, and opens the webhook deliveries of an endpoint', async () => {
     const { agent, one, endpointId } = await register()
     await agent.patch(one, { active: false, webhookUrl: 'https://shop.example.com/hook' })
     await agent.put(PATH, { urlPattern: 'https://shop.example.com/rum', priceUsdc: '0.01' })
@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('an owner of endpoints', () => {
 })
 
 test.skipIf(!hasBrowser)(
-  'a viewer changes no endpoint, replays no webhook, labels no message and writes no mail',
+  'a viewer cannot change an endpoint, replay a webhook, label a message or write a mail',
   async () => {
     const { agent, one } = await register()
     const viewer = await signInAs(service, 'viewer', [agent.project.id])

@@ -1,4 +1,4 @@
-/** Tests "Sell something" at the console, from a URL and a price to a payment with its receipt. */
+/** Tests the form "Sell something" at the console, from a URL and a price to a payment with its receipt. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, screenshot, startBrowser } from '../../support/console/browser.ts'
@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 test.skipIf(!hasBrowser)(
-  'an owner names a URL and a price, sees the 402, buys, and sees the money arrive',
+  'an owner enters a URL and a price, sees the 402 response, buys, and sees the money arrive',
   async () => {
     await using console = await openConsole(browser, till.service, { width: 1440 })
     const { page } = console

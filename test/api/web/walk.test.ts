@@ -1,5 +1,6 @@
 /**
- * Tests that a person uses the console by the keyboard alone, on a phone and a desktop, in the light and dark theme.
+ * Tests that a person can use the console by the keyboard alone, on a phone and a desktop, in the light and the dark
+ * theme.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
@@ -50,7 +51,10 @@ afterAll(async () => {
   await shop?.[Symbol.asyncDispose]()
 })
 
-/** Presses Tab until the control with the given name has the focus. A control that cannot be reached fails the test. */
+/**
+ * Presses the Tab key until the control with the given name has the focus. If Tab cannot reach the control, the test
+ * fails.
+ */
 async function reach(page: Page, role: 'button' | 'link', name: string): Promise<void> {
   const wanted = page.getByRole(role, { name, exact: true }).first()
   await wanted.waitFor()
@@ -66,7 +70,7 @@ const enter = async (page: Page, name: string, role: 'button' | 'link' = 'button
   await reach(page, role, name)
   await page.keyboard.press('Enter')
 }
-/** Presses Tab until a field of the dialog has the focus, and types the text. */
+/** Presses the Tab key until a field of the dialog has the focus, and types the text into the field. */
 async function type(page: Page, label: string, text: string): Promise<void> {
   const field = page.getByRole('dialog').getByLabel(label, { exact: true })
   await field.waitFor()
@@ -223,7 +227,7 @@ const WALKS: Record<string, (walk: Walk) => Promise<void>> = {
 describe.skipIf(!hasBrowser)('a person works at the console by the keyboard alone', () => {
   for (const { width, dark } of LOOKS) {
     for (const [name, walk] of Object.entries(WALKS)) {
-      test(`${name} at ${width} px, ${dark ? 'dark' : 'light'}`, async () => {
+      test(`a person completes the task ${name} by keyboard at ${width} px, ${dark ? 'dark' : 'light'}`, async () => {
         await using console = await openConsole(browser, service, { width, dark })
         const agent = await service.newAgent()
         const { page } = console

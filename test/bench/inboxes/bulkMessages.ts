@@ -4,15 +4,15 @@ import { buildSegments } from '../../../sql/mail/search/buildSegments.ts'
 import type { Setting } from '../setting.ts'
 
 /**
- * Loads messages without the triggers, which would slow the load. Then does the work of the triggers at once, and
- * builds the segments of the large projects.
+ * Loads messages into the database without the triggers, because these would slow down the load. Afterwards the
+ * function does the work of the triggers in one go, and builds the search segments of the large projects.
  */
 export async function loadInBulk(
   { url, pool }: Setting,
   load: (client: Queryable) => Promise<{ largeProjects: readonly string[] }>,
 ): Promise<void> {
-  // The SQL statements of the load take minutes, so a separate connection without the pool’s statement timeout runs the
-  // statements.
+  // The SQL statements of the load take minutes, so they run on a separate connection without the pool’s statement
+  // timeout.
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {

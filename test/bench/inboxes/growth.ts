@@ -13,7 +13,10 @@ const CREDENTIALS = 10_000
 
 type Tenant = { id: string; key: string }
 
-/** Compares requests of a large project with requests of a small project, then adds other projects. */
+/**
+ * Compares requests of a large project with requests of a small project, and then measures what adding other projects
+ * changes.
+ */
 export async function* growthRows(setting: Setting): AsyncGenerator<Row> {
   await using api = await startApi(setting)
   const [small, large] = [await newTenant(setting, 'small'), await newTenant(setting, 'large')]

@@ -11,13 +11,13 @@ import { loadInBulk } from './bulkMessages.ts'
 
 const SIZES = [1_000, 100_000, 1_000_000]
 const SLICE_MS = 1_000
-/** Is the time of the newest message in each inbox. */
+/** Is the time of the newest message in each inbox of the benchmark. */
 const NEWEST_MS = Date.parse('2026-06-01')
 const THREADS_EACH = 20
 
 /**
- * Lists the measured requests. In every inbox ten messages hold the rare word, and fixed shares of the messages hold
- * the other words.
+ * Lists the requests whose time the benchmark measures. In every inbox, ten messages contain the rare word, and fixed
+ * shares of the messages contain the other words.
  */
 const QUERIES: readonly [name: string, query: string][] = [
   ['list 20', '?limit=20'],
@@ -33,14 +33,15 @@ const QUERIES: readonly [name: string, query: string][] = [
 
 type Inbox = { projectId: string; size: number; key: string }
 
-/** Compares the same requests to inboxes of 1 k, 100 k and 1 M messages, by turns. */
+/** Compares the same requests to inboxes of 1 k, 100 k and 1 M messages. The inboxes take turns. */
 export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   const inboxes: Inbox[] = []
   await loadInBulk(setting, async (client) => {
     for (const size of SIZES) inboxes.push(await fill(setting, client, size))
     return { largeProjects: inboxes.map(({ projectId }) => projectId) }
   })
-  // The test reads the port of the API from a log line of the level `info`. At this level each request is logged too.
+  // The test reads the port of the API from a log line of the level `info`. At this log level the API also logs each
+  // request.
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`
   const rate = ({ key, size }: Inbox, path: string) => {
@@ -74,7 +75,7 @@ export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   }
 }
 
-/** Makes an inbox of `size` messages a minute apart, with 60 words each. */
+/** Creates an inbox of `size` messages with one minute between them and 60 words each. */
 async function fill({ pool }: Setting, client: Queryable, size: number): Promise<Inbox> {
   const key = generateKey('project')
   const { project } = await createProject(pool, {

@@ -28,8 +28,9 @@ type Tenant = { id: string; key: string; address: string }
 type Running = AsyncDisposable & { setting: Setting; url: string; smtpPort: number }
 
 /**
- * Loads 3 million messages of 10,000 projects. One of the projects has a million messages. Compares the large project
- * and a small project with a small project alone in a database. The load takes minutes and 10 GB.
+ * Loads 3 million messages of 10,000 projects into the database. One of the projects has a million messages. The
+ * benchmark compares the large project and a small project with a small project that is alone in a database. The load
+ * takes several minutes and 10 GB of disk space.
  */
 export async function* millionRows(setting: Setting): AsyncGenerator<Row> {
   await using alone = await createSetting()

@@ -10,8 +10,8 @@ const DURATION_MS = 3_000
 const DAY_MS = 86_400_000
 
 /**
- * Measures the work that partitions by month would save: the removal of old rows of the audit log, a VACUUM after the
- * removal, and the cost of both for a reader. The table has a million rows of one project, and a fifth are old.
+ * Measures the work that monthly partitions would save: the removal of old rows of the audit log, the VACUUM after it,
+ * and the cost of both for a reader. The table has a million rows of one project, and a fifth of these rows are old.
  */
 export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
   const { pool, project } = setting
@@ -59,7 +59,10 @@ export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
   )
 }
 
-/** Stores audit entries of the project. The entries are a second apart, and older than `before`. */
+/**
+ * Stores audit entries of the benchmark's project. There is one second between two entries, and all entries are older
+ * than `before`.
+ */
 async function fill({ pool, project }: Setting, count: number, before: Date): Promise<void> {
   await pool.query(
     `insert into audit_log (project_id, at, action, subject, actor, request_id, outcome)
@@ -78,7 +81,10 @@ async function removeAll({ pool, project }: Setting, before: Date): Promise<numb
   }
 }
 
-/** Repeats a read while the work runs. @returns the 99th percentile of the times of the read, in milliseconds */
+/**
+ * Repeats a database read while the given work runs. @returns the 99th percentile of the durations of the read, in
+ * milliseconds
+ */
 async function p99While(work: Promise<unknown>, read: () => Promise<unknown>): Promise<number> {
   let done = false
   void work.then(() => {

@@ -12,8 +12,8 @@ const MESSAGES = 1_000
 const BODY = `${'Lorem ipsum dolor sit amet, consectetur adipisici elit.\r\n'.repeat(70)}`
 
 /**
- * Compares the durable acceptance of mail with a server that discards mail. Compares parsing and storing in the service
- * with plain parsing and one insert.
+ * Compares the durable acceptance of mail with an SMTP server that discards mail. Compares how the service parses and
+ * stores mail with plain parsing and one insert.
  */
 export async function mailRows(setting: Setting): Promise<Row[]> {
   await using smtp = startListener(setting)
@@ -40,8 +40,8 @@ export async function mailRows(setting: Setting): Promise<Row[]> {
     ours: async () => {
       const before = await arrived()
       const rate = await deliver(smtpPort)
-      // The test waits until all mails have left the spool, because a backlog would slow the measurement of the
-      // baseline.
+      // The benchmark waits until all mails have left the spool, because a backlog would slow down the measurement of
+      // the baseline.
       await waitFor(
         'the spool to be empty',
         async () => (await arrived()) === before + MESSAGES,
@@ -78,8 +78,8 @@ async function parsedRow(setting: Setting): Promise<Row> {
     unit: 'messages/s',
     detail: 'postal-mime and one insert a message, in 8 lanes, no SMTP, no jobs, no threads',
     ours: async () => {
-      // A repeated count of the whole table would slow the measurement, so the count is limited to the mails of this
-      // round.
+      // If the whole table were counted repeatedly, the measurement would slow down. So the count is limited to the
+      // mails of this round.
       const before = await lastId()
       const startMs = performance.now()
       await deliver(port)
@@ -103,7 +103,9 @@ async function parsedRow(setting: Setting): Promise<Row> {
   })
 }
 
-/** Delivers MESSAGES mails over CONNECTIONS SMTP connections that stay open. @returns the messages a second */
+/**
+ * Delivers MESSAGES mails over CONNECTIONS SMTP connections that stay open. @returns the number of messages in a second
+ */
 async function deliver(port: number): Promise<number> {
   const startMs = performance.now()
   let next = 0

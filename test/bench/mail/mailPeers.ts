@@ -13,12 +13,12 @@ const LOADS = [
 ]
 
 /**
- * Holds two rates of one measurement in messages a second: until the server has accepted all messages, and until all
- * messages are in the inbox.
+ * Holds two rates of one measurement, in messages a second. They count until the server has accepted all messages, and
+ * until all messages are in the inbox.
  */
 type Turn = { accepted: number; stored: number }
 
-/** Compares the acceptance of mail and the delivery to the inbox with Postfix. */
+/** Compares this service with Postfix in the acceptance of mail and in the delivery to the inbox. */
 export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
   if (!hasPostfix()) {
     process.stderr.write("Left out: Debian's package postfix is not there, or this is not root.\n")
@@ -58,8 +58,8 @@ export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
 }
 
 /**
- * Delivers a load of mail to one server, and waits until all mail is stored. So no work of this server slows the
- * measurement of the next server.
+ * Delivers a load of mail to one server, and waits until all mail is stored. So no remaining work of this server slows
+ * down the measurement of the next server.
  */
 async function turn(
   load: (typeof LOADS)[number],

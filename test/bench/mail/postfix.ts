@@ -1,6 +1,6 @@
 /**
- * Runs a separate Postfix that delivers to a maildir, and its load generator. Both are from the Debian package
- * `postfix`. The configuration of the system is not changed.
+ * Runs a separate Postfix that delivers to a maildir, and the load generator of Postfix. Both programs are from the
+ * Debian package `postfix`. The Postfix configuration of the system is not changed.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -24,13 +24,13 @@ const MASTER = '/usr/share/postfix/master.cf.dist'
 const NOBODY = 65_534
 const RECIPIENT = 'bench@mail.test'
 
-/** Tells whether Postfix is installed, and this user may start it. */
+/** Tells whether Postfix is installed, and whether this user may start it. */
 export const hasPostfix = (): boolean =>
   existsSync(join(SBIN, 'smtp-source')) && existsSync(MASTER) && process.getuid?.() === 0
 
 export type Postfix = Disposable & {
   port: number
-  /** Counts the messages in the maildir. */
+  /** Counts the messages in the maildir to which Postfix delivers. */
   delivered(): number
 }
 
@@ -94,7 +94,7 @@ maillog_file_prefixes = ${directory}
   }
 }
 
-/** Starts a server that discards mail, as the least possible work. */
+/** Starts an SMTP server that discards mail. This server is the baseline, because it does the minimum work. */
 export async function startSmtpSink(): Promise<AsyncDisposable & { port: number }> {
   const port = await freePort()
   const sink = startCommand(
@@ -104,7 +104,7 @@ export async function startSmtpSink(): Promise<AsyncDisposable & { port: number 
   return { port, [Symbol.asyncDispose]: () => sink[Symbol.asyncDispose]() }
 }
 
-/** Delivers with the load generator of Postfix. @returns the seconds */
+/** Delivers mail with the load generator of Postfix. @returns the duration in seconds */
 export async function smtpSource(
   port: number,
   { sessions, messages, bytes }: { sessions: number; messages: number; bytes: number },

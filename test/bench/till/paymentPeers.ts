@@ -1,4 +1,7 @@
-/** Runs the peers of the payments bench: the same transfers sent raw, and settled by the reference implementation. */
+/**
+ * Runs the comparisons of the payment benchmark: the same transfers sent directly, and settled by the reference
+ * implementation of x402.
+ */
 import { type Hex, keccak256, numberToHex } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { parseUsdc } from '../../../shared/till/usdc.ts'
@@ -9,18 +12,21 @@ import { transferCall } from '../../../workers/till/chain/transfer.ts'
 import { PRICE, payTo, RESOURCE, SEPOLIA, type SignedPayment } from '../../support/till/till.ts'
 
 const REFERENCE_DEADLINE_MS = 60_000
-/** Is the time after which a transaction of the plain baseline without a receipt counts as lost. */
+/** After this time, a transaction of the plain baseline that has no receipt counts as lost. */
 const BARE_DEADLINE_MS = 30_000
-/** Is the time after which a transaction is sent again, because the node leaves some transactions in its pool. */
+/** After this time a transaction is sent again, because the node leaves some transactions in its pool. */
 const RESEND_MS = 3_000
 
-/** Runs the reference implementation in a separate Node process. The time ends with its last settlement. */
+/**
+ * Runs the x402 reference implementation in a separate Node process. The measured time ends when this process has
+ * settled its last payment.
+ */
 export async function settleByX402(
   { rpc, rpcUrl }: { rpc: Rpc; rpcUrl: string },
   payments: SignedPayment[],
   inFlight: number,
 ): Promise<{ settled: number; ms: number }> {
-  // Each round has a new wallet, because a lost nonce would block all later transactions of a wallet.
+  // Each round uses a new gas wallet, because a lost nonce would block all later transactions of a wallet.
   const privateKey = generatePrivateKey()
   await fundGas(rpc, privateKeyToAccount(privateKey))
   const orders = payments.map(({ header }) => ({
@@ -48,9 +54,9 @@ export async function settleByX402(
 }
 
 /**
- * Does the least work that a settlement needs: sign the transaction, send it, and wait for its receipt. Each call uses
- * a new gas wallet.
- * @returns for each transaction that was mined before the deadline the milliseconds until its receipt
+ * Does the minimum work that a settlement needs: it signs the transaction, sends it, and waits for its receipt. Each
+ * call uses a new gas wallet.
+ * @returns the milliseconds until the receipt, for each transaction that was mined before the deadline
  */
 export async function sendAll(
   rpc: Rpc,
@@ -93,7 +99,7 @@ async function isMined(rpc: Rpc, raw: Hex, deadlineMs: number): Promise<boolean>
   return true
 }
 
-/** Sends one transfer alone. @returns its gas */
+/** Sends one token transfer in its own transaction. @returns the gas that the transfer used */
 export async function sendOne(rpc: Rpc, payment: SignedPayment): Promise<number> {
   const wallet = privateKeyToAccount(generatePrivateKey())
   await fundGas(rpc, wallet)
@@ -125,7 +131,7 @@ function sign(wallet: PrivateKeyAccount, payment: SignedPayment, nonce: number):
     chainId: SEPOLIA.chainId,
     nonce,
     ...transferCall(transfer),
-    // Full blocks raise the base fee by an eighth each.
+    // Each full block raises the base fee by an eighth.
     maxFeePerGas: 10n ** 11n,
     maxPriorityFeePerGas: 10n ** 9n,
   })

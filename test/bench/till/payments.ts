@@ -21,9 +21,8 @@ import { sendAll, sendOne, settleByX402 } from './paymentPeers.ts'
 
 const MANY = 500
 /**
- * Counts the payments of a round on 2 s blocks. A block has room for 350 raw transfers or 670 of this service's
- * payments, so fewer payments
- * would measure the rounding to whole blocks.
+ * Is the number of payments in a benchmark round on a chain with 2 s blocks. A block has room for 350 raw transfers or
+ * 670 of this service's payments, so a round with fewer payments would mainly measure the rounding to whole blocks.
  */
 const MANY_OF_BLOCKS = 3_000
 const IN_FLIGHT_OF_BLOCKS = 1_000
@@ -33,14 +32,14 @@ const FEW = 40
 const BLOCK_TIME_S = 2
 
 /**
- * Is the number of rounds of the x402 reference implementation. If a transaction is lost, the round lasts until its
- * deadline.
+ * Is the number of benchmark rounds with the x402 reference implementation. If a transaction is lost, such a round
+ * lasts until its deadline.
  */
 const REFERENCE_ROUNDS = 3
 
 /**
- * Compares redeems through one gas wallet with the bare chain. The baseline counts nonces in memory, and checks and
- * stores nothing. Yields each row after its measurement.
+ * Compares redeem calls through one gas wallet with sending the transactions directly to the chain. The baseline counts
+ * nonces in memory, checks no payment and stores nothing. The function yields each row as soon as it is measured.
  */
 export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
   yield* withTill(setting, {}, async function* (bench) {
@@ -59,7 +58,7 @@ export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
   })
 }
 
-/** Sets the number of payments in a round, and the number of payments that are in flight at the same time. */
+/** Sets the number of payments in a round, and how many payments are in progress at the same time. */
 type Load = { many: number; inFlight: number }
 
 type Bench = { url: string; key: string; rpc: Rpc; rpcUrl: string }
@@ -91,7 +90,7 @@ async function redeemedPerSecond(bench: Bench, { many, inFlight }: Load): Promis
   return (many * 1000) / (performance.now() - startedMs)
 }
 
-/** Compares the gas of the settlements with the gas of one transfer in a separate transaction. */
+/** Compares the gas of this service's settlements with the gas of one transfer in its own transaction. */
 async function gasOfPayments(bench: Bench, { pool }: Setting): Promise<Row> {
   const { rows } = await pool.query(
     `select (select sum(gas_used) from chain_transactions)::float8
@@ -112,7 +111,7 @@ async function gasOfPayments(bench: Bench, { pool }: Setting): Promise<Row> {
 
 /**
  * Compares this service’s settlement with the function `settle` of the x402 reference implementation, on the same
- * chain. In the reference implementation a payment is lost when its transaction is lost.
+ * chain. The reference implementation loses a payment when the payment's transaction is lost.
  */
 async function besideX402(bench: Bench, name: string, { many, inFlight }: Load): Promise<Row> {
   let offered = 0
@@ -137,7 +136,7 @@ async function besideX402(bench: Bench, name: string, { many, inFlight }: Load):
   }
 }
 
-/** Yields two rows of the benchmark, one for each quantile of the same measured rounds. */
+/** Yields two rows of the benchmark table, one for each quantile of the same measured rounds. */
 async function* latencies(
   bench: Bench,
   { payments, inFlight }: { payments: number; inFlight: number },
@@ -174,7 +173,7 @@ const makePayments = (count: number): Promise<SignedPayment[]> =>
     ),
   )
 
-/** Redeems all payments. @returns the milliseconds of each redeem */
+/** Redeems all payments of a round. @returns the duration of each redeem call in milliseconds */
 async function redeemAll(
   { url, key }: Bench,
   payments: SignedPayment[],
@@ -230,8 +229,8 @@ async function* withTill(
 }
 
 /**
- * Deletes the payments and what the service knows of the chain, because each measurement has a new chain. All chains
- * have the same chain id, but on a new chain the gas wallet has used no nonce.
+ * Deletes the payments and everything that the service knows about the chain, because each measurement uses a new
+ * chain. All chains have the same chain id, but on a new chain the gas wallet has used no nonce.
  */
 async function forgetChain({ pool, project }: Setting): Promise<void> {
   await changeProject(pool, project.id, { payTo, paymentsEnabled: true })

@@ -23,8 +23,8 @@ const BLOCK_TIME_S = 2
 const FUNDS_ATOMIC = 1_000_000_000n
 
 /**
- * Lists the milliseconds that each purchase took in `times`. Lists the milliseconds from the start of the load to the
- * end of each purchase in `ends`.
+ * `times` lists how many milliseconds each purchase took. `ends` lists the milliseconds from the start of the load to
+ * the end of each purchase.
  */
 type Bought = { times: number[]; ends: number[] }
 type Shop = { url: string; api: string; key: string }
@@ -33,7 +33,10 @@ const BESIDE = `@x402/fetch with a raw key, the same seller, ${BLOCK_TIME_S} s b
 const AT_ONCE = '@x402/fetch with a raw key, the same seller, a block for each transaction at once'
 const median = (times: number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1]!
 
-/** Compares one purse with the reference client with a raw key. One seller settles through this service. */
+/**
+ * Compares purchases with a purse of this service with purchases by the x402 reference client, which holds a raw
+ * private key. One seller, which settles payments through this service, serves both buyers.
+ */
 export async function* purseRows(setting: Setting): AsyncGenerator<Row> {
   const directory = mkdtempSync(join(tmpdir(), 'purser-bench-purse-'))
   const log = { info() {}, warn() {} }
@@ -118,7 +121,10 @@ async function* compareBuyers(shop: Shop): AsyncGenerator<Row> {
   }
 }
 
-/** Holds two medians of purchases in milliseconds: the whole purchase, and the part outside of the seller. */
+/**
+ * Holds two medians in milliseconds: of the duration of the whole purchase, and of the part that the seller does not
+ * cause.
+ */
 type Alone = { p50: number; aboveSeller: number }
 
 async function buyOneByOne(
@@ -146,8 +152,8 @@ const compareRates = (shop: Shop, detail: string): Promise<Row> =>
   })
 
 /**
- * Returns purchases a second, counted from the end of the first IN_FLIGHT purchases. With an earlier start, a buyer
- * that begins in the middle of a block would gain or lose up to a block.
+ * Returns the number of purchases in a second. The measurement starts at the end of the first IN_FLIGHT purchases. If
+ * the measurement started earlier, a buyer that begins in the middle of a block would gain or lose up to a block time.
  */
 function rateOf({ ends }: Bought): number {
   const sorted = ends.toSorted((a, b) => a - b)
@@ -189,7 +195,7 @@ async function buyByPurse(
   return { times, ends }
 }
 
-/** Buys with the reference client in a separate Node process. */
+/** Buys with the x402 reference client in a separate Node process. */
 async function buyRaw({ url }: Shop, count: number, inFlight: number): Promise<Bought> {
   const { privateKey } = DEVNET_ACCOUNTS.payer
   const child = Bun.spawn(['node', 'test/clients/purchases.mjs'], {

@@ -1,6 +1,7 @@
 /**
- * Runs the seller of the bench. KEY is a project key with `payments:accept`, API the URL of the service. `/times`
- * answers the milliseconds of each request since the last call of `/times`, in order, as JSON.
+ * Runs the seller of the purse benchmark. The setting KEY is a project key with `payments:accept`, and API is the URL
+ * of the service. The path `/times` returns, as JSON and in order, the milliseconds of each request since the last call
+ * of `/times`.
  */
 import { Hono } from 'hono'
 import { Purser } from '../../../api/client/main.ts'

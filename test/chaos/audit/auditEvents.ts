@@ -2,12 +2,15 @@ import { tokenOf } from './auditMailOut.ts'
 import type { Evidence } from './evidence.ts'
 import type { Ledger, Listener } from './ledger.ts'
 
-/** Checks that event numbers have no gap and no repetition, and that each message and payment has one event. */
+/**
+ * Checks that the event numbers have no gap and no repetition, and that each message and each payment has one event.
+ */
 export function auditEvents(ledger: Ledger, evidence: Evidence): string[] {
   return ledger.listeners.flatMap((listener, n) => [
     ...auditNumbers(listener, evidence),
     ...auditMessages(listener, evidence, ledger),
-    // The first listener hears the events of the seller’s project, so payments are audited against this listener only.
+    // The first listener receives the events of the seller’s project, so payments are checked against this listener
+    // only.
     ...(n === 0 ? auditPayments(listener, evidence) : []),
   ])
 }
@@ -29,7 +32,7 @@ function auditNumbers({ inbox, heard }: Listener, { newestEvent }: Evidence): st
   return findings
 }
 
-/** Returns the number of an event from its id. In the id the time of the event follows the number. */
+/** Returns the sequence number of an event from its id. In an event id, the time of the event follows the number. */
 const numberOf = (id: string): number => Number.parseInt(id, 10)
 
 function auditMessages(

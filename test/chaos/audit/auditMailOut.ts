@@ -3,8 +3,9 @@ import type { Ledger, MailOut } from './ledger.ts'
 import { auditRepeats } from './mailRepeats.ts'
 
 /**
- * Checks that an accepted mail was sent, and sent again only after a crash. Repeats have one Message-ID and one
- * content. All requests with one Idempotency-Key get one answer.
+ * Checks that each accepted outgoing mail was sent, and that it was sent again only after a crash. Repeated copies of a
+ * mail must have the same Message-ID and the same content. All requests with the same Idempotency-Key must get the same
+ * answer.
  */
 export function auditMailOut({ mailsOut }: Ledger, evidence: Evidence): string[] {
   const sunkBy = Map.groupBy(evidence.sunk, ({ subject }) => tokenOf(subject))

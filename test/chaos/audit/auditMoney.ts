@@ -7,7 +7,7 @@ import type { Ledger, Paid } from './ledger.ts'
  */
 export function auditMoney(ledger: Ledger, evidence: Evidence): string[] {
   const { payments, transferCount } = evidence
-  // Payments from the purse are left out, because auditPurse checks them.
+  // Payments from the purse are left out here, because auditPurse checks them.
   const used = evidence.used.filter(({ payer }) => payer.toLowerCase() !== evidence.purse.address)
   const moved = used.filter(({ amountAtomic }) => amountAtomic !== null)
   const known = new Set(ledger.payments.map(({ nonce }) => nonce))
@@ -24,7 +24,7 @@ export function auditMoney(ledger: Ledger, evidence: Evidence): string[] {
   ]
 }
 
-/** Lists the reasons of refusals that a payer causes: the payment expired, or another caller got the grant. */
+/** Lists the refusal reasons that a payer causes: the payment expired, or another caller redeemed it first. */
 const FAIR_REFUSALS = new Set([
   'invalid_exact_evm_payload_authorization_valid_before',
   'duplicate_settlement',

@@ -2,9 +2,9 @@ import type { Evidence, PurchaseRecord, UsedAuthorization } from './evidence.ts'
 import type { Bought, Ledger } from './ledger.ts'
 
 /**
- * Checks that one Idempotency-Key is one purchase, each purchase is paid at most once, and no mandate is exceeded. To
- * the atomic unit,
- * reserved = spent + released + open, and spent is the sum on the chain.
+ * Checks that one Idempotency-Key leads to one purchase, that each purchase is paid at most once, and that no mandate
+ * is exceeded. To the atomic unit, the reserved amount must equal spent + released + open, and the spent amount must
+ * equal the sum on the chain.
  */
 export function auditPurse(ledger: Ledger, { purse, used }: Evidence): string[] {
   const { purchases, mandate, address, paidAtomic } = purse

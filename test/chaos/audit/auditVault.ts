@@ -1,12 +1,12 @@
 import type { Evidence } from './evidence.ts'
 import type { Ledger, VaultName, VaultRead, VaultWrite } from './ledger.ts'
 
-/** Limits the milliseconds within which a vault write with a lost answer can still take effect. */
+/** Limits the milliseconds in which a vault write whose answer was lost can still take effect. */
 export const LATE_WRITE_MS = 20_000
 
 /**
- * Checks that each read of the vault, even the last read, sees a value that the vault may have at the time of the
- * read.
+ * Checks that each read of the vault returned a value that the vault may have had at the time of the read. This
+ * includes the last read.
  */
 export function auditVault({ vault }: Ledger, evidence: Evidence): string[] {
   return vault.flatMap((entry) => {
@@ -35,11 +35,11 @@ function auditReads(entry: VaultName, reads: readonly VaultRead[], verb: string)
 }
 
 /**
- * Tells whether a vault read may see a value: the value was written before the read ended, and no later write ended
- * before the read.
+ * Tells whether a vault read may return a value. The value must have been written before the read ended, and no later
+ * write may have ended before the read.
  */
 function mayBe(writes: readonly VaultWrite[], { value, startMs, endMs }: VaultRead): boolean {
-  // Before the first write the vault held no secret under this name.
+  // Before the first write, the vault contained no secret under this name.
   const first: VaultWrite = {
     value: null,
     startMs: Number.NEGATIVE_INFINITY,

@@ -2,8 +2,8 @@ import type { Delivered, Evidence } from './evidence.ts'
 import type { Ledger } from './ledger.ts'
 
 /**
- * Holds the paths of the receiver: the seller's resource, another seller's resource, the endpoint's webhook, and the
- * project's webhook.
+ * Holds the paths of the test receiver: the seller's resource, another seller's resource, the endpoint's webhook, and
+ * the project's webhook.
  */
 export const PATHS = {
   resource: '/report',
@@ -13,8 +13,8 @@ export const PATHS = {
 } as const
 
 /**
- * Checks that each webhook is signed, that repeats keep Idempotency-Key and body, and that each payment and event has
- * one key.
+ * Checks that each webhook is signed, that repeated deliveries keep their Idempotency-Key and body, and that each
+ * payment and event has one key.
  */
 export function auditWebhooks({ listeners }: Ledger, evidence: Evidence): string[] {
   const { delivered, payments } = evidence
@@ -44,7 +44,10 @@ function auditRequests(delivered: readonly Delivered[]): string[] {
   return findings
 }
 
-/** Checks that each expected event came with one Idempotency-Key and got a 200, and that no other event came. */
+/**
+ * Checks that each expected event arrived with one Idempotency-Key and was answered with 200, and that no other event
+ * arrived.
+ */
 function auditArrival(delivered: readonly Delivered[], expected: readonly string[]): string[] {
   const came = Map.groupBy(delivered, ({ event, subjectId }) => `${event} ${subjectId}`)
   const findings: string[] = []

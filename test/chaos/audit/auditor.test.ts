@@ -92,7 +92,7 @@ const HEARD = [
   ['payment.settled', 'pay_1'],
 ] as const
 
-/** Makes the ledger and the evidence of a run without a fault. */
+/** Returns the ledger of client answers and the evidence of a chaos run without a fault. */
 function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
   return {
     ledger: {
@@ -168,7 +168,7 @@ test('the auditor of the chaos run finds no mistake in a faultless run', () => {
   expect(audit(ledger, evidence)).toEqual([])
 })
 
-test('the auditor accepts both outcomes of an unanswered operation', () => {
+test('the auditor accepts both outcomes of an operation whose answer was lost', () => {
   const { ledger, evidence } = faultlessRun()
   ledger.mailsIn.push({
     ...mailIn(),
@@ -185,7 +185,7 @@ test('the auditor accepts both outcomes of an unanswered operation', () => {
   expect(audit(ledger, evidence)).toEqual([])
 })
 
-test('the auditor accepts a repeated mail with the same Message-ID, Idempotency-Key and content', () => {
+test('the auditor accepts a repeated mail if its Message-ID, Idempotency-Key and content are the same', () => {
   const { ledger, evidence } = faultlessRun()
   evidence.sunk.push({ ...evidence.sunk[0]!, beganMs: 200 }, { ...evidence.sunk[0]!, beganMs: 300 })
   evidence.mailFaults = { killedMs: [150], cutMs: [250] }
@@ -196,7 +196,7 @@ test('the auditor accepts a repeated mail with the same Message-ID, Idempotency-
 type Run = ReturnType<typeof faultlessRun>
 const events = ({ ledger }: Run) => ledger.listeners[0]!.heard
 
-/** Breaks each rule of the audit once, and lists the findings that must follow. */
+/** Breaks each rule of the audit once, and lists the findings that the auditor must then report. */
 const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
   'a mail is repeated without a crash': [
     ({ evidence }) => {
@@ -611,7 +611,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
 }
 
 for (const [name, [breakRule, findings]] of Object.entries(BROKEN)) {
-  test(`the auditor finds that ${name}`, () => {
+  test(`the auditor reports a contradiction if ${name}`, () => {
     const run = faultlessRun()
     breakRule(run)
     expect(audit(run.ledger, run.evidence)).toEqual(findings)

@@ -9,7 +9,10 @@ import { auditWebhooks } from './auditWebhooks.ts'
 import type { Evidence } from './evidence.ts'
 import type { Ledger } from './ledger.ts'
 
-/** Compares the clients' ledger with the evidence. @returns one line for each contradiction. */
+/**
+ * Compares the ledger of the answers that clients got with the evidence that was gathered from the service. @returns
+ * one line of text for each contradiction.
+ */
 export function audit(ledger: Ledger, evidence: Evidence): string[] {
   return [
     ...auditMailIn(ledger, evidence),

@@ -1,30 +1,33 @@
-/** Describes the state at the end of a chaos run, as plain data from outside the service and from its database. */
+/**
+ * Describes the state at the end of a chaos run as plain data. The data come from outside the service and from its
+ * database.
+ */
 
 export type ListedMessage = { messageId: string; subject: string; labels: string[] }
 
-/** Is a message that the smarthost accepted. */
+/** Is a message that the test smarthost accepted. */
 export type Sunk = {
   messageId: string
   to: string[]
   subject: string
   contentHash: string
-  /** Is the time when the data of the SMTP message began, in milliseconds of performance.now(). */
+  /** Is the time when the transfer of the SMTP message's data began, in milliseconds of performance.now(). */
   beganMs: number
 }
 
-/** Holds the times when a mail worker was killed, and when a connection to the smarthost was ended. */
+/** Holds the times at which a mail worker was killed, and at which a connection to the smarthost was broken. */
 type MailFaults = { killedMs: number[]; cutMs: number[] }
 
-/** Is an authorization that is used on the chain, with the transfer of the same transaction. */
+/** Is an EIP-3009 authorization that was used on the chain, with the transfer of the same transaction. */
 export type UsedAuthorization = {
   nonce: string
   payer: string
   txHash: string
-  /** Is the transferred amount. Null means that the transaction moved no money from the payer. */
+  /** Is the amount that was transferred. If the amount is null, the transaction moved no money from the payer. */
   amountAtomic: string | null
 }
 
-/** Is a purchase as the service stores the purchase. Amounts are in atomic units. */
+/** Is a purchase in the form in which the service stores it. Amounts are in atomic units. */
 export type PurchaseRecord = {
   id: string
   key: string
@@ -36,16 +39,16 @@ export type PurchaseRecord = {
   txHash: string | null
 }
 
-/** Describes the purse with its mandate, and the amount that the purse paid on the chain. */
+/** Describes the purse with its payment mandate, and the amount that the purse paid on the chain. */
 type PurseEvidence = {
   address: string
   purchases: PurchaseRecord[]
   mandate: { limit: string; reserved: string; spent: string; released: string }
-  /** Is the sum of the transfers from the address of the purse. */
+  /** Is the sum of the transfers that the chain shows from the address of the purse. */
   paidAtomic: string
 }
 
-/** Is a request that the webhook receiver got. */
+/** Is a request that the test's webhook receiver got. */
 export type Delivered = {
   path: string
   idempotencyKey: string
@@ -54,17 +57,17 @@ export type Delivered = {
   bodyHash: string
   genuine: boolean
   /**
-   * Is the HTTP status that the webhook receiver answered. Null means that the receiver has not sent the whole answer
-   * yet.
+   * Is the HTTP status with which the webhook receiver answered. If the status is null, the receiver has not sent the
+   * whole answer yet.
    */
   status: number | null
 }
 
 export type Evidence = {
-  /** Maps the address of each inbox to the messages of the inbox. */
+  /** Maps the address of each inbox to the messages that the inbox contains. */
   inboxes: Record<string, ListedMessage[]>
   sunk: Sunk[]
-  /** Holds the faults that can make a worker send a mail again. */
+  /** Holds the injected faults after which a worker may send a mail again. */
   mailFaults: MailFaults
   used: UsedAuthorization[]
   /** Is the number of transfers to the seller in all transactions. */
@@ -73,14 +76,16 @@ export type Evidence = {
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]
   purse: PurseEvidence
   delivered: Delivered[]
-  /** Maps each name of the vault to its value. Null means that the name is absent. */
+  /** Maps each name in the vault to the stored value. If the value is null, the vault has no secret of this name. */
   vault: Record<string, string | null>
-  /** Maps the inbox of each project to the number of the project's newest event. */
+  /** Maps the inbox of each project to the sequence number of the project's newest event. */
   newestEvent: Record<string, number>
-  /** Maps the Message-ID of each sent message to the delivery status. */
+  /** Maps the Message-ID of each sent message to its delivery status. */
   deliveryStatus: Record<string, string>
   lockedJobs: string[]
   jobs: string[]
-  /** Lists the rows with unfinished work. `hasJob` tells whether a job exists for the row. */
+  /**
+   * Lists the database rows whose work is not finished. `hasJob` tells whether a job for this row exists in the queue.
+   */
   openRows: { row: string; hasJob: boolean }[]
 }

@@ -14,8 +14,7 @@ const EVENTS = parseAbi([
 ])
 
 /**
- * Gathers the evidence for the audit: over the API, at the smarthost, on the chain, at the receiver, and in the
- * database.
+ * Gathers the evidence for the audit from the API, the smarthost, the chain, the webhook receiver and the database.
  */
 export async function gather(setting: Setting, ledger: Ledger): Promise<Evidence> {
   const { seller, peer, purse } = setting
@@ -78,7 +77,7 @@ async function readChain({
   const used = logs.flatMap((log): UsedAuthorization[] => {
     if (log.eventName !== 'AuthorizationUsed') return []
     const { authorizer, nonce } = log.args
-    // FiatTokenV2 logs the transfer right after the authorization.
+    // The token contract FiatTokenV2 logs the Transfer event right after the event of the authorization.
     const transfer = all.find(
       ({ transactionHash, logIndex }) =>
         transactionHash === log.transactionHash && logIndex === log.logIndex + 1,
@@ -116,7 +115,7 @@ type Rows = Pick<
 > &
   Pick<Evidence['purse'], 'purchases' | 'mandate'>
 
-/** Lists the rows with unfinished work, and whether a job exists for each row. */
+/** Lists the database rows whose work is not finished, and tells for each row whether a job exists. */
 const OPEN_ROWS = `
   with open as (
     select 'parse_inbound:' || id as key, 'inbound mail ' || id as name from inbound_mails where state = 'accepted'
@@ -182,7 +181,7 @@ async function readRows({ database }: Setting): Promise<Rows> {
   }
 }
 
-/** Brings the retries of mail, webhooks and purchases forward to now, as an operator can. */
+/** Makes the retries of mail, webhooks and purchases due now, as an operator can. */
 export async function hurry({ database }: Setting): Promise<void> {
   const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})

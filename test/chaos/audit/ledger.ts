@@ -1,8 +1,10 @@
-/** Describes the answers that clients got, as plain data that the auditor compares with the evidence. */
+/**
+ * Describes the answers that clients got, as plain data that the auditor compares with the evidence from the service.
+ */
 
 /**
- * The outcome of an operation as its client knows the outcome. `unknown` means that no attempt was answered, so the
- * service may have done the operation.
+ * Is the outcome of an operation, as far as its client knows it. `unknown` means that no attempt was answered, so the
+ * service may or may not have done the operation.
  */
 export type Told = 'accepted' | 'refused' | 'unknown'
 
@@ -12,21 +14,25 @@ export type MailIn = {
   inbox: string
   subject: string
   told: Told
-  /** Is the SMTP reply that refused the message. Null means that no reply refused the message. */
+  /**
+   * Is the SMTP reply with which the listener refused the message. If the reply is null, no reply refused the message.
+   */
   refusal: string | null
   attempts: number
   /** Lists the labels that the client added, and whether the service accepted each label. */
   labels: { label: string; told: Told }[]
-  /** Tells whether the client deleted the message. */
+  /** Tells the outcome of the client's request to delete the message. */
   deleted: Told | null
   /**
-   * Holds the outcome of a client’s wait for the message, and the Message-ID that the client received. Null means that
-   * no client waited.
+   * Holds the outcome of a client’s wait for the message, and the Message-ID that the client received. If this field is
+   * null, no client waited for the message.
    */
   waited: { told: Told; messageId: string | null } | null
 }
 
-/** Is a message that a client sent over the API. The subject names the message. */
+/**
+ * Is a message that a client sent over the API. The subject identifies the message, because it contains a unique word.
+ */
 export type MailOut = {
   token: string
   key: string
@@ -37,7 +43,7 @@ export type MailOut = {
   inReplyTo: string | null
   told: Told
   refusal: string | null
-  /** Lists the Message-ID of every answer to the send request. */
+  /** Lists the Message-ID in each answer to the send request. */
   messageIds: string[]
 }
 
@@ -59,17 +65,17 @@ export type Paid = {
   answers: RedeemAnswer[]
 }
 
-/** Is a purchase that an agent requested with one Idempotency-Key. */
+/** Is a purchase that an agent requested with one Idempotency-Key, perhaps several times. */
 export type Bought = {
   key: string
   told: Told
-  /** Lists the purchase id of every answer. */
+  /** Lists the purchase id in each answer to the purchase request. */
   purchaseIds: string[]
-  /** Is the error with which the API refused the purchase. Null means that the API accepted the purchase. */
+  /** Is the error with which the API refused the purchase. If the error is null, the API accepted the purchase. */
   refusal: string | null
 }
 
-/** Is a write to one name of the vault. The `value` null means a deletion. */
+/** Is a write to one name in the vault. If `value` is null, the write is a deletion. */
 export type VaultWrite = {
   value: string | null
   startMs: number
@@ -77,12 +83,12 @@ export type VaultWrite = {
   told: Told
 }
 
-/** Is one read of a secret in the vault, with the returned value and the times of the call. */
+/** Is one read of a vault secret, with the returned value and the times at which the call began and ended. */
 export type VaultRead = { value: string | null; startMs: number; endMs: number }
 
 export type VaultName = { name: string; writes: VaultWrite[]; reads: VaultRead[] }
 
-/** Holds the events of one project in the order in which a listener got the events. */
+/** Holds the events of one project, in the order in which a listener received them. */
 export type Listener = { inbox: string; heard: Heard[] }
 type Heard = { id: string; type: string; subjectId: string | null }
 
@@ -93,7 +99,7 @@ export type Ledger = {
   purchases: Bought[]
   vault: VaultName[]
   listeners: Listener[]
-  /** Lists answers that clients got, but that no client may get under any fault. */
+  /** Lists answers that a client got, although no client may get such an answer under any fault. */
   surprises: string[]
 }
 

@@ -1,15 +1,15 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
 /**
- * Is the number of mails that the sending pool sends at the same time. A killed process can send at most this many
- * mails twice.
+ * Is the number of mails that the outbound worker pool sends at the same time. The crash of a process can therefore
+ * cause at most this many repeated mails.
  */
 const IN_HAND_MAX = 32
 
-/** Is a copy of a mail that the smarthost had accepted for the same recipient before. */
+/** Is a repeated copy of a mail that the smarthost had already accepted for the same recipient. */
 type Repeat = { subject: string; to: string; cause: 'kill' | 'cut' | null }
 
-/** Finds the copies beyond the first copy, and the fault between each copy and the previous copy. */
+/** Finds the repeated copies of each mail, and the fault that happened between each copy and the previous copy. */
 function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
   const copies = sunk.flatMap((mail) => mail.to.map((to) => ({ mail, to })))
   const groups = Map.groupBy(copies, ({ mail, to }) => `${mail.messageId} ${to}`)
@@ -28,8 +28,8 @@ function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
 
 /**
  * Checks that the service sends a mail again only after two faults: its worker was killed, or the connection to the
- * smarthost broke and lost the SMTP reply. A kill repeats at most the mails in hand, and a broken connection at most
- * one mail.
+ * smarthost broke and lost the SMTP reply. A killed worker may repeat at most the mails that it was sending, and a
+ * broken connection may repeat at most one mail.
  */
 export function auditRepeats(evidence: Evidence): string[] {
   const repeats = mailRepeats(evidence)
@@ -47,7 +47,7 @@ export function auditRepeats(evidence: Evidence): string[] {
   ]
 }
 
-/** Returns the line of a report about repeated mails. */
+/** Returns the line of the chaos report that is about repeated mails. */
 export function repeatsLine(evidence: Evidence): string {
   const repeats = mailRepeats(evidence)
   const by = (cause: Repeat['cause']) => repeats.filter((repeat) => repeat.cause === cause).length

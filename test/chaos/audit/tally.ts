@@ -1,15 +1,18 @@
-/** Tells how an operation of a client ended. `lost` means no answer, or a temporary refusal. */
+/**
+ * Tells how an operation of a client ended in the chaos run. `lost` means that the client got no answer, or a temporary
+ * refusal.
+ */
 type End = 'accepted' | 'refused' | 'lost'
 
-/** Counts the operations of clients by kind and end. */
+/** Counts the operations of clients by their kind and their end. */
 export type Tally = {
   count(kind: string, end: End): void
-  /** Returns lines such as `send: 20 accepted, 1 refused, 3 lost`. */
+  /** Returns lines of text such as `send: 20 accepted, 1 refused, 3 lost`. */
   lines(): string[]
   sum(end: End): number
 }
 
-/** Makes an empty tally, which counts how the operations of clients ended. */
+/** Returns an empty tally, which counts how the operations of clients ended. */
 export function newTally(): Tally {
   const counts = new Map<string, Record<End, number>>()
   return {

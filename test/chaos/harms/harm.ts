@@ -2,21 +2,21 @@ import { createRandom, type Random } from '../random.ts'
 import type { Setting } from '../setting.ts'
 import type { Harms } from './harms.ts'
 
-/** Is the number of loops that do harm to the service at the same time. */
+/** Is the number of loops that inject faults into the service at the same time. */
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
-/** Sets the share of power cuts that are left out, because a power cut hides the effect of other harms. */
+/** Sets the share of planned power cuts that are left out, because a power cut hides the effect of other faults. */
 const RARE = 0.6
 
 export type Harming = {
-  /** Maps each kind of harm to the number of times that the harness did the harm. */
+  /** Maps each kind of fault to the number of times that the harness has injected it. */
   counts: Map<string, number>
-  /** Resolves once all harm to the service is over. */
+  /** Resolves once the last fault injection into the service is over. */
   ended: Promise<void>
 }
 
-/** Does the given harms to the service in a seeded order, until the signal is aborted. */
+/** Injects the given faults into the service in an order that a seed decides, until the signal is aborted. */
 export function startHarm(
   setting: Setting,
   options: {
@@ -41,8 +41,8 @@ export function startHarm(
         onHarm(await harms[kind]!(setting, random))
         counts.set(kind, (counts.get(kind) ?? 0) + 1)
       } catch (error) {
-        // Two loops do harm at the same time, so the other loop may have ended the process that this loop wants to
-        // harm.
+        // Two loops inject faults at the same time, so the other loop may already have ended the process that this loop
+        // wants to harm.
         onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
       } finally {
         busy.delete(kind)

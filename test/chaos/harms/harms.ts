@@ -6,10 +6,13 @@ import { LINKS, type Setting } from '../setting.ts'
 import type { Mood } from '../shop.ts'
 import { killAtAcceptance, killAtSettlement } from './killAtEvent.ts'
 
-/** Does one harm to the service, and repairs the damage. @returns a line that describes the harm */
+/**
+ * Injects one fault into the service, and repairs the damage afterwards. @returns a line of text that describes the
+ * injected fault
+ */
 export type Harm = (setting: Setting, random: Random) => Promise<string>
 
-/** Maps the name of each harm to the function that does the harm. */
+/** Maps the name of each fault to the function that injects it. */
 export type Harms = Readonly<Record<string, Harm>>
 
 const SHORT_MS = 1_000
@@ -17,7 +20,8 @@ const LONG_MS = 4_000
 const duration = (random: Random) => random.int(SHORT_MS, LONG_MS)
 
 /**
- * Returns the harm to one part of the service: the harm kills a process of the part, or stops the process for a while.
+ * Returns the fault function for one part of the service. The function kills a process of the part, or pauses the
+ * process for a while.
  */
 const harmPart =
   (part: PartName): Harm =>
@@ -35,7 +39,7 @@ const harmPart =
     return `froze ${part} for ${ms} ms`
   }
 
-/** Ends one connection or all connections to the database from the side of the database. */
+/** The database itself ends one or all connections to it. */
 const endConnections: Harm = async ({ database }, random) => {
   const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})
@@ -54,7 +58,7 @@ const endConnections: Harm = async ({ database }, random) => {
   }
 }
 
-/** Cuts one or all connections of a link, breaks connections in the middle, or holds their bytes back. */
+/** Cuts one or all connections of a network link, breaks connections in the middle, or holds their bytes back. */
 const cutLink: Harm = async ({ links }, random) => {
   const name = random.pick(LINKS)
   const link = links[name]
@@ -80,7 +84,9 @@ const cutLink: Harm = async ({ links }, random) => {
   return `broke connections of ${name} in the middle for ${ms} ms`
 }
 
-/** Kills the postmaster, restarts the database in order, or stops all processes of the database for a while. */
+/**
+ * Kills the PostgreSQL postmaster, restarts the database in an orderly way, or pauses all its processes for a while.
+ */
 const harmPostmaster: Harm = async ({ database: { server } }, random) => {
   if (server === null) return 'there is no postmaster to harm'
   const deed = random.pick(['kill', 'kill', 'restart', 'freeze'] as const)
@@ -97,7 +103,7 @@ const harmPostmaster: Harm = async ({ database: { server } }, random) => {
   return `froze the database for ${ms} ms`
 }
 
-/** Makes the RPC slow or unavailable, answers an accepted transaction with an error, or hides receipts. */
+/** Makes the chain's RPC node slow or unavailable, answers an accepted transaction with an error, or hides receipts. */
 const harmRpc: Harm = async ({ rpc }, random) => {
   const deed = random.pick(['slow', 'away', 'lost answers', 'no receipts'] as const)
   const ms = duration(random)
@@ -126,7 +132,7 @@ const harmReceiver: Harm = async ({ shop }, random) => {
   return `the receiver was ${mood} for ${ms} ms`
 }
 
-/** Lets the smarthost answer 4xx, or delay its answer. */
+/** Makes the smarthost answer with 4xx replies, or delay its answer. */
 const harmSmarthost: Harm = async ({ sink }, random) => {
   const deed = random.pick(['recipients', 'data', 'slow'] as const)
   const ms = duration(random)
@@ -145,7 +151,7 @@ const harmSmarthost: Harm = async ({ sink }, random) => {
   return `smarthost: ${deed} failed for ${ms} ms`
 }
 
-/** Kills every process of the service at once, even the supervisor. */
+/** Kills every process of the service at once, including the supervisor. */
 const cutPower: Harm = async ({ service, mailWorkersKilledMs }) => {
   mailWorkersKilledMs.push(performance.now())
   service.killAll()

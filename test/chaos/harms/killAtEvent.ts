@@ -3,16 +3,21 @@ import { commandOf, signal } from '../processes.ts'
 import type { Harm } from './harms.ts'
 
 /**
- * Limits the milliseconds of waiting for the event that triggers the kill. Under load the event comes within this time.
+ * Limits the milliseconds for which the harness waits for the event that triggers the kill. Under load, this event
+ * happens within the limit.
  */
 const EVENT_LIMIT_MS = 5_000
-/** Is the SMTP reply to the data of a message (see api/smtp/listener.ts). */
+/** Is the SMTP reply with which the listener accepts the data of a message (see api/smtp/listener.ts). */
 const ACCEPTED = 'OK: message accepted'
 const SETTLED_CHANNEL = 'chaos_settled'
 
-/** Kills the SMTP listener directly after its reply 250. A kill at a random time would never hit this moment. */
+/**
+ * Kills the SMTP listener directly after it has sent the reply 250. A kill at a random time would never hit this
+ * moment.
+ */
 export const killAtAcceptance: Harm = async ({ service, links }) => {
-  // The process id is looked up before the event, because the lookup takes longer than a write to the mail spool.
+  // The process id of the listener is looked up before the event, because the lookup takes longer than a write to the
+  // mail spool.
   const [pid] = service.pidsOf('smtp')
   if (pid === undefined) throw new Error('found no smtp process')
   const happened = await within((done) => {
@@ -27,7 +32,7 @@ export const killAtAcceptance: Harm = async ({ service, links }) => {
   return 'killed smtp at the 250 for a message'
 }
 
-/** Kills the payment workers as soon as other sessions see that a payment is `settled`. */
+/** Kills the payment workers as soon as other database sessions see that a payment is `settled`. */
 export const killAtSettlement: Harm = async ({ service, database }) => {
   const pids = service.pidsOf('workers').filter((pid) => commandOf(pid).includes('--pool payments'))
   if (pids.length === 0) throw new Error('found no payment workers')
@@ -49,14 +54,14 @@ export const killAtSettlement: Harm = async ({ service, database }) => {
   }
 }
 
-/** Makes a trigger that sends a notification at the commit of each settlement. */
+/** Creates a database trigger that sends a notification at the commit of each settlement. */
 const TELL_OF_SETTLEMENTS = `
   create or replace function ${SETTLED_CHANNEL}() returns trigger language plpgsql as
     $$ begin perform pg_notify('${SETTLED_CHANNEL}', new.id); return null; end $$;
   create or replace trigger ${SETTLED_CHANNEL} after update on payments for each row
     when (new.state = 'settled' and old.state <> 'settled') execute function ${SETTLED_CHANNEL}();`
 
-/** @returns false if the event did not happen within the limit, so that `done` was not called in time */
+/** @returns false if the event did not happen within the limit, so that nothing called `done` in time */
 async function within(start: (done: (happened: boolean) => void) => void): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(() => resolve(false), EVENT_LIMIT_MS)

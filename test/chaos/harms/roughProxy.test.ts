@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { waitFor } from '../../support/waitFor.ts'
 import { startRoughProxy } from './roughProxy.ts'
 
-/** Starts a server that answers the first bytes of each connection with its name, and keeps the connection. */
+/** Starts a server that answers the first bytes of each connection with its own name, and keeps the connection open. */
 async function startNamed(name: string) {
   const server: Server = createServer((socket) => {
     socket.on('error', () => {})
@@ -13,7 +13,7 @@ async function startNamed(name: string) {
   return { port: (server.address() as AddressInfo).port, close: () => server.close() }
 }
 
-/** Starts a client that says hello. */
+/** Starts a client that sends a greeting. */
 function greet(port: number) {
   const client = { heard: '', closed: false, end: () => socket.destroy() }
   const socket = connect(port, '127.0.0.1', () => socket.write('hello'))
@@ -62,7 +62,7 @@ test('bytes that the proxy holds back arrive after the release', async () => {
   server.close()
 })
 
-test('a cut of the proxy ends one connection or all connections, as the caller chooses', async () => {
+test('the proxy can cut one connection or all connections, as the caller chooses', async () => {
   const server = await startNamed('here')
   await using proxy = await startRoughProxy(server.port)
   const clients = [greet(proxy.port), greet(proxy.port), greet(proxy.port)]

@@ -1,27 +1,30 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** Tells where a connection breaks: after `afterBytes` bytes of one direction. */
+/** Tells where the proxy breaks a connection: after `afterBytes` bytes in one direction. */
 type Break = { way: 'question' | 'answer'; afterBytes: number }
 
-/** Is a port that leads to another port, and treats connections as a bad network does. */
+/** Is a port of the proxy that leads to another port and treats connections as a bad network does. */
 export type RoughProxy = AsyncDisposable & {
   port: number
-  /** Is the port to which the proxy connects. */
+  /** Is the port to which the proxy connects its clients. */
   target: number
-  /** Is the number of open connections. */
+  /** Is the number of open connections through the proxy. */
   readonly open: number
-  /** Breaks one open connection, or all open connections. @returns the number of broken connections. */
+  /**
+   * Breaks one open connection of the proxy, or all open connections. @returns the number of connections that were
+   * broken.
+   */
   cut(choose?: (count: number) => number): number
   /**
-   * Decides for every connection that carries a byte whether and where the proxy breaks the connection. Null means that
-   * the proxy breaks no connection.
+   * Decides whether and where the proxy breaks a connection. The function is called for every connection that carries a
+   * byte. The result null means that the proxy does not break the connection.
    */
   breaking: (() => Break | null) | null
-  /** Holds the times when the proxy ended connections on purpose, by performance.now(). */
+  /** Holds the times at which the proxy ended connections on purpose, in milliseconds of performance.now(). */
   readonly endedMs: number[]
   /** Is called with each piece of the server’s answer, after the proxy has passed the piece on to the client. */
   onAnswer: ((chunk: Buffer) => void) | null
-  /** Holds back all bytes of all connections until `release`. */
+  /** Holds back all bytes of all connections until `release` is called. */
   hold(): void
   release(): void
 }
@@ -65,7 +68,8 @@ export async function startRoughProxy(target: number): Promise<RoughProxy> {
     from.on('close', (failed) => {
       if (to.destroyed) pairs.delete(pair)
       else if (failed) to.destroy()
-      // Only the connection’s end is sent. The bytes that the proxy has already written still arrive.
+      // The proxy sends only the end of the connection to the other side. The bytes that the proxy has already written
+      // still arrive.
       else to.destroySoon()
     })
   }

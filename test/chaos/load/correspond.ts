@@ -8,8 +8,8 @@ import { post } from './mailOut.ts'
 const WAIT_S = 5
 
 /**
- * Runs a correspondent, who writes to an inbox and waits for the message as its agent. Then the correspondent labels,
- * answers or deletes the message.
+ * Runs a client that sends mail to an inbox, and then waits for the message as the agent of this inbox. After that, the
+ * client labels, answers or deletes the message.
  */
 export function correspond(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [50, 600], async (n) => {
@@ -26,7 +26,7 @@ export function correspond(load: Load, random: Random, name: string): Promise<vo
   })
 }
 
-/** Waits for the message over the API. */
+/** Waits over the API until the message arrives. */
 async function waitFor(load: Load, random: Random, project: Project, mail: MailIn): Promise<void> {
   const waited: NonNullable<MailIn['waited']> = { told: 'unknown', messageId: null }
   mail.waited = waited
@@ -91,8 +91,8 @@ async function remove(load: Load, random: Random, project: Project, mail: MailIn
     const lostBefore = asked
     asked = true
     if (answer === null) return 'unknown'
-    // An earlier attempt whose answer was lost may have deleted the message. Then the status 404 means that the
-    // deletion is done.
+    // An earlier attempt, whose answer was lost, may already have deleted the message. In that case the status 404
+    // means that the deletion has succeeded.
     return answer.status === 204 || (answer.status === 404 && lostBefore) ? 'accepted' : 'refused'
   })
 }

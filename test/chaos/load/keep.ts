@@ -4,7 +4,7 @@ import { type Load, rounds, untilDecided } from './load.ts'
 
 const NAMES = 4
 
-/** Runs a keeper, who puts, reads and deletes credentials under a few names, one operation after another. */
+/** Runs a client that puts, reads and deletes vault credentials under a few names, one operation after another. */
 export function keep(load: Load, random: Random, name: string): Promise<void> {
   const entries = Array.from({ length: NAMES }, (_, n): VaultName => {
     const entry = { name: `vault ${name}/${n}`, writes: [], reads: [] }

@@ -7,25 +7,25 @@ import type { Random } from '../random.ts'
 /** Is a project with its inbox and its API key. */
 export type Project = { inbox: string; key: string; call: Caller }
 
-/** Holds the addresses, records and signals that all clients of a run share. */
+/** Holds the addresses, records and signals that all clients of a chaos run share. */
 export type Load = {
   ledger: Ledger
   tally: Tally
   pulses: Pulses
   seller: Project
   peer: Project
-  /** Is the URL of the resource that the seller of this service sells. */
+  /** Is the URL of the resource that the seller sells through this service. */
   resource: string
-  /** Is the URL of another seller, who settles payments without this service. */
+  /** Is the URL at which another seller sells. This seller settles payments without this service. */
   paidResource: string
   apiUrl: string
   /** Is the port of the proxy through which clients reach the SMTP listener. */
   smtpPort: number
-  /** Is the time when the load began, in the format of the API. */
+  /** Is the time at which the load began, in the time format of the API. */
   beganAt: string
-  /** Is aborted when clients must begin no new operation. */
+  /** Is aborted when clients must not begin another operation. */
   ending: AbortSignal
-  /** Is aborted when clients must not repeat operations any more. */
+  /** Is aborted when clients must stop repeating operations. */
   givenUp: AbortSignal
 }
 
@@ -58,7 +58,7 @@ export async function rounds(
   }
 }
 
-/** Pauses a client. An abort ends the pause. */
+/** Makes a client pause for a random time. If the signal is aborted, the pause ends. */
 function pace(random: Random, signal: AbortSignal, minMs: number, maxMs: number): Promise<void> {
   if (signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {

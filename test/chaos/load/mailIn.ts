@@ -6,19 +6,19 @@ import { type Load, type Project, rounds, untilDecided } from './load.ts'
 export const SENDER = 'ada@example.com'
 const SMTP_TIMEOUT_MS = 8_000
 /**
- * Holds the sizes of a text, in characters. Few texts exceed a megabyte, because workers take turns at such large
- * mails.
+ * Lists the sizes of message texts, in characters. Few texts exceed a megabyte, because the workers process such large
+ * mails one at a time.
  */
 const SIZES = [200, 200, 200, 200, 200, 200, 5_000, 5_000, 60_000, 400_000, 1_500_000]
 
-/** Runs a writer, who hands over one message after another. */
+/** Runs a client that delivers one message after another by SMTP. */
 export function write(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [100, 700], async (n) => {
     await handOverTo(load, random, random.pick([load.seller, load.peer]), `in${name}n${n}`)
   })
 }
 
-/** Hands a message over until the listener has answered, and now and then hands the message over again. */
+/** Delivers a message until the listener has answered, and now and then delivers the same message again. */
 export async function handOverTo(
   load: Load,
   random: Random,
@@ -29,7 +29,7 @@ export async function handOverTo(
   load.ledger.mailsIn.push(mail)
   const raw = compose(mail, random)
   mail.told = await untilDecided(load, random, () => handOver(load, mail, raw))
-  // A sender whose answer was lost delivers again.
+  // A sender that lost the answer delivers the message again.
   if (mail.told === 'accepted' && random.chance(0.1)) await handOver(load, mail, raw)
   return mail
 }

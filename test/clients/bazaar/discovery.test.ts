@@ -54,7 +54,7 @@ const bazaar = () =>
 const urlsOf = (items: { resource: string }[]) => items.map(({ resource }) => resource)
 const urls = (...names: string[]) => names.map((name) => sellers[name]!.url)
 
-test('the public list has the verified endpoints of sellers who opted in, and needs no key', async () => {
+test('the public list of paid resources has the verified endpoints of sellers who opted in, and needs no key', async () => {
   const { x402Version, items, pagination } = await bazaar().listResources()
   expect([x402Version, pagination]).toEqual([
     2,
@@ -75,7 +75,7 @@ test('the public list has the verified endpoints of sellers who opted in, and ne
   })
 })
 
-test('the public list filters by network, payee, type and scheme, and has pages', async () => {
+test('the public list of paid resources filters by network, payee, type and scheme, and has pages', async () => {
   const list = async (query: object) => (await bazaar().listResources(query)).items
   expect(urlsOf(await list({ limit: 1, offset: 1 }))).toEqual(urls('x402-express'))
   expect(await list({ network: NETWORK, payTo: payTo.toLowerCase(), type: 'http' })).toHaveLength(3)
@@ -108,7 +108,7 @@ test('a search in the public list finds endpoints by words, and lists the best m
   expect((await search("100% '_ hail")).resources).toEqual([])
 })
 
-test('a wrong query parameter is refused with its name', async () => {
+test('the public list refuses a wrong query parameter and names it', async () => {
   const client = createClient(till.service.url, null)
   for (const [path, message] of [
     ['resources?limit=0', /^limit must/],
@@ -122,7 +122,7 @@ test('a wrong query parameter is refused with its name', async () => {
   }
 })
 
-test('the public list leaves out a seller that takes no payments, and an endpoint that has opted out', async () => {
+test('the public list leaves out a seller that takes no payments, and an endpoint whose seller has opted out', async () => {
   const { pool } = till.service.database
   await changeProject(pool, agent.project.id, { paymentsEnabled: false })
   expect((await bazaar().listResources()).items).toEqual([])

@@ -1,4 +1,7 @@
-/** Compares the service's validator, which knows a part of JSON Schema, with the full validator of @x402/extensions. */
+/**
+ * Compares the service's own validator, which supports a part of JSON Schema, with the full validator of
+ * @x402/extensions.
+ */
 import { expect, test } from 'bun:test'
 import { createRequire } from 'node:module'
 import { schemaFault, valueFault } from '../../../shared/till/bazaar/jsonSchema.ts'
@@ -51,7 +54,7 @@ const values: unknown[] = [
   Object.fromEntries([['__proto__', 'a']]),
 ]
 
-test('the service accepts a value exactly if the JSON Schema validator of @x402/extensions accepts the value', () => {
+test('the service accepts a value if and only if the JSON Schema validator of @x402/extensions accepts it', () => {
   for (const schema of schemas) {
     expect([schema, schemaFault(schema)]).toEqual([schema, null])
     const validate = ajv.compile(schema)

@@ -1,4 +1,4 @@
-/** Tests with @x402/extensions how challenges and the public list describe the call of a resource. */
+/** Tests with @x402/extensions how x402 challenges and the public list describe the way to call a resource. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import { ExactEvmScheme } from '@x402/evm'
@@ -48,7 +48,7 @@ const WEATHER = {
     schema: { type: 'object', properties: { tempC: { type: 'number' } }, required: ['tempC'] },
   },
 }
-/** Holds for each case its name, the path or MCP tool that is called, and the described input. */
+/** Holds for each test case its name, the path or MCP tool that the buyer calls, and the described input. */
 const CALLS: [string, string, Record<string, unknown>][] = [
   [
     'a query',
@@ -88,7 +88,7 @@ const CALLS: [string, string, Record<string, unknown>][] = [
 ]
 
 for (const [name, path, input] of CALLS) {
-  test(`@x402/extensions accepts ${name} in the service’s challenge and in its refusal`, async () => {
+  test(`the library @x402/extensions accepts ${name} in the service’s challenge and in its refusal`, async () => {
     await using shop = await startReceiver(status(402, CHALLENGE))
     const urlPattern = path.startsWith('/') ? `http://127.0.0.1:${shop.port}${path}` : path
     const put = await agent.put(PATH, { urlPattern, priceUsdc: '0.01', ...WEATHER, input })
@@ -118,7 +118,8 @@ for (const [name, path, input] of CALLS) {
     }
     const [v1] = challenge.accepts
     expect(refused.requirement.accepts[0].outputSchema).toEqual(v1.outputSchema)
-    // The endpoint is not in the public list. Clients of x402 version 1 see this in the field `discoverable`.
+    // The endpoint of this test is not in the public list. Clients of x402 version 1 see this from the field
+    // `discoverable`.
     if ('inputSchema' in input) expect(v1.outputSchema).toBeUndefined()
     else {
       expect(v1.outputSchema.input).toMatchObject({ method: input.method, discoverable: false })
@@ -157,7 +158,7 @@ const buy = wrapFetchWithPayment(
   new x402Client().register('eip155:*', new ExactEvmScheme(payer as never)),
 )
 
-/** Verifies or settles a payment as the shop would, and reads the header `extension-responses` of the answer. */
+/** Verifies or settles a payment as the seller would, and reads the header `extension-responses` of the answer. */
 async function declared(payment: unknown, requirements: unknown, face = 'verify') {
   const response = await fetch(`${till.service.url}/v0/x402/${face}`, {
     method: 'POST',
@@ -183,7 +184,8 @@ test('the metadata that @x402/express declares reaches the public list after the
     const { verification } = (await agent.get(`${PATH}/${id}`)).body
     return verification.status === 'verified'
   })
-  // The test deletes the metadata that the verification has read, so that only the payment can declare metadata.
+  // The test deletes the metadata that the verification of the endpoint has read, so that only the payment can declare
+  // metadata.
   const { pool } = till.service.database
   await pool.query(`update seller_endpoints set seen_metadata = '{}' where id = $1`, [id])
   const required = decodeHeader((await fetch(url)).headers.get('payment-required')!)
@@ -226,7 +228,7 @@ test('the metadata that @x402/express declares reaches the public list after the
   })
 })
 
-test('the response of /v0/x402/supported names the extension bazaar', async () => {
+test('the response of /v0/x402/supported names the x402 extension bazaar', async () => {
   const { body } = await agent.get('/v0/x402/supported')
   expect(body.extensions).toContain('bazaar')
 })

@@ -1,4 +1,4 @@
-/** Tests a paid MCP tool with the official client and the wallet of x402. */
+/** Tests a paid MCP tool with the official MCP client and the wallet of x402. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
@@ -62,7 +62,7 @@ const ask = async (
     ...(_meta === undefined ? {} : { _meta }),
   })
 
-test('a call of a paid MCP tool without payment gets the challenge as data and as text', async () => {
+test('a call of a paid MCP tool without payment gets the x402 challenge as data and as text', async () => {
   for (const _meta of [undefined, {}, { 'x402/payment': 7 }, { 'x-payment': null }]) {
     const { isError, structuredContent, content } = await ask(_meta)
     expect(isError).toBe(true)
@@ -79,7 +79,7 @@ for (const [key, form] of [
   ['x-payment', 'base64'],
   ['x-payment', 'object'],
 ] as const) {
-  test(`a payment in _meta["${key}"] as ${form} is served once`, async () => {
+  test(`a paid MCP tool serves a payment in _meta["${key}"] as ${form} once`, async () => {
     const account = await newPayer(till.client)
     const { structuredContent } = await ask()
     const header = await createPaymentHeader(account as never, 1, structuredContent.accepts[0])
@@ -108,7 +108,7 @@ for (const [key, form] of [
   })
 }
 
-test('a tool without arguments can have a price', async () => {
+test('an MCP tool without arguments can have a price', async () => {
   const account = await newPayer(till.client)
   const { structuredContent } = await ask(undefined, 'noise')
   const header = await createPaymentHeader(account as never, 1, structuredContent.accepts[0])
@@ -116,7 +116,7 @@ test('a tool without arguments can have a price', async () => {
   expect(paid.content[0].text).toBe('Noise.')
 })
 
-test('while the service is unreachable the payer of an MCP tool gets no challenge and does not pay again', async () => {
+test('while the service is unreachable, the payer of an MCP tool gets no challenge and does not pay again', async () => {
   away = true
   try {
     const { isError, structuredContent } = await ask({ 'x402/payment': 'e30=' })

@@ -65,7 +65,7 @@ for (const [key, form] of [
   ['x402.payment', 'base64'],
   ['x-payment', 'object'],
 ] as const) {
-  test(`a payment in _meta["${key}"] as ${form} is served once`, async () => {
+  test(`a paid MCP tool of version 2 serves a payment in _meta["${key}"] as ${form} once`, async () => {
     const account = await newPayer(till.client)
     const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(account as never))
     const { structuredContent } = await ask()

@@ -1,4 +1,4 @@
-/** Tests the paywalls of the client library with real wallets. */
+/** Tests the paywalls of the client library with real x402 wallets. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -21,10 +21,13 @@ let seller: Agent
 let purser: Purser
 const stops: (() => Promise<unknown>)[] = []
 const urls: Record<string, string> = {}
-/** Counts the served requests of each seller. */
+/** Counts the requests that each seller has served. */
 const served: Record<string, number> = {}
 
-/** Handles the calls from the paywalls to the service in place of `fetch`. Null sends the calls to the service. */
+/**
+ * Handles the paywalls' calls to the service in place of `fetch`. If this function is null, the calls go to the
+ * service.
+ */
 let disturb: ((request: Request) => Promise<Response>) | null = null
 
 beforeAll(async () => {
@@ -41,7 +44,7 @@ beforeAll(async () => {
     served[name] = (served[name] ?? 0) + 1
     return 'ha'
   }
-  // Every route allows caching, which the paywall must override.
+  // Every route allows caching, and the paywall must override this.
   const PUBLIC = { 'cache-control': 'public, max-age=600' }
 
   const app = express()
@@ -77,7 +80,7 @@ beforeAll(async () => {
   }
 })
 
-/** Writes the errors that reach the error handler of the seller. */
+/** Writes the errors that the seller's error handler receives. */
 const failure = (error: unknown): string =>
   error instanceof PaywallError ? 'set up wrongly' : String(error)
 
@@ -103,7 +106,7 @@ for (const name of SELLERS) {
   for (const [buyerName, buyer] of Object.entries(buyers)) {
     const version = versionPaid(buyer, [1, 2])
     if (version === null) continue
-    test(`${buyerName} pays ${name}`, async () => {
+    test(`the buyer ${buyerName} pays at the paywall on ${name}`, async () => {
       const account = await newPayer(till.client)
       const before = await balanceOf(till, payTo)
       const times = served[name] ?? 0
@@ -125,7 +128,7 @@ for (const name of SELLERS) {
     })
   }
 
-  test(`the paywall on ${name} serves only after the settlement, and once for a payment`, async () => {
+  test(`the paywall on ${name} serves the resource only after the settlement, and once for a payment`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     const unpaid = await fetch(url)
@@ -166,7 +169,7 @@ for (const name of SELLERS) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the paywall on ${name} responds with 503 while the service is unreachable, so that the payer pays once`, async () => {
+  test(`the paywall on ${name} responds with 503 while the service is unreachable, so that the payer pays only once`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     const { accepts } = (await (await fetch(url)).json()) as any
@@ -180,7 +183,7 @@ for (const name of SELLERS) {
         expect(response.headers.get('retry-after')).toBe('5')
         expect(((await response.json()) as any).error).toBe('unavailable')
       }
-      // The payment is settled and granted, and only the service's response to the paywall is lost.
+      // In this test the payment is settled and redeemed, and only the service's response to the paywall is lost.
       disturb = async (request) => {
         await fetch(request)
         throw new Error('lost')
@@ -214,7 +217,7 @@ for (const name of SELLERS) {
   })
 }
 
-test('behind a trusted proxy the resource is the URL that the payer sees', async () => {
+test('behind a trusted proxy, the paid resource is the URL that the payer sees', async () => {
   const urlPattern = 'https://shop.example.com/joke'
   await purser.sellers.put({ urlPattern, priceUsdc: '0.01' })
   const app = (trustProxy: boolean) =>

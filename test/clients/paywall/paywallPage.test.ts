@@ -1,4 +1,4 @@
-/** Tests the page of a paid resource in a browser, and the JSON for programs. */
+/** Tests the page of a paid resource that a browser gets, and the JSON response that programs get. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../../api/client/main.ts'
 import type { Agent } from '../../support/service.ts'
@@ -21,7 +21,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const sell = () => new Response('ha')
 
 for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
-  test(`the ${name} paywall answers a browser with a page that shows the price, beside the payment header of the 402`, async () => {
+  test(`the ${name} paywall sends a browser a page that shows the price, beside the payment header of the 402 response`, async () => {
     const description = `Jokes & "puns" <script>alert('1')</script>`
     await using shop = await open({ purser, amount: '0.01', description }, sell)
     await purser.sellers.put({ urlPattern: shop.url, priceUsdc: '0.01' })
@@ -46,7 +46,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(policy).toContain(`'sha256-${hash}'`)
   })
 
-  test(`the ${name} paywall sends programs JSON`, async () => {
+  test(`the ${name} paywall sends JSON to programs that are not browsers`, async () => {
     await using shop = await open({ purser, amount: '0.01' }, sell)
     await purser.sellers.put({ urlPattern: shop.url, priceUsdc: '0.01' })
     for (const accept of [
@@ -63,7 +63,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     }
   })
 
-  test(`the page of the ${name} paywall names the reason of a refusal, and an outage of payments`, async () => {
+  test(`the page of the ${name} paywall names the reason of a refusal, and says when payments are unavailable`, async () => {
     let away = false
     const purser = new Purser({
       apiKey: seller.key,

@@ -1,4 +1,6 @@
-/** Tests the client library's paywalls with x402 version 2. One 402 serves wallets of both versions. */
+/**
+ * Tests the paywalls of the client library with x402 version 2. One 402 response serves wallets of both x402 versions.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { decodePaymentRequiredHeader } from '@x402/core/http'
 import { isPaymentRequired } from '@x402/core/schemas'
@@ -36,7 +38,7 @@ let till: TestTill
 let agent: Agent
 let purser: Purser
 let shop: Seller
-/** Holds the paths of the requests that reach the service. */
+/** Holds the paths of the requests that the paywalls send to the service. */
 let asked: string[] = []
 
 beforeAll(async () => {
@@ -76,7 +78,7 @@ test('a wallet that knows only x402 version 2 pays at a paywall', async () => {
   expect([status, decodeHeader(v2!).network]).toEqual([200, NETWORK])
 })
 
-test('the 402 of a paywall is valid in both x402 versions, and its header is below 3 kB', async () => {
+test('the 402 response of a paywall is valid in both x402 versions, and its header is smaller than 3 kB', async () => {
   const response = await bring({})
   const header = response.headers.get('payment-required')!
   const body = (await response.json()) as any
@@ -105,7 +107,7 @@ test('a paywall that is set to one x402 version offers only this version', async
   expect(await challenge([1, 2])).toEqual([true, true])
 })
 
-test('a request that carries one payment in both payment headers is redeemed once', async () => {
+test('a request with the same payment in both payment headers is redeemed once', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)
   asked = []
@@ -114,7 +116,7 @@ test('a request that carries one payment in both payment headers is redeemed onc
   expect(paid.headers.get('payment-response')).toBeString()
   expect(asked).toEqual(['/v0/payments/redeem'])
   expect(await balanceOf(till, account.address)).toBe(990_000n)
-  // The payment payload decides the x402 version, and the name of the header does not.
+  // The payment payload decides the x402 version, whatever the name of the HTTP header is.
   const other = await bring({ 'x-payment': await sign(account) })
   expect([other.status, decodeHeader(other.headers.get('payment-response')!).network]).toEqual([
     200,
@@ -122,7 +124,7 @@ test('a request that carries one payment in both payment headers is redeemed onc
   ])
 })
 
-test('a paid request with garbage in PAYMENT-SIGNATURE gets status 402', async () => {
+test('a request with an unreadable PAYMENT-SIGNATURE header gets status 402', async () => {
   const garbage = ['x', '', 'e30=', 'bnVsbA==', '%%%', encodeHeader({ x402Version: 2 })]
   for (const header of [...garbage, 'A'.repeat(12_000)]) {
     const response = await bring({ 'payment-signature': header })
@@ -132,7 +134,7 @@ test('a paid request with garbage in PAYMENT-SIGNATURE gets status 402', async (
   }
 })
 
-test('a request with a refused payment gets a new offer with the reason', async () => {
+test('a request with a refused payment gets a new offer and the reason of the refusal', async () => {
   const { authorization, signature } = await pay({ value: 9_999n })
   const response = await bring({
     'payment-signature': encodeHeader(payloadV2({ authorization, signature })),
@@ -143,7 +145,7 @@ test('a request with a refused payment gets a new offer with the reason', async 
   )
 })
 
-test('a failed settlement is answered with its reason and a new offer', async () => {
+test('a failed settlement is answered with the reason of its failure and a new offer', async () => {
   const payment = await sign(await newPayer(till.client))
   expect((await bring({ 'payment-signature': payment })).status).toBe(200)
   const response = await bring({ 'payment-signature': payment }, '?of=another')
@@ -156,7 +158,7 @@ test('a failed settlement is answered with its reason and a new offer', async ()
   expect(response.headers.get('payment-required')).toBeString()
 })
 
-test('a pending payment gets no new offer, and the same payment is served later', async () => {
+test('a pending payment gets no new offer, and the paywall serves the same payment later', async () => {
   await using slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '300' } })
   const owner = await slow.newSeller()
   const resource = 'https://api.example.com/report'
@@ -192,9 +194,9 @@ test('a pending payment gets no new offer, and the same payment is served later'
   expect(await balanceOf(slow, account.address)).toBe(980_000n)
 })
 
-test('a page of the allowed origin may send and read the payment headers', async () => {
+test('a web page of the allowed origin may send and read the payment headers', async () => {
   const origin = 'https://page.example'
-  // The wallets send access-control-expose-headers as a request header.
+  // The wallets send access-control-expose-headers as a request header, although it is a response header.
   const names = 'access-control-expose-headers,payment-signature'
   const preflight = await fetch(shop.url, {
     method: 'OPTIONS',
@@ -217,7 +219,7 @@ test('a page of the allowed origin may send and read the payment headers', async
   }
 })
 
-test('of 50 parallel requests with one authorization, one is served', async () => {
+test('of 50 parallel requests with one authorization, the paywall serves only one', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)
   const answers = await Promise.all(
@@ -228,7 +230,7 @@ test('of 50 parallel requests with one authorization, one is served', async () =
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('the offer is signed, and the receipt matches the offer', async () => {
+test('the service signs the offer, and the receipt matches the offer', async () => {
   const account = await newPayer(till.client)
   const required = decodePaymentRequiredHeader((await bring({})).headers.get('payment-required')!)
   const offers = extractOffersFromPaymentRequired(required)
@@ -248,7 +250,7 @@ test('the offer is signed, and the receipt matches the offer', async () => {
   })
 })
 
-test('the record of a payment has the payment-identifier of the wallet', async () => {
+test('the record of a payment has the payment-identifier that the wallet sent', async () => {
   const id = `pay_${crypto.randomUUID().replaceAll('-', '')}`
   const payment = await sign(await newPayer(till.client), ({ extensions }) => {
     appendPaymentIdentifierToExtensions(extensions, id)

@@ -1,5 +1,6 @@
 /**
- * Buys with the service's purse from every seller: the reference middleware, its own paywalls, and another instance.
+ * Buys with a purse of the service from every seller: the reference middleware, the client library's paywalls, and
+ * another instance of the service.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { getAddress } from 'viem'
@@ -38,16 +39,16 @@ test('the purse buys once from every seller, and the chain shows each payment', 
     const id = answer.headers.get('purser-purchase-id')!
     const spent = await buyer.settled(id, 'spent')
     expect([name, spent.payment?.paidWithoutContent]).toEqual([name, false])
-    // A repeated Idempotency-Key gets the same purchase, and sends no request to the seller.
+    // A request with a repeated Idempotency-Key gets the same purchase, and the service sends no request to the seller.
     await client.fetch(url, { maxAmount: '0.01', key: encodeURIComponent(name) })
     if (served !== null) expect([name, served()]).toEqual([name, before + 1])
   }
 })
 
-/** Is the fourth account of the mnemonic of the devnet. */
+/** Is the private key of the fourth account that the devnet derives from its mnemonic. */
 const OTHER_WALLET = '0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6'
 
-test('a purse of one instance buys from a seller of another, and both know the payment', async () => {
+test('a purse of one instance of the service buys from a seller of another instance, and both record the payment', async () => {
   await using other = await startPurseTill({
     beside: till,
     worker: { settlementKeys: [OTHER_WALLET] },
@@ -70,7 +71,7 @@ test('a purse of one instance buys from a seller of another, and both know the p
   ])
 })
 
-test('the client throws an error with the reason when a purchase is refused', async () => {
+test('the client throws an error that gives the reason when a purchase is refused', async () => {
   const client = new Purser({ apiKey: buyer.key, baseUrl: till.service.url })
   const { url } = Object.values(sellers)[0]!
   const refused = client.fetch(url, { maxAmount: '0.000001' })

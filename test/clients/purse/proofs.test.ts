@@ -1,4 +1,4 @@
-/** Tests sign-ins, signed offers and receipts of sellers, made and read by the library of the reference. */
+/** Tests sign-ins, signed offers and receipts of sellers. The x402 reference library makes and reads them. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { generateKeyPairSync, sign } from 'node:crypto'
 import {
@@ -61,7 +61,7 @@ function signInOf(changes: Record<string, unknown> = {}) {
   }
 }
 
-/** Holds the headers of the sign-ins that reached the seller. */
+/** Holds the sign-in headers that reached the seller. */
 let signIns: string[]
 function offerSignIn(changes: Record<string, unknown> = {}): void {
   signIns = []
@@ -78,7 +78,7 @@ function offerSignIn(changes: Record<string, unknown> = {}): void {
   }
 }
 
-test('a purse signs in at a seller that was paid before, and does not pay again', async () => {
+test('a purse signs in at a seller that it has paid before, and does not pay again', async () => {
   offerSignIn()
   const first = await buyer.pay(seller.url)
   expect([first.body.state, signIns]).toEqual(['answered', []])
@@ -98,7 +98,7 @@ const BAD: [string, () => Record<string, unknown>][] = [
   ['with a line break in its statement', () => ({ statement: 'Hello\nURI: https://bank.example' })],
 ]
 for (const [what, changes] of BAD) {
-  test(`the purse does not sign a sign-in ${what}, and pays`, async () => {
+  test(`a purse does not sign a sign-in ${what}, and pays instead`, async () => {
     const first = await buyer.pay(seller.url)
     await buyer.settled(first.body.purchaseId, 'spent')
     offerSignIn(changes())
@@ -130,7 +130,7 @@ const jwsSigner = (kid: string) => ({
 })
 const didOf = (host: string) => `did:web:${encodeURIComponent(host)}`
 
-/** Makes a purchase at a seller that publishes its public key and signs its offers and receipts. */
+/** Makes a purchase at a seller that publishes its public key, and that signs its offers and receipts. */
 async function proving({
   signer = 'host',
   payer,
@@ -218,19 +218,19 @@ type Proved = PurchaseView & {
   }
 }
 
-test('a receipt and an offer that the key of the host signed are valid', async () => {
+test('a receipt and an offer that the key of the seller’s host signed are valid', async () => {
   const { payment } = await proving()
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'valid', sellerOfferVerdict: 'valid' })
   expect(payment.sellerReceipt.split('.').length).toBe(3)
 })
 
-test('a receipt and an offer that the payee signed are valid', async () => {
+test('a receipt and an offer that the payee’s key signed are valid', async () => {
   seller.terms.payTo = account.address
   const { payment } = await proving({ signer: 'payee' })
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'valid', sellerOfferVerdict: 'valid' })
 })
 
-test('a valid signature of a stranger gets the verdict other_signer', async () => {
+test('a valid signature by a key that is neither the host’s nor the payee’s gets the verdict other_signer', async () => {
   const { payment } = await proving({ signer: 'stranger' })
   expect(payment).toMatchObject({
     sellerReceiptVerdict: 'other_signer',
@@ -238,12 +238,12 @@ test('a valid signature of a stranger gets the verdict other_signer', async () =
   })
 })
 
-test('a receipt for another payer gets the verdict mismatch', async () => {
+test('a receipt that names another payer gets the verdict mismatch', async () => {
   const { payment } = await proving({ payer: `0x${'11'.repeat(20)}` })
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'mismatch', sellerOfferVerdict: 'valid' })
 })
 
-test('a malformed receipt is invalid, and a receipt with an unreadable key is unchecked', async () => {
+test('a malformed receipt counts as invalid, and a receipt with an unreadable key counts as unchecked', async () => {
   const receipts: [string, string][] = [
     ['invalid', 'no.receipt.at-all'],
     [

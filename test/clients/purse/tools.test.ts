@@ -1,4 +1,4 @@
-/** Buys with the purse a paid tool of another MCP server over streamable HTTP. */
+/** Buys a paid tool of another MCP server with the purse, over streamable HTTP. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
@@ -66,7 +66,7 @@ afterAll(async () => {
 })
 
 for (const version of [1, 2]) {
-  test(`the purse calls a paid tool of version ${version}, and pays once`, async () => {
+  test(`a purse calls a paid MCP tool of x402 version ${version}, and pays once`, async () => {
     calls = []
     const tool = { name: `weather${version}`, arguments: { city: 'Oslo' } }
     const { body } = await buyer.pay(url, { key: `tool-${version}`, tool })
@@ -85,7 +85,7 @@ test('a call of an MCP tool without a price gets its result and costs nothing', 
   expect(body).toMatchObject({ state: 'answered', status: 200, payment: null })
 })
 
-test('a tool that fails after the payment is paid without content', async () => {
+test('a purchase of an MCP tool that fails after the payment is recorded as paid without content', async () => {
   fail = true
   const tool = { name: 'weather2', arguments: { city: 'Bergen' } }
   const { body } = await buyer.pay(url, { tool })
@@ -95,7 +95,7 @@ test('a tool that fails after the payment is paid without content', async () => 
   expect(spent.payment).toMatchObject({ paidWithoutContent: true })
 })
 
-test('a purchase at a missing tool or a server without MCP costs nothing', async () => {
+test('a purchase costs nothing if the tool does not exist, or if the server does not speak MCP', async () => {
   const missing = await buyer.pay(url, { tool: { name: 'missing' } })
   expect(missing.body).toMatchObject({ state: 'answered', payment: null })
   using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') })
@@ -104,7 +104,7 @@ test('a purchase at a missing tool or a server without MCP costs nothing', async
   expect([silent.body.state, silent.body.payment]).toEqual(['unknown', null])
 })
 
-test('a purchase of a tool accepts no body, and may send a secret of the vault', async () => {
+test('a purchase of an MCP tool accepts no request body, and may send a secret of the vault', async () => {
   const both = await buyer.pay(url, { tool: { name: 'free' }, body: 'x' })
   expect(both.status).toBe(400)
   await buyer.put('/v0/vault/tools', {

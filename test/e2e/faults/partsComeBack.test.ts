@@ -17,7 +17,7 @@ import { PRICE, pay } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
-/** Matches the command line of the process of each part of the service. */
+/** Matches the command line of the process of each service part. */
 const PARTS = {
   database: /^\S*\/bin\/postgres -D /,
   devnet: /anvil/,
@@ -32,8 +32,8 @@ const names = Object.keys(PARTS) as Part[]
 
 const pairs = names.flatMap((one, n) => names.slice(n + 1).map((other) => [one, other]))
 /**
- * Lists the pairs of service parts that the test kills together. PARTS_PAIRS=all chooses all pairs, which take a
- * minute. The default is two pairs.
+ * Lists the pairs of service parts that the test kills at the same time. The setting PARTS_PAIRS=all chooses all pairs,
+ * which take a minute. By default, the test kills two pairs.
  */
 const chosenPairs: Part[][] =
   process.env.PARTS_PAIRS === 'all'
@@ -81,7 +81,7 @@ function kill(part: Part): void {
   process.kill(found[0]!.pid, 'SIGKILL')
 }
 
-/** Waits until a mail is received and a payment is granted, so that every part has worked. */
+/** Waits until a mail is received and a payment is redeemed, which proves that every part of the service has worked. */
 async function untilServing(): Promise<void> {
   const deadline = Date.now() + RECOVERY_LIMIT_MS
   const eventually = async (wanted: string, work: () => Promise<boolean>) => {

@@ -15,7 +15,9 @@ import { startTcpProxy } from '../../support/process/tcpProxy.ts'
 import { createClient } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** The demonstration sends 5,000 messages (SURVIVAL_MESSAGES). The suite sends fewer messages to save time. */
+/**
+ * The full demonstration sends 5,000 messages (SURVIVAL_MESSAGES). The test suite sends fewer messages to save time.
+ */
 const MESSAGES = Number(process.env.SURVIVAL_MESSAGES ?? 300)
 const CONNECTIONS = 20
 
@@ -25,7 +27,7 @@ testWhole(
     const dataDir = mkdtempSync(join(tmpdir(), 'purser-survival-'))
     const options = { dataDir, onLog: () => {} }
     let postgres = await startEmbeddedPostgres(options)
-    // A restarted server gets another port, but the proxy keeps its port.
+    // A restarted database server gets another port, but the proxy keeps its port.
     let proxy = await startTcpProxy(Number(new URL(postgres.url).port))
     const proxyPort = proxy.port
     const url = postgres.url.replace(/:\d+\//, `:${proxyPort}/`)

@@ -1,6 +1,6 @@
 /**
- * Follows docs/going-live.md line by line, on a separate machine and a separate internet (machine.ts, internet.ts).
- * Then the mail host of a stranger obeys the MTA-STS policy of the service.
+ * Follows the page docs/going-live.md line by line, on a separate machine with a simulated internet (machine.ts,
+ * internet.ts). After that, the mail host of a stranger obeys the MTA-STS policy of the service.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -24,7 +24,7 @@ const PAGE_ADDRESS = '203.0.113.7'
 const TLS = '/var/lib/purser/tls'
 
 /**
- * Maps lines of docs/going-live.md to the commands that this test runs in their place. The page itself names these
+ * Maps lines of docs/going-live.md to the commands that this test runs in their place. The page itself marks these
  * lines.
  */
 const OTHERWISE: [line: RegExp, instead: string][] = [
@@ -43,7 +43,8 @@ const OTHERWISE: [line: RegExp, instead: string][] = [
 const reversed = (address: string) => address.split('.').toReversed().join('.')
 
 /**
- * Replaces the IP address in the page by the address of the test machine, because no machine has the page's address.
+ * Replaces the IP address in the page by the address of the test machine, because no machine has the address of the
+ * page.
  */
 const withAddress = (text: string): string =>
   text
@@ -55,7 +56,7 @@ const here = (script: string): string =>
 
 const SHELL = '/root/shell'
 
-/** Runs commands in the shell state that the commands before have left. @returns all output of the commands. */
+/** Runs commands in the shell state that the previous commands have left. @returns the whole output of the commands. */
 async function inShell(commands: string): Promise<string> {
   const { exitCode, stdout, stderr } = await machine.run(
     `set -eo pipefail
@@ -73,7 +74,7 @@ async function inShell(commands: string): Promise<string> {
 const publishOwn = async () =>
   publish(machine, await inShell(`bun run --silent dns --bind --address ${PAGE_ADDRESS}`))
 
-/** Does the work of other people before a step and after a step of the page. */
+/** Does what other people must do before a step of the page and after it. */
 const before = async ({ script }: Step) => {
   if (script.includes('/messages/wait')) await writeMail(machine, 'buyer-bot@mail.example.com', '1')
 }
@@ -101,7 +102,7 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => machine?.[Symbol.dispose]())
 
-test(`docs/going-live.md has at most ${LINES_MAX} lines`, () => {
+test(`the page docs/going-live.md has at most ${LINES_MAX} lines`, () => {
   const lines = readFileSync(PAGE, 'utf8').trimEnd().split('\n')
   expect(lines.length).toBeLessThanOrEqual(LINES_MAX)
 })
@@ -160,7 +161,7 @@ testHere(
     await writeMail(machine, 'buyer-bot@mail.example.com', '2')
     await waitFor('a verified connection', () => count(/Verified TLS connection established/g))
 
-    // An attacker between the stranger's host and the service has a certificate of another authority.
+    // In this test, an attacker between the stranger's host and the service has a certificate from another authority.
     await machine.must(
       `pkill -f '[s]ystemctl start purser-certificate' || true; cp -a ${TLS} ${TLS}.kept
       openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=mail.example.com -keyout ${TLS}/key.pem -out ${TLS}/cert.pem 2> /dev/null

@@ -1,14 +1,17 @@
-/** Runs the internet beyond the cable of the machine: names, a CA, Base, and the mail host of a stranger. */
+/**
+ * Simulates the internet to which the test machine is connected: DNS names, a CA, the Base chain, and the mail host of
+ * a stranger.
+ */
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import { type Machine, OWN_ADDRESS, SERVICES_ADDRESS, STRANGER_ADDRESS } from './machine.ts'
 
 const STORAGE = '/var/stranger/caddy'
 const CA_SOURCE = `${STORAGE}/pki/authorities/local/root.crt`
-/** Is the path of the CA certificate that the machine under test trusts. */
+/** Is the path of the CA certificate that the machine under test must trust. */
 export const CA_FILE = '/usr/local/share/ca-certificates/stranger.crt'
 export const ACME_DIRECTORY = 'https://ca.example.net/acme/local/directory'
-/** Lists the hosts whose port 25 the doctor tries. */
+/** Lists the mail hosts to whose port 25 the doctor command tries to connect. */
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 
 const ZONE = `
@@ -87,7 +90,7 @@ const POSTFIX = {
   smtp_tls_loglevel: '1',
   smtp_tls_CAfile: '/etc/ssl/certs/ca-certificates.crt',
   smtp_tls_policy_maps: 'socketmap:inet:127.0.0.1:8461:postfix',
-  // Postfix forgets a mail if the next attempt comes within a second of the failure.
+  // Postfix loses track of a mail if the next attempt comes within a second of the failed attempt.
   minimal_backoff_time: '3s',
   maximal_backoff_time: '3s',
   queue_run_delay: '2s',
@@ -100,7 +103,7 @@ await startDevnet({ port: 8545, stateFile: '/var/stranger/chain', log: { info() 
 
 const write = (file: string, text: string) =>
   `cat > ${file} <<'END_OF_FILE'\n${text}\nEND_OF_FILE\n`
-/** Returns a command that continues after its shell script has ended. The output of the command goes to a file. */
+/** Returns a shell command that keeps running after its script has ended. The output of this command goes to a file. */
 const background = (name: string, command: string) =>
   `(${command}) < /dev/null > /run/units/${name}.log 2>&1 &\n`
 
@@ -145,13 +148,13 @@ export async function startInternet(machine: Machine): Promise<void> {
   )
 }
 
-/** Publishes lines of a zone file beside the lines of ZONE. */
+/** Publishes the given lines of a DNS zone file, in addition to the lines of ZONE. */
 export async function publish(machine: Machine, lines: string): Promise<void> {
   await machine.must(`${write('/run/knot/root.zone', `${ZONE}${lines}`)}
     knotc -c /etc/knot/knot.conf zone-reload . > /dev/null`)
 }
 
-/** Gives ether to an address. */
+/** Gives ether to an address on the simulated chain. */
 export async function fund(machine: Machine, address: string): Promise<void> {
   const call = {
     jsonrpc: '2.0',
@@ -174,7 +177,7 @@ export const writeMail = (machine: Machine, to: string, subject: string) =>
     { in: 'stranger' },
   )
 
-/** Makes the stranger's mail host fetch each MTA-STS policy again. */
+/** Makes the stranger's mail host fetch each MTA-STS policy anew. */
 export async function forgetPolicies(machine: Machine): Promise<void> {
   await machine.must("pkill -KILL -f '[m]ta-sts-daemon'")
   await machine.must(startPolicies('mta-sts-again'), { in: 'stranger' })

@@ -1,6 +1,7 @@
 /**
- * Starts a separate machine for one test, from namespaces of Linux. Its copy of this system keeps each change to
- * itself. A virtual cable joins the machine to the internet of the test. Needs root, and the right to make namespaces.
+ * Starts a separate machine for one test, built from Linux namespaces. The machine has a copy of this system, and each
+ * change stays in the copy. A virtual network cable connects the machine to the simulated internet of the test. The
+ * machine needs root, and the right to create namespaces.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -9,15 +10,16 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 /**
- * Are public IP addresses, because the service refuses to connect to private addresses. No packet leaves the network
- * namespaces of the test.
+ * These are public IP addresses, because the service refuses to connect to private addresses. No packet leaves the
+ * network namespaces of the test.
  */
 export const OWN_ADDRESS = '93.184.215.7'
 export const STRANGER_ADDRESS = '93.184.215.9'
 export const SERVICES_ADDRESS = '93.184.215.10'
 const MEMORY = '3g'
 /**
- * Is the root directory of the machine's copy of the system. It is visible only in the mount namespace of the machine.
+ * Is the root directory of the machine's copy of the system. This directory is visible only in the mount namespace of
+ * the machine.
  */
 const COPY = '/mnt/root'
 
@@ -61,19 +63,22 @@ while true; do sleep 3600 & wait $!; done
 type Done = { exitCode: number; stdout: string; stderr: string }
 
 export type Machine = Disposable & {
-  /** Runs a script of bash as root. */
+  /** Runs a bash script as root on the machine. */
   run(script: string, options?: { in?: 'stranger'; timeoutMs?: number }): Promise<Done>
-  /** Runs a script that must end with exit code 0. @returns its output */
+  /** Runs a script on the machine that must end with exit code 0. @returns the output of the script */
   must(script: string, options?: { in?: 'stranger'; timeoutMs?: number }): Promise<string>
 }
 
-/** Lists the programs that no npm package of the project installs. */
+/** Lists the programs that the test needs and that no npm package of the project installs. */
 const PROGRAMS = [
   ...['unshare', 'nsenter', 'ip', 'setpriv', 'pg_createcluster'],
   ...['caddy', 'knotd', 'postfix', 'mta-sts-daemon'],
 ]
 
-/** Returns the reason why this system cannot start a separate machine. Returns null if the system can. */
+/**
+ * Returns the reason why this system cannot start a separate machine. The function returns null if the system can start
+ * one.
+ */
 export function whyNoMachine(): string | null {
   if (process.getuid?.() !== 0) return 'it needs root'
   const missing = PROGRAMS.filter((program) => Bun.which(program) === null)
@@ -101,7 +106,8 @@ export async function startMachine(): Promise<Machine> {
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs })
     const output = collect(child)
     const exitCode = await new Promise<number>((resolve) =>
-      // The code waits for the event `exit`, because the event `close` never comes while a daemon keeps the pipes open.
+      // The code waits for the event `exit`, because the event `close` never comes while a background process keeps the
+      // pipes open.
       child.once('exit', (code) => setImmediate(() => resolve(code ?? 1))),
     )
     return { exitCode, stdout: output.stdout(), stderr: output.stderr() }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 export const PAGE = join(import.meta.dir, '../../../docs/going-live.md')
 
 export type Step = {
-  /** Is the heading of a step of docs/going-live.md, e.g. `3. The database`. */
+  /** Is the heading of a step of the page docs/going-live.md, e.g. `3. The database`. */
   title: string
   script: string
   /** Holds the lines that the commands must print, in which `…` stands for any text. */
@@ -13,8 +13,8 @@ export type Step = {
 }
 
 /**
- * Reads the command blocks of docs/going-live.md. A text block that follows a command block holds the output of its
- * commands.
+ * Reads the command blocks of the page docs/going-live.md. A text block that follows a command block holds the output
+ * of its commands.
  */
 export function readSteps(): Step[] {
   const steps: Step[] = []
@@ -28,7 +28,7 @@ export function readSteps(): Step[] {
   return steps
 }
 
-/** Tells whether a text has a line of the given form, in which `…` stands for any text. */
+/** Tells whether a text contains a line of the given form, in which `…` stands for any text. */
 export function hasLine(text: string, form: string): boolean {
   const parts = form.split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   return new RegExp(`^${parts.join('.*')}$`, 'm').test(text)

@@ -1,6 +1,7 @@
 /**
- * Stands in for `systemctl`, because a test has no systemd. Runs the ExecStart line of a unit as the user of the unit,
- * with its environment and its capabilities. Has no sandbox, no order and no restart.
+ * Replaces `systemctl`, because the test machine has no systemd. The replacement runs the ExecStart line of a systemd
+ * unit as the user of the unit, with its environment and its capabilities. The replacement has no sandbox, no start
+ * order and no restart.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -8,7 +9,8 @@ import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from '
 const FOLDERS = ['/etc/systemd/system', '/lib/systemd/system']
 const RUN = '/run/units'
 /**
- * Is the interval in milliseconds of all timers in this test. It is shorter than the intervals in the systemd units.
+ * Is the interval in milliseconds at which all timers of systemd units run in this test. This interval is shorter than
+ * the intervals in the systemd units.
  */
 const TIMER_MS = 1000
 
@@ -53,7 +55,10 @@ function environmentOf(unit: Unit): Record<string, string> {
   )
 }
 
-/** Returns the command line of a systemd unit. A prefix in the command line sets the unit's user and capabilities. */
+/**
+ * Returns the command line of a systemd unit. A prefix in the command line can set the user and the capabilities of the
+ * unit.
+ */
 function commandOf(unit: Unit, line: string, env: Record<string, string>): string[] {
   const words = line
     .split(' ')

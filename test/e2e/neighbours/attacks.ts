@@ -3,14 +3,14 @@ import { BOMBS } from '../../support/mail/bombs.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { createClient } from '../../support/service.ts'
 
-/** Holds the URL, ports and keys that the process of an attacker needs. */
+/** Holds the URL, ports and keys that an attacker's process needs. */
 export type Target = {
   url: string
   smtpPort: number
   key: string
   inbox: string
   /**
-   * Is the number of mails that one flood sends. The number is small in a short observation, which must not wait for
+   * Is the number of mails that one flood attack sends. This number is small in a short test, which must not wait for
    * the end of a long flood.
    */
   flood: number
@@ -18,18 +18,19 @@ export type Target = {
 
 const MB = 1024 * 1024
 
-/** Repeats `work` without an end, in as many parallel loops as `lanes` says. */
+/** Repeats `work` without end, in as many parallel loops as `lanes` says. */
 const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {
-      // A refused or cut request is part of an attack. Without the pause a refused attack would only be a flood.
+      // If a request of the attack is refused or cut off, the attack continues. Without the pause, an attack whose
+      // requests are refused would only be a flood of requests.
       for (;;) await work(lane).catch(() => Bun.sleep(20))
     }),
   )
 
 /**
- * Holds an attack on each resource that projects share. An attack causes the worst load that one project can cause, and
- * runs until its process is killed.
+ * Holds one attack for each resource that projects share. Each attack causes the worst load that one project can cause,
+ * and runs until its process is killed.
  */
 export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   bodies: (target) => forEver(12, () => trickle(target)),
@@ -89,8 +90,8 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(60_000)
     })
   },
-  // Each mail is small enough to be stored together with small mails. Half of the mails have CSS that costs the parser
-  // most.
+  // Each mail of this attack is small enough to be stored together with small mails. Half of these mails have CSS that
+  // costs the parser most.
   'a backlog of 60 KB': ({ smtpPort, inbox, flood }) => {
     const bodies = [wordsOf(60_000), styledOf(60_000)]
     return forEver(8, async (lane) => {
@@ -114,7 +115,7 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(500)
     })
   },
-  // Each attached file takes the whole time limit of the attachment reader.
+  // Each file that this attack sends takes the whole time limit of the attachment reader.
   'files that take long': ({ smtpPort, inbox }) => {
     const files = ['a PDF of forms in forms', 'a rule of every second'].map((name) =>
       BOMBS[name]!(),
@@ -149,13 +150,16 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   },
 }
 
-/** Returns a text of different words. */
+/** Returns a text that consists of different words. */
 const wordsOf = (bytes: number): string =>
   Array.from({ length: bytes / 10 }, (_, n) => `w${(n * 7919).toString(36).padStart(7, 'x')}`)
     .join(' ')
     .replaceAll(/(.{60,70}) /g, '$1\n')
 
-/** Returns HTML with as many CSS rules as elements. Each element is compared with the rules of its class. */
+/**
+ * Returns HTML that has as many CSS rules as elements. The CSS parser compares each element with the rules of its
+ * class.
+ */
 function styledOf(bytes: number): string {
   const count = bytes / 60
   const rules = Array.from({ length: count }, (_, n) => `.c p .a${n % 30}{color:#fff}\n`).join('')
@@ -163,7 +167,7 @@ function styledOf(bytes: number): string {
   return `<style>${rules}</style>${elements.join('')}`
 }
 
-/** Sends most of a large body, and never sends the rest. */
+/** Sends most of a large request body, and never sends the rest. */
 async function trickle({ url, key }: Target): Promise<void> {
   const { hostname, port } = new URL(url)
   const socket: Socket = connect(Number(port), hostname)

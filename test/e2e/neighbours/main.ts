@@ -1,4 +1,7 @@
-/** Prints the p99 of the victim without an attack and under each attack: `bun run neighbours [ATTACK,…]`. */
+/**
+ * Prints the 99th percentile (p99) of the victim's call times without an attack and under each attack: `bun run
+ * neighbours [ATTACK,…]`.
+ */
 import { HEAD, type Observation, observeNeighbours, rowText } from './neighbours.ts'
 
 const print = (line: string) => process.stdout.write(`${line}\n`)

@@ -1,13 +1,16 @@
-/** Observes the victim of noisy neighbours for a short time. `bun run neighbours` measures the ratios. */
+/**
+ * Measures for a short time how other projects' load affects one project, the victim. The command `bun run neighbours`
+ * measures the slowdown precisely.
+ */
 import { expect, test } from 'bun:test'
 import { some } from '../../support/database/extent.ts'
 import { ATTACKS } from './attacks.ts'
 import { type Observation, observeNeighbours } from './neighbours.ts'
 
-/** Names the attack that every run of `npm test` includes. */
+/** Names the attack that is part of every run of `npm test`. */
 const SHORT = 'a backlog of 60 KB'
 
-test('every call of a project succeeds while its neighbour overloads each shared resource', async () => {
+test('every call of a project succeeds while another project overloads each shared resource', async () => {
   const attacks = some([...new Set([SHORT, ...Object.keys(ATTACKS)])])
   const rows: Observation[] = []
   await observeNeighbours({

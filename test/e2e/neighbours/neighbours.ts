@@ -3,17 +3,24 @@ import { ATTACKS } from './attacks.ts'
 import { type Neighbourhood, startNeighbourhood } from './service.ts'
 import { type Observed, OPERATIONS, observe, p99 } from './victim.ts'
 
-/** Holds the measured calls of the victim during one attack. The attack `quiet` means that no attack ran. */
+/**
+ * Holds the measured calls of the victim project during one attack. The attack name `quiet` means that no attack ran.
+ */
 export type Observation = Observed & { attack: string }
 
 const WARM_MS = 2_000
-/** Is the time in milliseconds for which an attack runs before the victim is measured. */
+/** Is the time in milliseconds for which an attack runs before the measurement of the victim begins. */
 const LEAD_MS = 1_000
 
-/** Measures the operations of one tenant (the victim) without an attack, then under each attack by another tenant. */
+/**
+ * Measures the operations of one tenant (the victim) without an attack, and then during each attack by another tenant.
+ */
 export async function observeNeighbours(options: {
   attacks?: readonly string[]
-  /** Sets the number of messages in the attacker's inbox (`inbox`), and the number of mails in a flood (`flood`). */
+  /**
+   * Sets the number of messages in the attacker's inbox (`inbox`), and the number of mails in one flood attack
+   * (`flood`).
+   */
   size?: { inbox: number; flood: number }
   quietMs: number
   attackMs: number
@@ -44,7 +51,10 @@ function startAttack({ url, smtpPort, attacker }: Neighbourhood, attack: string,
   )
 }
 
-/** Writes the p99 of each operation in milliseconds, with its ratio to the p99 without an attack. */
+/**
+ * Writes the 99th percentile (p99) of the duration of each operation in milliseconds, with its ratio to the p99 without
+ * an attack.
+ */
 export function rowText({ attack, times, failures }: Observation, quiet: Observation): string {
   const cells = OPERATIONS.map((name) => {
     const [now, before] = [p99(times[name]), p99(quiet.times[name])]

@@ -12,7 +12,7 @@ import { type Client, createClient } from '../../support/service.ts'
 import { payTo, RESOURCE } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Is a project with its client, key and inbox. */
+/** Is a project with its API client, its API key and its inbox. */
 type Tenant = Client & { key: string; address: string; projectId: string }
 
 /** Describes a running service with two projects: a victim and an attacker. */
@@ -21,16 +21,16 @@ export type Neighbourhood = AsyncDisposable & {
   smtpPort: number
   victim: Tenant
   attacker: Tenant
-  /** Waits until all mail is parsed, and until the search index holds nearly all messages of the attacker. */
+  /** Waits until all mail is parsed, and until the search index contains nearly all messages of the attacker. */
   calm(): Promise<void>
 }
 
 const WORDS = 400
-/** Limits the time in milliseconds until the mail of an attack is parsed. */
+/** Limits the time in milliseconds until the mail that an attack has sent is parsed. */
 const CALM_MS = 300_000
 
 /**
- * Starts every part of the service as a process, with a name server that is silent for names with `silent`.
+ * Starts every part of the service as a process, with a name server that never answers for names that contain `silent`.
  * @param inboxMessages is the number of messages in the attacker's inbox. A search among 60,000 messages takes seconds.
  */
 export async function startNeighbourhood(inboxMessages: number): Promise<Neighbourhood> {
@@ -97,7 +97,7 @@ export async function startNeighbourhood(inboxMessages: number): Promise<Neighbo
   return neighbourhood
 }
 
-/** Fills an inbox by SQL with messages of many words. */
+/** Fills an inbox directly by SQL with messages that have many words. */
 async function fillInbox(
   databaseUrl: string,
   { projectId, ...client }: Tenant,

@@ -2,14 +2,14 @@ import { deliverRaw } from '../../support/mail/smtpTalk.ts'
 import { pay, redeem } from '../../support/till/till.ts'
 import type { Neighbourhood } from './service.ts'
 
-/** Lists the operations of the victim that the test measures. */
+/** Lists the operations of the victim project that the test measures. */
 export const OPERATIONS = ['whoami', 'list', 'send', 'redeem', 'inbound mail'] as const
 type Operation = (typeof OPERATIONS)[number]
 type Times = Record<Operation, number[]>
-/** Holds how long each call of the victim took, and the responses of failed calls. */
+/** Holds how long each call of the victim project took, and the responses of its failed calls. */
 export type Observed = { times: Times; failures: string[] }
 
-/** Repeats the operations of the victim for a time, and records how long each operation takes. */
+/** Repeats the operations of the victim project for a time, and records how long each operation takes. */
 export async function observe(
   { victim, smtpPort }: Neighbourhood,
   durationMs: number,
@@ -49,7 +49,7 @@ export async function observe(
   return { times, failures }
 }
 
-/** Delivers a mail, and waits until the inbox has the message. */
+/** Delivers a mail to the victim project, and waits until its inbox has the message. */
 async function receiveOne(victim: Neighbourhood['victim'], smtpPort: number): Promise<string> {
   const subject = crypto.randomUUID()
   const after = encodeURIComponent(new Date(Date.now() - 1_000).toISOString())

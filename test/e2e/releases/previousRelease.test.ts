@@ -1,4 +1,4 @@
-/** Runs the processes of the previous release on the schema of this release, as after `bun run migrate`. */
+/** Runs the processes of the previous release on the database schema of this release, as after `bun run migrate`. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import '../../support/whole.ts'
 const ROOT = join(import.meta.dir, '../../..')
 const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')
 const [heading = '', version = ''] = /^## (\d+\.\d+\.\d+) \(.*\)$/m.exec(changelog) ?? []
-/** Is the commit that dated the latest release in the changelog, because a clone may lack the tag. */
+/** Is the commit that set the date of the latest release in the changelog, because a clone may lack the release tag. */
 const commit = changesOf(heading, 'CHANGELOG.md').at(-1) ?? ''
 
 test('the git history has the commit of the previous release', () => {
@@ -29,7 +29,7 @@ if (!isKnown) {
   )
 }
 
-describe.skipIf(!isKnown)('the previous release on the new schema', () => {
+describe.skipIf(!isKnown)('the previous release works on the new database schema', () => {
   const stack = new AsyncDisposableStack()
   let till: TestTill
   let sink: Sink
@@ -59,7 +59,7 @@ describe.skipIf(!isKnown)('the previous release on the new schema', () => {
   })
   afterAll(() => stack.disposeAsync())
 
-  test('receives and shows mail', async () => {
+  test('the previous release receives and shows mail', async () => {
     const transport = nodemailer.createTransport({
       host: '127.0.0.1',
       port: smtpPort,
@@ -76,7 +76,7 @@ describe.skipIf(!isKnown)('the previous release on the new schema', () => {
     expect((await client.get('/v0/messages?q=hello')).body.count).toBe(1)
   })
 
-  test('sends mail', async () => {
+  test('the previous release sends mail', async () => {
     const answer = await client.post('/v0/messages/send', {
       to: ['bob@example.com'],
       subject: 'Out',
@@ -87,12 +87,12 @@ describe.skipIf(!isKnown)('the previous release on the new schema', () => {
     expect(sink.mails[0]?.email.subject).toBe('Out')
   })
 
-  test('keeps secrets', async () => {
+  test('the previous release stores and reads vault secrets', async () => {
     await client.put('/v0/vault/key', { type: 'API_KEY', data: { key: 'secret' } })
     expect((await client.get('/v0/vault/key')).body.data).toEqual({ key: 'secret' })
   })
 
-  test('settles a payment and delivers its webhook', async () => {
+  test('the previous release settles a payment and delivers its webhook', async () => {
     await using receiver = await startReceiver()
     await till.service.database.pool.query(
       'update seller_endpoints set webhook_url = $2 where project_id = $1',

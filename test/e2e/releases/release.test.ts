@@ -1,4 +1,4 @@
-/** Runs `npm run release` in a copy of the repository, and publishes nothing. */
+/** Runs `npm run release` in a copy of the repository, without publishing anything. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   cpSync,
@@ -59,19 +59,19 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe('a release', () => {
-  test('is refused for an earlier version, and for a version without three numbers', () => {
+describe('a maintainer makes a release', () => {
+  test('a release is refused for an earlier version, and for a version that is not three numbers', () => {
     expect(release('0.0.9').stderr).toContain('0.0.9: must be later than')
     expect(release('1.0').stderr).toContain('usage: npm run release')
   })
 
-  test('is refused while the working tree has changes', () => {
+  test('a release is refused while the working tree has changes', () => {
     writeFileSync(join(folder, 'README.md'), 'changed')
     expect(release('9.0.0').stderr).toContain('the working tree has changes')
     git('checkout', '--', 'README.md')
   })
 
-  test('sets the version and dates the changelog, then commits, tags and packs the client', () => {
+  test('a release sets the version and dates the changelog, then commits, tags and packs the client', () => {
     const { exitCode, stdout, stderr } = release('9.0.0')
     expect(stderr).toBe('')
     expect(exitCode).toBe(0)
@@ -88,18 +88,18 @@ describe('a release', () => {
     expect(run(['tar', '-tzf', tarball]).stdout).toContain('package/dist/main.js')
   })
 
-  test('is refused without entries in the changelog', () => {
+  test('a release is refused if the changelog has no entries for it', () => {
     expect(release('9.0.1').stderr).toContain('must have entries under `## Unreleased`')
     expect(git('status', '--porcelain').stdout).toBe('')
   })
 })
 
-test('the versions of two releases are compared by their numbers', () => {
+test('the versions of two releases are compared by their numbers, not as text', () => {
   expect(isLater('0.10.0', '0.9.9')).toBe(true)
   expect(isLater('0.9.9', '0.10.0')).toBe(false)
   expect(isLater('1.0.0', '1.0.0')).toBe(false)
 })
 
-test('a changelog without the heading `## Unreleased` is refused', () => {
+test('a release is refused if the changelog lacks the heading `## Unreleased`', () => {
   expect(() => dateChangelog('# Changelog\n', '1.0.0', '2026-01-01')).toThrow('## Unreleased')
 })

@@ -22,14 +22,14 @@ import {
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
-/** Is the last commit before secrets had a placement and tables had a comment. */
+/** Is the last commit before secrets had placement rules and database tables had comments. */
 const COMMIT = 'b8e99c7'
 const isKnown = hasCommit(COMMIT)
 if (!isKnown) {
   process.stderr.write(`SKIPPED: the test of an upgrade, because git has no commit ${COMMIT}\n`)
 }
 
-describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} with its data`, () => {
+describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} keeps its data`, () => {
   const stack = new AsyncDisposableStack()
   const platformKey = generateKey('platform')
   let client: Client
@@ -101,7 +101,7 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} with its data`, () => {
   }, 60_000)
   afterAll(() => stack.disposeAsync())
 
-  test('keeps mail that can be found, shown and answered', async () => {
+  test('an upgrade keeps mail, which can still be found, shown and answered', async () => {
     const { body } = await client.get('/v0/messages?q=old')
     expect(body.messages).toHaveLength(1)
     const path = `/v0/messages/${encodeURIComponent(body.messages[0].messageId)}`
@@ -111,13 +111,13 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} with its data`, () => {
     await waitFor('the reply', () => sink.mails.length === 2)
   })
 
-  test('keeps secrets readable, with the new default placement', async () => {
+  test('an upgrade keeps secrets readable, with the new default placement', async () => {
     const { body } = await client.get('/v0/vault/token')
     expect(body.data).toEqual({ key: 'kept' })
     expect(body.placement).toEqual(['header:authorization'])
   })
 
-  test('keeps a payment settled, refuses a second grant, and settles the next payment', async () => {
+  test('an upgrade keeps a payment settled, refuses to redeem it a second time, and settles the next payment', async () => {
     const { body } = await client.get(`/v0/payments/${settled.paymentId}`)
     expect(body).toMatchObject({ status: 'settled', txHash: settled.txHash })
     expect((await redeem(client, header)).body).toMatchObject({
@@ -127,7 +127,7 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} with its data`, () => {
     expect((await redeemToEnd(client, (await pay()).header)).body.ok).toBe(true)
   })
 
-  test('keeps the project', async () => {
+  test('an upgrade keeps the project and its settings', async () => {
     const { body } = await platform.get(`/v0/platform/projects/${projectId}`)
     expect(body.name).toBe('Shop')
   })

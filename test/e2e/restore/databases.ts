@@ -1,6 +1,7 @@
 /**
- * Implements the backup methods of docs/operating.md. RESTORE_METHOD chooses the method. The methods for a separate
- * PostgreSQL need its programs. POSTGRES_BIN names their folder. The default is the newest PostgreSQL of Debian.
+ * Implements the backup methods that docs/operating.md describes. The variable RESTORE_METHOD chooses the backup
+ * method. The methods for a separate PostgreSQL server need the programs of PostgreSQL. The variable POSTGRES_BIN names
+ * the folder of these programs. By default, the test uses the newest PostgreSQL of Debian.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -17,11 +18,13 @@ import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../support/process/process.ts'
 
-/** Is a database server. `settings` configure the service for this server. */
+/**
+ * Is a database server that the test has started. `settings` are the settings with which the service uses this server.
+ */
 export type Server = { settings: Record<string, string>; stop(): void }
 
 export type Database = Server & {
-  /** Makes a backup of the database. The test copies the spool before this backup. */
+  /** Makes a backup of the database. The test copies the mail spool before this backup. */
   backUp(): void
   /** Restores the database backup on another database server. */
   restore(): Promise<Server>
@@ -31,12 +34,12 @@ const DEBIAN = '/usr/lib/postgresql'
 const folders: string[] = []
 const chosen = process.env.RESTORE_METHOD ?? 'bun run backup'
 
-/** Removes the folders of the stopped servers. */
+/** Removes the data folders of the stopped database servers. */
 export function removeDatabases(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 }
 
-/** Starts a database for the backup method that RESTORE_METHOD names. */
+/** Starts a database that fits the backup method in RESTORE_METHOD. */
 export async function startDatabase(): Promise<Database> {
   if (chosen === 'pg_dump') return dumped()
   if (chosen === 'pg_basebackup') return archived()
@@ -140,7 +143,7 @@ function debianPrograms(): string {
   return join(DEBIAN, newest, 'bin')
 }
 
-/** PostgreSQL refuses to run as root. */
+/** PostgreSQL refuses to run as root, so the server runs as another user. */
 function account(): { uid?: number; gid?: number } {
   if (userInfo().uid !== 0) return {}
   const [, , uid, gid] = /^postgres:.*$/m.exec(readFileSync('/etc/passwd', 'utf8'))![0].split(':')

@@ -1,4 +1,4 @@
-/** Runs `npm start` with a database that can be backed up and restored in another folder. */
+/** Runs `npm start` with a database that can be backed up and then restored in another folder. */
 import { generateKey } from '../../../shared/apiKey.ts'
 import { createPool, type Pool } from '../../../sql/db.ts'
 import {
@@ -17,7 +17,7 @@ import { PRICE } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import type { Surroundings } from './surroundings.ts'
 
-/** Holds the settings that move with an installation: keys, names and addresses. */
+/** Holds the settings that an installation keeps when it moves: keys, names and addresses. */
 export type Settings = Record<string, string>
 
 const newKey = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64')
@@ -50,12 +50,12 @@ export type Installation = AsyncDisposable & {
   agent: Client
   url: string
   key: string
-  /** Runs the backup command of the operator with the same settings. */
+  /** Runs the operator's backup command with the settings of the installation. */
   backUp(target: string): Promise<string>
   stop(): Promise<number | string>
 }
 
-/** Starts the service on the embedded database of a data directory. */
+/** Starts the service with the embedded database of a data directory. */
 export async function startInstallation(
   settings: Settings,
   dataDir: string,
@@ -84,7 +84,7 @@ export async function startInstallation(
   }
 }
 
-/** Makes the first project a seller with webhooks for messages and payments. */
+/** Makes the first project a seller that gets webhooks for messages and payments. */
 export async function setUp(
   { agent, url }: Installation,
   settings: Settings,
@@ -110,7 +110,7 @@ export async function setUp(
   return { inbox: me.email }
 }
 
-/** Opens the database of an installation. Starts the embedded server if no server runs. */
+/** Opens the database of an installation. If no database server runs, the function starts the embedded server. */
 export async function inDatabase<Result>(
   { DATABASE_URL }: Settings,
   dataDir: string,

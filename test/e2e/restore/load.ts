@@ -1,4 +1,4 @@
-/** Runs test clients that each make one API call after the other, and record the responses. */
+/** Runs test clients that each make one API call after another and record the responses. */
 import { type Client, deliverMail, messagePath } from '../../support/service.ts'
 import { PRICE, pay } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -11,12 +11,12 @@ type Paid = {
   begunMs: number
   paymentId: string | null
   txHash: string | null
-  /** Is the time at which the payment was granted. Null means that it was not granted. */
+  /** Is the time at which the payment was redeemed successfully. If the time is null, the payment was not redeemed. */
   grantedMs: number | null
 }
 
 export type Done = {
-  /** Holds the Message-IDs of mail that the listener accepted and the inbox shows. */
+  /** Holds the Message-IDs of mail that the SMTP listener accepted and that the inbox shows. */
   received: string[]
   sent: { messageId: string; key: string; body: object }[]
   secrets: { name: string; value: string }[]
@@ -27,12 +27,12 @@ export type Done = {
 
 export type Load = {
   done: Done
-  /** Lets the clients begin no further operation, and waits until all open operations have ended. */
+  /** Stops the clients from beginning new operations, and waits until all open operations have ended. */
   stop(): Promise<void>
 }
 
 const BUYERS = 3
-/** Is the number of clients that send mail. Each of these clients has one unsent message at a time. */
+/** Is the number of test clients that send mail. Each of these clients has one unsent message at a time. */
 export const SENDERS = 2
 
 export function startLoad(options: {
@@ -81,7 +81,7 @@ export function startLoad(options: {
     }),
     ...Array.from({ length: BUYERS }, (_, n) =>
       rounds(`pay${n}`, async (token) => {
-        // The payment is valid for longer than the whole test.
+        // The signed payment is valid for longer than the whole test.
         const validBefore = BigInt(Math.floor(Date.now() / 1000) + 600)
         const { authorization, header } = await pay({ validBefore })
         const paid: Paid = {

@@ -1,6 +1,6 @@
 /**
- * Runs the systems outside an installation that stay when the installation is restored: the chain, the smarthost and
- * the receiver of webhooks.
+ * Runs the outside systems that stay the same when an installation is restored: the chain, the smarthost and the
+ * webhook receiver.
  */
 
 import { createHash } from 'node:crypto'
@@ -24,7 +24,7 @@ const EVENTS = parseAbi([
 ])
 const RESOURCE_PATH = '/report'
 
-/** Stops requests and messages while it is closed, and lets them pass when it opens. */
+/** Holds back requests and messages while it is closed, and lets them pass when it is open. */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
 
 export type Surroundings = AsyncDisposable & {
@@ -35,16 +35,18 @@ export type Surroundings = AsyncDisposable & {
   sink: Sink
   receiver: Receiver
   nameServer: string
-  /** Hold back the replies of the smarthost (`mail`) and the responses of the webhook receiver (`webhooks`). */
+  /**
+   * These gates hold back the replies of the smarthost (`mail`) and the responses of the webhook receiver (`webhooks`).
+   */
   gates: { mail: Gate; webhooks: Gate }
   resource: string
-  /** Counts the transactions of the gas wallet that are in no block. */
+  /** Counts the transactions of the gas wallet that are not in a block yet. */
   unmined(): Promise<number>
-  /** Maps the nonce of an authorization to the hashes of the transactions that used the authorization. */
+  /** Maps the nonce of a payment authorization to the hashes of the transactions that used the authorization. */
   usedOnChain(): Promise<Map<string, string[]>>
-  /** Counts the requests and the different bodies of each Idempotency-Key of a webhook. */
+  /** Counts, for each Idempotency-Key of a webhook, the requests and the different bodies. */
   webhooks(): Map<string, { count: number; bodies: number }>
-  /** Maps event type and payment to the Idempotency-Keys of the webhooks that announced the payment. */
+  /** Maps each event type and payment to the Idempotency-Keys of the webhooks that announced the payment. */
   announcements(): Map<string, Set<string>>
   /**
    * Returns for each Message-ID how many copies the smarthost accepted, and how many different contents these copies

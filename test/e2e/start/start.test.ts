@@ -7,7 +7,7 @@ import { testWhole } from '../../support/database/extent.ts'
 import { freePort, printed, startCommand, startProcess } from '../../support/process/process.ts'
 import { createClient, deliverMail, waitForMessages } from '../../support/service.ts'
 
-/** Reads the keys and the inbox from the welcome text. */
+/** Reads the API keys and the inbox address from the welcome text. */
 function readWelcome(text: string) {
   const read = (pattern: RegExp) => pattern.exec(text)?.[1] ?? ''
   return {
@@ -18,7 +18,7 @@ function readWelcome(text: string) {
   }
 }
 
-test('npm start starts the service, keeps data and keys over a restart, and drains on SIGTERM and SIGINT', async () => {
+test('the command npm start starts the service, keeps data and keys over a restart, and shuts down on SIGTERM and SIGINT', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-start-'))
   const [port, smtpPort] = [await freePort(), await freePort()]
   const env = {
@@ -59,8 +59,8 @@ test('npm start starts the service, keeps data and keys over a restart, and drai
       `DATA_DIR: ${dataDir} is in use by another running service; stop that one, or name another folder`,
     )
 
-    // The service accepts the last message but does not parse the message before the stop. The inbox must have it
-    // after the next start.
+    // The service accepts the last message but stops before it has parsed the message. After the next start, the inbox
+    // must have this message.
     await deliverMail(smtpPort, {
       from: 'ada@example.com',
       to: welcome.inbox,
@@ -75,7 +75,7 @@ test('npm start starts the service, keeps data and keys over a restart, and drai
     const second = startProcess('api/start.ts', env)
     await printed(second, /Try:[\s\S]*\/v0\/messages\n/)
     expect(readWelcome(second.stdout())).toEqual(welcome)
-    // After the first sign-in of an operator, links are made only on request.
+    // After an operator has signed in for the first time, the service makes sign-in links only on request.
     expect(second.stdout()).toMatch(/Console\s+\S+\/console {8}sign in: npm run console:login\n/)
     expect(second.stdout()).not.toContain('/console/login#')
     const items = await waitForMessages(agent, 2)
@@ -162,7 +162,7 @@ test('a wrong setting stops the start with exit code 78 and a line that names th
       expect([file, env, await failed.exited]).toEqual([file, env, 78])
       const lines = failed.stderr().trimEnd().split('\n')
       expect(lines[0]).toMatch(line)
-      // Every wrong setting is named at once, each on a separate line.
+      // The service reports all wrong settings at once, each on a separate line.
       for (const each of lines) expect(each).toMatch(/^[A-Z][A-Z0-9_]+: /)
     }),
   )

@@ -27,7 +27,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Starts an entry file that must fail. @returns its exit code and output */
+/** Starts a process from an entry file. The start must fail. @returns the exit code and the output of the process */
 async function failToStart(file: string, env: Record<string, string>) {
   const failed = startProcess(file, { DATA_DIR: join(folder, crypto.randomUUID()), ...env })
   const code = await failed.exited
@@ -37,8 +37,8 @@ async function failToStart(file: string, env: Record<string, string>) {
 const MASTER_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`
 
 /**
- * Returns an environment for a start on an existing database. The devnet is left out too, unless the test is about its
- * port.
+ * Returns the environment variables for a start on an existing database. The embedded devnet is disabled too, unless
+ * the test is about its port.
  */
 const minimalEnv = (variable: string): Record<string, string> => ({
   ...PORTS,
@@ -60,7 +60,7 @@ test.each(some(['PORT', 'SMTP_PORT', 'DEVNET_PORT']))(
   },
 )
 
-test('npm start fails with one line if HOST is no own address or DATA_DIR cannot be written', async () => {
+test('the command npm start fails with one line if HOST is not an own address or DATA_DIR cannot be written', async () => {
   const host = await failToStart('api/start.ts', {
     ...minimalEnv('HOST'),
     HOST: '192.0.2.1',
@@ -88,7 +88,7 @@ testWhole('a part that is started alone fails with one line if its port is taken
   })
 })
 
-test('a start fails with one line if the database refuses, is missing, is away or is too old', async () => {
+test('a start fails with one line if the database refuses it, is missing, is unreachable or is too old', async () => {
   const url = (change: (url: URL) => void) => {
     const changed = new URL(database.url)
     change(changed)
@@ -121,7 +121,8 @@ test('a start fails with one line if the database refuses, is missing, is away o
     [old.url, /^DATABASE_URL: PostgreSQL 14\.9 at .* is too old; use version 15 or newer/],
   ]
   for (const file of ['api/start.ts', 'sql/main.ts', 'workers/main.ts']) {
-    // All entry files call the same check of the database. One case shows that an entry file calls the check.
+    // All entry files call the same function that checks the database. Therefore one case is enough to show that an
+    // entry file calls this function.
     const asked = file === 'sql/main.ts' ? cases : cases.slice(0, 1)
     await Promise.all(
       asked.map(async ([DATABASE_URL, line]) => {
@@ -150,7 +151,7 @@ testWhole(
         LOG_LEVEL: 'warn',
       })
       const [, devnetPort] = await printed(started, /Devnet\s+http:\/\/127\.0\.0\.1:(\d+)/)
-      // Another test or another anvil may already listen at port 8545.
+      // Another test or another anvil process may already listen on port 8545.
       expect(devnetPort).not.toBe('8545')
       expect(started.stderr()).toContain('port 8545 is taken')
     } finally {

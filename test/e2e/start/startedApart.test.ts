@@ -1,4 +1,4 @@
-/** Starts each part of the service in production, with only its own secrets. */
+/** Starts each part of the service in production mode, each with only its own secrets. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -66,7 +66,7 @@ function start(part: Part, secrets: readonly Secret[], more: object = {}): Servi
   return startProcess(file, env, args)
 }
 
-test('the table of docs/operating.md names the secrets of each process', () => {
+test('the table in docs/operating.md names the secrets of each process', () => {
   const text = readFileSync(join(import.meta.dir, '../../../docs/operating.md'), 'utf8')
   const rows = [...text.matchAll(/^\| `bun run ([\w -]+)` +\| ([\w, ]+?) +\|$/gm)]
   const listed = rows.map(([, command, secrets]) => [
@@ -77,7 +77,7 @@ test('the table of docs/operating.md names the secrets of each process', () => {
 })
 
 describe.each(some(names, 2))('%s in production', (part) => {
-  test('starts with only the secrets that it needs', async () => {
+  test('a process starts with only the secrets that it needs', async () => {
     await using process = start(part, SECRETS_OF[part])
     if (part !== 'migrate') await printed(process, /"msg":"ready"/)
     else expect(await process.exited).toBe(0)
@@ -85,7 +85,7 @@ describe.each(some(names, 2))('%s in production', (part) => {
   })
 
   test.each([...SECRETS_OF[part]])(
-    'ends with a line that names the setting if %s is missing',
+    'a process ends with a line that names the setting if the setting %s is missing',
     async (missing) => {
       const others = SECRETS_OF[part].filter((name) => name !== missing)
       await using process = start(part, others)
@@ -96,7 +96,7 @@ describe.each(some(names, 2))('%s in production', (part) => {
 })
 
 test.each(['api', 'smtp', 'inbound'] as const)(
-  '%s answers /healthz on HEALTH_PORT, and does not answer while it is frozen',
+  'the process %s answers /healthz on HEALTH_PORT, and does not answer while it is frozen',
   async (part) => {
     const port = await freePort()
     await using process = start(part, SECRETS_OF[part], { HEALTH_PORT: String(port) })
@@ -118,12 +118,12 @@ test('a process does not read a secret of another process', async () => {
   await printed(process, /"msg":"ready"/)
 })
 
-test('an API with a local BASE_URL warns in production', async () => {
+test('an API process with a local BASE_URL prints a warning in production', async () => {
   await using process = start('api', SECRETS_OF.api, { BASE_URL: 'http://127.0.0.1:3000' })
   await printed(process, /BASE_URL: must be the public https URL/)
 })
 
-test('an unknown pool is refused with the names of the existing pools', async () => {
+test('a worker process refuses an unknown pool and names the existing pools', async () => {
   await using process = startProcess('workers/main.ts', {}, ['--pool', 'mail,none'])
   expect(await process.exited).toBe(78)
   expect(process.stderr()).toBe(
@@ -131,7 +131,7 @@ test('an unknown pool is refused with the names of the existing pools', async ()
   )
 })
 
-test('the command migrate stores the first platform keys, and keys:new makes further platform keys, without a browser', async () => {
+test('the command migrate stores the first platform keys, and the command keys:new makes further ones, without a browser', async () => {
   const [platformKey, projectKey] = [generateKey('platform'), generateKey('project')]
   const given = { BOOTSTRAP_PLATFORM_KEY: platformKey, BOOTSTRAP_PROJECT_KEY: projectKey }
   for (let twice = 0; twice < 2; twice++) {

@@ -1,4 +1,7 @@
-/** Checks the units of deploy/systemd with systemd-analyze. The units are not run, because a test has no systemd. */
+/**
+ * Checks the systemd units in deploy/systemd with systemd-analyze. The test does not run the units, because it has no
+ * systemd.
+ */
 import { expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +13,10 @@ const UNITS = join(ROOT, 'deploy/systemd')
 const units = readdirSync(UNITS)
   .filter((name) => name.endsWith('.service'))
   .toSorted()
-/** Limits the exposure that `systemd-analyze security` may find, in tenths. An exposure of 10.0 means no protection. */
+/**
+ * Limits the exposure level that `systemd-analyze security` may report, in tenths. An exposure level of 10.0 means that
+ * the unit has no protection.
+ */
 const EXPOSURE_MAX = 20
 
 const hasSystemd = Bun.which('systemd-analyze') !== null
@@ -36,11 +42,11 @@ test('each part of the service has a systemd unit that starts an existing progra
 })
 
 test.skipIf(!hasSystemd)(
-  'systemd accepts every unit, and rates the exposure of each unit to attacks at 2.0 or less',
+  'the program systemd-analyze accepts every unit, and rates the exposure of each unit to attacks at 2.0 or less',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'purser-units-'))
     try {
-      // The test writes each instance of the unit template to a separate file, with the program path of this
+      // The test writes each instance of the systemd unit template to a separate file, with the program path of this
       // repository.
       const written = units.flatMap((name) => {
         const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/purser', ROOT)

@@ -27,13 +27,13 @@ const settings = (more: Partial<BlobStoreSettings> = {}): BlobStoreSettings => (
   ...more,
 })
 const failure = (work: Promise<unknown>) => work.then(() => null).catch((error: Error) => error)
-/** Returns the message of the failure, or says what the work resolved to. */
+/** Returns the message of the error, or a text that says what the promise resolved to. */
 const outcome = (work: Promise<Buffer | null>) =>
   work.then((bytes) => `resolved to ${bytes?.length} bytes`).catch((error: Error) => error.message)
 const large = (text: string) => Buffer.from(text.repeat(100_000 / text.length))
 
-describe('an object store', () => {
-  test('writes, reads and removes objects, and reads a missing object as null', async () => {
+describe('the object store client reads and writes objects', () => {
+  test('the object store client writes, reads and removes objects, and reads a missing object as null', async () => {
     const { store } = bucket
     await store.put('one', Buffer.from('bytes'))
     await store.put('one', Buffer.from('bytes'))
@@ -44,20 +44,20 @@ describe('an object store', () => {
     expect(await store.get('one', 5)).toBeNull()
   })
 
-  test('refuses an object with more bytes than the caller expects, and still serves the next read', async () => {
+  test('the object store client refuses an object with more bytes than the caller expects, and still serves the next read', async () => {
     await bucket.store.put('long', Buffer.alloc(10))
     expect(await outcome(bucket.store.get('long', 9))).toMatch(/over 9 bytes/)
     expect(await bucket.store.get('long', 10)).toHaveLength(10)
   })
 
-  test('counts as unreachable while it refuses connections, and works again without a restart', async () => {
+  test('an object store counts as unreachable while it refuses connections, and is used again without a restart', async () => {
     await bucket.proxy.cut()
     expect(await failure(bucket.store.put('two', Buffer.from('x')))).toBeInstanceOf(BlobsAwayError)
     await bucket.proxy.mend()
     await waitFor('the store', async () => (await failure(bucket.store.get('two', 1))) === null)
   })
 
-  test('that hangs fails the first caller after the deadline, and the next callers at once', async () => {
+  test('an object store that hangs makes the first caller fail after the deadline, and the next callers at once', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await waitFor('the server', () => silent.listening)
     const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
@@ -74,14 +74,14 @@ describe('an object store', () => {
     silent.close()
   })
 
-  test('without its bucket counts as unreachable, so that no object looks deleted', async () => {
+  test('an object store without its bucket counts as unreachable, so that no object looks deleted', async () => {
     const store = openObjectStore(settings({ bucket: 'other' }), fetch, silentLog)
     const error = await failure(store.get('x', 1))
     expect(error).toBeInstanceOf(BlobsAwayError)
     expect(error?.message).toBe('the object store is away: 404 NoSuchBucket')
   })
 
-  test('names no URL, signature or credential in its error and its log', async () => {
+  test('the errors and logs about an object store contain no URL, signature or credential', async () => {
     const lines: string[] = []
     const log = { warn: (...args: unknown[]) => lines.push(JSON.stringify(args)) }
     const store = openObjectStore(
@@ -97,8 +97,8 @@ describe('an object store', () => {
   })
 })
 
-describe('a sealed blob', () => {
-  test('opens only with its own key and its own bytes', () => {
+describe('the service encrypts a blob (a large content)', () => {
+  test('an encrypted blob can be decrypted only with its own key and its own bytes', () => {
     const [one, two] = [sealBlob(Buffer.from('secret')), sealBlob(Buffer.from('secret'))]
     expect(openBlob(one).toString()).toBe('secret')
     expect(one.bytes.includes('secret')).toBe(false)
@@ -109,8 +109,8 @@ describe('a sealed blob', () => {
   })
 })
 
-describe('large contents', () => {
-  test('are encrypted in the store, and contents of up to 64 KB are not moved to the store', async () => {
+describe('the service keeps large contents in an object store', () => {
+  test('large contents are encrypted in the object store, and contents of up to 64 KB are not moved there', async () => {
     const blobs = createBlobs(database.pool, bucket.store)
     expect(await blobs.keep(Buffer.alloc(64 * 1024))).toBeNull()
     const content = large('marker of the content ')
@@ -120,14 +120,14 @@ describe('large contents', () => {
     expect((await blobs.read({ bytes: Buffer.alloc(0), blob })).equals(content)).toBe(true)
   })
 
-  test('that were changed or lost in the store cause an error, and never return other bytes', async () => {
+  test('large contents that were changed or lost in the object store cause an error, and never return other bytes', async () => {
     const blobs = createBlobs(database.pool, bucket.store)
     const stored = { bytes: Buffer.alloc(0), blob: (await blobs.keep(large('text '))) as Buffer }
     const path = bucket.path(`purser/${stored.blob.toString('hex')}`)
     const bytes = bucket.bytesOf(`purser/${stored.blob.toString('hex')}`)
     const damaged = Buffer.concat([bytes.subarray(0, -1), Buffer.from([bytes.at(-1)! ^ 1])])
     // The object store’s client writes an object a second time if a kept connection ends during the first write. The
-    // first write may end last and undo the damage, so the test damages the object again.
+    // first write may end last and so undo the damage, so the test damages the object again.
     await waitFor('the damaged object', async () => {
       writeFileSync(path, damaged)
       return /not the one that was written/.test((await failure(blobs.read(stored)))?.message ?? '')
@@ -138,7 +138,7 @@ describe('large contents', () => {
     })
   })
 
-  test('of one project are read three at a time, and delay no other project', async () => {
+  test('large contents of one project are read three at a time, and delay no other project', async () => {
     const held = Promise.withResolvers<void>()
     let running = 0
     let most = 0
@@ -164,7 +164,7 @@ describe('large contents', () => {
     expect(most).toBe(4)
   })
 
-  test('in a store are reported as unreachable, not as lost, if BLOB_STORE is not set', async () => {
+  test('large contents in an object store are reported as unreachable, not as lost, if BLOB_STORE is not set', async () => {
     const blob = await createBlobs(database.pool, bucket.store).keep(large('text '))
     const without = createBlobs(database.pool, null)
     const error = await failure(without.read({ bytes: Buffer.alloc(0), blob }))

@@ -23,7 +23,7 @@ test('an empty environment variable counts as absent', () => {
   expect(parseConfig({ PORT: '', DATABASE_URL: '' }).http.port).toBe(3000)
 })
 
-test('the configuration reads the environment variables and normalises their values', () => {
+test('the service reads its configuration from environment variables and normalises their values', () => {
   const config = parseConfig({
     HOST: '::1',
     PORT: '8080',
@@ -39,7 +39,7 @@ test('the configuration reads the environment variables and normalises their val
   expect(config.limits.requestsPerMinute).toBe(0)
 })
 
-test('an error of the configuration names the environment variable and hides the value', () => {
+test('an error about the configuration names the environment variable and hides its value', () => {
   const secret = 'postgers://user:hunter2@db/x'
   const cases: Record<string, string>[] = [
     { PORT: '-1' },
@@ -54,7 +54,7 @@ test('an error of the configuration names the environment variable and hides the
     { BOOTSTRAP_PROJECT_KEY: `lopk-${'0'.repeat(64)}` },
     { TRUSTED_PROXIES: 'example.com' },
     { LOG_LEVEL: 'loud' },
-    // With each of these misspelt values of NODE_ENV the service would start with development keys.
+    // If the service accepted one of these misspelt values of NODE_ENV, it would start with development keys.
     { NODE_ENV: 'Production' },
     { NODE_ENV: 'prod' },
     { NODE_ENV: 'live' },
@@ -95,7 +95,7 @@ test('each retention setting is a whole number of days within its own bounds', (
   }
 })
 
-test('production refuses the development defaults', () => {
+test('in production the service refuses the development defaults of its settings', () => {
   expect(() => parseConfig({ NODE_ENV: 'production' })).toThrow(/^SMTP_RELAY_URL: /)
   expect(() => parseConfig({ NODE_ENV: 'production', SMTP_RELAY_URL: 'capture' })).toThrow(
     ConfigError,
@@ -123,7 +123,7 @@ test('production refuses the development defaults', () => {
   ).toThrow(/^SETTLEMENT_KEYS: /)
 })
 
-test('JSON, inspection and logs of a configuration hide master keys', () => {
+test('master keys are hidden when a configuration is written as JSON, inspected or logged', () => {
   const bytes = Buffer.from('0123456789abcdef0123456789ABCDEF')
   const config = parseConfig({ MASTER_KEYS: `new:${bytes.toString('base64')}` })
   expect(config.masterKeys?.map(({ id }) => id)).toEqual(['new'])
@@ -139,7 +139,7 @@ test('JSON, inspection and logs of a configuration hide master keys', () => {
   }
 })
 
-test('one error names every missing or wrong variable, each on one line', () => {
+test('one error message names every missing or wrong environment variable, each on one line', () => {
   const keys = 'a:short,b:short'
   const failed = () =>
     parseConfig({ NODE_ENV: 'production', PORT: 'x', RECEIPT_SIGNING_KEYS: keys })
@@ -179,7 +179,7 @@ function thrownLines(work: () => unknown): string[] {
   throw new Error('nothing was thrown')
 }
 
-test('the error about a wrong setting names the bounds or the choices of the setting', () => {
+test('the error about a wrong setting names the setting’s bounds or its choices', () => {
   for (const value of ['x', '1.5', '-1', '70000', 'Infinity', '1e9']) {
     expect(() => parseConfig({ PORT: value })).toThrow(
       /^PORT: its value must be a whole number of 0 to 65535$/,
@@ -189,7 +189,7 @@ test('the error about a wrong setting names the bounds or the choices of the set
   expect(() => parseConfig({ DATABASE_POOL: '3' })).toThrow(/a whole number of 4 to 200$/)
 })
 
-test('a misspelt environment variable is reported with the nearest setting, and variables of a shell are ignored', () => {
+test('a misspelt environment variable is reported with the nearest setting name, and variables of a shell are ignored', () => {
   const shell = {
     HOME: '/root',
     PWD: '/',
@@ -214,7 +214,7 @@ test('a misspelt environment variable is reported with the nearest setting, and 
     { name: 'smtp_port', nearest: 'SMTP_PORT' },
     { name: 'RECEIPT_SIGNING_KEY', nearest: 'RECEIPT_SIGNING_KEYS' },
   ])
-  // DATABASE_URL is also set, so DATABASE_URI is no misspelling, but a variable of another program.
+  // DATABASE_URL is set as well, so DATABASE_URI is not a misspelling but a variable of another program.
   expect(misspeltVariables({ DATABASE_URL: 'x', DATABASE_URI: 'x' })).toEqual([])
   expect(misspeltVariables({ ['X'.repeat(100_000)]: 'x' })).toEqual([])
   const lines = thrownLines(() =>
@@ -225,7 +225,7 @@ test('a misspelt environment variable is reported with the nearest setting, and 
   )
 })
 
-test('a wrong environment variable keeps its default, and the other variables are read', () => {
+test('if one environment variable is wrong, its setting keeps its default, and the other variables are read', () => {
   const { config, faults } = readConfig({ PORT: 'x', MAIL_DOMAIN: 'mail.example.com' }, [])
   expect(faults.map(({ variable }) => variable)).toEqual(['PORT'])
   expect([config.http.port, config.mailDomain]).toEqual([3000, 'mail.example.com'])

@@ -1,4 +1,4 @@
-/** Tests the rules of settings that depend on each other, on production, or on the process. */
+/** Tests the rules for settings that depend on other settings, on production mode, or on the process. */
 import { describe, expect, test } from 'bun:test'
 import { brokenDemands, holdsDevnetKey } from '../../../shared/config/demands.ts'
 import { ALL_SECRETS, type ReadSecret } from '../../../shared/config/secrets.ts'
@@ -20,20 +20,20 @@ const COUNTERPART = 'it is missing, and must be set with its counterpart'
 
 type Settings = Record<string, string | undefined>
 
-/** Returns the rules that settings break, each after the name of its variable. */
+/** Returns the rules that the settings break, each after the name of the environment variable. */
 const faults = (settings: Settings, secrets: readonly ReadSecret[] = ALL_SECRETS) =>
   brokenDemands(variables.parse(settings), secrets).map(({ variable, rule }) => [variable, rule])
-/** Returns the names of the variables that break a rule in production. */
+/** Returns the names of the environment variables that break a rule in production mode. */
 const inProduction = (changes: Settings, secrets: readonly ReadSecret[] = ALL_SECRETS) =>
   faults({ ...PRODUCTION, ...changes }, secrets).map(([variable]) => variable)
 
-describe('the settings of a process', () => {
-  test('break no rule by default, or with every secret in production', () => {
+describe('the service checks the settings of a process', () => {
+  test('the settings break no rule by default, and none in production if every secret is set', () => {
     expect(faults({})).toEqual([])
     expect(faults(PRODUCTION)).toEqual([])
   })
 
-  test('without secrets break a rule for each secret in production', () => {
+  test('the settings of production break a rule for each secret that is missing', () => {
     expect(faults({ NODE_ENV: 'production' })).toEqual([
       [
         'SMTP_RELAY_URL',
@@ -56,7 +56,7 @@ describe('the settings of a process', () => {
     for (const NODE_ENV of ['development', 'test']) expect(faults({ NODE_ENV })).toEqual([])
   })
 
-  test('break a rule of production only for the secrets that the process reads', () => {
+  test('the settings break a production rule only for secrets that the process reads', () => {
     for (const secret of [
       ...(['SMTP_RELAY_URL', 'RPC_URL', 'SETTLEMENT_KEYS'] as const),
       ...(['RECEIPT_SIGNING_KEYS', 'MASTER_KEYS'] as const),
@@ -65,25 +65,25 @@ describe('the settings of a process', () => {
     expect(faults({ NODE_ENV: 'production' }, [])).toEqual([])
   })
 
-  test('in production send mail by a smarthost or direct', () => {
+  test('the settings of production must send mail by a smarthost or directly', () => {
     expect(inProduction({ SMTP_RELAY_URL: 'capture' })).toEqual(['SMTP_RELAY_URL'])
     expect(inProduction({ SMTP_RELAY_URL: 'smtp://relay.example:25' })).toEqual([])
   })
 
-  test('in production hold at least one key of each kind', () => {
+  test('the settings of production must contain at least one key of each kind', () => {
     for (const name of ['SETTLEMENT_KEYS', 'RECEIPT_SIGNING_KEYS', 'MASTER_KEYS'])
       for (const none of [undefined, '', ','])
         expect([name, inProduction({ [name]: none })]).toEqual([name, [name]])
   })
 
-  test('in production settle with no key of the devnet', () => {
+  test('the settings of production must contain no devnet key for settlements', () => {
     for (const keys of [DEVNET_KEY, `${OWN_KEY},${DEVNET_KEY}`])
       expect(inProduction({ SETTLEMENT_KEYS: keys })).toEqual(['SETTLEMENT_KEYS'])
     expect(faults({ SETTLEMENT_KEYS: DEVNET_KEY })).toEqual([])
   })
 })
 
-test('a published key of the devnet is known in any case', () => {
+test('a published private key of the devnet is recognised in upper and lower case', () => {
   const upper = `0x${DEVNET_KEY.slice(2).toUpperCase()}`
   for (const key of [DEVNET_KEY, upper, DEVNET_ACCOUNTS.payer.privateKey])
     expect(holdsDevnetKey([OWN_KEY, key])).toBe(true)
@@ -91,7 +91,7 @@ test('a published key of the devnet is known in any case', () => {
   expect(holdsDevnetKey([])).toBe(false)
 })
 
-test('the quorum of chain nodes is at most their number', () => {
+test('the quorum of chain nodes must not exceed the number of chain nodes', () => {
   const rule = [['RPC_QUORUM', 'must be at most the number of URLs in RPC_URL']]
   const RPC_URL = 'https://a.example,https://b.example'
   expect(faults({ RPC_URL, RPC_QUORUM: '2' })).toEqual([])
@@ -100,18 +100,18 @@ test('the quorum of chain nodes is at most their number', () => {
   expect(faults({ RPC_QUORUM: '2' })).toEqual(rule)
 })
 
-describe('a setting needs its counterpart', () => {
+describe('some settings are valid only together', () => {
   test.each([
     ['SMTP_TLS_CERT_FILE', 'SMTP_TLS_KEY_FILE', 'a.pem', 'b.pem'],
     ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'https://id.example', 'purser'],
-  ])('for example %s and %s', (one, other, first, second) => {
+  ])('two settings are valid only together, for example %s and %s', (one, other, first, second) => {
     expect(faults({ [one]: first, [other]: second })).toEqual([])
     expect(faults({ [one]: first })).toEqual([[other, COUNTERPART]])
     expect(faults({ [other]: second })).toEqual([[one, COUNTERPART]])
   })
 })
 
-test('the credentials of a relay are sent over TLS only', () => {
+test('the credentials of a mail relay must be sent over TLS only', () => {
   const SMTP_RELAY_URL = 'smtp://ada:secret@relay.example:587'
   const rule =
     'must be required when SMTP_RELAY_URL holds credentials; off is for a relay on this machine'
@@ -120,7 +120,7 @@ test('the credentials of a relay are sent over TLS only', () => {
   expect(faults({ SMTP_RELAY_URL, SMTP_RELAY_TLS: 'required' })).toEqual([])
 })
 
-test('the identity provider of a company is called over TLS in production', () => {
+test('in production the service calls a company’s identity provider only over TLS', () => {
   const plain = { OIDC_ISSUER: 'http://id.example', OIDC_CLIENT_ID: 'purser' }
   expect(faults({ ...PRODUCTION, ...plain })).toEqual([
     ['OIDC_ISSUER', 'must start with https:// when NODE_ENV is production'],
@@ -129,20 +129,23 @@ test('the identity provider of a company is called over TLS in production', () =
   expect(inProduction({ ...plain, OIDC_ISSUER: 'https://id.example' })).toEqual([])
 })
 
-describe('the keys of a bucket', () => {
+describe('an object store bucket needs access keys', () => {
   const rule = 'it is missing, and must be set with BLOB_STORE and INBOUND_SES_BUCKET'
   const id = ['S3_ACCESS_KEY_ID', rule]
   const secret = ['S3_SECRET_ACCESS_KEY', rule]
 
-  test.each(['BLOB_STORE', 'INBOUND_SES_BUCKET'])('are demanded by %s', (name) => {
-    const bucket = { [name]: 's3://mails' }
-    expect(faults(bucket)).toEqual([id, secret])
-    expect(faults({ ...bucket, S3_ACCESS_KEY_ID: 'a' })).toEqual([secret])
-    expect(faults({ ...bucket, S3_SECRET_ACCESS_KEY: 'a' })).toEqual([id])
-    expect(faults({ ...bucket, S3_ACCESS_KEY_ID: 'a', S3_SECRET_ACCESS_KEY: 'b' })).toEqual([])
-  })
+  test.each(['BLOB_STORE', 'INBOUND_SES_BUCKET'])(
+    'the access keys of a bucket are required if %s is set',
+    (name) => {
+      const bucket = { [name]: 's3://mails' }
+      expect(faults(bucket)).toEqual([id, secret])
+      expect(faults({ ...bucket, S3_ACCESS_KEY_ID: 'a' })).toEqual([secret])
+      expect(faults({ ...bucket, S3_SECRET_ACCESS_KEY: 'a' })).toEqual([id])
+      expect(faults({ ...bucket, S3_ACCESS_KEY_ID: 'a', S3_SECRET_ACCESS_KEY: 'b' })).toEqual([])
+    },
+  )
 
-  test('are demanded only of a process that reads the bucket', () => {
+  test('the access keys of a bucket are required only for a process that reads the bucket', () => {
     const bucket = { BLOB_STORE: 's3://mails' }
     expect(faults(bucket, ['S3_SECRET_ACCESS_KEY'])).toEqual([id, secret])
     expect(faults(bucket, ['MASTER_KEYS'])).toEqual([])

@@ -4,12 +4,12 @@ import { mcpVariables, variables } from '../../../shared/config/variables.ts'
 
 type Name = keyof typeof variables.shape
 
-/** Reads the value of a variable. */
+/** Reads the value of one environment variable. */
 const read = (name: Name, text?: string) => variables.parse({ [name]: text })[name]
-/** Returns the rule that a value breaks, or null. */
+/** Returns the rule that the value of a variable breaks, or null. */
 const rule = (name: Name, text: string) =>
   variables.safeParse({ [name]: text }).error?.issues[0]?.message ?? null
-/** Expects that a variable takes the values of one list, and refuses those of another. */
+/** Expects that a variable accepts the values of one list and refuses the values of another list. */
 function expectRule(name: Name, message: string, right: string[], wrong: string[]): void {
   for (const text of right) expect([name, text, rule(name, text)]).toEqual([name, text, null])
   for (const text of wrong) expect([name, text, rule(name, text)]).toEqual([name, text, message])
@@ -18,7 +18,7 @@ function expectRule(name: Name, message: string, right: string[], wrong: string[
 const NAMED_KEY = `${Buffer.alloc(32, 7).toString('base64')}`
 const HEX_64 = 'a0'.repeat(32)
 
-describe('a number', () => {
+describe('the service reads a setting that is a number', () => {
   test.each([
     ['PORT', 0, 65_535, 3000],
     ['HEALTH_PORT', 0, 65_535, undefined],
@@ -45,15 +45,18 @@ describe('a number', () => {
     ['RETENTION_MAIL_DAYS', 1, 36_500, undefined],
     ['RETENTION_RAW_MAIL_DAYS', 1, 36_500, undefined],
     ['BACKUP_RETENTION_DAYS', 0, 36_500, undefined],
-  ] as const)('%s is a whole number of %d to %d, and by default %p', (name, min, max, usual) => {
-    const message = `must be a whole number of ${min} to ${max}`
-    expectRule(name, message, [`${min}`, `${max}`], [`${min - 1}`, `${max + 1}`, '4.5', 'ten'])
-    expect(read(name, `${max}`)).toBe(max)
-    expect(read(name)).toBe(usual as never)
-  })
+  ] as const)(
+    'the setting %s is a whole number of %d to %d, and by default %p',
+    (name, min, max, usual) => {
+      const message = `must be a whole number of ${min} to ${max}`
+      expectRule(name, message, [`${min}`, `${max}`], [`${min - 1}`, `${max + 1}`, '4.5', 'ten'])
+      expect(read(name, `${max}`)).toBe(max)
+      expect(read(name)).toBe(usual as never)
+    },
+  )
 })
 
-describe('a choice', () => {
+describe('the service reads a setting that is a choice', () => {
   test.each([
     [
       'NODE_ENV',
@@ -75,12 +78,12 @@ describe('a choice', () => {
       'info',
       'must be fatal, error, warn, info, debug or silent',
     ],
-  ] as const)('%s is one of %p, and by default %p', (name, words, usual, message) => {
+  ] as const)('the setting %s is one of %p, and by default %p', (name, words, usual, message) => {
     expectRule(name, message, [...words], [words[0].toUpperCase(), 'other'])
     expect(read(name)).toBe(usual as never)
   })
 
-  test('ALLOW_PRIVATE_NETWORKS is true or false, also as 1 or 0', () => {
+  test('the setting ALLOW_PRIVATE_NETWORKS is true or false, and may also be written as 1 or 0', () => {
     for (const text of ['true', '1']) expect(read('ALLOW_PRIVATE_NETWORKS', text)).toBe(true)
     for (const text of ['false', '0']) expect(read('ALLOW_PRIVATE_NETWORKS', text)).toBe(false)
     expectRule('ALLOW_PRIVATE_NETWORKS', 'must be true or false', [], ['yes', 'on', '2'])
@@ -88,7 +91,7 @@ describe('a choice', () => {
   })
 })
 
-describe('a URL', () => {
+describe('the service reads a setting that is a URL', () => {
   test.each([
     ['BASE_URL', 'http://a.example', 'https://a.example/b', 'http:// or https://'],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://a.example', 'https://a.example', 'http:// or https://'],
@@ -96,12 +99,12 @@ describe('a URL', () => {
     ['OUTSIDE_URL', 'https://a.example', 'http://a.example', 'http:// or https://'],
     ['DATABASE_URL', 'postgres://a/b', 'postgresql://a/b', 'postgres:// or postgresql://'],
     ['DATABASE_REPLICA_URL', 'postgres://a/b', 'postgresql://a', 'postgres:// or postgresql://'],
-  ] as const)('%s is for example %s or %s', (name, one, other, starts) => {
+  ] as const)('the setting %s may be, for example, %s or %s', (name, one, other, starts) => {
     const message = `must be a URL that starts with ${starts}`
     expectRule(name, message, [one, other], ['ftp://a.example', 'a.example', 'https://'])
   })
 
-  test('of a relay has smtp or smtps, or is `direct` or `capture`', () => {
+  test('the URL of a mail relay has the scheme smtp or smtps, or the setting is `direct` or `capture`', () => {
     expectRule(
       'SMTP_RELAY_URL',
       'must be smtp://user:pass@host:port, smtps://user:pass@host:port, direct or capture',
@@ -110,7 +113,7 @@ describe('a URL', () => {
     )
   })
 
-  test('of a chain node stands once in a list of 1 to 10', () => {
+  test('the URL of a chain node occurs only once in a list of 1 to 10 URLs', () => {
     const urls = Array.from({ length: 11 }, (_, n) => `https://rpc${n}.example`)
     const ten = urls.slice(0, 10).join(', ')
     const message = 'must be 1 to 10 URLs, comma-separated, each once'
@@ -122,15 +125,18 @@ describe('a URL', () => {
     )
   })
 
-  test.each(['BLOB_STORE', 'INBOUND_SES_BUCKET'] as const)('of %s names a bucket', (name) => {
-    expect(rule(name, 's3://mails/prefix')).toBeNull()
-    expect(rule(name, 'https://mails.example')).toStartWith('must be s3://bucket')
-  })
+  test.each(['BLOB_STORE', 'INBOUND_SES_BUCKET'] as const)(
+    'the URL in %s names a bucket',
+    (name) => {
+      expect(rule(name, 's3://mails/prefix')).toBeNull()
+      expect(rule(name, 'https://mails.example')).toStartWith('must be s3://bucket')
+    },
+  )
 })
 
-describe('the name of a host', () => {
+describe('the service reads a setting that is a host name', () => {
   test.each(['MAIL_DOMAIN', 'MAIL_HOSTNAME'] as const)(
-    'in %s is a domain in lower case',
+    'the host name in %s is a domain, which is read in lower case',
     (name) => {
       const label = 'x'.repeat(63)
       const longest = `${label}.${label}.${label}.${'x'.repeat(61)}`
@@ -144,14 +150,14 @@ describe('the name of a host', () => {
     },
   )
 
-  test('of mail is `mail.localhost` by default', () => {
+  test('the host name for mail is `mail.localhost` by default', () => {
     expect(read('MAIL_DOMAIN')).toBe('mail.localhost')
     expect(read('MAIL_HOSTNAME')).toBeUndefined()
   })
 })
 
-describe('a list of IP addresses', () => {
-  test('of proxies may have CIDR ranges', () => {
+describe('the service reads a setting that lists IP addresses', () => {
+  test('the list of proxy addresses may contain CIDR ranges', () => {
     expectRule(
       'TRUSTED_PROXIES',
       'must be a comma-separated list of IP addresses or CIDR ranges',
@@ -164,7 +170,7 @@ describe('a list of IP addresses', () => {
     expect(read('TRUSTED_PROXIES')).toEqual([])
   })
 
-  test('of DNS servers may have ports', () => {
+  test('the list of DNS server addresses may contain ports', () => {
     expectRule(
       'DNS_SERVERS',
       'must be a comma-separated list of IP addresses, each with an optional port',
@@ -181,7 +187,7 @@ describe('a key', () => {
     ['RECEIPT_SIGNING_KEYS', 'an Ed25519 seed'],
     ['MASTER_KEYS', 'a key'],
     ['INBOUND_SECRETS', 'a secret'],
-  ] as const)('in %s is an id and 32 bytes in base64, of %s', (name, what) => {
+  ] as const)('a key in %s is an id and 32 bytes in base64, of %s', (name, what) => {
     expectRule(
       name,
       `must be comma-separated id:base64 pairs, each of ${what} of 32 bytes`,
@@ -194,13 +200,16 @@ describe('a key', () => {
     )
   })
 
-  test.each(['MASTER_KEYS', 'INBOUND_SECRETS'] as const)('in %s has an id of its own', (name) => {
-    const other = Buffer.alloc(32, 8).toString('base64')
-    expect(rule(name, `k1:${NAMED_KEY},k2:${NAMED_KEY}`)).toBeNull()
-    expect(rule(name, `k1:${NAMED_KEY},k1:${other}`)).toBe('must name no id twice')
-  })
+  test.each(['MASTER_KEYS', 'INBOUND_SECRETS'] as const)(
+    'a key in %s has an id that no other key of the setting has',
+    (name) => {
+      const other = Buffer.alloc(32, 8).toString('base64')
+      expect(rule(name, `k1:${NAMED_KEY},k2:${NAMED_KEY}`)).toBeNull()
+      expect(rule(name, `k1:${NAMED_KEY},k1:${other}`)).toBe('must name no id twice')
+    },
+  )
 
-  test('of a settlement has 0x and 64 hexadecimal digits', () => {
+  test('a key for settlements has 0x and 64 hexadecimal digits', () => {
     expectRule(
       'SETTLEMENT_KEYS',
       'must be comma-separated private keys: 0x and 64 hexadecimal digits each',
@@ -209,7 +218,7 @@ describe('a key', () => {
     )
   })
 
-  test('to start with is of the platform or of a project', () => {
+  test('a first (bootstrap) key in the settings is a platform key or a project key, as the name of its setting says', () => {
     expectRule(
       'BOOTSTRAP_PLATFORM_KEY',
       'must be lopk- followed by 64 hexadecimal digits',
@@ -225,21 +234,24 @@ describe('a key', () => {
   })
 })
 
-describe('a text', () => {
-  test.each(['WALLET_FACTORIES', 'DENIED_PAYEES'] as const)('of %s lists addresses', (name) => {
-    const address = `0x${'aB'.repeat(20)}`
-    const message = 'must be comma-separated addresses: 0x and 40 hexadecimal digits each'
-    expectRule(name, message, ['', `${address},${address}`], [`${address}0`, address.slice(2)])
-    expect(read(name)).toEqual([])
-  })
+describe('the service reads a setting that is a text', () => {
+  test.each(['WALLET_FACTORIES', 'DENIED_PAYEES'] as const)(
+    'the text of %s is a list of addresses',
+    (name) => {
+      const address = `0x${'aB'.repeat(20)}`
+      const message = 'must be comma-separated addresses: 0x and 40 hexadecimal digits each'
+      expectRule(name, message, ['', `${address},${address}`], [`${address}0`, address.slice(2)])
+      expect(read(name)).toEqual([])
+    },
+  )
 
-  test('of OAUTH_PURSE_SCOPES lists scopes of the purse', () => {
+  test('the text of OAUTH_PURSE_SCOPES is a list of purse scopes', () => {
     const message = 'must be of purse:read and purse:pay'
     expectRule('OAUTH_PURSE_SCOPES', message, ['', 'purse:read, purse:pay'], ['mail:read', 'purse'])
     expect(read('OAUTH_PURSE_SCOPES')).toEqual([])
   })
 
-  test('of INBOUND_SES_TOPICS lists topics of SNS', () => {
+  test('the text of INBOUND_SES_TOPICS is a list of SNS topics', () => {
     const topic = 'arn:aws:sns:eu-west-1:123456789012:mails'
     expectRule(
       'INBOUND_SES_TOPICS',
@@ -249,12 +261,12 @@ describe('a text', () => {
     )
   })
 
-  test('of POSTMASTER is an address, which is read in lower case', () => {
+  test('the text of POSTMASTER is an email address, which is read in lower case', () => {
     expectRule('POSTMASTER', 'must be the address of an inbox', ['ops@a.example'], ['ops', '@a.b'])
     expect(read('POSTMASTER', 'Ops@A.example')).toBe('ops@a.example')
   })
 
-  test('of MIN_PRICE_USDC is below 1,000,000 with at most 6 decimals', () => {
+  test('the text of MIN_PRICE_USDC is a number below 1,000,000 with at most 6 decimals', () => {
     expectRule(
       'MIN_PRICE_USDC',
       'must be decimal USDC below 1000000 with at most 6 decimals',
@@ -264,7 +276,7 @@ describe('a text', () => {
     expect(read('MIN_PRICE_USDC')).toBe('0.001')
   })
 
-  test('of METRICS_TOKEN has 16 to 256 visible ASCII characters', () => {
+  test('the text of METRICS_TOKEN has 16 to 256 visible ASCII characters', () => {
     expectRule(
       'METRICS_TOKEN',
       'must be 16 to 256 visible ASCII characters',
@@ -278,17 +290,17 @@ describe('a text', () => {
     ['S3_SECRET_ACCESS_KEY', 256],
     ['OIDC_CLIENT_ID', 300],
     ['OIDC_CLIENT_SECRET', 500],
-  ] as const)('of %s has 1 to %d characters', (name, max) => {
+  ] as const)('the text of %s has 1 to %d characters', (name, max) => {
     const message = `must have at most ${max} characters`
     expectRule(name, message, ['x', 'x'.repeat(max)], ['x'.repeat(max + 1)])
     expect(rule(name, '')).not.toBeNull()
   })
 })
 
-describe('the variables of the MCP server', () => {
+describe('the MCP server over stdio reads its environment variables', () => {
   const key = `loid-${HEX_64}`
 
-  test('need only the key of a project', () => {
+  test('the MCP server requires only the variable with the API key of a project', () => {
     expect(mcpVariables.parse({ PURSER_API_KEY: key })).toEqual({
       PURSER_URL: 'http://127.0.0.1:3000',
       PURSER_API_KEY: key,
@@ -300,7 +312,7 @@ describe('the variables of the MCP server', () => {
       )
   })
 
-  test('may name the URL of the service, and the form of the names of tools', () => {
+  test('the variables of the MCP server may also name the service’s URL and the form of the tool names', () => {
     const isRight = (more: object) =>
       mcpVariables.safeParse({ PURSER_API_KEY: key, ...more }).success
     expect(isRight({ PURSER_URL: 'https://a.example', PURSER_TOOL_NAMES: 'underscore' })).toBe(true)

@@ -14,7 +14,7 @@ import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 
 const { base } = USDC_NETWORKS
 
-test('the doctor judges a slow RPC or the test network as a warning, and an unknown chain or a silent RPC as broken', () => {
+test('the doctor command judges a slow RPC or the test network as a warning, and an unknown chain or a silent RPC as broken', () => {
   const verdicts = (chainId: number, latencyMs: number) =>
     judgeRpc({ chainId, latencyMs }).map(({ verdict }) => verdict)
   expect(verdicts(8453, 100)).toEqual(['ok', 'ok'])
@@ -27,14 +27,17 @@ test.each([
   [4, 'ok'],
   [60, 'warning'],
   [900, 'broken'],
-] as const)('a head block that is %p seconds old is %s', (ageS, verdict) => {
-  expect(judgeHead({ number: 7n, ageS })).toMatchObject({
-    verdict,
-    found: `block 7, ${ageS} s old`,
-  })
-})
+] as const)(
+  'the doctor command judges a head block that is %p seconds old as %s',
+  (ageS, verdict) => {
+    expect(judgeHead({ number: 7n, ageS })).toMatchObject({
+      verdict,
+      found: `block 7, ${ageS} s old`,
+    })
+  },
+)
 
-test('a contract with another name, version or number of decimals than USDC is broken', () => {
+test('the doctor command judges a contract as broken if its name, version or number of decimals is not that of USDC', () => {
   const token = { name: 'USD Coin', version: '2', decimals: 6 }
   expect(judgeToken(base, token).verdict).toBe('ok')
   for (const change of [{ name: 'USDC' }, { version: '1' }, { decimals: 18 }, { name: null }]) {
@@ -46,7 +49,7 @@ test('a contract with another name, version or number of decimals than USDC is b
   }
 })
 
-test('a gas wallet is ok, low or broken by the number of payments that its ether covers', () => {
+test('a gas wallet is judged as ok, low or broken by the number of payments for which its ether is enough', () => {
   const address = `0x${'ab'.repeat(20)}`
   const judged = (balanceWei: bigint) => judgeGasWallet({ address, balanceWei }, 1_000n)
   expect(judged(5_000_000n)).toMatchObject({ verdict: 'ok', check: 'gas wallet 0xabababab' })
@@ -58,11 +61,11 @@ test('a gas wallet is ok, low or broken by the number of payments that its ether
     verdict: 'broken',
     fix: expect.stringContaining(`send ether to ${address}`),
   })
-  // A payment fee of 0 must not cause a division by zero.
+  // A network fee of 0 for a payment must not cause a division by zero.
   expect(judgeGasWallet({ address, balanceWei: 5_000n }, 0n).verdict).toBe('ok')
 })
 
-test('a node without old state is a warning, and a receipt key that is not the service’s key is broken', () => {
+test('a node without old state is judged as a warning, and a receipt key that is not the service’s key as broken', () => {
   expect(judgeOldState(600, true).verdict).toBe('ok')
   expect(judgeOldState(600, false)).toMatchObject({
     verdict: 'warning',
@@ -75,7 +78,7 @@ test('a node without old state is a warning, and a receipt key that is not the s
   expect(judgeReceiptKey(false).verdict).toBe('broken')
 })
 
-test('an RPC that is behind, silent or on another chain than the others is a warning or broken', () => {
+test('an RPC node that is behind, silent or on another chain than the others is judged as a warning or as broken', () => {
   const node = (name: string, head: bigint, chainId = 8453) => ({
     name,
     head,

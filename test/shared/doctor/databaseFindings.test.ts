@@ -1,4 +1,4 @@
-/** Tests at which values each finding about database and storage becomes a warning or broken. */
+/** Tests at which values the doctor command judges the database and the storage as a warning or as broken. */
 import { describe, expect, test } from 'bun:test'
 import {
   type DatabaseFacts,
@@ -32,7 +32,7 @@ const RIGHT: DatabaseFacts = {
 const finding = (check: string, change: Partial<DatabaseFacts>) =>
   judgeDatabase({ ...RIGHT, ...change }, NOW).find((one) => one.check === check)!
 
-test('an unreachable database is broken, and the finding does not repeat the name of the variable', () => {
+test('an unreachable database is judged as broken, and the finding does not repeat the name of the variable', () => {
   expect(databaseAway('DATABASE_URL: no answer')).toEqual({
     area: 'database',
     check: 'connection',
@@ -43,7 +43,7 @@ test('an unreachable database is broken, and the finding does not repeat the nam
   expect(databaseAway('at DATABASE_URL: no answer').found).toBe('at DATABASE_URL: no answer')
 })
 
-test('PostgreSQL is new enough from version 15.0', () => {
+test('the doctor command accepts PostgreSQL from version 15.0 on', () => {
   const version = (versionNumber: number) =>
     finding('version', { version: 'v', versionNumber }).verdict
   expect([149_999, 150_000].map(version)).toEqual(['broken', 'ok'])
@@ -57,11 +57,14 @@ test.each([
   [20.1, 'warning', '20.1 ms a statement'],
   [500, 'warning', '500.0 ms a statement'],
   [500.1, 'broken', '500.1 ms a statement'],
-] as const)('a latency of %p ms is %s', (latencyMs, verdict, found) => {
-  expect(finding('latency', { latencyMs })).toMatchObject({ verdict, found })
-})
+] as const)(
+  'the doctor command judges a database latency of %p ms as %s',
+  (latencyMs, verdict, found) => {
+    expect(finding('latency', { latencyMs })).toMatchObject({ verdict, found })
+  },
+)
 
-test('one migration to apply is broken', () => {
+test('a database is judged as broken if even one migration must still be applied', () => {
   expect(finding('migrations', { pendingMigrations: 0 })).toMatchObject({
     verdict: 'ok',
     found: 'all are applied',
@@ -78,13 +81,16 @@ test.each([
   ['remote_write', 'ok'],
   ['local', 'broken'],
   ['off', 'broken'],
-] as const)('synchronous_commit with the value %s is %s', (synchronousCommit, verdict) => {
-  const { verdict: judged, found } = finding('synchronous_commit', { synchronousCommit })
-  expect([judged, found.split(':')[0]!]).toEqual([verdict, synchronousCommit])
-})
+] as const)(
+  'the doctor command judges synchronous_commit with the value %s as %s',
+  (synchronousCommit, verdict) => {
+    const { verdict: judged, found } = finding('synchronous_commit', { synchronousCommit })
+    expect([judged, found.split(':')[0]!]).toEqual([verdict, synchronousCommit])
+  },
+)
 
-describe('the connections', () => {
-  test('are enough if the service needs no more than the unreserved ones', () => {
+describe('the doctor command judges the limit on database connections', () => {
+  test('the database connections are enough if the service needs no more than those that are not reserved', () => {
     expect(finding('max_connections', { neededConnections: 197 })).toMatchObject({
       verdict: 'ok',
       found: '40 in use; the service may open 197 of 197',
@@ -97,7 +103,7 @@ describe('the connections', () => {
     [247, 300],
     [248, 350],
   ])(
-    'that %p processes’ connections need are rounded up to %p, with fifty to spare',
+    'for %p needed database connections the doctor proposes the limit %p, which is rounded up with fifty to spare',
     (neededConnections, most) => {
       expect(finding('max_connections', { neededConnections }).fix).toBe(
         `alter system set max_connections = ${most};   -- and restart the server`,
@@ -106,23 +112,23 @@ describe('the connections', () => {
   )
 })
 
-describe('a standby', () => {
+describe('the doctor command judges a standby', () => {
   const standby = (lagBytes: number, lagMs: number | null = null) =>
     finding('standby b', { standbys: [{ name: 'b', lagBytes, lagMs }] })
   const MOST = 64 * 1024 * 1024
 
-  test('may be 64 MB behind', () => {
+  test('a standby may be at most 64 MB behind the primary', () => {
     expect(standby(MOST)).toMatchObject({ verdict: 'ok', found: '65536 KB behind' })
     expect(standby(MOST + 1).verdict).toBe('warning')
   })
 
-  test('shows its lag in seconds if the server knows the lag', () => {
+  test('a standby is reported with its lag in seconds if the server knows this lag', () => {
     expect(standby(2_048, 1_600).found).toBe('2 KB, 2 s behind')
     expect(standby(0, 0).found).toBe('0 KB, 0 s behind')
     expect(standby(0).found).toBe('0 KB behind')
   })
 
-  test('has its own finding beside other standbys', () => {
+  test('each standby has a separate finding', () => {
     const standbys = ['a', 'b'].map((name) => ({ name, lagBytes: 0, lagMs: null }))
     const checks = judgeDatabase({ ...RIGHT, standbys }, NOW).map(({ check }) => check)
     expect(checks.filter((check) => check.startsWith('standby'))).toEqual([
@@ -132,8 +138,8 @@ describe('a standby', () => {
   })
 })
 
-describe('a replica', () => {
-  test('may be 64 MB behind, and must answer and be no primary', () => {
+describe('the doctor command judges a read replica', () => {
+  test('a read replica may be 64 MB behind, must answer, and must not be a primary', () => {
     expect(judgeReplica({ lagBytes: 67_108_864n })).toMatchObject({
       verdict: 'ok',
       found: '65536 KB behind',
@@ -153,20 +159,20 @@ describe('a replica', () => {
   })
 })
 
-describe('a backup', () => {
+describe('the doctor command judges the age of a backup', () => {
   const backup = (backupAt: Date | null, archivedAt: Date | null = null) => {
     const { verdict, found } = finding('backup', { backupAt, archivedAt })
     return [verdict, found]
   }
 
-  test('counts for 25 hours, and an archived WAL file for one hour', () => {
+  test('a backup counts as new for 25 hours, and an archived WAL file for one hour', () => {
     expect(backup(before(25 * HOUR_MS))).toEqual(['ok', '25 hours ago'])
     expect(backup(before(25 * HOUR_MS + 1))).toEqual(['warning', 'the last was 25 hours ago'])
     expect(backup(null, before(HOUR_MS))).toEqual(['ok', 'the WAL was archived 60 minutes ago'])
     expect(backup(null, before(HOUR_MS + 1))).toEqual(['warning', 'none was recorded'])
   })
 
-  test('is replaced by an archived WAL file, and an old WAL file does not hide a new backup', () => {
+  test('a new archived WAL file is reported in place of the backup, and an old WAL file does not hide a new backup', () => {
     const minute = before(MINUTE_MS)
     expect(backup(minute, minute)).toEqual(['ok', 'the WAL was archived 1 minute ago'])
     expect(backup(minute, before(9 * HOUR_MS))).toEqual(['ok', '1 minute ago'])
@@ -179,11 +185,11 @@ describe('a backup', () => {
     [119 * MINUTE_MS, '119 minutes ago'],
     [120 * MINUTE_MS, '2 hours ago'],
     [150 * MINUTE_MS, '3 hours ago'],
-  ])('that is %p ms old was made %p', (ms, found) => {
+  ])('a backup that is %p ms old is reported as made %p', (ms, found) => {
     expect(backup(before(ms))).toEqual(['ok', found])
   })
 
-  test('is shown in days from 48 hours', () => {
+  test('the age of a backup is shown in days from 48 hours on', () => {
     const last = (ms: number) => backup(before(ms))[1]
     expect(last(48 * HOUR_MS - MINUTE_MS)).toBe('the last was 48 hours ago')
     expect(last(48 * HOUR_MS)).toBe('the last was 2 days ago')
@@ -195,7 +201,7 @@ describe('storage', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 10 * GB })
 
-  test('needs a gigabyte on the disk, and should have five', () => {
+  test('the disk must have a free gigabyte, and should have five', () => {
     const verdicts = [GB - 1, GB, 5 * GB - 1, 5 * GB].map((free) => disk(free).verdict)
     expect(verdicts).toEqual(['broken', 'warning', 'warning', 'ok'])
     expect(disk(1.26 * GB)).toEqual({
@@ -207,7 +213,7 @@ describe('storage', () => {
     })
   })
 
-  test('needs a readable folder', () => {
+  test('the storage needs a folder that the service can read', () => {
     expect(judgeDisk(null)).toMatchObject({
       verdict: 'broken',
       found: 'the folder cannot be read',
@@ -216,7 +222,7 @@ describe('storage', () => {
   })
 
   test.each(['written', 'read', 'deleted'] as const)(
-    'is broken if a test object could not be %s',
+    'the object store is judged as broken if a test object could not be %s',
     (step) => {
       expect(judgeBlobStore({ step, reason: 'AccessDenied' })).toMatchObject({
         area: 'storage',
@@ -226,7 +232,7 @@ describe('storage', () => {
     },
   )
 
-  test('is ok if a test object was written, read and deleted', () => {
+  test('the object store is judged as ok if a test object was written, read and deleted', () => {
     expect(judgeBlobStore(null)).toMatchObject({
       verdict: 'ok',
       found: 'an object was written, read and deleted',

@@ -1,4 +1,6 @@
-/** Tests the doctor's findings about DNS records, the listener, the relay and policies, and the proposed changes. */
+/**
+ * Tests how the doctor command judges DNS records, the listener, the relay and policies, and which changes it proposes.
+ */
 import { describe, expect, test } from 'bun:test'
 import {
   judgeListener,
@@ -24,7 +26,7 @@ const MX = 'mx.example.com'
 const D = 'a.example.com'
 const MX_LINE = 'a.example.com. IN MX 10 mx.example.com.'
 
-describe('MX', () => {
+describe('the doctor command judges the MX records', () => {
   const mx = (...records: [number, string][]) =>
     judgeMx(
       D,
@@ -32,7 +34,7 @@ describe('MX', () => {
       records.map(([priority, exchange]) => ({ priority, exchange })),
     )
 
-  test('is ok if the service’s host is first, in upper or lower case, with or without a final dot', () => {
+  test('an MX record is ok if the service’s host is first, in upper or lower case, with or without a final dot', () => {
     expect(mx([10, 'MX.example.com.'])).toMatchObject({ verdict: 'ok', found: '10 mx.example.com' })
     expect(mx([10, MX], [20, 'backup.example.com']).verdict).toBe('ok')
   })
@@ -47,18 +49,18 @@ describe('MX', () => {
     ],
     ['another host', [[10, 'mail.other.com']], '"mail.other.com" instead of mx.example.com'],
   ] as [string, [number, string][], string][])(
-    'the MX check with %s is broken',
+    'the doctor command judges an MX record with %s as broken',
     (_what, records, found) => {
       expect(mx(...records)).toMatchObject({ verdict: 'broken', found, fix: MX_LINE })
     },
   )
 
-  test('with another host before the service’s host is a warning, because the other host gets the mail', () => {
+  test('an MX record with another host before the service’s host is a warning, because the other host gets the mail', () => {
     expect(mx([10, MX], [5, 'old.example.com'])).toMatchObject({ verdict: 'warning', fix: MX_LINE })
   })
 })
 
-describe('mail host', () => {
+describe('the doctor command judges the mail host', () => {
   const host = (change: Partial<Parameters<typeof judgeMailHost>[0]>) =>
     judgeMailHost({
       mailHostname: MX,
@@ -68,7 +70,7 @@ describe('mail host', () => {
       allowPrivate: false,
       ...change,
     })
-  test('is ok with a public address, and broken without an address, with a private address or with an alias', () => {
+  test('a mail host is ok with a public address, and broken without an address, with a private address or with an alias', () => {
     expect(host({})).toMatchObject({ verdict: 'ok', found: '8.8.4.4' })
     const fix = 'mx.example.com. IN A 9.9.9.9'
     expect(host({ addresses: [] })).toMatchObject({ verdict: 'broken', fix })
@@ -85,7 +87,7 @@ describe('mail host', () => {
   })
 })
 
-describe('listener', () => {
+describe('the doctor command judges the SMTP listener', () => {
   const at = (reached: 'answered' | 'refused' | 'silent' | 'unreachable', local: boolean) =>
     judgeListener({
       address: '8.8.4.4',
@@ -93,7 +95,7 @@ describe('listener', () => {
       reached,
       local: { at: '127.0.0.1:2525', reached: local ? 'answered' : 'refused' },
     })
-  test('the doctor calls a listener broken that only its own machine can reach, and says how to open the listener', () => {
+  test('the doctor calls a listener broken if only its own machine can reach it, and says how to open the listener', () => {
     expect(at('answered', true).verdict).toBe('ok')
     expect(at('refused', true)).toMatchObject({
       verdict: 'broken',
@@ -102,7 +104,7 @@ describe('listener', () => {
     })
     expect(at('refused', false).found).toBe('nothing listens on port 25')
   })
-  test('that drops packets is a warning if it answers locally, and broken if it does not', () => {
+  test('a listener whose packets are dropped is a warning if it answers locally, and broken if it does not', () => {
     expect(at('silent', true)).toMatchObject({
       verdict: 'warning',
       found: expect.stringContaining('a firewall drops it'),
@@ -118,7 +120,7 @@ describe('listener', () => {
   })
 })
 
-test('a report address whose mail is refused is a warning with the setting to change', () => {
+test('a report address that refuses mail is a warning, and the finding names the setting to change', () => {
   expect(judgeReportAddresses([], 'a.example.com').verdict).toBe('ok')
   expect(judgeReportAddresses(['dmarc@a.example.com'], 'a.example.com')).toMatchObject({
     found: 'mail to dmarc@a.example.com is refused',
@@ -127,7 +129,7 @@ test('a report address whose mail is refused is a warning with the setting to ch
   })
 })
 
-test('a project whose inbox has a reserved name gives a warning, and the finding shows how to delete the project', () => {
+test('a project whose inbox has a reserved name gives a warning, and the finding shows how to delete this project', () => {
   expect(judgeReservedNames([]).map(({ verdict }) => verdict)).toEqual(['ok'])
   const holder = { address: 'abuse@a.example.com', projectId: 'prj_1', name: 'Shop' }
   expect(judgeReservedNames([holder])).toEqual([
@@ -141,10 +143,10 @@ test('a project whose inbox has a reserved name gives a warning, and the finding
   ])
 })
 
-describe('port 25 outward', () => {
+describe('the doctor command judges outgoing connections to port 25', () => {
   const seen = (...reached: ('answered' | 'refused' | 'silent' | 'unreachable')[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}`, reached: one })))
-  test('a closed port 25 is broken, and the finding tells a provider that drops packets from a firewall that refuses connections', () => {
+  test('if port 25 is closed, the finding tells a provider that drops packets from a firewall that refuses connections', () => {
     expect(seen('silent', 'answered')).toMatchObject({ verdict: 'ok', found: 'h1 answers' })
     expect(seen('silent', 'silent')).toMatchObject({
       verdict: 'broken',
@@ -160,7 +162,7 @@ describe('port 25 outward', () => {
   })
 })
 
-test('the reverse name must be the service’s host name and must lead back to the address', () => {
+test('the reverse DNS name must be the service’s host name and must lead back to the address', () => {
   const line =
     '7.113.0.203.in-addr.arpa. IN PTR mx.example.com.   ; ask the provider of the address'
   const judged = (...names: { name: string; forward: string[] }[]) =>
@@ -183,7 +185,7 @@ test('the reverse name must be the service’s host name and must lead back to t
   expect(judgeEhlo('203.0.113.7', MX, ['203.0.113.9']).fix).toBe('mx.example.com. IN A 203.0.113.7')
 })
 
-test('SPF needs exactly one record, and the service’s addresses must pass', () => {
+test('SPF needs exactly one record, and this record must accept the service’s addresses', () => {
   const settings = {
     mailDomain: D,
     mailHostname: MX,
@@ -228,12 +230,12 @@ test('SPF needs exactly one record, and the service’s addresses must pass', ()
   )
 })
 
-test('DKIM needs exactly one record, with the service’s public key', () => {
+test('DKIM needs exactly one record, which must contain the service’s public key', () => {
   const key = `v=DKIM1; k=rsa; p=${'A'.repeat(392)}`
   const judged = (...found: string[]) =>
     judgeDkim({ domain: D, selector: 's1', record: key }, found)
   expect(judged(key).verdict).toBe('ok')
-  // Panels of DNS providers add blanks and omit the version.
+  // The web pages of DNS providers add spaces and omit the version tag of the record.
   expect(judged(`p=${'A'.repeat(200)} ${'A'.repeat(192)}`).verdict).toBe('ok')
   const fix = `s1._domainkey.a.example.com. IN TXT "v=DKIM1; k=rsa; p=${'A'.repeat(237)}" "${'A'.repeat(155)}"`
   expect(judged()).toMatchObject({ verdict: 'broken', found: 'no such record', fix })
@@ -246,7 +248,7 @@ test('DKIM needs exactly one record, with the service’s public key', () => {
   expect(missingDkim(D)).toMatchObject({ verdict: 'broken', fix: 'bun run dkim:new a.example.com' })
 })
 
-test('DMARC needs one record with a known policy and confirmed report addresses', () => {
+test('DMARC needs one record with a known policy, and report addresses that have confirmed it', () => {
   const judged = (record: string | null, change: Partial<Parameters<typeof judgeDmarc>[0]> = {}) =>
     judgeDmarc({
       domain: D,
@@ -277,7 +279,7 @@ test('DMARC needs one record with a known policy and confirmed report addresses'
   expect(judged('', { found: parent }).found).toBe('p=quarantine, by example.com')
 })
 
-test('the relay must accept the service’s login, and should offer TLS and accept the largest mail', () => {
+test('the mail relay must accept the service’s login, and should offer TLS and accept the largest mail', () => {
   const facts = { host: 'relay.net', login: 'accepted', isEncrypted: true, sizeMax: null } as const
   const judged = (change: object) =>
     judgeRelay({ ...facts, ...change }, 35 * 1024 * 1024).map(({ verdict }) => verdict)
@@ -292,7 +294,7 @@ test('the relay must accept the service’s login, and should offer TLS and acce
   }
 })
 
-test('MTA-STS needs one record and a policy that names the service’s host', () => {
+test('MTA-STS needs one DNS record and a policy that names the service’s host', () => {
   const policy = { mode: 'enforce', maxAgeS: 604_800, coversUs: true }
   const judged = (
     records: string[],
@@ -324,13 +326,13 @@ test('MTA-STS needs one record and a policy that names the service’s host', ()
     verdict: 'broken',
     found: 'its host answers 404 instead of 200',
   })
-  // MTA_STS=none: the service publishes no policy yet.
+  // With the setting MTA_STS=none, the service does not publish a policy yet.
   const publish = 'MTA_STS=testing   # publishes the policy'
   expect(judged([], null, 'none')[0]!.fix).toBe(`${publish}\n${fix}`)
   expect(judged([record], { failure: 'x' }, 'none')[1]!.fix).toBe(publish)
 })
 
-test('TLS-RPT needs one record with an address for reports', () => {
+test('TLS-RPT needs one DNS record with an address for reports', () => {
   const judged = (...records: string[]) => judgeTlsReports(D, records, D)
   const fix = '_smtp._tls.a.example.com. IN TXT "v=TLSRPTv1; rua=mailto:tlsrpt@a.example.com"'
   expect(judged('v=TLSRPTv1; rua=mailto:a@b.example,https://r.example/x').verdict).toBe('ok')
@@ -339,7 +341,7 @@ test('TLS-RPT needs one record with an address for reports', () => {
   expect(judged('v=TLSRPTv1', 'v=TLSRPTv1').verdict).toBe('broken')
 })
 
-test('CAA is broken if it forbids the issuer of the certificate', () => {
+test('a CAA record is broken if it forbids the issuer of the service’s certificate', () => {
   const set = (...values: string[]) => ({
     at: 'example.com',
     records: values.map((value) => ({ tag: 'issue', value })),

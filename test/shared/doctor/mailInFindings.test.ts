@@ -1,4 +1,4 @@
-/** Tests at which facts each finding about received mail becomes a warning or broken. */
+/** Tests in which cases the doctor command judges the setup for received mail as a warning or as broken. */
 import { describe, expect, test } from 'bun:test'
 import {
   dnsAway,
@@ -14,7 +14,7 @@ const D = 'shop.example'
 const MX = 'mx.shop.example'
 const MX_LINE = `${D}. IN MX 10 ${MX}.`
 
-test('a query without an answer is a warning of its area, and names servers that answer', () => {
+test('an unanswered DNS query is a warning in its area, and the finding names name servers that answer', () => {
   expect(dnsAway('policies', 'MX of a.example')).toEqual({
     area: 'policies',
     check: 'MX of a.example',
@@ -24,7 +24,7 @@ test('a query without an answer is a warning of its area, and names servers that
   })
 })
 
-describe('the MX records', () => {
+describe('the doctor command judges the MX records of a domain', () => {
   const mx = (...records: [priority: number, exchange: string][]) =>
     judgeMx(
       D,
@@ -32,7 +32,7 @@ describe('the MX records', () => {
       records.map(([priority, exchange]) => ({ priority, exchange })),
     )
 
-  test('are ok if no other host has a lower preference', () => {
+  test('the MX records are ok if no other host has a lower preference than the service’s host', () => {
     expect(mx([7, MX])).toEqual({
       area: 'mail in',
       check: `MX of ${D}`,
@@ -47,19 +47,19 @@ describe('the MX records', () => {
     })
   })
 
-  test('may name the host of the service twice, and its lowest preference counts', () => {
+  test('the MX records may name the host of the service twice, and its lowest preference counts', () => {
     expect(mx([20, MX], [10, MX])).toMatchObject({ verdict: 'ok', found: `10 ${MX}` })
     expect(mx([20, MX], [15, 'old.example'], [10, MX]).verdict).toBe('ok')
   })
 
-  test('are a null MX only if one record names the root', () => {
+  test('the MX records count as a null MX only if the single record names the root', () => {
     const found = 'a null MX: the domain takes no mail'
     for (const root of ['', '.']) expect(mx([0, root])).toMatchObject({ verdict: 'broken', found })
     expect(mx([0, '.'], [10, 'other.example']).found).toBe(`"" instead of ${MX}`)
     expect(mx([10, '.'], [0, MX]).verdict).toBe('ok')
   })
 
-  test('must not hold an address, even beside the host of the service', () => {
+  test('the MX records must not contain an IP address, even beside the host of the service', () => {
     for (const address of ['203.0.113.7', '2001:db8::7'])
       expect(mx([10, MX], [20, address])).toMatchObject({
         verdict: 'broken',
@@ -70,7 +70,7 @@ describe('the MX records', () => {
     expect(mx([10, MX], [20, '1.2.3.a']).verdict).toBe('ok')
   })
 
-  test('must name the host of the service', () => {
+  test('the MX records must name the host of the service', () => {
     expect(mx()).toMatchObject({ verdict: 'broken', found: 'no such record', fix: MX_LINE })
     expect(mx([10, 'A.example.'], [20, 'b.example'])).toMatchObject({
       verdict: 'broken',
@@ -80,7 +80,7 @@ describe('the MX records', () => {
   })
 })
 
-describe('the mail host', () => {
+describe('the doctor command judges the addresses of the mail host', () => {
   const host = (change: Partial<Parameters<typeof judgeMailHost>[0]>) =>
     judgeMailHost({
       mailHostname: MX,
@@ -92,7 +92,7 @@ describe('the mail host', () => {
     })
   const UNKNOWN_FIX = `${MX}. IN A …   ; the public address of this machine`
 
-  test('is ok with public addresses', () => {
+  test('the mail host is ok if its addresses are public', () => {
     expect(host({})).toEqual({
       area: 'mail in',
       check: `address of ${MX}`,
@@ -101,7 +101,7 @@ describe('the mail host', () => {
     })
   })
 
-  test('needs an address, and the change names the address that an outside host sees', () => {
+  test('the mail host needs an address, and the finding proposes the address that an outside host sees', () => {
     expect(host({ addresses: [] })).toMatchObject({
       verdict: 'broken',
       found: 'it has none',
@@ -110,7 +110,7 @@ describe('the mail host', () => {
     expect(host({ addresses: [], seenAddress: '9.9.9.9' }).fix).toBe(`${MX}. IN A 9.9.9.9`)
   })
 
-  test('must be no alias, even with a public address', () => {
+  test('the mail host must not be an alias, even if the alias has a public address', () => {
     expect(host({ alias: 'web.example' })).toMatchObject({
       verdict: 'broken',
       found: 'it is an alias of "web.example", which no MX may name',
@@ -118,7 +118,7 @@ describe('the mail host', () => {
     })
   })
 
-  test('with a private address is broken, or a warning if private networks are allowed', () => {
+  test('the mail host is broken with a private address, or a warning if private networks are allowed', () => {
     const addresses = ['8.8.4.4', '10.0.0.5', '10.0.0.6']
     for (const [allowPrivate, verdict] of [
       [false, 'broken'],
@@ -133,7 +133,7 @@ describe('the mail host', () => {
   })
 })
 
-describe('the listener', () => {
+describe('the doctor command judges whether the SMTP listener answers', () => {
   type Facts = Parameters<typeof judgeListener>[0]
   const listener = (reached: Facts['reached'], local: Facts['reached'] | null) =>
     judgeListener({
@@ -145,7 +145,7 @@ describe('the listener', () => {
   const NC_FIX =
     'nc -vz 8.8.4.4 2525   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP'
 
-  test('is ok if it answers, whether or not it is known locally', () => {
+  test('the listener is ok if it answers, whether or not the doctor knows that it runs locally', () => {
     for (const local of ['refused', null] as const)
       expect(listener('answered', local)).toEqual({
         area: 'mail in',
@@ -155,7 +155,7 @@ describe('the listener', () => {
       })
   })
 
-  test('is broken if it refuses the connection, and the finding tells where it listens', () => {
+  test('the listener is broken if it refuses the connection, and the finding tells where it listens', () => {
     const fix = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
     expect(listener('refused', 'answered')).toMatchObject({
       verdict: 'broken',
@@ -177,7 +177,7 @@ describe('the listener', () => {
     ],
     ['unreachable', 'there is no way to port 2525'],
   ] as const)(
-    'that is %s is a warning if it answers locally, and else broken',
+    'the listener that is %s is a warning if it answers locally, and otherwise broken',
     (reached, found) => {
       expect(listener(reached, 'answered')).toMatchObject({
         verdict: 'warning',
@@ -189,7 +189,7 @@ describe('the listener', () => {
     },
   )
 
-  test('should offer STARTTLS', () => {
+  test('the listener gives a warning if it does not offer STARTTLS', () => {
     expect(judgeStartTls(true)).toMatchObject({ verdict: 'ok', found: 'the listener offers it' })
     expect(judgeStartTls(false)).toEqual({
       area: 'mail in',
@@ -201,14 +201,14 @@ describe('the listener', () => {
   })
 })
 
-test('every report address that no inbox has is named', () => {
+test('the finding names every report address for which no inbox exists', () => {
   expect(judgeReportAddresses([], D)).toMatchObject({ verdict: 'ok', found: 'an inbox takes them' })
   expect(judgeReportAddresses([`dmarc@${D}`, `tlsrpt@${D}`], D).found).toBe(
     `mail to dmarc@${D} and tlsrpt@${D} is refused`,
   )
 })
 
-test('every project that holds a reserved name gives one warning, and its name is shown on one line', () => {
+test('every project with a reserved inbox name gives one warning, and the name is shown on one line', () => {
   expect(judgeReservedNames([])).toEqual([
     { area: 'mail in', check: 'kept names', found: 'no project holds one', verdict: 'ok' },
   ])

@@ -1,4 +1,4 @@
-/** Tests at which facts each finding about sent mail becomes a warning or broken. */
+/** Tests in which cases the doctor command judges the setup for sent mail as a warning or as broken. */
 import { describe, expect, test } from 'bun:test'
 import {
   judgeDkim,
@@ -24,7 +24,7 @@ describe('port 25 outward', () => {
   const seen = (...reached: Reached[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}.example`, reached: one })))
 
-  test('is open if one host answers, and the finding names the first host that answers', () => {
+  test('outgoing port 25 is open if one host answers, and the finding names the first host that answers', () => {
     expect(seen('silent', 'answered', 'answered')).toEqual({
       area: 'mail out',
       check: 'port 25 outward',
@@ -33,7 +33,7 @@ describe('port 25 outward', () => {
     })
   })
 
-  test('is shut by a firewall or by the provider only if all hosts give the same result', () => {
+  test('outgoing port 25 counts as closed by a firewall or the provider only if all hosts give the same result', () => {
     const network = 'no host answers; the network of this machine has a fault'
     for (const reached of [
       ['silent', 'refused'],
@@ -56,12 +56,12 @@ describe('port 25 outward', () => {
   })
 })
 
-describe('the reverse name', () => {
+describe('the doctor command judges the reverse DNS name of an address', () => {
   const judged = (address: string, ...names: { name: string; forward: string[] }[]) =>
     judgeReverse(address, MX, names)
   const LINE = `7.113.0.203.in-addr.arpa. IN PTR ${MX}.   ; ask the provider of the address`
 
-  test('must exist', () => {
+  test('a reverse DNS name must exist for the address', () => {
     expect(judged(IP)).toEqual({
       area: 'mail out',
       check: `reverse name of ${IP}`,
@@ -71,7 +71,7 @@ describe('the reverse name', () => {
     })
   })
 
-  test('must lead back to the address, and the finding names the first name that was found', () => {
+  test('a reverse DNS name must lead back to the address, and the finding names the first name that was found', () => {
     expect(
       judged(IP, { name: 'a.example', forward: [] }, { name: MX, forward: ['203.0.113.8'] }),
     ).toMatchObject({
@@ -84,7 +84,7 @@ describe('the reverse name', () => {
     ).toMatchObject({ verdict: 'ok', found: MX })
   })
 
-  test('of the mail host must itself lead back to the address', () => {
+  test('a reverse DNS name that is the mail host must itself lead back to the address', () => {
     const names = [
       { name: MX, forward: ['192.0.2.99'] },
       { name: 'other.example', forward: [IP] },
@@ -93,7 +93,7 @@ describe('the reverse name', () => {
     expect(judged(IP, ...names, { name: MX, forward: [IP] }).verdict).toBe('ok')
   })
 
-  test('of the provider has whole numbers of the address, perhaps with zeros before them', () => {
+  test('a name counts as the provider’s only if it contains whole numbers of the address, perhaps with leading zeros', () => {
     const found = (name: string) => judged('1.2.1.2', { name, forward: ['1.2.1.2'] }).found
     for (const name of ['mail12.other.example', 'a-1-2.other.example', 'a-1-2-1.other.example']) {
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
@@ -103,7 +103,7 @@ describe('the reverse name', () => {
     }
   })
 
-  test('of the provider contains every number of the address, in any order', () => {
+  test('a name counts as the provider’s only if it contains every number of the address, in any order', () => {
     const found = (name: string, address = IP) =>
       judged(address, { name, forward: [address] }).found
     expect(found('7-113-0-203.isp.example')).toBe(
@@ -111,14 +111,14 @@ describe('the reverse name', () => {
     )
     for (const name of ['7-113-0.isp.example', 'other.example'])
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
-    // The only number of the address ::7 is also in the name of a seventh host.
+    // The only number in the address ::7 also occurs in the name of a seventh host.
     expect(found('host7.example', '::7')).toBe(`"host7.example", and EHLO says ${MX}`)
     expect(found('p-2001-db8-9.example', '2001:db8::9')).toContain("is the provider's name")
   })
 })
 
-describe('the name in EHLO', () => {
-  test('must lead to the address from which the service sends', () => {
+describe('the doctor command judges the name in EHLO', () => {
+  test('the name in EHLO must lead to the address from which the service sends mail', () => {
     expect(judgeEhlo(IP, MX, ['2001:db8::9', IP])).toEqual({
       area: 'mail out',
       check: 'name in EHLO',
@@ -133,7 +133,7 @@ describe('the name in EHLO', () => {
   })
 })
 
-describe('SPF', () => {
+describe('the doctor command judges the SPF record', () => {
   const settings = {
     mailDomain: D,
     mailHostname: MX,
@@ -154,14 +154,14 @@ describe('SPF', () => {
   const results = (...all: [result: string, comment?: string][]): SpfResult[] =>
     all.map(([result, comment = ''], n) => ({ address: `192.0.2.${n}`, result, comment }))
 
-  test('cannot be checked without an address that sends', () => {
+  test('the SPF finding says that nobody can check SPF if no sending address is known', () => {
     expect(judged({})).toMatchObject({
       verdict: 'warning',
       found: 'no address is known that sends mail, so that nobody can check it',
     })
   })
 
-  test('shows the record that lets every address send', () => {
+  test('the SPF finding shows the record if it lets every address send', () => {
     expect(judged({ results: results(['pass'], ['pass']) })).toEqual({
       area: 'mail out',
       check: `SPF of ${D}`,
@@ -183,7 +183,7 @@ describe('SPF', () => {
     })
   })
 
-  test('shows an error of the record before an absent answer, and both before a refusal', () => {
+  test('the SPF finding shows an error of the record before a missing answer, and shows both before a refusal', () => {
     const all = results(['fail'], ['temperror'], ['permerror', 'loop'])
     expect(judged({ results: all })).toMatchObject({
       verdict: 'broken',
@@ -198,7 +198,7 @@ describe('SPF', () => {
     expect(judged({ results: all.slice(0, 1) }).found).toBe('it says fail for 192.0.2.0')
   })
 
-  test('names the first address that does not pass, and a relay’s address is only a warning', () => {
+  test('the SPF finding names the first address that does not pass, and for a relay’s address it is only a warning', () => {
     const some = results(['pass'], ['softfail'], ['fail'])
     expect(judged({ results: some })).toMatchObject({
       verdict: 'broken',
@@ -213,14 +213,14 @@ describe('SPF', () => {
   })
 })
 
-describe('DKIM', () => {
+describe('the doctor command judges the DKIM record', () => {
   const record = (chars: number) => `v=DKIM1; k=rsa; p=${'A'.repeat(chars)}`
   const judged = (own: string, ...found: string[]) =>
     judgeDkim({ domain: D, selector: 's1', record: own }, found)
   const KEY = record(216)
   const FIX = `s1._domainkey.${D}. IN TXT "${KEY}"`
 
-  test('counts only the texts with a key, however the tag is spaced or written', () => {
+  test('the DKIM check counts only TXT records with a key, however their tags are spaced or written', () => {
     for (const text of [KEY, KEY.replace('p=', ' P ='), `p=${'A'.repeat(216)}`])
       expect(judged(KEY, 'google-site-verification=p', text)).toEqual({
         area: 'mail out',
@@ -236,7 +236,7 @@ describe('DKIM', () => {
       })
   })
 
-  test('needs exactly one record, with the key of the service', () => {
+  test('the DKIM check needs exactly one record, with the key of the service', () => {
     expect(judged(KEY, KEY, KEY)).toMatchObject({
       verdict: 'broken',
       found: '2 records instead of one',
@@ -250,7 +250,7 @@ describe('DKIM', () => {
       })
   })
 
-  test('needs a key of at least 216 characters, which are 1,024 bits', () => {
+  test('a DKIM record needs a key of at least 216 characters, which are 1,024 bits', () => {
     expect(judged(record(215), record(215))).toMatchObject({
       verdict: 'broken',
       found: 'the key is too short',
@@ -259,7 +259,7 @@ describe('DKIM', () => {
     expect(judged(KEY, KEY).verdict).toBe('ok')
   })
 
-  test('that only tests is a warning, and other flags are ok', () => {
+  test('a DKIM record with the flag for tests is a warning, and other flags are ok', () => {
     for (const flags of ['y', 'y:s', 's : y'])
       expect(judged(KEY, `${KEY}; t=${flags}`)).toMatchObject({
         verdict: 'warning',
@@ -270,7 +270,7 @@ describe('DKIM', () => {
       expect(judged(KEY, `${KEY}; t=${flags}`).verdict).toBe('ok')
   })
 
-  test('is missing if no key signs', () => {
+  test('a DKIM record is reported as missing if the service has no key that signs', () => {
     expect(missingDkim(D)).toEqual({
       area: 'mail out',
       check: `DKIM of ${D}`,
@@ -281,7 +281,7 @@ describe('DKIM', () => {
   })
 })
 
-test('a tag’s value is the first one of its name, without white space, and may contain an equals sign', () => {
+test('the value of a tag in a DNS record is its first one, without white space, and may contain an equals sign', () => {
   expect(tagOf('v=DKIM1; p = AB\tC D==', 'p')).toBe('ABCD==')
   expect(tagOf('V=1; RUA=mailto:A@b.example; rua=other', 'rua')).toBe('mailto:A@b.example')
   for (const text of ['', 'xp=1', 'p2=1', ';;', 'v=p=1']) expect(tagOf(text, 'p')).toBe('')
@@ -289,7 +289,7 @@ test('a tag’s value is the first one of its name, without white space, and may
   for (const name of ['__proto__', 'constructor']) expect(tagOf('p=1', name)).toBe('')
 })
 
-describe('DMARC', () => {
+describe('the doctor command judges the DMARC record', () => {
   const judged = (change: Partial<Parameters<typeof judgeDmarc>[0]>) =>
     judgeDmarc({ domain: D, found: null, unconfirmed: [], mailDomain: 'host.example', ...change })
   const of = (...records: string[]) => judged({ found: { at: D, records } })
@@ -310,7 +310,7 @@ describe('DMARC', () => {
     })
   })
 
-  test('needs a known policy in upper or lower case, and without a policy it is `none`', () => {
+  test('a DMARC record needs a known policy in upper or lower case, and counts as `none` without a policy', () => {
     for (const policy of ['none', 'quarantine', 'reject'])
       expect(of(`v=DMARC1; p=${policy.toUpperCase()}`)).toMatchObject({
         verdict: 'ok',
@@ -324,7 +324,7 @@ describe('DMARC', () => {
     })
   })
 
-  test('names the first report host that did not confirm, and a tag without meaning only after it', () => {
+  test('a DMARC finding names the first report host that did not confirm, and a tag without effect only after it', () => {
     const record = 'v=DMARC1; p=none; pct=50'
     expect(
       judged({ found: { at: D, records: [record] }, unconfirmed: ['a.example', 'b.example'] }),
@@ -341,7 +341,7 @@ describe('DMARC', () => {
       })
   })
 
-  test('of a parent domain applies its policy for subdomains', () => {
+  test('a DMARC record of a parent domain applies its policy for subdomains', () => {
     const by = (record: string, at = 'parent.example') =>
       judged({ found: { at, records: [record] } }).found
     expect(by('v=DMARC1; p=reject; sp=none')).toBe('sp=none, by parent.example')
@@ -349,7 +349,7 @@ describe('DMARC', () => {
     expect(by('v=DMARC1; p=none; sp=some')).toBe('sp="some" is no policy')
   })
 
-  test('of a parent domain sends reports if the host confirms the parent domain', () => {
+  test('a DMARC record of a parent domain sends reports if the report host confirms the parent domain', () => {
     const finding = judged({
       found: { at: 'parent.example', records: ['v=DMARC1; p=none'] },
       unconfirmed: ['reports.example'],
@@ -358,14 +358,14 @@ describe('DMARC', () => {
     expect(finding.fix).toBe('parent.example._report._dmarc.reports.example. IN TXT "v=DMARC1"')
   })
 
-  test('names the parent domain whose record applies', () => {
+  test('a DMARC finding names the parent domain whose record applies', () => {
     const found = { at: 'parent.example', records: ['v=DMARC1; p=reject'] }
     expect(judged({ found }).found).toBe('p=reject, by parent.example')
     expect(judged({ found: { ...found, at: D } }).found).toBe('p=reject')
   })
 })
 
-describe('the relay', () => {
+describe('the doctor command judges the mail relay', () => {
   const MB = 1024 * 1024
   type Facts = Parameters<typeof judgeRelay>[0]
   const judged = (change: Partial<Facts>) =>
@@ -385,7 +385,7 @@ describe('the relay', () => {
     ],
     ['unreachable', 'nothing answers there', RELAY_FIX],
   ] as const)(
-    'whose login is %s is broken, and the finding tells what to change',
+    'a relay whose login is %s is broken, and the finding tells what to change',
     (login, found, fix) => {
       expect(judged({ login })).toEqual([
         { area: 'mail out', check: 'relay relay.example', found, verdict: 'broken', fix },
@@ -393,13 +393,13 @@ describe('the relay', () => {
     },
   )
 
-  test('with an IPv6 address stands in brackets in the setting', () => {
+  test('a relay with an IPv6 address is written in brackets in the setting', () => {
     expect(judged({ host: '2001:db8::9', login: 'refused' })[0]!.fix).toBe(
       'SMTP_RELAY_URL=smtp://USER:PASSWORD@[2001:db8::9]:587',
     )
   })
 
-  test('should take the login, encrypt the mail and tell its limit', () => {
+  test('a relay should accept the login, encrypt the mail and tell its size limit', () => {
     expect(judged({}).map(({ check, found }) => [check, found])).toEqual([
       ['relay relay.example', 'it takes our login'],
       ['TLS of the relay', 'mail goes out encrypted'],
@@ -412,7 +412,7 @@ describe('the relay', () => {
     })
   })
 
-  test('should take the largest mail of the API, and the limit 0 means no limit', () => {
+  test('a relay should accept the largest mail of the API, and the size limit 0 means no limit', () => {
     const size = (sizeMax: number) => judged({ sizeMax })[2]!
     expect(size(20 * MB)).toMatchObject({
       verdict: 'warning',

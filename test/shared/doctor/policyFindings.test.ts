@@ -1,4 +1,7 @@
-/** Tests at which facts each finding about the policies of a domain becomes a warning or broken. */
+/**
+ * Tests in which cases the doctor command judges the policies of a domain (MTA-STS, TLS-RPT, CAA) as a warning or as
+ * broken.
+ */
 import { describe, expect, test } from 'bun:test'
 import {
   judgeCaa,
@@ -11,7 +14,7 @@ const D = 'shop.example'
 const MX = 'mx.shop.example'
 const DAY_S = 86_400
 
-describe('MTA-STS', () => {
+describe('the doctor command judges the MTA-STS record', () => {
   const LINE = `_mta-sts.${D}. IN TXT "v=STSv1; id=abc1"`
   const PUBLISH = 'MTA_STS=testing   # publishes the policy'
   type Mode = Parameters<typeof judgeSts>[0]['settings']['mtaSts']
@@ -25,7 +28,7 @@ describe('MTA-STS', () => {
     })
   const withId = (id: string) => judged([`v=STSv1; id=${id}`])[0]!
 
-  test('needs exactly one record, and a service without a policy must publish one first', () => {
+  test('the MTA-STS check needs exactly one record, and a service that has no policy must publish one first', () => {
     expect(judged([])).toEqual([
       {
         area: 'policies',
@@ -42,7 +45,7 @@ describe('MTA-STS', () => {
     ])
   })
 
-  test('has an id of 1 to 32 letters or digits', () => {
+  test('an MTA-STS record has an id of 1 to 32 letters or digits', () => {
     for (const id of ['a', 'Z9', '0'.repeat(32)])
       expect(withId(id)).toMatchObject({ verdict: 'ok', found: `id=${id}` })
     for (const id of ['', '0'.repeat(33), 'a-b', 'é'])
@@ -53,13 +56,13 @@ describe('MTA-STS', () => {
       })
   })
 
-  test('has a finding about the policy only if the record is valid and the policy was requested', () => {
+  test('the MTA-STS policy has a finding only if the record is valid and the policy was requested', () => {
     expect(judged(['v=STSv1; id=a'])).toHaveLength(1)
     expect(judged(['v=STSv1; id=-'], { failure: 'f' })).toHaveLength(1)
     expect(judged(['v=STSv1; id=a'], { failure: 'f' })).toHaveLength(2)
   })
 
-  describe('has a policy that', () => {
+  describe('the doctor command judges the MTA-STS policy', () => {
     const policy = (
       change: Partial<Extract<SeenPolicy, { mode: string }>>,
       mtaSts: Mode = 'testing',
@@ -71,7 +74,7 @@ describe('MTA-STS', () => {
       )[1]!
     const CURL = `curl -i https://mta-sts.${D}/.well-known/mta-sts.txt   # must answer: version: STSv1 | mode: testing | mx: ${MX} | max_age: 604800`
 
-    test('is readable', () => {
+    test('the MTA-STS policy must be readable', () => {
       const [, finding] = judged(['v=STSv1; id=a'], { failure: 'its host is away' })
       expect(finding).toEqual({
         area: 'policies',
@@ -82,7 +85,7 @@ describe('MTA-STS', () => {
       })
     })
 
-    test('names the mail host, unless its mode is `none`', () => {
+    test('the MTA-STS policy must name the mail host, unless its mode is `none`', () => {
       const found = `it does not name ${MX}`
       expect(policy({ coversUs: false })).toMatchObject({ verdict: 'broken', found, fix: CURL })
       expect(policy({ coversUs: false, mode: 'testing' })).toMatchObject({
@@ -97,7 +100,7 @@ describe('MTA-STS', () => {
       expect(policy({ coversUs: false }, 'none').fix).toBe(PUBLISH)
     })
 
-    test('is kept for at least a day, and the finding tells the whole days', () => {
+    test('the MTA-STS policy must be kept for at least a day, and the finding tells the number of whole days', () => {
       expect(policy({ maxAgeS: DAY_S - 1 })).toMatchObject({
         verdict: 'warning',
         found: 'max_age is 86399 s, less than a day',
@@ -109,12 +112,12 @@ describe('MTA-STS', () => {
   })
 })
 
-describe('TLS-RPT', () => {
+describe('the doctor command judges the TLS-RPT record', () => {
   const judged = (...records: string[]) => judgeTlsReports(D, records, 'host.example')
   const of = (rua: string) => judged(`v=TLSRPTv1; rua=${rua}`)
   const FIX = `_smtp._tls.${D}. IN TXT "v=TLSRPTv1; rua=mailto:tlsrpt@host.example"`
 
-  test('needs exactly one record', () => {
+  test('a domain needs exactly one TLS-RPT record', () => {
     expect(judged()).toEqual({
       area: 'policies',
       check: `TLS-RPT of ${D}`,
@@ -129,7 +132,7 @@ describe('TLS-RPT', () => {
     })
   })
 
-  test('needs places that are each an address or an https URL, and the finding names the first', () => {
+  test('a TLS-RPT record must name mail addresses or https URLs for reports, and the finding names the first one', () => {
     for (const rua of ['mailto:a@b.example', 'HTTPS://r.example/x', 'MAILTO:a@b.example'])
       expect(of(`${rua}, https://other.example`)).toMatchObject({
         verdict: 'ok',
@@ -145,11 +148,11 @@ describe('TLS-RPT', () => {
   })
 })
 
-describe('CAA', () => {
+describe('the doctor command judges the CAA records', () => {
   const judged = (issuer: string, ...records: [tag: string, value: string][]) =>
     judgeCaa(MX, { at: D, records: records.map(([tag, value]) => ({ tag, value })) }, issuer)
 
-  test('without a record that names an authority lets every authority issue', () => {
+  test('the CAA records let every authority issue certificates if none of them names an authority', () => {
     expect(judgeCaa(MX, null, "Let's Encrypt")).toEqual({
       area: 'policies',
       check: `CAA of ${MX}`,
@@ -170,7 +173,7 @@ describe('CAA', () => {
     ['GlobalSign nv-sa', 'globalsign.com'],
     ['Amazon', 'amazon.com'],
     ['Buypass AS-983163327', 'buypass.com'],
-  ])('must name the authority of %p', (issuer, authority) => {
+  ])('the CAA records must name the certificate authority of %p', (issuer, authority) => {
     expect(
       judged(issuer.toUpperCase(), ['issue', 'other.example'], ['ISSUE', ` ${authority} ; x=1`]),
     ).toMatchObject({ verdict: 'ok', found: `${D} allows ${authority}` })
@@ -181,7 +184,7 @@ describe('CAA', () => {
     })
   })
 
-  test('lists the allowed authorities if the issuer of the certificate is unknown or absent', () => {
+  test('the CAA finding lists the allowed authorities if the issuer of the certificate is unknown or absent', () => {
     for (const issuer of ['', 'An Own Authority'])
       expect(judged(issuer, ['issue', ';'], ['issue', 'A.example; x=1'])).toMatchObject({
         verdict: 'ok',

@@ -24,7 +24,7 @@ const FINDINGS: Finding[] = [
   { area: 'mail in', check: 'STARTTLS', found: 'none', verdict: 'warning', fix: 'A=1\nB=2' },
 ]
 
-test('the doctor’s report lists the areas in order, and shows the line to change below each finding', () => {
+test('the doctor’s report lists its areas in order, and shows below each finding the line to change', () => {
   expect(findingsTable(FINDINGS).split('\n')).toEqual([
     'mail in  BROKEN   MX        no such record',
     '                  change: a. IN MX 10 b.',
@@ -41,12 +41,12 @@ test('the doctor’s report lists the areas in order, and shows the line to chan
   expect(findingsTable([])).toBe('')
 })
 
-test('the report shows text of a stranger as one short line without control characters', () => {
+test('the doctor’s report shows text of a stranger as one short line without control characters', () => {
   expect(shown('a\r\nb\u001b[31m')).toBe('"a??b?[31m"')
   expect(shown('x'.repeat(5_000)).length).toBeLessThan(110)
 })
 
-test('a finding contains no form of a secret', () => {
+test('a finding of the doctor command contains no form of a secret', () => {
   const seed = Buffer.alloc(32, 7)
   const env = {
     DATABASE_URL: 'postgres://purser:db%2Fsecret@db/purser',
@@ -90,14 +90,14 @@ test('the doctor writes DNS records as lines of a zone file', () => {
     `t.example. IN TXT "say \\"${'x'.repeat(250)}" "${'x'.repeat(50)}\\""`,
   )
   expect(reverseName('203.0.113.7')).toBe('7.113.0.203.in-addr.arpa')
-  // The domain ip6.arpa holds the reverse names of IPv6 addresses (RFC 3596 §2.5).
+  // The domain ip6.arpa contains the reverse names of IPv6 addresses (RFC 3596 §2.5).
   expect(reverseName('4321:0:1:2:3:4:567:89ab')).toBe(
     'b.a.9.8.7.6.5.0.4.0.0.0.3.0.0.0.2.0.0.0.1.0.0.0.0.0.0.0.1.2.3.4.ip6.arpa',
   )
   expect(reverseName('2001:db8::1')).toStartWith('1.0.0.0.0.0')
 })
 
-test('the service lists every DNS record of its own domain and of a domain of a project', () => {
+test('the service lists every DNS record of its own domain, and every DNS record of a project’s domain', () => {
   const settings = {
     mailDomain: 'a.example',
     mailHostname: 'mx.a.example',

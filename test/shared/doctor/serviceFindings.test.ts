@@ -1,4 +1,4 @@
-/** Tests the doctor's findings about settings, database, storage, web, webhooks and certificates. */
+/** Tests how the doctor command judges the settings, database, storage, web server, webhooks and certificates. */
 import { describe, expect, test } from 'bun:test'
 import { readConfig } from '../../../shared/config/config.ts'
 import { ALL_SECRETS } from '../../../shared/config/secrets.ts'
@@ -28,8 +28,8 @@ const verdicts = (findings: readonly Finding[]) =>
 const named = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
-describe('settings', () => {
-  test('each fault names the variable to change, with a value if the service knows one', () => {
+describe('the doctor command judges the settings', () => {
+  test('each finding about settings names the variable to change, with a value if the service knows one', () => {
     const env = { NODE_ENV: 'production', PORT: 'x', SMTP_RELAY_URL: 'direct' }
     const { faults } = readConfig(env, ALL_SECRETS)
     const findings = judgeEnvironment({
@@ -47,7 +47,7 @@ describe('settings', () => {
     expect(verdicts(judgeEnvironment({ faults: [], misspelt: [] }))).toEqual({ variables: 'ok' })
   })
 
-  test('a service outside production is a warning, and the published devnet key is broken', () => {
+  test('a service outside of production mode is judged as a warning, and the published devnet key as broken', () => {
     const chain = readConfig({ RPC_URL: 'https://rpc.example.com' }, ALL_SECRETS).config.chain
     const own = { ...chain, settlementKeys: [`0x${'11'.repeat(32)}`] as const }
     const right = { production: true, chain: own, relayUrl: 'direct', mailDomain: 'a.example.com' }
@@ -66,7 +66,7 @@ describe('settings', () => {
     })
   })
 
-  test('master keys that lack a key of the database are broken', () => {
+  test('the master keys are judged as broken if they lack a key that the database uses', () => {
     expect(judgeMasterKeys(null).verdict).toBe('ok')
     expect(
       judgeMasterKeys('MASTER_KEYS: lacks "old", which encrypts stored secrets'),
@@ -82,12 +82,15 @@ describe('settings', () => {
     [-20_000, 'warning', '20 s behind it'],
     [31_000, 'broken', '31 s ahead of it'],
     [null, 'warning', 'the page could not be asked'],
-  ] as const)('a clock that is %p ms ahead is %s', (aheadMs, verdict, found) => {
-    expect(judgeClock('the page', aheadMs)).toMatchObject({ verdict, found })
-  })
+  ] as const)(
+    'the doctor command judges a clock that is %p ms ahead as %s',
+    (aheadMs, verdict, found) => {
+      expect(judgeClock('the page', aheadMs)).toMatchObject({ verdict, found })
+    },
+  )
 })
 
-describe('database', () => {
+describe('the doctor command judges the database', () => {
   const RIGHT: DatabaseFacts = {
     version: '18.1',
     versionNumber: 180_001,
@@ -105,7 +108,7 @@ describe('database', () => {
   }
   const judged = (change: Partial<DatabaseFacts>) => judgeDatabase({ ...RIGHT, ...change }, NOW)
 
-  test('a correct database server has only findings that are ok', () => {
+  test('a correct database server leads only to findings that are ok', () => {
     expect(verdicts(judged({}))).toEqual({
       version: 'ok',
       latency: 'ok',
@@ -152,7 +155,7 @@ describe('database', () => {
     else expect(finding.fix).toStartWith(fix)
   })
 
-  test('an unreachable server is broken, and a replica that is unreachable or is a primary is broken', () => {
+  test('an unreachable database server is broken, and so is a replica that is unreachable or is a primary', () => {
     expect(databaseAway('DATABASE_URL: no database answers at db')).toMatchObject({
       verdict: 'broken',
       found: 'no database answers at db',
@@ -164,7 +167,7 @@ describe('database', () => {
   })
 })
 
-test('a full disk and an object store that refuses a step are broken', () => {
+test('a full disk is judged as broken, and so is an object store that refuses a test step', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 100 * GB })
   expect(disk(50 * GB)).toMatchObject({ verdict: 'ok', found: '50.0 of 100.0 GB free' })
@@ -178,7 +181,7 @@ test('a full disk and an object store that refuses a step are broken', () => {
   })
 })
 
-test('a local BASE_URL is a warning, and a BASE_URL that does not answer is broken', () => {
+test('a local BASE_URL is judged as a warning, and a BASE_URL that does not answer as broken', () => {
   expect(verdicts(judgeBaseUrl('https://a.example.com', { status: 200 }))).toEqual({
     BASE_URL: 'ok',
     'answer at BASE_URL': 'ok',
@@ -195,7 +198,7 @@ test('a local BASE_URL is a warning, and a BASE_URL that does not answer is brok
   })
 })
 
-test('webhooks must reach the internet, and must not reach the private network', () => {
+test('the webhook worker must reach the internet, and must not reach the private network', () => {
   const seen = {
     outsideUrl: 'https://out.example.com/x',
     outside: 'answered',
@@ -212,7 +215,7 @@ test('webhooks must reach the internet, and must not reach the private network',
   expect(judgeGuard({ ...seen, inside: 'answered' })[1]!.fix).toBe('ALLOW_PRIVATE_NETWORKS=false')
 })
 
-test('a certificate for another name, expired or untrusted is broken, and a certificate near its end is a warning', () => {
+test('a certificate for another name, expired or untrusted is broken, and a certificate that expires soon is a warning', () => {
   const certificate = {
     fits: true,
     names: ['mx.example.com'],

@@ -1,4 +1,4 @@
-/** Tests which DNS records the service asks for, and how a zone file writes them. */
+/** Tests which DNS records the service asks its operator to create, and how a zone file writes these records. */
 import { describe, expect, test } from 'bun:test'
 import {
   addressRecord,
@@ -25,8 +25,8 @@ const SETTINGS: ZoneSettings = {
   mtaSts: 'testing',
 }
 
-describe('a line of a zone file', () => {
-  test('ends with a dot if the value is a name', () => {
+describe('the service writes a line of a zone file', () => {
+  test('a line of a zone file ends with a dot if the value of the record is a name', () => {
     for (const type of ['CNAME', 'MX', 'PTR'] as const)
       expect(zoneLine({ name: 'a.example', type, value: 'b.example' })).toBe(
         `a.example. IN ${type} b.example.`,
@@ -35,22 +35,22 @@ describe('a line of a zone file', () => {
       expect(zoneLine({ name: 'a.example', type, value: 'v' })).toBe(`a.example. IN ${type} v`)
   })
 
-  test('quotes the value of a TXT record, and divides it after 255 bytes', () => {
+  test('a line of a zone file quotes the value of a TXT record, and divides it after 255 bytes', () => {
     const line = (length: number) => zoneLine(txtRecord('a.example', 'x'.repeat(length)))
     expect(line(255)).toBe(`a.example. IN TXT "${'x'.repeat(255)}"`)
     expect(line(256)).toBe(`a.example. IN TXT "${'x'.repeat(255)}" "x"`)
   })
 
-  test('has the type AAAA only for an IPv6 address', () => {
+  test('a line of a zone file has the type AAAA only for an IPv6 address', () => {
     expect(addressRecord('a.example', '2001:db8::9').type).toBe('AAAA')
     expect(addressRecord('a.example', '203.0.113.7').type).toBe('A')
   })
 })
 
-describe('the SPF record', () => {
+describe('the service writes the SPF record of a domain', () => {
   const own = (relayUrl: string) => spfRecord('host.example', { ...SETTINGS, relayUrl }).value
 
-  test('of another domain includes the domain of the service', () => {
+  test('the SPF record of another domain includes the domain of the service', () => {
     expect(spfRecord('shop.example', SETTINGS)).toEqual({
       name: 'shop.example',
       type: 'TXT',
@@ -65,11 +65,11 @@ describe('the SPF record', () => {
     ['smtp://smtp.postmarkapp.com:587', 'spf.mtasv.net'],
     ['smtp://smtp.sendgrid.net:587', 'sendgrid.net'],
     ['smtp://Smtp.SendGrid.NET:587', 'sendgrid.net'],
-  ])('of the service with the relay %s includes the name %s', (relayUrl, include) => {
+  ])('the SPF record of a service with the relay %s includes the name %s', (relayUrl, include) => {
     expect(own(relayUrl)).toBe(`v=spf1 a:mx.host.example include:${include} ~all`)
   })
 
-  test('of the service names only the mail host without a well-known relay', () => {
+  test('the SPF record of a service without a well-known relay names only the mail host', () => {
     for (const relayUrl of [
       'direct',
       'capture',
@@ -82,14 +82,14 @@ describe('the SPF record', () => {
   })
 })
 
-test('the relay’s host is the name or address in its URL, and no relay has no host', () => {
+test('the host of the relay is the name or address in its URL, and without a relay there is no host', () => {
   expect(relayHost('smtp://user:pass@relay.example:587')).toBe('relay.example')
   expect(relayHost('smtp://[2001:db8::9]:587')).toBe('2001:db8::9')
   expect(relayHost('smtp://203.0.113.7')).toBe('203.0.113.7')
   for (const text of ['direct', 'capture', '']) expect(relayHost(text)).toBeNull()
 })
 
-test('reports about DMARC go to the service only for its own domain, and reports about TLS always', () => {
+test('reports about DMARC go to the service only for its own domain, and reports about TLS go to it always', () => {
   expect(dmarcRecord('host.example', 'host.example').value).toBe(
     'v=DMARC1; p=none; rua=mailto:dmarc@host.example',
   )
@@ -103,7 +103,7 @@ test('reports about DMARC go to the service only for its own domain, and reports
   })
 })
 
-test('a service that publishes no MTA-STS policy is asked for the mode `testing`', () => {
+test('the doctor asks a service that publishes no MTA-STS policy to set the mode `testing`', () => {
   const mode = (mtaSts: ZoneSettings['mtaSts']) =>
     ownPolicy({ mtaSts, mailHostname: 'mx.host.example' }).split('\r\n').slice(1, 3)
   expect(mode('none')).toEqual(['mode: testing', 'mx: mx.host.example'])
@@ -114,7 +114,7 @@ test('a service that publishes no MTA-STS policy is asked for the mode `testing`
   )
 })
 
-describe('a reverse name', () => {
+describe('the service proposes a reverse DNS name for an address', () => {
   const ZEROS = '0.'.repeat(23)
 
   test.each([
@@ -129,20 +129,20 @@ describe('a reverse name', () => {
     expect(reverseName(address)).toBe(name)
   })
 
-  test('leads to the mail host', () => {
+  test('the reverse name of an address leads to the mail host', () => {
     expect(zoneLine(ptrRecord('203.0.113.7', 'mx.host.example'))).toBe(
       '7.113.0.203.in-addr.arpa. IN PTR mx.host.example.',
     )
   })
 })
 
-describe('the records of a domain', () => {
+describe('the service lists the DNS records of a domain', () => {
   const types = (domain: string, change: Partial<ZoneSettings> = {}) =>
     recordsOf({ domain, dkim: [], claim: null }, { ...SETTINGS, ...change }, 'id1').map(
       ({ name, type }) => `${name} ${type}`,
     )
 
-  test('without a claim hold no proof of ownership', () => {
+  test('the records of a domain contain no proof of ownership if there is no claim', () => {
     expect(types('shop.example')).toEqual([
       'shop.example MX',
       'shop.example TXT',
@@ -153,25 +153,25 @@ describe('the records of a domain', () => {
     ])
   })
 
-  test('hold the SPF of the mail host only for the service’s domain, and only under another name', () => {
+  test('the records contain an SPF record of the mail host only for the service’s domain, and only if the host has another name', () => {
     expect(types('host.example')).toContain('mx.host.example TXT')
     expect(types('shop.example')).not.toContain('mx.host.example TXT')
     const same = types('host.example', { mailHostname: 'host.example' })
     expect(same.filter((one) => one === 'host.example TXT')).toHaveLength(1)
   })
 
-  test('hold the policy of MTA-STS only if the service publishes one', () => {
+  test('the records contain the MTA-STS policy only if the service publishes one', () => {
     const sts = (mtaSts: ZoneSettings['mtaSts']) =>
       types('shop.example', { mtaSts }).filter((one) => one.includes('mta-sts'))
     expect([sts('none'), sts('testing').length, sts('enforce').length]).toEqual([[], 2, 2])
   })
 
-  test('give the host of the policy an address if the web host is an address', () => {
+  test('the records give the host of the MTA-STS policy an address if the web host is an address', () => {
     expect(types('shop.example', { webHost: '203.0.113.7' })).toContain('mta-sts.shop.example A')
     expect(types('shop.example', { webHost: '2001:db8::9' })).toContain('mta-sts.shop.example AAAA')
   })
 
-  test('hold one record for each DKIM key', () => {
+  test('the records contain one DKIM record for each DKIM key', () => {
     const dkim = ['s1', 's2'].map((selector) => ({ selector, record: `p=${selector}` }))
     const records = recordsOf({ domain: 'shop.example', dkim, claim: null }, SETTINGS, 'id1')
     expect(records.slice(2, 4)).toEqual([

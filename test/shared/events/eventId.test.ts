@@ -3,7 +3,7 @@ import { EVENT_ID_MAX_LENGTH, eventId, parseEventId } from '../../../shared/even
 
 const at = new Date('2026-01-05T09:39:12.345Z')
 
-test('an event id is read as the position from which the id was written', () => {
+test('an event id is read back as the position from which it was written', () => {
   for (const position of [
     { seq: 42n, at },
     { seq: 0n, at: null },
@@ -15,7 +15,7 @@ test('an event id is read as the position from which the id was written', () => 
   expect(eventId({ seq: 42n, at: null })).toBe('42')
 })
 
-test('an event id of the greatest length is read', () => {
+test('an event id with the maximum length is read', () => {
   const longest = `${'9'.repeat(18)}-${'8'.repeat(15)}`
   expect(longest).toHaveLength(EVENT_ID_MAX_LENGTH)
   expect(parseEventId(longest)).not.toBeNull()

@@ -5,21 +5,21 @@ import {
   webhookVerdict,
 } from '../../../shared/events/webhookSchedule.ts'
 
-describe('nextWebhookDelayS', () => {
-  test('returns the delays of docs/contract.md §7, then null', () => {
+describe('nextWebhookDelayS returns the delay before the next delivery attempt', () => {
+  test('the delays are those of docs/contract.md §7, and after the last attempt the function returns null', () => {
     expect([1, 2, 3, 4, 5, 6].map(nextWebhookDelayS)).toEqual([1, 4, 16, 64, 300, null])
     expect(WEBHOOK_ATTEMPTS_MAX).toBe(6)
   })
 
   test.each([0, -1, 7, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
-    'the number of an attempt %p is refused with a RangeError',
+    'the attempt number %p is refused with a RangeError',
     (attempt) => {
       expect(() => nextWebhookDelayS(attempt)).toThrow(RangeError)
     },
   )
 })
 
-describe('webhookVerdict', () => {
+describe('webhookVerdict judges the response to a webhook', () => {
   test.each([
     [200, 'delivered'],
     [204, 'delivered'],
@@ -37,7 +37,7 @@ describe('webhookVerdict', () => {
     [503, 'retry'],
     [599, 'retry'],
     [null, 'retry'],
-  ] as const)('judges the status %p as %s', (status, verdict) => {
+  ] as const)('the function judges the HTTP status %p as %s', (status, verdict) => {
     expect(webhookVerdict(status)).toBe(verdict)
   })
 })

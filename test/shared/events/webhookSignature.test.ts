@@ -4,23 +4,25 @@ import { signWebhook, verifyWebhookSignature } from '../../../shared/events/webh
 
 const SECRET = 'whsec_0123456789abcdef'
 const BODY = '{"hello":"wörld"}'
-/** OpenSSL made this signature: printf '{"hello":"wörld"}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef */
+/**
+ * This signature was made with OpenSSL: printf '{"hello":"wörld"}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef
+ */
 const VECTOR = 'sha256=24164eec9053a52ef7eb057684ba1bb285955ad5e6e29dfdfbd1483db39ef639'
 
-describe('signWebhook', () => {
-  test('matches the vector made with openssl', () => {
+describe('signWebhook signs the body of a webhook', () => {
+  test('the signature equals the example that openssl made', () => {
     expect(signWebhook({ secret: SECRET, body: BODY })).toBe(VECTOR)
     expect(signWebhook({ secret: SECRET, body: Buffer.from(BODY) })).toBe(VECTOR)
   })
 
-  // In RFC 4231 §4.3 the key and the data are text.
-  test('matches RFC 4231 test case 2', () => {
+  // In the test case of RFC 4231 §4.3, the key and the data are given as text.
+  test('the signature equals test case 2 of RFC 4231', () => {
     expect(signWebhook({ secret: 'Jefe', body: 'what do ya want for nothing?' })).toBe(
       'sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
     )
   })
 
-  test('matches node:crypto on lengths around a block of SHA-256', () => {
+  test('the signature equals that of node:crypto for body lengths around a SHA-256 block', () => {
     for (const length of [0, 1, 55, 56, 63, 64, 65, 128, 5000]) {
       const body = Buffer.alloc(length, 0xa5)
       const secret = `whsec_${'k'.repeat(length + 1)}`
@@ -34,12 +36,12 @@ describe('signWebhook', () => {
   })
 })
 
-describe('verifyWebhookSignature', () => {
-  test('accepts only the signature of the same bytes', () => {
+describe('verifyWebhookSignature checks the signature of a webhook', () => {
+  test('the function accepts only the signature of exactly the same bytes', () => {
     expect(verifyWebhookSignature({ secret: SECRET, body: BODY, header: VECTOR })).toBe(true)
     const attempts: [string, string, string | null][] = [
       [SECRET, `${BODY} `, VECTOR],
-      // The prefix `whsec_` is a part of the HMAC key.
+      // The prefix `whsec_` of a webhook secret is a part of the HMAC key.
       [SECRET.slice(6), BODY, VECTOR],
       [SECRET, BODY, VECTOR.slice(7)],
       [SECRET, BODY, VECTOR.toUpperCase()],

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
-test('the cost of a sharer fades with time, and a work counts the costs of all its sharers', () => {
+test('the charged cost of an inbox or network fades with time, and a piece of work counts the costs of all its sharers', () => {
   let nowMs = 0
   const costs = new Costs({ nowMs: () => nowMs })
   costs.charge(['inbox', 'network'], 400)
@@ -14,7 +14,7 @@ test('the cost of a sharer fades with time, and a work counts the costs of all i
   expect(costs.of(['inbox'])).toBe(100)
 })
 
-test('the sharer with the highest cost is remembered even if ten times as many further sharers as the maximum follow', () => {
+test('the sharer with the highest cost is remembered, even after ten times the maximum number of other sharers', () => {
   const costs = new Costs({ sharersMax: 100, nowMs: () => 0 })
   costs.charge(['heavy'], 1_000)
   for (let n = 0; n < 1_000; n++) costs.charge([`light ${n}`], 1)
@@ -22,7 +22,7 @@ test('the sharer with the highest cost is remembered even if ten times as many f
   expect(costs.of(['heavy'])).toBe(1_000)
 })
 
-test('the sharer with the least cost takes the next turn, whatever the order of arrival', async () => {
+test('the inbox or network with the least charged cost gets the next turn, whatever the order of arrival', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   const turns = new CostTurns(costs, 1)
   const order: string[] = []
@@ -41,7 +41,7 @@ test('the sharer with the least cost takes the next turn, whatever the order of 
   expect(order.length).toBe(41)
 })
 
-test('a work that throws ends its turn, and the cost is charged to its sharer', async () => {
+test('a piece of work that throws an error ends its turn, and its cost is charged to its sharer', async () => {
   const costs = new Costs()
   const turns = new CostTurns(costs, 1)
   const slow = async () => {

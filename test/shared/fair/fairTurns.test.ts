@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 
 /**
- * Requests a turn for each listed owner at once, while only one turn is given at a time. @returns the owners in the
- * order in which the owners got their turns
+ * Requests a turn for each listed owner at the same time, while only one turn is given at a time. @returns the owners
+ * in the order in which they got their turns
  */
 async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<string[]> {
   const order: string[] = []
@@ -18,12 +18,12 @@ async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<str
   return order
 }
 
-test('waiting owners take turns by rotation', async () => {
+test('owners who wait for a turn are served in rotation', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   expect((await orderOf(turns, ['a', 'a', 'a', 'a', 'b', 'c', 'b'])).join('')).toBe('aabcaba')
 })
 
-test('an owner with its maximum number of turns leaves free turns to other owners', async () => {
+test('an owner who has the maximum number of turns leaves the free turns to other owners', async () => {
   const turns = new FairTurns({ total: 3, perSharer: 2 })
   await turns.enter('a')
   const leave = await turns.enter('a')
@@ -38,7 +38,7 @@ test('an owner with its maximum number of turns leaves free turns to other owner
   await waiting
 })
 
-test('an owner with too many waiting callers is refused, and a caller of another owner waits', async () => {
+test('an owner with too many waiting callers is refused, and a caller of another owner may wait', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1, waitingPerSharer: 1 })
   const leave = await turns.enter('a')
   const [second, other] = [turns.enter('a'), turns.enter('b')]
@@ -48,7 +48,7 @@ test('an owner with too many waiting callers is refused, and a caller of another
   ;(await other)()
 })
 
-test('a caller that waits too long for a turn is refused, and holds no turn', async () => {
+test('a caller that waits too long for a turn is refused, and gets no turn later', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   const leave = await turns.enter('a')
   await expect(turns.enter('b', 1)).rejects.toBeInstanceOf(NoTurnError)

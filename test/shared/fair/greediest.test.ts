@@ -1,4 +1,4 @@
-/** Tests which piece of work must end when a resource is full. */
+/** Tests which piece of work must end to make room when a shared resource is full. */
 import { expect, test } from 'bun:test'
 import { workOfGreediest } from '../../../shared/fair/greediest.ts'
 
@@ -10,20 +10,20 @@ const choose = (...works: [name: string, held: number, rank: number][]) =>
     { held: (work) => work.held, rank: (work) => work.rank },
   )?.name
 
-test('the sharer that holds the most ends a piece of its work', () => {
+test('a piece of work ends whose owner uses the most of the resource', () => {
   expect(choose(['a', 1, 9], ['b', 3, 1], ['c', 2, 9])).toBe('b')
   expect(choose(['a', 3, 1], ['b', 2, 9])).toBe('a')
 })
 
-test('of the works of equal sharers the one with the highest rank ends', () => {
+test('if several owners use equally much, the piece of work with the highest rank ends', () => {
   expect(choose(['a', 2, 1], ['b', 2, 3], ['c', 2, 2], ['d', 1, 9])).toBe('b')
 })
 
-test('of works of equal rank the first ends', () => {
+test('if several pieces of work have equal rank, the first of them ends', () => {
   expect(choose(['a', 2, 1], ['b', 2, 1])).toBe('a')
 })
 
-test('no work ends if there is none', () => {
+test('no piece of work ends if there is none', () => {
   expect(workOfGreediest([], { held: () => 0, rank: () => 0 })).toBeNull()
   expect(choose(['a', 0, 0])).toBe('a')
 })

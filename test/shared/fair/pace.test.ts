@@ -14,7 +14,7 @@ function paced(bytesPerS = RATE) {
   }
 }
 
-test('a pace (a limit on bytes a second) passes the bytes of two seconds at once, and delays further bytes', () => {
+test('a pace (a limit on bytes a second) lets the bytes of two seconds pass at once, and delays further bytes', () => {
   const { take, later } = paced()
   expect(take(2 * RATE, 'a')).toBe(0)
   expect(take(RATE, 'a')).toBe(1000)
@@ -22,14 +22,14 @@ test('a pace (a limit on bytes a second) passes the bytes of two seconds at once
   expect(take(RATE / 2, 'a')).toBe(500)
 })
 
-test('a subject that sends nothing regains at most two seconds of the rate', () => {
+test('an inbox or network that sends nothing regains at most the bytes of two seconds', () => {
   const { take, later } = paced()
   take(5 * RATE, 'a')
   later(60_000)
   expect(take(3 * RATE, 'a')).toBe(1000)
 })
 
-test('a mail waits for the busiest of its subjects, and its bytes count for its network and its inboxes', () => {
+test('a mail waits for the busiest of its inboxes and its network, and its bytes count for all of them', () => {
   const { take } = paced()
   take(3 * RATE, 'inbox')
   expect(take(RATE, 'network', 'inbox')).toBe(2000)
@@ -37,6 +37,6 @@ test('a mail waits for the busiest of its subjects, and its bytes count for its 
   expect(take(2 * RATE, 'other')).toBe(0)
 })
 
-test('a pace with a rate of 0 never delays bytes', () => {
+test('a pace (a limit on bytes a second) with the rate 0 never delays bytes', () => {
   expect(paced(0).take(1e9, 'a')).toBe(0)
 })

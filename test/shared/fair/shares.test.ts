@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Shares, type ShareTurn } from '../../../shared/fair/shares.ts'
 
-/** Enters until an entry is refused. @returns the granted turns */
+/** Requests slots until a request is refused. @returns the slots that were granted */
 function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
   const places: ShareTurn[] = []
   for (let n = 0; ; n++) {
@@ -11,20 +11,20 @@ function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
   }
 }
 
-test('one inbox takes half of the slots, the next inbox half of the rest, and a third inbox still gets a slot', () => {
+test('one inbox can take half of the slots, the next inbox half of the rest, and a third inbox still gets a slot', () => {
   const shares = new Shares(200)
   expect(fill(shares, (n) => ['flooded', `network ${n}`])).toHaveLength(100)
   expect(fill(shares, (n) => ['second', `net ${n}`])).toHaveLength(50)
   expect(shares.enter(['quiet', 'elsewhere']).granted).toBe(true)
 })
 
-test('one network takes half of the slots, however many inboxes it writes to', () => {
+test('one network can take half of the slots, however many inboxes it writes to', () => {
   const shares = new Shares(200)
   expect(fill(shares, (n) => [`inbox ${n}`, '192.0.2.1'])).toHaveLength(100)
   expect(shares.enter(['inbox 1', '192.0.2.2']).granted).toBe(true)
 })
 
-test('refused mail jobs of one inbox are told to return at different times, one after the other', () => {
+test('refused mail jobs of one inbox are told to try again at different times, one after the other', () => {
   const shares = new Shares(10, () => 0)
   const places = fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => {
@@ -36,7 +36,7 @@ test('refused mail jobs of one inbox are told to return at different times, one 
   expect(shares.enter(['flooded']).granted).toBe(true)
 })
 
-test('each refused batch of mails is told to return later than the batch before, by the time that its mails take', () => {
+test('each refused batch of mails is told to try again later than the batch before, by the time that its mails take', () => {
   const shares = new Shares(10, () => 0)
   fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => shares.returnInMs('flooded', 32))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { isPublicAddress, judgeHost } from '../../../shared/http/publicAddress.ts'
 
-describe('isPublicAddress', () => {
+describe('isPublicAddress tells whether an IP address is public', () => {
   test.each([
     '1.1.1.1',
     '8.8.8.8',
@@ -115,12 +115,12 @@ describe('isPublicAddress', () => {
     '2606:4700::g',
     '1:2:3:4:5:6:7:8:9',
     ']@evil/[',
-  ])('the text %p is no public address', (address) => {
+  ])('the text %p is not a public address', (address) => {
     expect(isPublicAddress(address)).toBe(false)
   })
 })
 
-describe('judgeHost', () => {
+describe('judgeHost judges the host in a URL', () => {
   const judge = (text: string) => judgeHost(new URL(text))
 
   test.each([
@@ -174,7 +174,7 @@ describe('judgeHost', () => {
     'https://localhost.example.com/',
     'https://notlocal.example/',
     'https://xn--bcher-kva.example./',
-  ])('the host in the URL %s is judged as a name that must be resolved first', (text) => {
+  ])('the host in the URL %s is judged as a name that must be resolved before', (text) => {
     expect(judge(text)).toBe('name')
   })
 })

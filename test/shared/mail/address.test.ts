@@ -7,7 +7,7 @@ import {
   restoreQuotes,
 } from '../../../shared/mail/address.ts'
 
-test('one bare address is read, and its domain becomes lower-case ASCII', () => {
+test('a single bare email address is read, and its domain becomes lower-case ASCII', () => {
   expect(parseAddress('Ada.Lovelace+tag@Example.COM')).toBe('Ada.Lovelace+tag@example.com')
   expect(parseAddress("o'neil!#$%&*/=?^_`{|}~-@x.test")).toBe("o'neil!#$%&*/=?^_`{|}~-@x.test")
   expect(parseAddress('a@localhost')).toBe('a@localhost')
@@ -15,7 +15,7 @@ test('one bare address is read, and its domain becomes lower-case ASCII', () => 
   expect(parseAddress(`${'x'.repeat(64)}@x.test`)).not.toBeNull()
 })
 
-test('a quoted local part of atoms, dots and spaces is read, and needless quotes are removed', () => {
+test('a quoted local part of atoms, dots and spaces is read, and unnecessary quotes are removed', () => {
   expect(parseAddress('"john doe"@Example.com')).toBe('"john doe"@example.com')
   expect(parseAddress('"a..b"@x.test')).toBe('"a..b"@x.test')
   expect(parseAddress('"ann.lee"@x.test')).toBe('ann.lee@x.test')
@@ -25,7 +25,7 @@ test('a quoted local part of atoms, dots and spaces is read, and needless quotes
     expect(restoreQuotes(text)).toBe(text)
 })
 
-test('a text that is not exactly one bare address is refused', () => {
+test('a text that is not exactly one bare email address is refused', () => {
   const bad = [
     '',
     '@',
@@ -67,7 +67,7 @@ test('a text that is not exactly one bare address is refused', () => {
   for (const text of bad) expect([text, parseAddress(text)]).toEqual([text, null])
 })
 
-test('the keys of a recipient are its address, then the address without the tag', () => {
+test('the lookup keys of a recipient are its address, and then the address without the +tag', () => {
   expect(recipientKeys('Agent+Orders@Mail.Test')).toEqual([
     'agent+orders@mail.test',
     'agent@mail.test',
@@ -77,7 +77,7 @@ test('the keys of a recipient are its address, then the address without the tag'
   expect(domainOf('a@B.Test')).toBe('b.test')
 })
 
-test('an address in Unicode and in ASCII is the same address', () => {
+test('an email address in Unicode and its ASCII form count as the same address', () => {
   for (const text of ['Ada@bücher.example', 'ada@BÜCHER.example', 'ADA@XN--BCHER-KVA.example']) {
     expect(addressKey(text)).toBe('ada@xn--bcher-kva.example')
     expect(domainOf(text)).toBe('xn--bcher-kva.example')

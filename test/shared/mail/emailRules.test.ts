@@ -1,4 +1,4 @@
-/** Tests which addresses and messages the email rules of an inbox allow. */
+/** Tests which email addresses and messages the email rules of an inbox allow. */
 import { describe, expect, test } from 'bun:test'
 import {
   admit,
@@ -16,8 +16,8 @@ const rules = (...texts: string[]) => texts.map(rule)
 const allow = (value: string) => `ALLOW RECEIVE ${value}`
 const block = (value: string) => `BLOCK RECEIVE ${value}`
 
-describe('the value of a rule', () => {
-  test('is one address in lower case, or `*@` and a domain in ASCII', () => {
+describe('the service reads the value of an email rule', () => {
+  test('the value of a rule is one address in lower case, or `*@` and a domain in ASCII', () => {
     for (const [text, value] of [
       ['Ada@Shop.Example', 'ada@shop.example'],
       ['"Ada"@shop.example', 'ada@shop.example'],
@@ -28,7 +28,7 @@ describe('the value of a rule', () => {
       expect(parseRuleValue(text!)).toBe(value!)
   })
 
-  test('is neither empty nor several addresses, and has no star in its domain', () => {
+  test('the value of a rule is neither empty nor several addresses, and has no asterisk in its domain', () => {
     for (const text of [
       '',
       '*',
@@ -46,14 +46,14 @@ describe('the value of a rule', () => {
   })
 })
 
-describe('an address', () => {
-  test('without rules of its scope is allowed', () => {
+describe('the email rules decide about an address', () => {
+  test('an address is allowed if no rule has the scope in question', () => {
     expect(isAllowed([], 'SEND', 'ada@shop.example')).toBe(true)
     expect(isAllowed(rules('BLOCK REPLY ada@shop.example'), 'SEND', 'ada@shop.example')).toBe(true)
     expect(isAllowed(rules('ALLOW REPLY bob@shop.example'), 'SEND', 'ada@shop.example')).toBe(true)
   })
 
-  test('follows the rule of the address before the rule of the domain, in any order of the rules', () => {
+  test('an address follows the rule for the address before the rule for its domain, in any order of the rules', () => {
     for (const [own, domain, allowed] of [
       ['ALLOW', 'BLOCK', true],
       ['BLOCK', 'ALLOW', false],
@@ -66,7 +66,7 @@ describe('an address', () => {
     }
   })
 
-  test('without a rule is blocked if a rule allows another address, but not if a rule blocks another', () => {
+  test('an address without a rule is blocked if a rule allows another address, but not if a rule blocks another', () => {
     const ada = 'ada@shop.example'
     expect(isAllowed(rules('BLOCK SEND *@b.example'), 'SEND', ada)).toBe(true)
     expect(isAllowed(rules('BLOCK SEND *@b.example', 'ALLOW SEND c@d.example'), 'SEND', ada)).toBe(
@@ -74,20 +74,20 @@ describe('an address', () => {
     )
   })
 
-  test('of a subdomain or of a longer domain follows no rule of the domain', () => {
+  test('an address of a subdomain or of a longer domain does not follow the rule for the domain', () => {
     const blocked = rules('BLOCK SEND *@shop.example')
     for (const address of ['ada@eu.shop.example', 'ada@myshop.example', 'ada@shop.example.org'])
       expect(isAllowed(blocked, 'SEND', address)).toBe(true)
   })
 
-  test('with the domain after the last `@` follows the rule of that domain', () => {
+  test('an address follows the rule for the domain that is after its last `@`', () => {
     expect(
       isAllowed(rules('BLOCK SEND *@shop.example'), 'SEND', '"a@b.example"@shop.example'),
     ).toBe(false)
   })
 })
 
-describe('a message before its sender is authenticated', () => {
+describe('the email rules decide about a message before its sender is authenticated', () => {
   const refused = (
     list: readonly Rule[],
     envelopeFrom: string,
@@ -97,7 +97,7 @@ describe('a message before its sender is authenticated', () => {
   const ADA = 'ada@shop.example'
   const SPAM = 'spam@bad.example'
 
-  test('is refused if a rule blocks its envelope sender or any author, even as a proven bounce', () => {
+  test('a message is refused if a rule blocks its envelope sender or any author, even if it is a proven bounce', () => {
     const list = rules(block(SPAM))
     for (const isProven of [false, true]) {
       expect(refused(list, SPAM, [ADA], isProven)).toBe(true)
@@ -106,7 +106,7 @@ describe('a message before its sender is authenticated', () => {
     }
   })
 
-  test('is not refused by a rule for a domain if a rule allows the address', () => {
+  test('a message is not refused by a rule for a domain if another rule allows the address', () => {
     const list = rules(block('*@shop.example'), allow(ADA))
     expect(refused(list, ADA, [ADA])).toBe(false)
     expect(refused(list, 'bob@shop.example', [ADA])).toBe(true)
@@ -115,7 +115,7 @@ describe('a message before its sender is authenticated', () => {
     expect(refused(other, ADA, ['bob@shop.example'])).toBe(true)
   })
 
-  test('is refused if an allow list does not name every author, unless it is a proven bounce', () => {
+  test('a message is refused if an allow list does not name every author, unless it is a proven bounce', () => {
     const list = rules(allow(ADA))
     expect(refused(list, SPAM, [ADA])).toBe(false)
     for (const from of [[SPAM], [ADA, SPAM]]) {
@@ -124,7 +124,7 @@ describe('a message before its sender is authenticated', () => {
     }
   })
 
-  test('without an author has its envelope sender as author', () => {
+  test('a message without an author has its envelope sender as its author', () => {
     expect(refused(rules(allow(ADA)), ADA, [])).toBe(false)
     expect(refused(rules(allow(ADA)), SPAM, [])).toBe(true)
     expect(refused(rules(block(SPAM)), SPAM, [])).toBe(true)
@@ -132,19 +132,19 @@ describe('a message before its sender is authenticated', () => {
     expect(refused(rules(block(SPAM)), '', [])).toBe(false)
   })
 
-  test('is not refused by rules of other scopes', () => {
+  test('a message is not refused by rules that have other scopes', () => {
     const list = rules(`BLOCK SEND ${ADA}`, 'ALLOW REPLY other@shop.example')
     expect(refused(list, ADA, [ADA])).toBe(false)
   })
 })
 
-describe('a message after its sender was authenticated', () => {
+describe('the email rules decide about a message after its sender was authenticated', () => {
   const ADA = 'ada@shop.example'
   const FACTS = { isProvenBounce: false, isAligned: false, isUnsure: false }
   const admitted = (list: readonly Rule[], from: string, facts: Partial<typeof FACTS> = {}) =>
     admit(list, { envelopeFrom: ADA, from: [from] }, { ...FACTS, ...facts })
 
-  test('is stored without an allow list, whoever wrote it', () => {
+  test('a message is stored if there is no allow list, whoever wrote it', () => {
     expect(admitted([], ADA)).toBe('store')
     expect(admitted(rules(block('spam@bad.example')), ADA, { isProvenBounce: true })).toBe('store')
     expect(admitted(rules(`ALLOW SEND ${ADA}`, `ALLOW REPLY ${ADA}`), 'bob@b.example')).toBe(
@@ -152,21 +152,21 @@ describe('a message after its sender was authenticated', () => {
     )
   })
 
-  test('is stored from an allowed author only if the author is proven', () => {
+  test('a message from an allowed author is stored only if the author is proven', () => {
     const list = rules(allow(ADA))
     expect(admitted(list, ADA, { isAligned: true })).toBe('store')
     expect(admitted(list, ADA)).toBe('discard')
     expect(admitted(list, 'bob@b.example', { isAligned: true })).toBe('discard')
   })
 
-  test('that is a proven bounce is reduced, unless a proven allowed author wrote it', () => {
+  test('a message that is a proven bounce is stored only in reduced form, unless a proven allowed author wrote it', () => {
     const list = rules(allow(ADA))
     for (const from of [ADA, 'bob@b.example'])
       expect(admitted(list, from, { isProvenBounce: true, isUnsure: true })).toBe('reduce')
     expect(admitted(list, ADA, { isProvenBounce: true, isAligned: true })).toBe('store')
   })
 
-  test('waits for DNS only if an allow list names the author', () => {
+  test('a message waits for DNS only if an allow list names its author', () => {
     const list = rules(allow(ADA))
     expect(admitted(list, ADA, { isUnsure: true })).toBe('later')
     expect(admitted(list, 'bob@b.example', { isUnsure: true })).toBe('discard')

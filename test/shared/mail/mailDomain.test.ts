@@ -14,7 +14,7 @@ const RECORDS = domainRecords(
 )
 const record = (purpose: string) => RECORDS.find((one) => one.purpose === purpose)!
 
-test('a domain has a record for ownership, MX, DKIM, SPF and DMARC', () => {
+test('a mail domain has a DNS record for ownership, MX, DKIM, SPF and DMARC', () => {
   expect(RECORDS.map(({ type, name, value, priority }) => [type, name, value, priority])).toEqual([
     ['TXT', '_purser.a.test', 'purser-verification=abc', null],
     ['MX', 'a.test', 'mx.mail.test', 10],
@@ -51,7 +51,7 @@ test('a DNS record of a mail domain is judged by the significant part of its tex
   }
 })
 
-test('the required DNS records decide the verdict on a domain, and an unanswered look-up leaves the verdict unknown', () => {
+test('the required DNS records decide the verdict on a domain, and an unanswered DNS query leaves the verdict unknown', () => {
   const ok = { status: 'ok', detail: '' } as const
   const missing = { status: 'missing', detail: '' } as const
   const all: Findings = { ownership: ok, mx: ok, dkim: ok, spf: missing, dmarc: missing }
@@ -61,7 +61,7 @@ test('the required DNS records decide the verdict on a domain, and an unanswered
   expect(verdictOf(RECORDS, {})).toBe('unknown')
 })
 
-test('a domain fails after three days without its required records', () => {
+test('a mail domain fails after three days without its required DNS records', () => {
   const hour = 3_600_000
   expect(afterCheck('pending', 'wanting', 0)).toEqual({ status: 'pending', recheckMs: 60_000 })
   expect(afterCheck('pending', 'wanting', 10 * hour)).toEqual({

@@ -6,7 +6,7 @@ const HOUR_S = 3_600
 
 /**
  * Returns the times of the delivery attempts of a mail if every attempt fails at once. The times are in seconds after
- * the acceptance of the mail.
+ * the service accepted the mail.
  */
 function attemptsAt(route: MailRoute): number[] {
   const at = [0]
@@ -17,7 +17,7 @@ function attemptsAt(route: MailRoute): number[] {
   }
 }
 
-test('direct mail is retried twice in the first hour, then every 30 minutes to 3 hours for five days', () => {
+test('mail that is sent directly is retried twice in the first hour, then every 30 minutes to 3 hours for five days', () => {
   const at = attemptsAt('direct')
   expect(at.slice(1).filter((s) => s <= HOUR_S).length).toBeGreaterThanOrEqual(2)
   const gaps = at.slice(2).map((s, n) => s - at[n + 1]!)
@@ -27,14 +27,14 @@ test('direct mail is retried twice in the first hour, then every 30 minutes to 3
   expect(at.at(-1)!).toBeLessThanOrEqual(5 * 24 * HOUR_S)
 })
 
-test('mail by a relay has its first retry within 15 seconds and its last retry within a day', () => {
+test('mail that is sent by a relay has its first retry within 15 seconds and its last retry within a day', () => {
   const at = attemptsAt('relay')
   expect(at[1]).toBeLessThanOrEqual(15)
   expect(at.at(-1)!).toBeGreaterThan(20 * HOUR_S)
   expect(at.at(-1)!).toBeLessThanOrEqual(24 * HOUR_S)
 })
 
-test('no attempt to send a mail follows the end of the retry period', () => {
+test('the service makes no attempt to send a mail after the end of the retry period', () => {
   expect(nextMailDelayS('relay', 1, 24 * HOUR_S)).toBeNull()
   expect(nextMailDelayS('direct', 1, 24 * HOUR_S)).not.toBeNull()
   expect(nextMailDelayS('direct', 99, 5 * 24 * HOUR_S)).toBeNull()

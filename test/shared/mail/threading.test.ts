@@ -8,7 +8,7 @@ import {
   replySubject,
 } from '../../../shared/mail/threading.ts'
 
-test('a Message-ID in a form of real mail is accepted, and a malformed Message-ID is refused', () => {
+test('a Message-ID in a form that real mail uses is accepted, and a malformed Message-ID is refused', () => {
   for (const id of [
     '<a@b>',
     '<CAF+x/y%z=1@mail.example.com>',
@@ -35,7 +35,7 @@ test('a Message-ID in a form of real mail is accepted, and a malformed Message-I
   }
 })
 
-test('References are read despite other text between the Message-IDs, and at most 200 are kept', () => {
+test('the References header is read despite other text between the Message-IDs, and at most 200 of them are kept', () => {
   expect(parseReferences('<a@x> <b@x>,<c@x><d@x>\r\n\t<e@x> junk <not an id> <a@x>')).toEqual([
     '<a@x>',
     '<b@x>',
@@ -63,7 +63,7 @@ test('the nearest ancestor of a message comes first in its list of ancestors, an
   ).toEqual(['<p@x>', '<r@x>'])
 })
 
-test('a reply has the References of RFC 5322 §3.6.4', () => {
+test('a reply has the References header that RFC 5322 §3.6.4 requires', () => {
   expect(
     replyReferences({ messageId: '<c@x>', inReplyTo: ['<b@x>'], references: ['<a@x>', '<b@x>'] }),
   ).toEqual(['<a@x>', '<b@x>', '<c@x>'])
@@ -89,6 +89,6 @@ test('the subject of a reply has exactly one Re:', () => {
   }
 })
 
-test('an alternative Message-ID keeps its domain', () => {
+test('an alternative Message-ID keeps the domain of the original', () => {
   expect(alternativeMessageId('<a.b@c.test>', 2)).toBe('<a.b.2@c.test>')
 })

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { isRegistered, redirectFault } from '../../../shared/oauth/redirectUri.ts'
 
-describe('a redirect URI', () => {
+describe('the service checks a redirect URI of an OAuth client', () => {
   test.each([
     'https://app.example/cb',
     'HTTPS://app.example:8443/cb?a=1',
@@ -10,7 +10,7 @@ describe('a redirect URI', () => {
     'http://[::1]/cb',
     'http://localhost/cb',
     'cursor://anysphere.cursor-mcp/oauth/callback',
-  ])('may be %s', (uri) => {
+  ])('a redirect URI may be %s', (uri) => {
     expect(redirectFault(uri)).toBeNull()
     expect(isRegistered(uri, [uri])).toBe(true)
   })
@@ -20,7 +20,7 @@ describe('a redirect URI', () => {
     'https:/app.example/cb',
     'https:///app.example/cb',
     'http:localhost/cb',
-  ])('is not %s, which a browser could resolve at this service', (uri) => {
+  ])('a redirect URI must not be %s, which a browser could resolve at this service', (uri) => {
     expect(redirectFault(uri)).toBe('must have // and a host after its scheme')
     expect(isRegistered(uri, [uri])).toBe(false)
   })

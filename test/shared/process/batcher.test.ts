@@ -2,7 +2,10 @@ import { expect, test } from 'bun:test'
 import { createBatcher } from '../../../shared/process/batcher.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Starts a batcher. Each of its statements runs until the test ends the statement. */
+/**
+ * Starts a batcher, which collects items and runs one statement for each batch of them. Each statement of the batcher
+ * runs until the test ends the statement.
+ */
 function startBatcher(lateMs: number) {
   const batches: { items: number[]; end: () => void }[] = []
   const batcher = createBatcher({
@@ -31,7 +34,7 @@ test('items of a batcher that arrive while a statement runs share the next state
   await batcher.drain()
 })
 
-test('a slow statement of one batch delays no items of other batches', async () => {
+test('a slow statement of one batch does not delay the items of other batches', async () => {
   const { batcher, batches } = startBatcher(20)
   const stuck = batcher.submit(1)
   const others = [2, 3].map((item) => batcher.submit(item))
@@ -69,7 +72,7 @@ test('a batcher runs the items of the lowest rank first, and only items of a nea
   expect(batches).toEqual([[0], [1, 7, 8], [9], [500, 501, 502], [503]])
 })
 
-test('drain of a batcher waits for every statement that runs', async () => {
+test('the function drain of a batcher waits for every statement that is running', async () => {
   const { batcher, batches } = startBatcher(0)
   const first = batcher.submit(1)
   const second = batcher.submit(2)

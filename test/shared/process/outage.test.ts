@@ -16,7 +16,7 @@ function follow() {
   }
 }
 
-test('an outage logs one line at its start, and at its end one line with the number of failed calls', () => {
+test('an outage logs one line at its start, and one line with the number of failed calls at its end', () => {
   const thing = follow()
   thing.answer()
   for (let n = 0; n < 1_000; n++) thing.miss(`reason ${n}`)

@@ -1,4 +1,4 @@
-/** Tests the limits of a mandate that each single payment must keep. */
+/** Tests the limits of a mandate, which permits a buyer to pay, for each single payment. */
 import { describe, expect, test } from 'bun:test'
 import { brokenBound, covers, type MandateBounds } from '../../../shared/purse/mandate.ts'
 
@@ -15,8 +15,8 @@ const mandate = (changes: Partial<MandateBounds> = {}): MandateBounds => ({
   ...changes,
 })
 
-describe('a mandate covers a place', () => {
-  test('whose host or resource it names', () => {
+describe('the service decides at which places a mandate permits payments', () => {
+  test('a mandate covers a place if it names the host or the resource of the place', () => {
     expect(covers(mandate({ hosts: ['other.example', 'seller.example'] }), PLACE)).toBe(true)
     expect(covers(mandate({ resources: [RESOURCE] }), PLACE)).toBe(true)
     expect(covers(mandate({ hosts: ['seller.example'], resources: [RESOURCE] }), PLACE)).toBe(true)
@@ -25,19 +25,19 @@ describe('a mandate covers a place', () => {
     expect(covers(mandate(), PLACE)).toBe(false)
   })
 
-  test('on its own chain only', () => {
+  test('a mandate covers a place only on the chain of the mandate', () => {
     const bounds = mandate({ hosts: ['seller.example'], resources: [RESOURCE] })
     expect(covers(bounds, { ...PLACE, network: 'base-sepolia' })).toBe(false)
   })
 })
 
-describe('a payment', () => {
-  test('has at most the amount that the mandate allows for one payment', () => {
+describe('the service checks a payment against a mandate', () => {
+  test('a payment has at most the amount that the mandate allows for one payment', () => {
     const bound = (amountAtomic: bigint) => brokenBound(mandate(), { payTo: PAYEE, amountAtomic })
     expect([100n, 101n].map(bound)).toEqual([null, 'mandate_exceeded'])
   })
 
-  test('goes to a payee of the mandate, in any case of the address', () => {
+  test('a payment goes to a payee that the mandate names, whatever the letter case of the address', () => {
     const payment = { payTo: PAYEE, amountAtomic: 1n }
     const bounds = mandate({ payees: [PAYEE] })
     expect(brokenBound(bounds, payment)).toBeNull()

@@ -48,7 +48,7 @@ const RECEIPT = {
 }
 const ofHost: FindKey = async () => ({ jwk: publicJwk, isOfHost: true })
 
-/** Signs a payload as a compact JWS. */
+/** Signs a payload and returns it as a compact JWS. */
 function jwsOf(payload: unknown, header: object = {}): Promise<string> {
   const bytes = new TextEncoder().encode(
     typeof payload === 'string' ? payload : JSON.stringify(payload),
@@ -68,7 +68,7 @@ const TYPES = {
   receipt: types('version network resourceUrl payer issuedAt transaction'),
 }
 
-/** Signs a payload by EIP-712, and returns the proof as it is stored. */
+/** Signs a payload by EIP-712, and returns the proof in its stored form. */
 async function typedOf(
   kind: 'offer' | 'receipt',
   message: Record<string, unknown>,
@@ -87,7 +87,7 @@ async function typedOf(
 const judge = (kind: 'offer' | 'receipt', kept: string, findKey = ofHost, subject = SUBJECT) =>
   judgeProof(kind, kept, { subject, findKey })
 
-/** Judges a JWS and an EIP-712 proof with the same changes to the payload. */
+/** Returns the verdicts on a JWS and on an EIP-712 proof whose payloads have the same changes. */
 const judgeBoth = async (kind: 'offer' | 'receipt', changes: object, subject = SUBJECT) => {
   const payload = { ...(kind === 'offer' ? OFFER : RECEIPT), ...changes }
   return [
@@ -98,15 +98,15 @@ const judgeBoth = async (kind: 'offer' | 'receipt', changes: object, subject = S
 const BOTH_VALID: ProofVerdict[] = ['valid', 'valid']
 const BOTH_MISMATCH: ProofVerdict[] = ['mismatch', 'mismatch']
 
-describe('the stored form of a proof', () => {
-  test('is the text of a JWS of at most 8,192 characters', () => {
+describe('the service stores a proof that a seller signed', () => {
+  test('the stored form of a proof is the text of a JWS of at most 8,192 characters', () => {
     expect(keptProof({ format: 'jws', signature: 'a.b.c' })).toBe('a.b.c')
     expect(keptProof({ signature: 'a.b.c', more: 1 })).toBe('a.b.c')
     expect(keptProof({ signature: 'x'.repeat(8_192) })).toHaveLength(8_192)
     expect(keptProof({ signature: 'x'.repeat(8_193) })).toBeNull()
   })
 
-  test('is the JSON of an EIP-712 proof of at most 8,192 characters', () => {
+  test('the stored form of a proof is the JSON of an EIP-712 proof of at most 8,192 characters', () => {
     const signature = `0x${'aF'.repeat(65)}`
     const proof = { format: 'eip712', signature, payload: { a: '' } }
     expect(keptProof({ ...proof, more: 1 })).toBe(JSON.stringify(proof))
@@ -115,7 +115,7 @@ describe('the stored form of a proof', () => {
     expect(keptProof({ ...proof, payload: { a: 'x'.repeat(rest + 1) } })).toBeNull()
   })
 
-  test('is null for every other value', () => {
+  test('the stored form of every value that is not a proof is null', () => {
     const signature = `0x${'aF'.repeat(65)}`
     for (const value of [
       ...[null, undefined, 'a.b.c', {}, { signature: 7 }, { format: 'other', signature: 'a.b.c' }],
@@ -128,8 +128,8 @@ describe('the stored form of a proof', () => {
   })
 })
 
-describe('a signed receipt', () => {
-  test('is valid for chain, resource and payer, in any case of the address', async () => {
+describe('the service checks a signed receipt', () => {
+  test('a signed receipt is valid for its chain, resource and payer, whatever the letter case of the address', async () => {
     expect(await judgeBoth('receipt', {})).toEqual(BOTH_VALID)
     expect(await judgeBoth('receipt', { payer: SUBJECT.payer.toLowerCase() })).toEqual(BOTH_VALID)
     expect(await judgeBoth('receipt', { resourceUrl: '/weather' })).toEqual(BOTH_VALID)
@@ -143,7 +143,7 @@ describe('a signed receipt', () => {
     expect(await judgeBoth('receipt', changes)).toEqual(BOTH_MISMATCH)
   })
 
-  test('is no offer, and an offer is no receipt', async () => {
+  test('a signed receipt does not count as an offer, and a signed offer does not count as a receipt', async () => {
     expect(await judge('offer', await jwsOf(RECEIPT))).toBe('mismatch')
     expect(await judge('receipt', await jwsOf(OFFER))).toBe('mismatch')
     expect(await judge('offer', await typedOf('receipt', RECEIPT))).toBe('invalid')
@@ -151,8 +151,8 @@ describe('a signed receipt', () => {
   })
 })
 
-describe('a signed offer', () => {
-  test('is valid for the chain, resource, token, payee and price, in any case of an address', async () => {
+describe('the service checks a signed offer', () => {
+  test('a signed offer is valid for its chain, resource, token, payee and price, whatever the letter case of an address', async () => {
     expect(await judgeBoth('offer', {})).toEqual(BOTH_VALID)
     const lower = { asset: ASSET.toLowerCase(), payTo: payee.address.toLowerCase() }
     expect(await judgeBoth('offer', lower)).toEqual(BOTH_VALID)
@@ -171,8 +171,8 @@ describe('a signed offer', () => {
   })
 })
 
-describe('the signer of an EIP-712 proof', () => {
-  test('is not looked for in a text that only begins as a proof, because the payment is made already', async () => {
+describe('the service checks the signer of an EIP-712 proof', () => {
+  test('a text that only begins like an EIP-712 proof is judged invalid without an error, because the payment is already made', async () => {
     for (const signature of ['{', '{}', '{"payload":7}', '{"signature":"0x"}'])
       expect([signature, await judge('receipt', keptProof({ signature })!)]).toEqual([
         signature,
@@ -180,13 +180,13 @@ describe('the signer of an EIP-712 proof', () => {
       ])
   })
 
-  test('must be the payee', async () => {
+  test('the signer of an EIP-712 proof must be the payee', async () => {
     expect(await judge('receipt', await typedOf('receipt', RECEIPT, stranger))).toBe('other_signer')
     const subject = { ...SUBJECT, payTo: payee.address.toLowerCase() }
     expect(await judge('offer', await typedOf('offer', OFFER), ofHost, subject)).toBe('valid')
   })
 
-  test('signs every member of the payload', async () => {
+  test('the signer of an EIP-712 proof signs every member of the payload', async () => {
     for (const kind of ['offer', 'receipt'] as const) {
       const proof = JSON.parse(await typedOf(kind, kind === 'offer' ? OFFER : RECEIPT))
       const changed = { ...proof, payload: { ...proof.payload, version: 2 } }
@@ -194,7 +194,7 @@ describe('the signer of an EIP-712 proof', () => {
     }
   })
 
-  test('cannot be told from a payload with a wrong member or from a signature of zeros', async () => {
+  test('the signer of an EIP-712 proof is unknown if the payload has a wrong member or the signature is all zeros', async () => {
     const proof = JSON.parse(await typedOf('receipt', RECEIPT))
     const judged = (changes: object) => judge('receipt', JSON.stringify({ ...proof, ...changes }))
     for (const change of [
@@ -212,8 +212,8 @@ describe('the signer of an EIP-712 proof', () => {
   })
 })
 
-describe('the signer of a JWS', () => {
-  test('is found by the `kid` of the header', async () => {
+describe('the service checks the signer of a JWS', () => {
+  test('the signer of a JWS is found by the `kid` of its header', async () => {
     const asked: string[] = []
     const findKey: FindKey = async (kid) => {
       asked.push(kid)
@@ -225,14 +225,14 @@ describe('the signer of a JWS', () => {
     expect(asked).toEqual([KID, longest])
   })
 
-  test('must be of the host of the resource', async () => {
+  test('the signer of a JWS must belong to the host of the resource', async () => {
     const findKey: FindKey = async () => ({ jwk: publicJwk, isOfHost: false })
     expect(await judge('receipt', await jwsOf(RECEIPT), findKey)).toBe('other_signer')
     const other = await jwsOf({ ...RECEIPT, payer: payee.address })
     expect(await judge('receipt', other, findKey)).toBe('mismatch')
   })
 
-  test('is looked for only if the header has an `alg` and a `kid` of at most 2,048 characters', async () => {
+  test('the signer of a JWS is searched only if its header has an `alg` and a `kid` of at most 2,048 characters', async () => {
     const findKey: FindKey = () => Promise.reject(new Error('a key was looked for'))
     const [, payload, signature] = (await jwsOf(RECEIPT)).split('.')
     const withHeader = (header: object) =>
@@ -246,14 +246,14 @@ describe('the signer of a JWS', () => {
       expect([kept, await judge('receipt', kept, findKey)]).toEqual([kept, 'invalid'])
   })
 
-  test('is unchecked if its key is not found or is no key of the algorithm', async () => {
+  test('the signer of a JWS is not checked if its key is not found or does not fit the algorithm', async () => {
     const kept = await jwsOf(RECEIPT)
     expect(await judge('receipt', kept, async () => null)).toBe('unchecked')
     const broken: FindKey = async () => ({ jwk: { kty: 'OKP' } as JWK, isOfHost: true })
     expect(await judge('receipt', kept, broken)).toBe('unchecked')
   })
 
-  test('is not the owner of a symmetric key', async () => {
+  test('the owner of a symmetric key does not count as the signer of a JWS', async () => {
     const secret = new Uint8Array(32).fill(7)
     const kept = await new CompactSign(new TextEncoder().encode(JSON.stringify(RECEIPT)))
       .setProtectedHeader({ alg: 'HS256', kid: KID })
@@ -263,7 +263,7 @@ describe('the signer of a JWS', () => {
     expect(await judge('receipt', kept, findKey)).toBe('invalid')
   })
 
-  test('signs the bytes of the payload, which must be JSON', async () => {
+  test('the signer of a JWS signs the bytes of the payload, which must be JSON', async () => {
     const [header, , signature] = (await jwsOf(RECEIPT)).split('.')
     const [, payload] = (await jwsOf({ ...RECEIPT, transaction: '0x1' })).split('.')
     expect(await judge('receipt', `${header}.${payload}.${signature}`)).toBe('invalid')
@@ -272,14 +272,14 @@ describe('the signer of a JWS', () => {
   })
 })
 
-describe('the offer of a 402 that is stored', () => {
+describe('the service chooses which signed offer of a 402 response it stores', () => {
   const PRICE = { payTo: payee.address.toLowerCase(), amountAtomic: 10_000n }
   const extensions = (offers: unknown) => ({ 'offer-receipt': { info: { offers } } })
   const kept = (offers: unknown) => keptOffer(extensions(offers), PRICE)
   const asJws = (payload: unknown) =>
     `e30.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.AA`
 
-  test('is the first with the price and the payee', async () => {
+  test('the stored offer is the first signed offer with the price and the payee', async () => {
     const [dear, other, first] = [
       { ...OFFER, amount: '10001' },
       { ...OFFER, payTo: stranger.address },
@@ -290,14 +290,14 @@ describe('the offer of a 402 that is stored', () => {
     expect(kept([dear, other, JSON.parse(typed), first])).toBe(typed)
   })
 
-  test('is the first of all, if no offer has the price', () => {
+  test('the stored offer is the first of all signed offers if none has the price', () => {
     const dear = { signature: asJws({ ...OFFER, amount: '10001' }) }
     const other = { signature: asJws({ ...OFFER, payTo: stranger.address }) }
     expect(kept([dear, other])).toBe(dear.signature)
     expect(kept([{}, { signature: 'no jws' }, other])).toBe('no jws')
   })
 
-  test('is null if there is no offer, or more than 32', () => {
+  test('the stored offer is null if the 402 response has no signed offers, or more than 32', () => {
     expect(kept([])).toBeNull()
     expect(kept([null, {}])).toBeNull()
     expect(kept(undefined)).toBeNull()

@@ -1,4 +1,7 @@
-/** Tests how a buyer reads the offers of a seller's 402, and which offer a purse takes. */
+/**
+ * Tests how a buyer reads the offers in the 402 response of a seller, and which offer a purse (the wallet of the buyer)
+ * accepts.
+ */
 import { describe, expect, test } from 'bun:test'
 import { chooseOffer, readChallenge, type SellerChallenge } from '../../../shared/purse/offers.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
@@ -24,27 +27,27 @@ const readBody = (value: unknown) => readChallenge(null, JSON.stringify(value))
 const v2 = (changes: object = {}) => ({ x402Version: 2, accepts: [V2], ...changes })
 const v1 = (changes: object = {}) => ({ x402Version: 1, accepts: [V1], ...changes })
 
-/** Makes a challenge of version 2 with an entry for each change. */
+/** Returns an x402 challenge of version 2 with one offer for each of the given changes. */
 const challengeOf = (entries: object[], more: object = {}): SellerChallenge =>
   readBody(v2({ accepts: entries.map((changes) => ({ ...V2, ...changes })), ...more }))!
 const choose = (entries: object[], more: object = {}) =>
   chooseOffer(challengeOf(entries, more), { url: URL_PAID, network: SEPOLIA, payer: PAYER })
 
-/** Returns the reason to refuse an offer with the changes, or null if it is taken. */
+/** Returns the reason why an offer with the changes is refused, or null if the offer is accepted. */
 function reasonOf(changes: object, more: object = {}) {
   const chosen = choose([changes], more)
   return chosen.ok ? null : chosen.reason
 }
 
-/** Returns the offer that is taken of offers with the changes. */
+/** Returns the offer that the purse accepts from several offers with the given changes. */
 function offerOf(entries: object[], more: object = {}) {
   const chosen = choose(entries, more)
   if (!chosen.ok) throw new Error(`refused: ${chosen.reason}`)
   return chosen.offer
 }
 
-describe('the challenge of a 402', () => {
-  test('is in the header of version 2, and in the body only if that header is absent', () => {
+describe('a buyer reads the x402 challenge of a 402 response', () => {
+  test('the challenge is in the header of version 2, and is read from the body only if that header is absent', () => {
     const body = JSON.stringify(v1())
     expect(readChallenge(base64(v2()), body)?.x402Version).toBe(2)
     expect(readChallenge(null, body)?.x402Version).toBe(1)
@@ -52,7 +55,7 @@ describe('the challenge of a 402', () => {
       expect([header, readChallenge(header, body)]).toEqual([header, null])
   })
 
-  test('in a body is of version 1 or 2', () => {
+  test('a challenge in the body of a 402 response has version 1 or 2', () => {
     expect(readBody(v1())?.x402Version).toBe(1)
     expect(readBody(v2())?.x402Version).toBe(2)
     for (const value of [null, [], 'text', v1({ x402Version: 3 }), v1({ x402Version: '1' })])
@@ -61,19 +64,19 @@ describe('the challenge of a 402', () => {
     expect(readChallenge(null, '')).toBeNull()
   })
 
-  test('has at most 32,768 characters in the body', () => {
+  test('a challenge in the body of a 402 response has at most 32,768 characters', () => {
     const body = JSON.stringify(v1())
     expect(readChallenge(null, body.padEnd(CHARS_MAX))).not.toBeNull()
     expect(readChallenge(null, body.padEnd(CHARS_MAX + 1))).toBeNull()
   })
 
-  test('has at most 32,768 characters in the header', () => {
+  test('a challenge in the header of a 402 response has at most 32,768 characters', () => {
     const header = base64(v2())
     expect(readChallenge(header.padEnd(CHARS_MAX, '='), '')).not.toBeNull()
     expect(readChallenge(header.padEnd(CHARS_MAX + 1, '='), '')).toBeNull()
   })
 
-  test('lists at most 32 offers', () => {
+  test('a challenge is read with at most 32 offers', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       const many = Array.from({ length: 32 }, () => entry)
       expect(readBody(make({ accepts: many }))?.entries).toHaveLength(32)
@@ -82,7 +85,7 @@ describe('the challenge of a 402', () => {
     }
   })
 
-  test('has no offer without a needed member, or with a text of 2,049 characters', () => {
+  test('an offer of a challenge is left out if it lacks a required member or has a text of 2,049 characters', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       for (const member of Object.keys(entry)) {
         const lacking = { ...entry, [member]: undefined }
@@ -93,7 +96,7 @@ describe('the challenge of a 402', () => {
     }
   })
 
-  test('tells the error of the seller', () => {
+  test('a challenge contains the error message of the seller', () => {
     for (const make of [v1, v2]) {
       expect(readBody(make({ error: 'no funds' }))?.error).toBe('no funds')
       for (const error of [undefined, null, 7, 'x'.repeat(2_049)])
@@ -101,7 +104,7 @@ describe('the challenge of a 402', () => {
     }
   })
 
-  test('of version 1 has resource and description in each offer', () => {
+  test('each offer of a version 1 challenge has its own resource and description', () => {
     const words = { resource: URL_PAID, description: 'Weather', extra: { name: 'USDC' } }
     const raw = { ...V1, ...words, outputSchema: null }
     const { entries, ...rest } = readBody(v1({ accepts: [V1, raw], resource: {}, extensions: {} }))!
@@ -117,7 +120,7 @@ describe('the challenge of a 402', () => {
     expect(wrong).toMatchObject({ resource: null, description: null, extra: {} })
   })
 
-  test('of version 2 has one resource, and is repeated unchanged', () => {
+  test('a challenge of version 2 has one resource, and is repeated unchanged in the payment', () => {
     const resource = { url: URL_PAID, description: 'Weather', mimeType: 'text/plain' }
     const extensions = { bazaar: { info: 1 } }
     const raw = { ...V2, extra: { name: 'USDC' }, unknown: 1 }
@@ -130,7 +133,7 @@ describe('the challenge of a 402', () => {
     ])
   })
 
-  test('of version 2 may have no resource', () => {
+  test('a challenge of version 2 may have no resource', () => {
     for (const resource of [undefined, null, {}, { url: 7, description: [] }]) {
       const read = readBody(v2({ resource }))!
       expect(read.entries[0]).toMatchObject({ resource: null, description: null })
@@ -140,8 +143,8 @@ describe('the challenge of a 402', () => {
   })
 })
 
-describe('the offer that a purse takes', () => {
-  test('has the terms of the seller, with the payee in lower case', () => {
+describe('a purse chooses an offer of the seller', () => {
+  test('the chosen offer has the terms of the seller, with the payee in lower case', () => {
     const extra = { name: 'USDC', version: '2' }
     const resource = { url: URL_PAID, description: 'Weather' }
     const challenge = challengeOf([{ extra }], { resource })
@@ -160,14 +163,14 @@ describe('the offer that a purse takes', () => {
     })
   })
 
-  test('is the cheapest, and the first of several cheapest', () => {
+  test('the chosen offer is the cheapest, and the first of several cheapest offers', () => {
     const extra = { n: 1 }
     const offer = offerOf([{ amount: '300' }, { amount: '20', extra }, { amount: '20' }])
     expect(offer.amountAtomic).toBe(20n)
     expect(offer.raw).toMatchObject({ extra })
   })
 
-  test('is no cheaper offer on another chain, in another token or with a fault', () => {
+  test('a cheaper offer is not chosen if it is on another chain, in another token or has a fault', () => {
     const offer = offerOf([
       ...[
         { amount: '1', network: 'eip155:8453' },
@@ -185,9 +188,12 @@ describe('the offer that a purse takes', () => {
     { asset: PAYEE },
     { extra: { assetTransferMethod: 'permit2' } },
     { extra: { paymentFlow: 'escrow' } },
-  ])('has the scheme, chain, token and flow of the purse, unlike %p', (changes) => {
-    expect(reasonOf(changes)).toBe('no_offer')
-  })
+  ])(
+    'the chosen offer has the scheme, chain, token and payment flow of the purse, unlike %p',
+    (changes) => {
+      expect(reasonOf(changes)).toBe('no_offer')
+    },
+  )
 
   test.each([
     { network: 'base-sepolia' },
@@ -201,35 +207,35 @@ describe('the offer that a purse takes', () => {
     expect(reasonOf(changes)).toBeNull()
   })
 
-  test('does not exist in a challenge without offers', () => {
+  test('no offer is chosen from a challenge without offers', () => {
     expect(choose([])).toEqual({ ok: false, reason: 'no_offer' })
   })
 })
 
-describe('an offer is refused with a reason', () => {
-  test('if it names another token by `extra.name` or `extra.version`', () => {
+describe('a purse refuses an offer and states the reason', () => {
+  test('an offer is refused if its `extra.name` or `extra.version` names another token', () => {
     for (const extra of [{ name: 'USD Coin' }, { version: '1' }, { version: 2 }])
       expect(reasonOf({ extra })).toBe('token_mismatch')
   })
 
-  test('if its amount is no whole number of 1 to 18 digits above 0', () => {
+  test('an offer is refused if its amount is not a whole number above 0 with 1 to 18 digits', () => {
     for (const right of ['1', '9'.repeat(18)]) expect(reasonOf({ amount: right })).toBeNull()
     for (const wrong of ['', '0', '01', '-1', '1.5', '0x10', '1e3', '1'.repeat(19), '1\n'])
       expect([wrong, reasonOf({ amount: wrong })]).toEqual([wrong, 'malformed_challenge'])
   })
 
-  test('if its payee is no address', () => {
+  test('an offer is refused if its payee is not an address', () => {
     for (const payTo of ['', PAYEE.slice(0, -1), `${PAYEE}0`, PAYEE.replace('aB', 'xy')])
       expect([payTo, reasonOf({ payTo })]).toEqual([payTo, 'malformed_challenge'])
   })
 
-  test('if its payee is the zero address, the token or the purse', () => {
+  test('an offer is refused if its payee is the zero address, the token or the purse itself', () => {
     for (const payTo of [`0x${'0'.repeat(40)}`, SEPOLIA.usdcAddress, PAYER, PAYER.toLowerCase()])
       expect([payTo, reasonOf({ payTo })]).toEqual([payTo, 'bad_payee'])
     expect(reasonOf({ payTo: `0x${'0'.repeat(39)}1` })).toBeNull()
   })
 
-  test('if it allows less than 15 seconds, or part of a second', () => {
+  test('an offer is refused if it allows less than 15 seconds, or a fraction of a second', () => {
     for (const maxTimeoutSeconds of [14, 0, -60, 15.5, 2 ** 53])
       expect(reasonOf({ maxTimeoutSeconds })).toBe('bad_window')
     const windows = [15, 119, 120, 121, 2 ** 53 - 1].map(
@@ -238,7 +244,7 @@ describe('an offer is refused with a reason', () => {
     expect(windows).toEqual([15, 119, 120, 120, 120])
   })
 
-  test('if its resource is a URL of another host', () => {
+  test('an offer is refused if its resource is a URL of another host', () => {
     const withUrl = (url: unknown) => reasonOf({}, { resource: { url } })
     for (const url of [
       ...['http://other.example/weather', 'https://seller.example:8443/', 'HTTPS://other.example/'],
@@ -252,7 +258,7 @@ describe('an offer is refused with a reason', () => {
       expect([url, withUrl(url)]).toEqual([url, null])
   })
 
-  test('of its first offer, if every offer has a fault', () => {
+  test('the reason for the first offer is stated if every offer has a fault', () => {
     expect(choose([{ amount: '0' }, { maxTimeoutSeconds: 1 }, { scheme: 'upto' }])).toEqual({
       ok: false,
       reason: 'malformed_challenge',

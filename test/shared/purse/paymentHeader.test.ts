@@ -1,4 +1,4 @@
-/** Tests the payment that a purse signs, in the header of either version of x402. */
+/** Tests the payment that a purse signs, in the payment header of x402 version 1 and of version 2. */
 import { describe, expect, test } from 'bun:test'
 import { recoverTypedDataAddress } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -29,7 +29,7 @@ const TYPES = {
   ],
 }
 
-/** Returns the offer that a purse takes from a challenge. */
+/** Returns the offer that a purse accepts from a challenge. */
 function offerOf(challenge: object): Offer {
   const read = readChallenge(null, JSON.stringify(challenge))!
   const url = URL_PAID
@@ -47,8 +47,8 @@ async function signed(offer: Offer) {
   return { name: header.name, content, nonce, validBefore }
 }
 
-describe('the authorization of a payment', () => {
-  test('is signed by the purse for the price, the payee and the token', async () => {
+describe('a purse signs the authorization of a payment', () => {
+  test('the authorization of a payment is signed by the purse for the price, the payee and the token', async () => {
     const { content, nonce, validBefore } = await signed(ofV1())
     const { signature, authorization } = content.payload
     expect(authorization).toEqual({
@@ -75,7 +75,7 @@ describe('the authorization of a payment', () => {
     expect(recovered).toBe(account.address)
   })
 
-  test('expires after the seconds that the seller allows', async () => {
+  test('the authorization of a payment expires after the number of seconds that the seller allows', async () => {
     const earliest = BigInt(Math.floor(Date.now() / 1000) + 60)
     const { validBefore } = await signed(ofV1())
     const latest = BigInt(Math.floor(Date.now() / 1000) + 60)
@@ -83,15 +83,15 @@ describe('the authorization of a payment', () => {
     expect(validBefore).toBeLessThanOrEqual(latest)
   })
 
-  test('has a nonce of 32 random bytes', async () => {
+  test('the authorization of a payment has a nonce of 32 random bytes', async () => {
     const [one, other] = [await signed(ofV1()), await signed(ofV1())]
     expect(one.nonce).toMatch(/^0x[0-9a-f]{64}$/)
     expect(one.nonce).not.toBe(other.nonce)
   })
 })
 
-describe('the header of a payment', () => {
-  test('of version 1 names the scheme and the chain', async () => {
+describe('a purse writes the payment header', () => {
+  test('a payment header of version 1 names the scheme and the chain', async () => {
     const { name, content } = await signed(ofV1())
     const { payload, ...rest } = content
     expect(name).toBe('X-PAYMENT')
@@ -99,7 +99,7 @@ describe('the header of a payment', () => {
     expect(Object.keys(payload)).toEqual(['signature', 'authorization'])
   })
 
-  test('of version 2 repeats the offer, the resource and the extensions', async () => {
+  test('a payment header of version 2 repeats the offer, the resource and the extensions', async () => {
     const given = { resource: { url: URL_PAID, more: 1 }, extensions: { bazaar: {} } }
     const { name, content } = await signed(ofV2(given))
     const { payload, ...rest } = content
@@ -112,7 +112,7 @@ describe('the header of a payment', () => {
     expect(Object.keys(payload)).toEqual(['signature', 'authorization'])
   })
 
-  test('of version 2 has no resource or extensions that the challenge lacks', async () => {
+  test('a payment header of version 2 has no resource or extensions if the challenge has none', async () => {
     const { content } = await signed(ofV2())
     expect(Object.keys(content)).toEqual(['x402Version', 'accepted', 'payload'])
   })

@@ -1,4 +1,4 @@
-/** Tests what a buyer reads from the settlement header of a seller, and when it asks again. */
+/** Tests what a buyer reads from the settlement header of a seller, and when the buyer sends the paid request again. */
 import { describe, expect, test } from 'bun:test'
 import {
   isUndecided,
@@ -17,21 +17,21 @@ const base64 = (text: string) => Buffer.from(text).toString('base64')
 const read = (value: unknown) => readSellerSettlement(base64(JSON.stringify(value)))
 const withReceipt = (receipt: unknown) => ({ 'offer-receipt': { info: { receipt } } })
 
-describe('the settlement of a seller', () => {
-  test('is a JSON object in base64', () => {
+describe('a buyer reads the settlement header of a seller', () => {
+  test('the settlement of a seller is a JSON object in base64', () => {
     expect(read({})).toEqual(NONE)
     for (const header of [null, '', 'no base64', base64('{')])
       expect(readSellerSettlement(header)).toBeNull()
     for (const value of [null, 7, [], 'text']) expect(read(value)).toBeNull()
   })
 
-  test('has at most 16,384 characters', () => {
+  test('the settlement of a seller has at most 16,384 characters', () => {
     const header = base64('{}').padEnd(16_384, '=')
     expect(readSellerSettlement(header)).toEqual(NONE)
     expect(readSellerSettlement(`${header}=`)).toBeNull()
   })
 
-  test('tells success, transaction, reason and receipt', () => {
+  test('the settlement of a seller states the success, the transaction, the reason and the receipt', () => {
     const extensions = withReceipt({ signature: 'a.b.c' })
     expect(read({ success: true, transaction: HASH, errorReason: 'late', extensions })).toEqual({
       success: true,
@@ -41,7 +41,7 @@ describe('the settlement of a seller', () => {
     })
   })
 
-  test('is read without its wrong members', () => {
+  test('the settlement of a seller is read without members that have a wrong type', () => {
     for (const success of ['true', 1, null]) expect(read({ success })?.success).toBe(false)
     for (const transaction of [HASH.slice(0, -1), `${HASH}0`, HASH.slice(2), '', 7, null])
       expect(read({ success: true, transaction })).toEqual({ ...NONE, success: true })
@@ -61,17 +61,17 @@ describe('the settlement of a seller', () => {
   })
 })
 
-describe('a paid request is sent again', () => {
+describe('a buyer sends a paid request again', () => {
   const pending = { ...NONE, errorReason: 'settlement_pending' }
 
-  test('without a response, or after a response that decides nothing', () => {
+  test('a paid request is sent again if there is no response, or if the response does not decide the payment', () => {
     for (const status of [null, 408, 425, 429, 500, 503, 599])
       expect([status, isUndecided(status, null)]).toEqual([status, true])
     for (const status of [200, 400, 402, 403, 407, 409, 424, 426, 428, 430, 499])
       expect([status, isUndecided(status, null)]).toEqual([status, false])
   })
 
-  test('after a 402 only if the settlement is pending', () => {
+  test('a paid request is sent again after a 402 response only if the settlement is pending', () => {
     expect(isUndecided(402, pending)).toBe(true)
     expect(isUndecided(402, { ...pending, errorReason: 'insufficient_funds' })).toBe(false)
     for (const status of [200, 401, 403]) expect(isUndecided(status, pending)).toBe(false)

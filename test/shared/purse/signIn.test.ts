@@ -1,4 +1,4 @@
-/** Tests which sign-in challenges of a seller a purse signs, and what it then signs. */
+/** Tests which sign-in challenges of a seller a purse signs, and what the signed text contains. */
 import { describe, expect, test } from 'bun:test'
 import { recoverMessageAddress } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -30,21 +30,21 @@ function read(changes: object = {}, { url = URL_PAID, supportedChains = CHAINS a
 }
 const isRead = (...given: Parameters<typeof read>) => read(...given) !== null
 
-/** Returns the content of the header of a sign-in. */
+/** Returns the decoded content of a sign-in header. */
 async function signed(signIn: SignIn) {
   const { name, value } = await signInHeader(signIn, signer)
   return { name, content: JSON.parse(Buffer.from(value, 'base64').toString('utf8')) }
 }
 
-describe('a sign-in challenge', () => {
-  test('is read from the extension `sign-in-with-x` with its members as received', () => {
+describe('a purse checks a sign-in challenge', () => {
+  test('a sign-in challenge is read from the extension `sign-in-with-x` with its members as received', () => {
     expect(read()).toEqual({ info: INFO, caip2: CAIP2 } as never)
     expect(read({ unknown: 1 })).toEqual({ info: INFO, caip2: CAIP2 } as never)
     for (const extensions of [null, undefined, {}, 'text', { 'sign-in-with-x': null }])
       expect(readSignIn(extensions, { url: URL_PAID, caip2: CAIP2, nowMs: NOW_MS })).toBeNull()
   })
 
-  test('names the host and port of the requested URL', () => {
+  test('a sign-in challenge must name the host and the port of the requested URL', () => {
     for (const domain of ['seller.example', 'seller.example:443', 'other.example:8443', ''])
       expect([domain, isRead({ domain })]).toEqual([domain, false])
     const url = 'https://seller.example/weather'
@@ -52,7 +52,7 @@ describe('a sign-in challenge', () => {
     expect(isRead({ domain: 'seller.example', uri }, { url })).toBe(true)
   })
 
-  test('has a `uri` of the same origin as the requested URL', () => {
+  test('a sign-in challenge must have a `uri` of the same origin as the requested URL', () => {
     expect(isRead({ uri: 'https://seller.example:8443' })).toBe(true)
     for (const uri of [
       'http://seller.example:8443/sign-in',
@@ -67,7 +67,7 @@ describe('a sign-in challenge', () => {
     expect(isRead({ uri: `https://seller.example:8443/${path}x` })).toBe(false)
   })
 
-  test('supports signatures of EIP-191 on the chain of the purse', () => {
+  test('a sign-in challenge must support EIP-191 signatures on the chain of the purse', () => {
     const other = [
       { chainId: 'eip155:1', type: 'eip191' },
       { chainId: CAIP2, type: 'eip1271' },
@@ -81,7 +81,7 @@ describe('a sign-in challenge', () => {
     expect(supports([...many, other[0], ...CHAINS])).toBe(false)
   })
 
-  test('is at most 5 minutes old, and at most 1 minute ahead', () => {
+  test('a sign-in challenge is at most 5 minutes old, and at most 1 minute ahead of the clock', () => {
     const isTimely = (shiftMs: number) => isRead({ issuedAt: at(shiftMs) })
     expect([-300_001, -300_000, 60_000, 60_001].map(isTimely)).toEqual([false, true, true, false])
   })
@@ -92,21 +92,21 @@ describe('a sign-in challenge', () => {
     expect(shifts.map((ms) => isRead({ notBefore: at(ms) }))).toEqual([true, true, false])
   })
 
-  test('has times in UTC with milliseconds', () => {
+  test('a sign-in challenge has times in UTC with milliseconds', () => {
     for (const time of ['2026-11-25T12:00:00Z', '2026-11-25T12:00:00.000+00:00', 'now', 7]) {
       expect([time, isRead({ issuedAt: time })]).toEqual([time, false])
       expect([time, isRead({ notBefore: time })]).toEqual([time, false])
     }
   })
 
-  test('has version 1 and a nonce of 8 to 128 letters and digits', () => {
+  test('a sign-in challenge has version 1 and a nonce of 8 to 128 letters and digits', () => {
     for (const nonce of ['x'.repeat(8), 'x'.repeat(128)]) expect(isRead({ nonce })).toBe(true)
     for (const nonce of ['x'.repeat(7), 'x'.repeat(129), 'a1b2-c3d4', 'a1b2c3d4\n'])
       expect([nonce, isRead({ nonce })]).toEqual([nonce, false])
     for (const version of ['2', 1, undefined]) expect(isRead({ version })).toBe(false)
   })
 
-  test('has texts of one line of printable ASCII, in limits', () => {
+  test('the texts of a sign-in challenge are single lines of printable ASCII with a limited length', () => {
     const limits = { statement: 500, requestId: 200 }
     for (const [member, max] of Object.entries(limits)) {
       for (const text of ['', 'Sign in. ~', 'x'.repeat(max)])
@@ -116,7 +116,7 @@ describe('a sign-in challenge', () => {
     }
   })
 
-  test('lists at most 16 resources, which are URLs', () => {
+  test('a sign-in challenge lists at most 16 resources, which are URLs', () => {
     const resources = Array.from({ length: 16 }, (_, n) => `https://seller.example/${n}`)
     expect(isRead({ resources })).toBe(true)
     expect(isRead({ resources: [] })).toBe(true)
@@ -125,8 +125,8 @@ describe('a sign-in challenge', () => {
   })
 })
 
-describe('the header of a sign-in', () => {
-  test('repeats the challenge, and names the address with its chain', async () => {
+describe('a purse writes the sign-in header', () => {
+  test('the sign-in header repeats the challenge, and names the address of the purse with its chain', async () => {
     const { name, content } = await signed(read()!)
     const { signature, ...rest } = content
     expect(name).toBe('SIGN-IN-WITH-X')
@@ -134,7 +134,7 @@ describe('the header of a sign-in', () => {
     expect(signature).toMatch(/^0x[0-9a-f]{130}$/)
   })
 
-  test('signs the text of EIP-4361 with only the members of the challenge', async () => {
+  test('the sign-in header signs an EIP-4361 text that has only the members of the challenge', async () => {
     const { content } = await signed(read()!)
     const message = [
       'seller.example:8443 wants you to sign in with your Ethereum account:',
@@ -151,7 +151,7 @@ describe('the header of a sign-in', () => {
     expect(await recoverMessageAddress({ message, signature })).toBe(account.address)
   })
 
-  test('signs every optional member of the challenge', async () => {
+  test('the sign-in header signs every optional member of the challenge', async () => {
     const more = {
       statement: 'Sign in to read.',
       expirationTime: at(1_000),

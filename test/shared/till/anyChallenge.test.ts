@@ -1,4 +1,4 @@
-/** Tests which x402 challenges of other sellers are known, and whom they pay. */
+/** Tests which x402 challenges of other sellers are recognised, and which addresses they pay. */
 import { describe, expect, test } from 'bun:test'
 import { challengePayees, challengeVersions } from '../../../shared/till/anyChallenge.ts'
 
@@ -22,8 +22,8 @@ const versions = (body: unknown, header?: unknown) =>
 const payees = (body: unknown, header?: unknown) =>
   challengePayees(JSON.stringify(body), header === undefined ? undefined : base64(header))
 
-describe('the versions of a challenge', () => {
-  test('are 1 for the body and 2 for the header', () => {
+describe('the service recognises the x402 version of a challenge', () => {
+  test('a challenge in the body has version 1, and a challenge in the header has version 2', () => {
     expect(versions(v1())).toEqual([1])
     expect(versions({}, v2())).toEqual([2])
     expect(versions(v1(), v2())).toEqual([1, 2])
@@ -32,7 +32,7 @@ describe('the versions of a challenge', () => {
     expect(challengeVersions('{', 'no base64')).toEqual([])
   })
 
-  test('count only with options that have every member', () => {
+  test('a challenge has a version only if it has a payment option with every required member', () => {
     for (const member of Object.keys(V1))
       expect([member, versions(v1([{ ...V1, [member]: undefined }]))]).toEqual([member, []])
     for (const member of Object.keys(V2))
@@ -43,20 +43,20 @@ describe('the versions of a challenge', () => {
     expect(versions({}, v2([V2], { resource: {} }))).toEqual([])
   })
 
-  test('are 2 only with the name of a chain in CAIP-2', () => {
+  test('a challenge has version 2 only if it names its chain in CAIP-2 form', () => {
     for (const network of ['base', ':8453', 'eip155:', ''])
       expect([network, versions({}, v2([{ ...V2, network }]))]).toEqual([network, []])
   })
 })
 
-describe('the payees of a challenge', () => {
-  test('are the addresses of body and header in lower case, each once', () => {
+describe('the service reads the payees of a challenge', () => {
+  test('the payees of a challenge are the addresses in body and header in lower case, each listed once', () => {
     const other = `0x${'12'.repeat(20)}`
     expect(payees(v1(), v2([V2, { payTo: other }]))).toEqual([PAYEE.toLowerCase(), other])
     expect(payees(v1([{ payTo: other }, V1]))).toEqual([other, PAYEE.toLowerCase()])
   })
 
-  test('are addresses of EVM only', () => {
+  test('the payees of a challenge are EVM addresses only', () => {
     for (const payTo of ['', 'solana', PAYEE.slice(2), `${PAYEE}0`, `${PAYEE}\n`, 7, null])
       expect([payTo, payees(v1([{ payTo }]))]).toEqual([payTo, []])
     for (const body of [null, 7, {}, v1({}), v1([null, 7, 'text'])])
@@ -64,7 +64,7 @@ describe('the payees of a challenge', () => {
     expect(challengePayees('{', 'no base64')).toEqual([])
   })
 
-  test('are at most the first 20', () => {
+  test('the payees of a challenge are at most the first 20', () => {
     const many = Array.from({ length: 21 }, (_, n) => `0x${String(n).padStart(40, '0')}`)
     expect(payees(v1(many.map((payTo) => ({ payTo }))))).toEqual(many.slice(0, 20))
   })

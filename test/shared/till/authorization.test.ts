@@ -33,17 +33,20 @@ import {
 } from '../../support/till/headers/payment.ts'
 import { SPEC_PAYMENT_HEADER } from '../../support/till/headers/specPayment.ts'
 
-describe('the typed data of an authorization', () => {
+describe('the service builds the EIP-712 typed data of an authorization', () => {
   // The expected domain separators were read from DOMAIN_SEPARATOR() of the deployed USDC contracts.
   test.each([
     ['base', '0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f'],
     ['base-sepolia', '0x71f17a3b2ff373b803d70a5a07c046c1a2bc8e89c09ef722fcb047abe94c9818'],
-  ] as const)('has on %s the domain separator of the deployed contract', (network, separator) => {
-    const { domain } = authorizationTypedData(authorization, USDC_NETWORKS[network])
-    expect(domainSeparator({ domain })).toBe(separator)
-  })
+  ] as const)(
+    'the typed data of an authorization have on %s the domain separator of the deployed USDC contract',
+    (network, separator) => {
+      const { domain } = authorizationTypedData(authorization, USDC_NETWORKS[network])
+      expect(domainSeparator({ domain })).toBe(separator)
+    },
+  )
 
-  test('has the type hash of EIP3009.sol', () => {
+  test('the typed data of an authorization have the type hash of EIP3009.sol', () => {
     const { types, primaryType } = authorizationTypedData(authorization, SEPOLIA)
     const members = types[primaryType].map(({ type, name }) => `${type} ${name}`).join(',')
     expect(keccak256(stringToHex(`${primaryType}(${members})`))).toBe(
@@ -52,7 +55,7 @@ describe('the typed data of an authorization', () => {
   })
 
   test.each(['base', 'base-sepolia'] as const)(
-    'has on %s the digest that viem computes',
+    'the typed data of an authorization have on %s the digest that viem computes',
     (name) => {
       const network = USDC_NETWORKS[name]
       const expectSame = (changes: Partial<typeof authorization>) => {
@@ -78,14 +81,14 @@ describe('the typed data of an authorization', () => {
     },
   )
 
-  test('has another digest in another domain', () => {
+  test('the typed data of an authorization have another digest in another EIP-712 domain', () => {
     const renamed = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const data = authorizationTypedData(authorization, renamed)
     expect(authorizationDigest(authorization, renamed)).toBe(hashTypedData(data))
     expect(authorizationDigest(authorization, SEPOLIA)).not.toBe(hashTypedData(data))
   })
 
-  test('is valid for the example payment of the x402 specification', async () => {
+  test('the typed data fit the signature of the example payment in the x402 specification', async () => {
     const decoded = decodePaymentHeader(SPEC_PAYMENT_HEADER)
     if (!decoded.ok) throw new Error(decoded.detail)
     const { payload } = decoded
@@ -105,8 +108,8 @@ describe('the typed data of an authorization', () => {
   })
 })
 
-describe('normaliseSignature', () => {
-  // The values come from the section Test Cases of EIP-2098.
+describe('normaliseSignature converts a signature to one form', () => {
+  // The values come from the section Test Cases of EIP-2098, which defines compact signatures.
   test.each([
     [
       '0x68a020a209d3d56c46f38cc50a33f704f4a9a10a59377f8dd762ac66910e9b907e865ad05c4035ab5792787d4a0297a43617ae897930a6fe4d822b8faea52064',
@@ -116,7 +119,7 @@ describe('normaliseSignature', () => {
       '0x9328da16089fcba9bececa81663203989f2df5fe1faa6291a45381c81bd17f76939c6d6b623b42da56557e5e734a43dc83345ddfadec52cbe24d0cc64f550793',
       '0x9328da16089fcba9bececa81663203989f2df5fe1faa6291a45381c81bd17f76139c6d6b623b42da56557e5e734a43dc83345ddfadec52cbe24d0cc64f5507931c',
     ],
-  ] as const)('expands the compact test case %# of EIP-2098', (short, long) => {
+  ] as const)('normaliseSignature expands the compact test case %# of EIP-2098', (short, long) => {
     expect(normaliseSignature(short)).toBe(long)
     expect(parseCompactSignature(short).r).toBe(parseSignature(long).r)
     expect(normaliseSignature(long)).toBe(long)
@@ -144,7 +147,7 @@ describe('normaliseSignature', () => {
   )
 })
 
-describe('classifySignature', () => {
+describe('classifySignature returns the kind of a signature', () => {
   const wrapped = (factory: Hex, data: Hex, inner: Hex) =>
     concatHex([
       encodeAbiParameters(
@@ -154,7 +157,7 @@ describe('classifySignature', () => {
       MAGIC,
     ])
 
-  test('an ERC-6492 signature is unwrapped', () => {
+  test('classifySignature unwraps an ERC-6492 signature', () => {
     expect(classifySignature(wrapped(payTo, '0xaabb', '0xccdd'))).toEqual({
       kind: 'contract',
       erc6492: { factory: payTo, factoryData: '0xaabb', signature: '0xccdd' },

@@ -24,7 +24,7 @@ import {
   withSignature,
 } from '../../support/till/headers/payment.ts'
 
-describe('verifyAuthorization', () => {
+describe('verifyAuthorization judges a signed payment', () => {
   type Case = { payload?: PaymentPayload; requirement?: Partial<PaymentRequirements> }
   const judge = async ({ payload, requirement: changes }: Case) =>
     verifyAuthorization({
@@ -121,7 +121,7 @@ describe('verifyAuthorization', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: reason as never })
   })
 
-  test('a payment of the payer to itself is invalid', async () => {
+  test('a payment is invalid if the payer pays himself', async () => {
     const verdict = await judge({
       payload: await payment({ to: payer.address }),
       requirement: { payTo: payer.address },
@@ -129,7 +129,7 @@ describe('verifyAuthorization', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_payment' })
   })
 
-  test('the EIP-712 domain comes from the network, not from the requirement', async () => {
+  test('the EIP-712 domain comes from the network, not from the payment requirement', async () => {
     const wrong = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const verdict = await judge({
       payload: await payment({}, wrong),
@@ -207,7 +207,7 @@ describe('verifyAuthorization', () => {
     },
   )
 
-  test('an ERC-6492 signature is returned unwrapped, with its factory', async () => {
+  test('an ERC-6492 signature is returned unwrapped, together with its factory', async () => {
     const payload = await payment()
     const inner = payload.payload.signature
     const change = signatures.at(-1)?.[1]
@@ -234,7 +234,7 @@ describe('verifyAuthorization', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_exact_evm_payload_signature' })
   })
 
-  test('a signature of another key is invalid unless a contract wallet accepts it', async () => {
+  test('a signature made with another key is invalid unless a contract wallet accepts it', async () => {
     const stranger = privateKeyToAccount(`0x${'42'.repeat(32)}`)
     const payload = await payment()
     const signature = await stranger.signTypedData(authorizationTypedData(authorization, SEPOLIA))

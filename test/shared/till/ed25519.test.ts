@@ -5,7 +5,7 @@ import { receiptKey } from '../../../shared/till/receiptKey.ts'
 
 const hex = (text: string) => Buffer.from(text, 'hex')
 
-/** Holds seed, message and signature of tests 1 to 3 in RFC 8032 §7.1. */
+/** Contains the seed, message and signature of tests 1 to 3 in RFC 8032 §7.1. */
 const VECTORS = [
   [
     '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',
@@ -24,13 +24,13 @@ const VECTORS = [
   ],
 ] as const
 
-test('Ed25519 signatures equal the vectors of RFC 8032', () => {
+test('Ed25519 signatures equal the test vectors of RFC 8032', () => {
   for (const [seed, message, signature] of VECTORS) {
     expect(signEd25519(hex(message), hex(seed)).toString('hex')).toBe(signature)
   }
 })
 
-test('Ed25519 signatures equal the signatures of @noble/ed25519, and @noble/ed25519 accepts the signatures', () => {
+test('Ed25519 signatures equal the signatures of @noble/ed25519, and @noble/ed25519 accepts them', () => {
   // receiptKey sets the hash function that @noble/ed25519 needs.
   receiptKey({ seed: new Uint8Array(32).fill(1), did: 'did:web:localhost' })
   for (let n = 0; n < 200; n++) {

@@ -1,4 +1,4 @@
-/** Tests the form of the payload of the scheme `exact` on EVM. */
+/** Tests the form of an x402 payment payload of the scheme `exact` on EVM chains. */
 import { describe, expect, test } from 'bun:test'
 import { exactPayloadSchema } from '../../../shared/till/exactPayload.ts'
 
@@ -20,8 +20,8 @@ const read = (changes: object = {}, signature: unknown = SIGNATURE) =>
   })
 const isRead = (...given: Parameters<typeof read>) => read(...given).success
 
-describe('the payload of a payment', () => {
-  test('has addresses with a checksum, numbers, and hexadecimal digits in lower case', () => {
+describe('the service reads the payload of a payment', () => {
+  test('the payload of a payment has checksummed addresses, numbers, and hexadecimal digits in lower case', () => {
     expect(read().data).toEqual({
       signature: SIGNATURE.toLowerCase() as `0x${string}`,
       authorization: {
@@ -35,24 +35,24 @@ describe('the payload of a payment', () => {
     })
   })
 
-  test('lacks no member', () => {
+  test('the payload of a payment must have every member', () => {
     for (const member of Object.keys(AUTHORIZATION))
       expect([member, isRead({ [member]: undefined })]).toEqual([member, false])
     expect(isRead({}, null)).toBe(false)
   })
 
-  test('has addresses of 40 digits', () => {
+  test('the payload of a payment has addresses of 40 hexadecimal digits', () => {
     for (const address of [SIGNATURE, AUTHORIZATION.to.slice(0, -1), AUTHORIZATION.to.slice(2)])
       for (const member of ['from', 'to']) expect(isRead({ [member]: address })).toBe(false)
   })
 
-  test('has a value of at most 18 digits', () => {
+  test('the payload of a payment has a value of at most 18 digits', () => {
     for (const value of ['0', '9'.repeat(18)]) expect(isRead({ value })).toBe(true)
     for (const value of ['', '9'.repeat(19), '-1', '1.5', '0x1', 7])
       expect([value, isRead({ value })]).toEqual([value, false])
   })
 
-  test('has times up to the largest number of 256 bits', () => {
+  test('the payload of a payment has times up to the largest number of 256 bits', () => {
     for (const member of ['validAfter', 'validBefore']) {
       expect(isRead({ [member]: UINT256_MAX })).toBe(true)
       for (const time of [String(2n ** 256n), '9'.repeat(79), '', '-1', '1e3', 7])
@@ -60,12 +60,12 @@ describe('the payload of a payment', () => {
     }
   })
 
-  test('has a nonce of 32 bytes', () => {
+  test('the payload of a payment has a nonce of 32 bytes', () => {
     for (const length of [63, 65, 62, 66])
       expect(isRead({ nonce: `0x${'a'.repeat(length)}` })).toBe(false)
   })
 
-  test('has a signature of whole bytes in at most 8,192 characters', () => {
+  test('the payload of a payment has a signature of whole bytes in at most 8,192 characters', () => {
     for (const digits of [2, 8_190]) expect(isRead({}, `0x${'a'.repeat(digits)}`)).toBe(true)
     for (const digits of [0, 1, 131, 8_192])
       expect(isRead({}, `0x${'a'.repeat(digits)}`)).toBe(false)

@@ -1,4 +1,4 @@
-/** Tests the header of a payment that is written again from its stored fields. */
+/** Tests how the header of a payment is rebuilt from its stored fields. */
 import { describe, expect, test } from 'bun:test'
 import { parseErc6492Signature } from 'viem'
 import { paidHeader } from '../../../shared/till/paidHeader.ts'
@@ -39,15 +39,15 @@ const PAYLOAD = {
   },
 }
 
-describe('the header of a stored payment', () => {
-  test('of version 1 has the scheme, the chain and the payload', () => {
+describe('the service rebuilds the header of a stored payment', () => {
+  test('a rebuilt header of version 1 has the scheme, the chain and the payload', () => {
     expect(written({ paymentIdentifier: 'pay-1' })).toEqual({
       name: 'X-PAYMENT',
       content: { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: PAYLOAD },
     })
   })
 
-  test('of version 2 has the resource, the accepted terms and the payload', () => {
+  test('a rebuilt header of version 2 has the resource, the accepted terms and the payload', () => {
     const { name, content } = written({ x402Version: 2 })
     const { accepted, ...rest } = content
     expect(name).toBe('PAYMENT-SIGNATURE')
@@ -61,12 +61,12 @@ describe('the header of a stored payment', () => {
     })
   })
 
-  test('of version 2 has the identifier that the payer gave', () => {
+  test('a rebuilt header of version 2 has the identifier that the payer gave', () => {
     const { content } = written({ x402Version: 2, paymentIdentifier: 'pay-1' })
     expect(content.extensions).toEqual({ 'payment-identifier': { info: { id: 'pay-1' } } })
   })
 
-  test('has the call that deploys the wallet of the payer inside the signature', () => {
+  test('the signature in a rebuilt header includes the call that deploys the wallet of the payer', () => {
     const deployment = { factory: PAID.recipient, factoryData: '0x1234' as const }
     const { content } = written({ deployment })
     expect(content.payload.authorization).toEqual(PAYLOAD.authorization)

@@ -41,7 +41,7 @@ const body: ReceiptBody = {
 }
 const receipt = signReceipt({ body, key: signing })
 
-test('@noble/ed25519 makes the same signatures for the same receipts', () => {
+test('@noble/ed25519 makes the same signatures as signReceipt for the same receipts', () => {
   for (let n = 0; n < 50; n++) {
     const key = receiptKey({ seed: crypto.getRandomValues(new Uint8Array(32)), did: DID })
     const own = { ...body, paymentId: `pay_${n}`, endpointId: n % 2 === 0 ? null : `se_${n}` }
@@ -53,8 +53,8 @@ test('@noble/ed25519 makes the same signatures for the same receipts', () => {
   }
 })
 
-describe('receiptKey', () => {
-  test('has the public key and the thumbprint of RFC 8037 appendix A', () => {
+describe('receiptKey makes the signing key of receipts', () => {
+  test('a receipt key has the public key and the thumbprint of RFC 8037 appendix A', () => {
     const key = receiptKey({
       seed: Buffer.from('nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'base64url'),
       did: DID,
@@ -63,7 +63,7 @@ describe('receiptKey', () => {
     expect(key.kid).toBe(`${DID}#kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k`)
   })
 
-  test('has the multibase form of the Ed25519 test vectors of W3C did:key', () => {
+  test('a receipt key has the multibase form of the Ed25519 test vectors of W3C did:key', () => {
     const key = receiptKey({ seed: new Uint8Array(32), did: DID })
     expect(key.publicKeyMultibase).toBe('z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp')
   })
@@ -83,8 +83,8 @@ describe('receiptKey', () => {
   })
 })
 
-describe('published key documents', () => {
-  test('have every public key, the signing key first, and no secret key', () => {
+describe('the service publishes the key documents that verify its receipts', () => {
+  test('published key documents have every public key, the signing key first, and no secret key', () => {
     const keys = [signing, retired]
     const jwks = receiptJwks(keys)
     expect(jwks.keys.map(({ kid }) => kid)).toEqual([signing.kid, retired.kid])
@@ -118,8 +118,8 @@ describe('published key documents', () => {
   })
 })
 
-describe('signReceipt', () => {
-  test('has the members of docs/contract.md §6', () => {
+describe('signReceipt signs the receipt of a payment', () => {
+  test('a signed receipt has the members that docs/contract.md §6 lists', () => {
     expect(receipt).toEqual({
       body,
       signature: expect.any(String),
@@ -132,13 +132,13 @@ describe('signReceipt', () => {
     expect(receiptSchema.parse(JSON.parse(receiptText(receipt)))).toEqual(receipt)
   })
 
-  test('node:crypto accepts the signature over the canonical body', () => {
+  test('node:crypto accepts the signature over the canonical JSON of a receipt', () => {
     const key = createPublicKey({ key: signing.jwk, format: 'jwk' })
     const signature = Buffer.from(receipt.signature, 'base64')
     expect(nodeVerify(null, Buffer.from(canonicalJson(body)), key, signature)).toBe(true)
   })
 
-  test('jose accepts the JWS by the key set, and its payload is an offer-receipt', async () => {
+  test('jose accepts the JWS of a receipt by the key set, and the payload of the JWS is an offer-receipt', async () => {
     const keySet = createLocalJWKSet(receiptJwks([retired, signing]))
     const { payload, protectedHeader } = await compactVerify(receipt.jws, keySet)
     expect(protectedHeader).toEqual({ alg: 'EdDSA', kid: signing.kid })
@@ -174,8 +174,8 @@ describe('signReceipt', () => {
   })
 })
 
-describe('verifyReceipt', () => {
-  test('accepts receipts of every published key, also of a retired key', () => {
+describe('verifyReceipt checks the receipt of a payment', () => {
+  test('verifyReceipt accepts receipts of every published key, even of a retired key', () => {
     const old = signReceipt({ body: { ...body, endpointId: null }, key: retired })
     expect(verifyReceipt({ receipt: old, trustedKeys })).toEqual({ ok: true, body: old.body })
     expect(verifyReceipt({ receipt: JSON.parse(receiptText(receipt)), trustedKeys })).toEqual({
@@ -184,7 +184,7 @@ describe('verifyReceipt', () => {
     })
   })
 
-  test('accepts an older receipt whose JWS names neither project nor endpoint', () => {
+  test('verifyReceipt accepts an older receipt whose JWS names neither the project nor the endpoint', () => {
     const [header, payload = ''] = receipt.jws.split('.')
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
     const { projectId: _, endpointId: __, ...earlier } = claims

@@ -3,7 +3,7 @@ import { parseResourceUrl, ResourceUrlError } from '../../../shared/till/resourc
 
 const key = (text: string) => parseResourceUrl(text).matchKey
 
-describe('parseResourceUrl', () => {
+describe('parseResourceUrl reads the URL of a paid resource', () => {
   test.each([
     ['https://api.example.com/a', 'https://api.example.com/a'],
     ['HTTPS://API.Example.COM/a', 'https://api.example.com/a'],
@@ -26,20 +26,20 @@ describe('parseResourceUrl', () => {
     expect(parseResourceUrl(text).url).toBe(url)
   })
 
-  test('finds the registered URL from a requested URL with another query, case, port or scheme', () => {
+  test('parseResourceUrl finds the registered URL from a requested URL with another query, letter case, port or scheme', () => {
     const registered = key('https://api.example.com/v1/joke')
     for (const sent of [
       'https://api.example.com/v1/joke?lang=en',
       'https://API.example.com/v1/joke',
       'https://api.example.com:443/v1/joke#x',
-      // Behind a TLS proxy, req.protocol is http.
+      // Behind a TLS proxy, req.protocol is http although the client used https.
       'http://api.example.com/v1/joke',
     ]) {
       expect(key(sent)).toBe(registered)
     }
   })
 
-  test('keeps URLs with another host, port or path apart', () => {
+  test('parseResourceUrl keeps URLs with another host, port or path apart', () => {
     const keys = [
       'https://api.example.com/v1/joke',
       'https://api.example.com/v1/joke/',

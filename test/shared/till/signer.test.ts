@@ -4,7 +4,7 @@ import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts'
 import { hasLibsecp256k1, signerOf } from '../../../shared/till/signer.ts'
 import { GROUP_ORDER } from '../../support/till/headers/payment.ts'
 
-/** Is the field prime of secp256k1. */
+/** Is the prime of the finite field of the curve secp256k1. */
 const FIELD = 2n ** 256n - 2n ** 32n - 977n
 
 const RANDOM_SIGNATURES = 2_000
@@ -32,32 +32,32 @@ async function signed() {
   return { address, hash, r: BigInt(r), s: BigInt(s), v: Number(v) }
 }
 
-describe('the recovered signer equals the signer that viem recovers', () => {
+describe('the service recovers the same signer of a signature as viem', () => {
   test.if(process.platform === 'linux' && process.arch === 'x64')(
-    'with libsecp256k1 on Linux x64',
+    'signers are recovered with libsecp256k1 on Linux x64',
     () => {
       expect(hasLibsecp256k1).toBe(true)
     },
   )
 
-  test(`for ${RANDOM_SIGNATURES} random signatures`, async () => {
+  test(`the signer is the same for ${RANDOM_SIGNATURES} random signatures`, async () => {
     for (let n = 0; n < RANDOM_SIGNATURES; n++) {
       const { address, hash, r, s, v } = await signed()
       const signer = await signerOf(hash, pack(r, s, v))
       if (signer !== address) throw new Error(`${pack(r, s, v)} of ${hash}: ${signer}`)
-      // About half of the random values of r are not the x coordinate of a point on the curve, so no key can be
-      // recovered.
+      // About half of the random values of r in a signature are not the x coordinate of a point on the curve, so no
+      // public key can be recovered.
       await expectSame(hash, pack(randomWord(), s, v))
     }
   }, 60_000)
 
-  test('for a high s, which has the other root', async () => {
+  test('the signer is the same for a high s, which needs the other recovery value', async () => {
     const { address, hash, r, s, v } = await signed()
     expect(await expectSame(hash, pack(r, GROUP_ORDER - s, v === 27 ? 28 : 27))).toBe(address)
     expect(await expectSame(hash, pack(r, GROUP_ORDER - s, v))).not.toBe(address)
   })
 
-  test('for every value of the last byte', async () => {
+  test('the signer is the same for every value of the last byte of a signature', async () => {
     const { address, hash, r, s, v } = await signed()
     for (let byte = 0; byte < 256; byte++) {
       const signer = await expectSame(hash, pack(r, s, byte))
@@ -66,7 +66,7 @@ describe('the recovered signer equals the signer that viem recovers', () => {
     }
   })
 
-  test('for r and s at the edges', async () => {
+  test('the signer is the same for r and s at the edges of their ranges', async () => {
     const { hash, r, s } = await signed()
     const edges = [
       0n,
@@ -96,7 +96,7 @@ describe('the recovered signer equals the signer that viem recovers', () => {
     }
   })
 
-  test('for digests at the edges of the group order', async () => {
+  test('the signer is the same for digests at the edges of the group order', async () => {
     const { r, s, v } = await signed()
     for (const digest of [
       0n,
@@ -110,8 +110,8 @@ describe('the recovered signer equals the signer that viem recovers', () => {
     }
   })
 
-  test('and is null if the recovered key is the point at infinity', async () => {
-    // With R = kG, k = 1 and s = digest, the key is (sR - zG) / r = 0.
+  test('the signer is null if the recovered key is the point at infinity', async () => {
+    // With R = kG, k = 1 and s = digest, the recovered public key is (sR - zG) / r = 0.
     const r = 0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798n
     for (const v of [27, 28]) {
       const digest = BigInt(randomHash()) % GROUP_ORDER
@@ -121,7 +121,7 @@ describe('the recovered signer equals the signer that viem recovers', () => {
     expect(await signerOf(`0x${word(5n)}`, pack(r, 5n, 27))).toBeNull()
   })
 
-  test('for signatures and digests in other or malformed forms', async () => {
+  test('the signer is the same for signatures and digests in other or malformed forms', async () => {
     const { address, hash, r, s, v } = await signed()
     const signature = pack(r, s, v)
     const upper: Hex = `0x${signature.slice(2).toUpperCase()}`

@@ -10,13 +10,13 @@ import {
   usdcNetworkOfChainId,
 } from '../../../shared/till/usdc.ts'
 
-describe('parseUsdc', () => {
+describe('parseUsdc reads an amount of USDC', () => {
   test.each([
     ['0.01', 10_000n],
     ['1', 1_000_000n],
     ['1.0', 1_000_000n],
     ['0.000001', 1n],
-    // 4.02 * 1e6 is 4019999.9999999995 as a float (coinbase/x402 #795).
+    // The product 4.02 * 1e6 is 4019999.9999999995 in floating point (coinbase/x402 #795).
     ['4.02', 4_020_000n],
     ['1.1', 1_100_000n],
     ['9007199254.740993', 9_007_199_254_740_993n],
@@ -57,7 +57,7 @@ describe('parseUsdc', () => {
   })
 })
 
-describe('formatUsdc', () => {
+describe('formatUsdc writes an amount of USDC', () => {
   test.each([
     [0n, '0'],
     [1n, '0.000001'],
@@ -69,7 +69,7 @@ describe('formatUsdc', () => {
     expect(formatUsdc(atomic)).toBe(text)
   })
 
-  test('returns an amount that parseUsdc reads as the same number', () => {
+  test('formatUsdc returns an amount that parseUsdc reads as the same number', () => {
     for (let exponent = 0n; exponent < 18n; exponent++) {
       for (const atomic of [10n ** exponent, 10n ** (exponent + 1n) - 1n, 7n * 10n ** exponent]) {
         expect(parseUsdc(formatUsdc(atomic))).toBe(atomic)
@@ -77,13 +77,13 @@ describe('formatUsdc', () => {
     }
   })
 
-  test('refuses a negative amount', () => {
+  test('formatUsdc refuses a negative amount', () => {
     expect(() => formatUsdc(-1n)).toThrow(RangeError)
   })
 })
 
-describe('the networks of USDC', () => {
-  test('are found only by their exact name or chain id', () => {
+describe('the service knows the networks of USDC', () => {
+  test('a network of USDC is found only by its exact name or chain id', () => {
     expect(usdcNetwork('base')?.chainId).toBe(8453)
     expect(usdcNetworkOfChainId(84532)?.network).toBe('base-sepolia')
     for (const name of ['eip155:8453', 'Base', '', 'constructor', '__proto__', 'toString']) {
@@ -92,7 +92,7 @@ describe('the networks of USDC', () => {
     expect(usdcNetworkOfChainId(1)).toBeUndefined()
   })
 
-  test('have checksummed addresses, because clients of x402 version 1 compare strings', () => {
+  test('the networks of USDC have checksummed addresses, because clients of x402 version 1 compare the addresses as strings', () => {
     for (const { usdcAddress, chainId, caip2 } of Object.values(USDC_NETWORKS)) {
       expect(getAddress(usdcAddress.toLowerCase())).toBe(usdcAddress)
       expect(caip2).toBe(`eip155:${chainId}`)

@@ -12,7 +12,10 @@ import { SPEC_PAYMENT, SPEC_PAYMENT_HEADER } from '../../support/till/headers/sp
 const encode = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64')
 
-/** Returns the example payment of the x402 specification with one member set, or deleted by `undefined`. */
+/**
+ * Returns the example payment of the x402 specification with one member set, or with the member deleted if the value is
+ * `undefined`.
+ */
 function changed(path: string, value: unknown): unknown {
   const payment = structuredClone(SPEC_PAYMENT)
   const names = path.split('.')
@@ -23,7 +26,7 @@ function changed(path: string, value: unknown): unknown {
   return payment
 }
 
-describe('buildChallenge', () => {
+describe('buildChallenge makes the x402 challenge of a 402 response', () => {
   const parameters = {
     network: 'base-sepolia',
     amountAtomic: 10_000n,
@@ -31,7 +34,7 @@ describe('buildChallenge', () => {
     payTo: '0x209693bc6afc0c5328ba36faf03c514ef312287c',
   } as const
 
-  test('makes the example body of the x402 specification', () => {
+  test('buildChallenge makes the example body of the x402 specification', () => {
     expect(
       buildChallenge({
         ...parameters,
@@ -58,7 +61,7 @@ describe('buildChallenge', () => {
     })
   })
 
-  test('makes every member that clients of version 1 require, and no null', () => {
+  test('buildChallenge makes every member that clients of x402 version 1 require, and no null', () => {
     const challenge = buildChallenge({
       ...parameters,
       network: 'base',
@@ -75,8 +78,8 @@ describe('buildChallenge', () => {
   })
 })
 
-describe('decodePaymentHeader', () => {
-  test('reads the example header of the x402 specification', () => {
+describe('decodePaymentHeader reads an x402 payment header', () => {
+  test('decodePaymentHeader reads the example header of the x402 specification', () => {
     const decoded = decodePaymentHeader(SPEC_PAYMENT_HEADER)
     expect(decoded).toEqual({
       ok: true,
@@ -99,7 +102,7 @@ describe('decodePaymentHeader', () => {
     })
   })
 
-  test('normalises addresses, nonce and signature to one spelling', () => {
+  test('decodePaymentHeader normalises the spelling of addresses, nonce and signature', () => {
     const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
     const { signature, authorization } = SPEC_PAYMENT.payload
     const loud = changed('payload', {
@@ -184,7 +187,7 @@ describe('decodePaymentHeader', () => {
     expect(decodePaymentHeader(encode(changed(path, value)))).toMatchObject({ ok: false, reason })
   })
 
-  test('names another version or scheme as the reason even if the rest has an unknown form', () => {
+  test('decodePaymentHeader reports an unsupported version or scheme even if the rest has an unknown form', () => {
     expect(parsePaymentPayload({ x402Version: 3, accepted: {} })).toMatchObject({
       reason: 'invalid_x402_version',
     })
@@ -193,12 +196,12 @@ describe('decodePaymentHeader', () => {
     })
   })
 
-  test('drops unknown members', () => {
+  test('decodePaymentHeader drops unknown members', () => {
     const more = { ...(changed('payload.extra', 1) as object), extra: 'x'.repeat(1000) }
     expect(parsePaymentPayload(more)).toEqual(decodePaymentHeader(SPEC_PAYMENT_HEADER))
   })
 
-  test('neither throws nor hangs on 2,000 mutated headers', () => {
+  test('decodePaymentHeader neither throws nor hangs on 2,000 mutated headers', () => {
     let seed = 1
     const random = (below: number) => {
       seed = (seed * 48271) % 2147483647
@@ -213,10 +216,10 @@ describe('decodePaymentHeader', () => {
   })
 })
 
-describe('encodePaymentResponse', () => {
+describe('encodePaymentResponse writes the settlement header', () => {
   const decode = (header: string) => JSON.parse(atob(header))
 
-  test('puts the receipt of a success into the extension offer-receipt', () => {
+  test('encodePaymentResponse puts the receipt of a successful payment into the extension offer-receipt', () => {
     const response = {
       success: true,
       transaction: `0x${'ab'.repeat(32)}`,
@@ -230,7 +233,7 @@ describe('encodePaymentResponse', () => {
     })
   })
 
-  test('returns ASCII for any members, because clients decode with atob', () => {
+  test('encodePaymentResponse returns ASCII for any members, because clients decode the header with atob', () => {
     const header = encodePaymentResponse({
       success: false,
       errorReason: 'insufficient_funds',

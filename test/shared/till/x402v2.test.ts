@@ -27,8 +27,8 @@ const PAYMENT = {
   extensions: { 'payment-identifier': { info: { required: false, id: 'order_0123456789' } } },
 }
 
-describe('parsePaymentPayload', () => {
-  test('reads the same payment from both versions', () => {
+describe('parsePaymentPayload reads a payment of either x402 version', () => {
+  test('parsePaymentPayload reads the same payment from both x402 versions', () => {
     const v1 = decodePaymentHeader(SPEC_PAYMENT_HEADER)
     if (!v1.ok) throw new Error(v1.detail)
     expect(decodePaymentHeader(encode(PAYMENT))).toEqual({
@@ -91,7 +91,7 @@ describe('parsePaymentPayload', () => {
     expect(parsePaymentPayload({ ...PAYMENT, ...changes })).toMatchObject({ ok: false, reason })
   })
 
-  test('neither throws nor hangs on 2,000 mutated headers', () => {
+  test('parsePaymentPayload neither throws nor hangs on 2,000 mutated headers', () => {
     let seed = 1
     const random = (below: number) => {
       seed = (seed * 48271) % 2147483647
@@ -107,7 +107,7 @@ describe('parsePaymentPayload', () => {
   })
 })
 
-describe('encodePaymentRequired', () => {
+describe('encodePaymentRequired writes the challenge of x402 version 2', () => {
   const offer = (changes: { resource?: string; description?: string; mimeType?: string } = {}) => ({
     error: 'PAYMENT-SIGNATURE header is required',
     requirement: buildChallenge({
@@ -119,7 +119,7 @@ describe('encodePaymentRequired', () => {
     }).accepts[0] as PaymentRequirements,
   })
 
-  test('holds a signed offer if there is a key', () => {
+  test('encodePaymentRequired includes a signed offer if the service has a signing key', () => {
     const signed = decode(encodePaymentRequired(offer(), key, 1_000))
     const [one] = signed.extensions['offer-receipt'].info.offers
     const [, payload] = one.signature.split('.')
@@ -158,7 +158,7 @@ describe('encodePaymentRequired', () => {
   )
 })
 
-test('a settlement response names network and reason in the words of its x402 version', () => {
+test('a settlement response names the network and the reason in the terms of its x402 version', () => {
   const failure = {
     success: false,
     transaction: '',

@@ -1,4 +1,4 @@
-/** Tests which contents a credential may have, and how its one-time and backup codes are kept. */
+/** Tests which contents a credential may have, and how its TOTP secret and its backup codes are stored. */
 import { describe, expect, test } from 'bun:test'
 import {
   CREDENTIAL_TYPES,
@@ -30,46 +30,46 @@ function faultOf(act: () => void): string | null {
 }
 const contentFault = (type: string, data: unknown, metadata: unknown = {}) =>
   faultOf(() => checkContent({ type, data, metadata }))
-/** Makes an object of this many levels. */
+/** Returns an object that is nested the given number of levels. */
 const nested = (levels: number): unknown => (levels === 0 ? 'end' : { next: nested(levels - 1) })
 
-describe('the name of a credential', () => {
+describe('the service checks the name of a credential', () => {
   const nameFault = (name: string) => faultOf(() => checkName(name))
   const text = 'name must be 1 to 128 characters without control characters'
 
-  test('has 1 to 128 code points of any script', () => {
+  test('the name of a credential has 1 to 128 code points of any script', () => {
     for (const name of ['a', 'Schlüssel 鍵', '🔑'.repeat(128)]) expect(nameFault(name)).toBeNull()
     for (const name of ['', 'a'.repeat(129)]) expect(nameFault(name)).toBe(text)
   })
 
-  test('has neither control characters nor half a surrogate pair', () => {
+  test('the name of a credential has neither control characters nor half a surrogate pair', () => {
     for (const name of ['a\n', '\0', 'a\u0085', 'a\ud83d']) expect(nameFault(name)).toBe(text)
   })
 })
 
-describe('the content of a credential', () => {
-  test('has a known type', () => {
+describe('the service checks the content of a credential', () => {
+  test('the content of a credential has a known type', () => {
     for (const type of ['CUSTOM', 'LOGIN']) expect(contentFault(type, { a: 1 })).toBeNull()
     const text = `type must be one of ${CREDENTIAL_TYPES.join(', ')}`
     for (const type of ['', 'login', 'constructor']) expect(contentFault(type, { a: 1 })).toBe(text)
   })
 
-  test('has objects as data and metadata', () => {
+  test('the content of a credential has objects as data and metadata', () => {
     for (const value of [null, undefined, 'x', 7, ['x']]) {
       expect(contentFault('CUSTOM', value)).toBe('data must be a JSON object')
-      // An absent argument gets the default value, so undefined is left out here.
+      // A parameter that is undefined would get its default value, so this call leaves undefined out.
       if (value !== undefined) {
         expect(contentFault('CUSTOM', { a: 1 }, value)).toBe('metadata must be a JSON object')
       }
     }
   })
 
-  test('has at least one field of data', () => {
+  test('the content of a credential has at least one field of data', () => {
     expect(contentFault('CUSTOM', {})).toBe('data must hold at least one field')
     expect(contentFault('CUSTOM', { a: null })).toBeNull()
   })
 
-  test('nests at most 32 levels', () => {
+  test('the content of a credential is nested at most 32 levels', () => {
     expect(contentFault('CUSTOM', nested(32))).toBeNull()
     expect(contentFault('CUSTOM', nested(33))).toBe('data must not nest deeper than 32 levels')
     expect(contentFault('CUSTOM', { a: 1 }, nested(33))).toBe(
@@ -77,8 +77,8 @@ describe('the content of a credential', () => {
     )
   })
 
-  test('has at most 65,536 bytes of data and 16,384 bytes of metadata', () => {
-    // The braces, the name and the quotes add eight bytes to the text, and `ä` has two bytes.
+  test('the content of a credential has at most 65,536 bytes of data and 16,384 bytes of metadata', () => {
+    // The braces, the name and the quotes add eight bytes to the JSON text, and `ä` has two bytes.
     const sized = (bytes: number) => ({ a: `ä${'x'.repeat(bytes - 10)}` })
     expect(contentFault('CUSTOM', sized(65_536))).toBeNull()
     expect(contentFault('CUSTOM', sized(65_537))).toBe('data must be at most 65536 bytes of JSON')
@@ -89,8 +89,8 @@ describe('the content of a credential', () => {
   })
 })
 
-describe('a known field', () => {
-  test('of text is a string', () => {
+describe('the service checks a known field of a credential', () => {
+  test('a known field for text must be a string', () => {
     expect(contentFault('LOGIN', { password: 'soup' })).toBeNull()
     for (const value of [7, null, ['soup'], { a: 1 }]) {
       expect(contentFault('LOGIN', { password: value })).toBe('data.password must be a string')
@@ -98,7 +98,7 @@ describe('a known field', () => {
     }
   })
 
-  test('of a number is a number or a string', () => {
+  test('a known field for a number must be a number or a string', () => {
     for (const port of [5432, '5432']) {
       expect(contentFault('DATABASE', { password: 'soup' }, { port })).toBeNull()
     }
@@ -110,7 +110,7 @@ describe('a known field', () => {
     expect(contentFault('CARD', { expMonth: 7 })).toBeNull()
   })
 
-  test('of backup codes is an array of strings, in every type', () => {
+  test('the field for backup codes must be an array of strings in every type of credential', () => {
     for (const field of ['backupCodes', 'usedBackupCodes']) {
       for (const codes of [[], ['a', 'b']]) {
         expect(contentFault('CUSTOM', { [field]: codes })).toBeNull()
@@ -123,12 +123,12 @@ describe('a known field', () => {
     }
   })
 
-  test('of another type or an unknown field holds anything', () => {
+  test('an unknown field, or a field that belongs to another type of credential, may contain anything', () => {
     expect(contentFault('CUSTOM', { password: 7, toString: 1 }, { port: true })).toBeNull()
     expect(contentFault('LOGIN', { port: true }, { totp: 7 })).toBeNull()
   })
 
-  test('of a type is described in words', () => {
+  test('the fields of each type of credential are described in words', () => {
     expect(describeShape('LOGIN')).toBe(
       'data.username, data.password, metadata.uri, metadata.username',
     )
@@ -136,15 +136,15 @@ describe('a known field', () => {
   })
 })
 
-describe('a TOTP secret', () => {
-  test('is required of the type TOTP only, in secret or totp', () => {
+describe('the service reads the TOTP secret of a credential', () => {
+  test('a TOTP secret is required only in credentials of the type TOTP, in the field secret or totp', () => {
     expect(contentFault('TOTP', { note: 'x' })).toBe('data.secret must hold the TOTP secret')
     expect(contentFault('TOTP', { secret: TOTP_SECRET })).toBeNull()
     expect(contentFault('TOTP', { totp: TOTP_SECRET })).toBeNull()
     expect(contentFault('LOGIN', { note: 'x' })).toBeNull()
   })
 
-  test('is checked in secret of the type TOTP, and in totp of every type', () => {
+  test('a TOTP secret is checked in the field secret of the type TOTP, and in the field totp of every type', () => {
     expect(contentFault('TOTP', { secret: '1' })).toStartWith('data.secret must ')
     expect(contentFault('TOTP', { secret: TOTP_SECRET, totp: '1' })).toStartWith('data.totp must ')
     expect(contentFault('LOGIN', { totp: '1' })).toStartWith('data.totp must ')
@@ -152,14 +152,14 @@ describe('a TOTP secret', () => {
     expect(contentFault('CUSTOM', { totp: 7 })).toBe('data.totp must be a string')
   })
 
-  test('is held in secret of the type TOTP, and in totp of every type', () => {
+  test('a TOTP secret is recognised in the field secret of the type TOTP, and in the field totp of every type', () => {
     expect(hasTotp('TOTP', { secret: TOTP_SECRET })).toBe(true)
     expect(hasTotp('LOGIN', { totp: TOTP_SECRET })).toBe(true)
     expect(hasTotp('CUSTOM', { secret: TOTP_SECRET })).toBe(false)
     expect(hasTotp('TOTP', { secret: 7, totp: null })).toBe(false)
   })
 
-  test('gives the key of its first field', () => {
+  test('the TOTP key is read from the first field that contains a TOTP secret', () => {
     const key = totpKeyOf('LOGIN', { totp: TOTP_SECRET })
     expect(key).not.toBeNull()
     expect(totpKeyOf('TOTP', { secret: TOTP_SECRET, totp: OTHER_SECRET })).toEqual(key)
@@ -168,7 +168,7 @@ describe('a TOTP secret', () => {
     expect(() => totpKeyOf('LOGIN', { totp: '1' })).toThrow(CredentialInputError)
   })
 
-  test('is replaced by a marker in shown data', () => {
+  test('a TOTP secret is replaced by a marker when the data are shown', () => {
     const data = { secret: TOTP_SECRET, totp: TOTP_SECRET, note: 'x' }
     expect(shownData('TOTP', data)).toEqual({ secret: TOTP_MARKER, totp: TOTP_MARKER, note: 'x' })
     expect(shownData('CUSTOM', data)).toEqual({ ...data, totp: TOTP_MARKER })
@@ -176,13 +176,13 @@ describe('a TOTP secret', () => {
   })
 })
 
-describe('the backup codes', () => {
-  test('are counted while they are unused', () => {
+describe('the service manages the backup codes of a credential', () => {
+  test('backup codes are counted while they are unused', () => {
     expect(unusedBackupCodes({ backupCodes: ['a', 'b'], usedBackupCodes: ['c'] })).toBe(2)
     expect(unusedBackupCodes({})).toBe(0)
   })
 
-  test('are taken in their order and become used codes', () => {
+  test('backup codes are taken in their order and become used codes', () => {
     const data = { backupCodes: ['a', 'b'], usedBackupCodes: ['c'], note: 'x' }
     expect(popBackupCode(data)).toEqual({
       code: 'a',
@@ -197,12 +197,12 @@ describe('the backup codes', () => {
     expect(data.backupCodes).toEqual(['a', 'b'])
   })
 
-  test('run out', () => {
+  test('backup codes run out', () => {
     expect(popBackupCode({ backupCodes: [] })).toBeNull()
     expect(popBackupCode({})).toBeNull()
   })
 
-  test('that were used since an old version stay used in the restored version', () => {
+  test('backup codes that were used since an old version stay used if this version is restored', () => {
     const old = { backupCodes: ['a', 'b', 'c'], usedBackupCodes: ['z', 'a'], note: 'x' }
     expect(withoutUsedCodes(old, { usedBackupCodes: ['a', 'c', 'y'] })).toEqual({
       backupCodes: ['b'],
@@ -215,7 +215,7 @@ describe('the backup codes', () => {
     })
   })
 
-  test('without a used code leave the old version unchanged', () => {
+  test('backup codes leave a restored old version unchanged if no code was used since', () => {
     const old = { backupCodes: ['a'] }
     expect(withoutUsedCodes(old, { usedBackupCodes: ['b'] })).toBe(old)
     expect(withoutUsedCodes(old, {})).toBe(old)

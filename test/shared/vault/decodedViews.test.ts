@@ -1,4 +1,4 @@
-/** Tests how escapes and encoded runs of a text are decoded, with the origin of each decoded byte. */
+/** Tests how escapes and encoded runs in a text are decoded, and from which characters each decoded byte came. */
 import { describe, expect, test } from 'bun:test'
 import {
   createRunDecoder,
@@ -7,12 +7,12 @@ import {
   type View,
 } from '../../../shared/vault/decodedViews.ts'
 
-/** Returns UTF-8 as a binary string, in which each character is one byte. */
+/** Returns the UTF-8 encoding of a text as a binary string, in which each character is one byte. */
 const bytes = (text: string) => Buffer.from(text).toString('latin1')
 /** Returns each decoded character with the piece of the source text from which it came. */
 const origins = (source: string, { text, from, to }: View) =>
   [...text].map((character, n) => [character, source.slice(from[n], to[n])])
-/** Returns the texts that remain after the escapes of one kind are decoded. */
+/** Returns the texts that remain after the escapes of one kind in a text are decoded. */
 const unescaped = (text: string) => [...unescapedViews(text)].map((view) => view.text)
 const only = (text: string) => {
   const [view, ...others] = unescapedViews(text)
@@ -24,13 +24,13 @@ const decoder = createRunDecoder(4)
 const decoded = (text: string, bytesMin = 4) => [...createRunDecoder(bytesMin).decode(text)]
 const texts = (text: string, bytesMin = 4) => decoded(text, bytesMin).map((view) => view.text)
 
-describe('the escapes of a text', () => {
-  test('are absent in a plain text', () => {
+describe('the service decodes the escapes in a text', () => {
+  test('no escapes are found in a plain text', () => {
     for (const text of ['', 'plain', '100 %', 'a & b', '&;', 'a = b', '%u12', '&#x;'])
       expect([text, unescaped(text)]).toEqual([text, []])
   })
 
-  test('of percent are two hexadecimal digits, or u and four', () => {
+  test('percent escapes are two hexadecimal digits, or the letter u and four hexadecimal digits', () => {
     expect(unescaped('a%41%e9b%')).toEqual([`aA\xe9b%`])
     expect(unescaped('%4a%4A%u0041%u20AC')).toEqual([`JJA${bytes('€')}`])
     expect(unescaped('%41%4g%u123')).toEqual(['A%4g%u123'])
@@ -68,18 +68,18 @@ describe('the escapes of a text', () => {
     expect(unescaped(text)).toEqual([wanted])
   })
 
-  test('of quoted-printable are two hexadecimal digits, or the end of a line', () => {
+  test('quoted-printable escapes are two hexadecimal digits, or the end of a line', () => {
     expect(unescaped('a=41=e9=3d')).toEqual(['aA\xe9='])
     expect(unescaped('ab=\r\ncd= \t\nef=g')).toEqual(['abcdef=g'])
   })
 
-  test('are removed one kind at a time', () => {
+  test('escapes are removed one kind at a time', () => {
     expect(unescaped('%41\\x42&#67;=44')).toEqual([
       ...['A\\x42&#67;=44', '%41B&#67;=44', '%41\\x42C=44', '%41\\x42&#67;D'],
     ])
   })
 
-  test('tell from which characters each decoded byte came', () => {
+  test('decoded escapes tell from which characters each decoded byte came', () => {
     const text = 'a%41b%u20ACc'
     expect(origins(text, only(text))).toEqual([
       ...[
@@ -93,8 +93,8 @@ describe('the escapes of a text', () => {
   })
 })
 
-describe('the null bytes of a text', () => {
-  test('are removed, so that UTF-16 becomes ASCII', () => {
+describe('the service removes the null bytes of a text', () => {
+  test('null bytes are removed, so that UTF-16 becomes ASCII', () => {
     const text = '\0a\0bc\0\0'
     const view = narrowed(text)!
     expect(origins(text, view)).toEqual([
@@ -104,17 +104,17 @@ describe('the null bytes of a text', () => {
     ])
   })
 
-  test('may be absent', () => {
+  test('a text may have no null bytes', () => {
     expect(narrowed('abc')).toBeNull()
     expect(narrowed('')).toBeNull()
   })
 })
 
-describe('a run of base64', () => {
+describe('the service decodes a run of base64 in a text', () => {
   const SECRET = 'tomato-soup~~?>'
   const encoded = Buffer.from(SECRET).toString('base64')
 
-  test('is decoded in each of the four alignments', () => {
+  test('a run of base64 is decoded in each of the four alignments', () => {
     for (const before of ['', 'x', 'xy', 'xyz']) {
       const found = texts(`"${before}${encoded}"`)
       expect(found).toHaveLength(4)
@@ -122,7 +122,7 @@ describe('a run of base64', () => {
     }
   })
 
-  test('may have any length, the letters of URLs, and lines', () => {
+  test('a run of base64 may have any length, the URL-safe alphabet, and line breaks', () => {
     for (const secret of [
       'tomato',
       'tomato-',
@@ -147,7 +147,7 @@ describe('a run of base64', () => {
     expect(texts(run(7), 6)).toEqual([])
   })
 
-  test('tells from which four characters each byte came', () => {
+  test('a run of base64 tells from which four characters each decoded byte came', () => {
     const text = '!QUJDREVG!'
     expect(origins(text, decoded(text)[0]!).slice(0, 6)).toEqual([
       ...['A', 'B', 'C'].map((byte) => [byte, 'QUJD']),
@@ -157,7 +157,7 @@ describe('a run of base64', () => {
     expect(origins('!xQUJDREVG!', shifted!)[0]).toEqual(['A', 'QUJD'])
   })
 
-  test('tells from which characters the bytes of an incomplete group came', () => {
+  test('a run of base64 tells from which characters the bytes of an incomplete group came', () => {
     const text = '!QUJDREVGR0g!'
     expect(origins(text, decoded(text)[0]!).slice(6, 8)).toEqual([
       ...[
@@ -169,7 +169,7 @@ describe('a run of base64', () => {
     expect(origins(one, decoded(one)[0]!).slice(6, 7)).toEqual([['G', 'Rw']])
   })
 
-  test('is apart from the next run', () => {
+  test('a run of base64 is decoded separately from the next run', () => {
     const [view] = decoded('!QUJDREVG! !SElKS0xN!')
     expect(view!.text).toHaveLength(14)
     expect([view!.text.slice(0, 6), view!.text.slice(7, 13)]).toEqual(['ABCDEF', 'HIJKLM'])
@@ -177,8 +177,8 @@ describe('a run of base64', () => {
   })
 })
 
-describe('a run of hexadecimal digits', () => {
-  /** Returns the decoded texts of the digits, without those of base64. */
+describe('the service decodes a run of hexadecimal digits in a text', () => {
+  /** Returns the decoded texts of the hexadecimal digits, without the texts that are decoded as base64. */
   const hexTexts = (text: string, bytesMin = 4) =>
     texts(text, bytesMin).slice(/[\w+/-]{6}/.test(text) ? 4 : 0)
 
@@ -189,11 +189,11 @@ describe('a run of hexadecimal digits', () => {
     ['41-42-43-44'],
     ['0x41, 0x42, 0x43, 0x44'],
     ['0x410x420x430x44'],
-  ])('may have separators: %p', (text) => {
+  ])('a run of hexadecimal digits may have separators: %p', (text) => {
     expect(hexTexts(text)[0]).toStartWith('ABCD')
   })
 
-  test('is decoded from its first digit and from its second', () => {
+  test('a run of hexadecimal digits is decoded from its first digit and from its second digit', () => {
     const [first, second] = hexTexts('!f414243444!')
     expect(first).toStartWith('\xf4')
     expect(second).toStartWith('ABCD')
@@ -205,7 +205,7 @@ describe('a run of hexadecimal digits', () => {
     expect(hexTexts('!41 42 43!', 3)).toHaveLength(2)
   })
 
-  test('tells from which digits each byte came', () => {
+  test('a run of hexadecimal digits tells from which digits each decoded byte came', () => {
     const text = '!41 42:43 4A!'
     const [first, second] = decoded(text)
     expect(origins(text, first!).slice(0, 4)).toEqual([
@@ -221,8 +221,8 @@ describe('a run of hexadecimal digits', () => {
   })
 })
 
-describe('a list of decimal bytes', () => {
-  test('is decoded with its origin', () => {
+describe('the service decodes a list of bytes that are written as decimal numbers', () => {
+  test('a list of decimal bytes is decoded together with the origin of each byte', () => {
     const text = '[65, 66,67 ,   300]'
     const [view, ...others] = decoded(text)
     expect(others).toEqual([])
@@ -237,7 +237,7 @@ describe('a list of decimal bytes', () => {
     expect([view!.from[4], view!.to[4]]).toEqual([18, 18])
   })
 
-  test('has at least the given bytes', () => {
+  test('a list of decimal bytes is decoded only if it has at least the given number of bytes', () => {
     expect(texts('[7,8,9,10]')).toHaveLength(1)
     expect(texts('[7,8,9]')).toEqual([])
     expect(texts('[7,8,9]', 3)).toHaveLength(1)
@@ -248,8 +248,8 @@ test('a text without encoded runs is not decoded', () => {
   for (const text of ['', 'a b c d', '1, 2']) expect([text, texts(text)]).toEqual([text, []])
 })
 
-describe('the readable runs of binary data', () => {
-  test('are apart from each other, with their origin', () => {
+describe('the service finds the readable runs in binary data', () => {
+  test('the readable runs of binary data are separate from each other, and have their origin', () => {
     const text = `\xff\xfe\xfd\xfcabcd\xff\xfe\xfd\xfc${bytes('üüüü')}\xff\xfe\xfd\xfc`
     const view = decoder.textOf(text)!
     expect(view.text).toHaveLength('abcd'.length + 1 + 8 + 1)
@@ -258,7 +258,7 @@ describe('the readable runs of binary data', () => {
     expect(view.text.slice(5, 13)).toBe(bytes('üüüü'))
   })
 
-  test('have at least the given number of characters', () => {
+  test('the readable runs of binary data have at least the given number of characters', () => {
     const around = (text: string) => `\xff\xff\xff\xff\xff${text}\xff\xff\xff\xff\xff`
     expect(decoder.textOf(around('abcd'))?.text).toStartWith('abcd')
     expect(decoder.textOf(around('abc'))?.text).toBe('')
@@ -269,7 +269,7 @@ describe('the readable runs of binary data', () => {
     expect(decoder.textOf(`${around(wide)}`)?.text).toStartWith(wide)
   })
 
-  test('are at most half of the data, else the data is text', () => {
+  test('data of which more than half is readable count as text and not as binary data', () => {
     expect(decoder.textOf('abcd\xff\xff\xff\xff')?.text).toStartWith('abcd')
     expect(decoder.textOf('abcd\xff\xff\xff')).toBeNull()
     expect(decoder.textOf('')?.text).toBe('')

@@ -23,7 +23,7 @@ const context: SecretContext = {
 }
 const PLAINTEXT = Buffer.from('{"password":"correct horse"}')
 
-/** Decrypts the documented layout with WebCrypto. */
+/** Decrypts a sealed secret in the documented layout with WebCrypto. */
 async function openByTheBook(
   master: Buffer,
   sealed: { keyId: string; wrappedKey: Buffer; ciphertext: Buffer },
@@ -56,7 +56,7 @@ async function openByTheBook(
   return unbox(dataKey, sealed.ciphertext, ad(['data', ...bound]))
 }
 
-test('a sealed secret can be decrypted, also by a reader that knows only the documented layout', async () => {
+test('a sealed secret can be decrypted, even by a reader that knows only the documented layout', async () => {
   for (const plaintext of [PLAINTEXT, Buffer.alloc(0), randomBytes(64 * 1024)]) {
     const sealed = oldRing.seal(plaintext, context)
     expect(oldRing.open(sealed, context)).toEqual(plaintext)
@@ -66,7 +66,7 @@ test('a sealed secret can be decrypted, also by a reader that knows only the doc
   }
 })
 
-test('each encryption of one secret has another nonce and other bytes', () => {
+test('each encryption of the same secret has a different nonce and different bytes', () => {
   const seals = Array.from({ length: 100 }, () => oldRing.seal(PLAINTEXT, context))
   for (const part of ['ciphertext', 'wrappedKey'] as const) {
     const nonces = seals.map((sealed) => sealed[part].subarray(1, 13).toString('hex'))
@@ -75,15 +75,15 @@ test('each encryption of one secret has another nonce and other bytes', () => {
   }
 })
 
-test('a secret does not open for another project, name, version or purpose', () => {
+test('a sealed secret cannot be decrypted for another project, name, version or purpose', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   const others: Partial<SecretContext>[] = [
     { projectId: 'prj_2' },
     { name: 'ключ' },
     { version: 4 },
     { purpose: 'webhook-secret' },
-    // In this encryption context, the project id and the name joined give the same characters, but the boundary between
-    // the two differs.
+    // In this encryption context, the project id and the name form the same characters when joined, but the boundary
+    // between the two differs.
     { projectId: 'prj_1ключ', name: '/🔑' },
     { projectId: '', name: 'prj_1ключ/🔑' },
   ]
@@ -113,7 +113,7 @@ test('a changed bit, a cut or an addition makes a sealed secret unreadable', () 
   )
 })
 
-test('an error names a missing master key, and a wrong master key with the same id opens no secret', () => {
+test('an error names a missing master key, and a wrong master key with the same id decrypts no secret', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(() => newRing.open(sealed, context)).toThrow(UnknownMasterKeyError)
   expect(() => newRing.open(sealed, context)).toThrow('MASTER_KEYS lacks the key "old"')
@@ -124,7 +124,7 @@ test('an error names a missing master key, and a wrong master key with the same 
   expect(() => twin.open({ ...sealed, keyId: 'twin' }, context)).toThrow(BrokenSealError)
 })
 
-test('a rewrapped secret opens only with the new master key, and its ciphertext is unchanged', async () => {
+test('a secret whose data key was encrypted again opens only with the new master key, and its ciphertext is unchanged', async () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(bothRing.open(sealed, context)).toEqual(PLAINTEXT)
   const moved = { ...sealed, ...bothRing.rewrap(sealed, context) }
@@ -135,7 +135,7 @@ test('a rewrapped secret opens only with the new master key, and its ciphertext 
   expect(() => oldRing.open(moved, context)).toThrow(UnknownMasterKeyError)
 })
 
-test('the check value identifies a master key and is not the wrapping key', async () => {
+test('the check value identifies a master key and differs from the wrapping key', async () => {
   const check = masterKeyCheck(masterKey('any', OLD))
   expect(check).toEqual(masterKeyCheck(masterKey('id', OLD)))
   expect(check).not.toEqual(masterKeyCheck(masterKey('any', NEW)))

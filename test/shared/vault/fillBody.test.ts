@@ -1,4 +1,6 @@
-/** Tests how a request body is filled, and at which place of the body each secret counts. */
+/**
+ * Tests how the placeholders in a request body are filled, and at which place of the body each secret counts as placed.
+ */
 import { describe, expect, test } from 'bun:test'
 import { CredentialInputError } from '../../../shared/vault/credential.ts'
 import { fillBody, fillPairs } from '../../../shared/vault/fillBody.ts'
@@ -6,7 +8,7 @@ import { type Fill, PLACEHOLDER } from '../../../shared/vault/placeholders.ts'
 
 const VALUE = `a"b<&'\\ü/`
 
-/** Returns a function that fills each placeholder with the value, and records the places of the placeholder. */
+/** Returns a function that replaces each placeholder by the value, and records the places of the placeholder. */
 function recorded(value = VALUE): { fill: Fill; places: string[] } {
   const places: string[] = []
   const fill: Fill = (text, placesAt, write) =>
@@ -23,17 +25,17 @@ function filled(body: string, type?: string, headers: Record<string, string> = {
   return { body: fillBody(body, all, fill), places }
 }
 
-describe('a form', () => {
+describe('the service fills the placeholders in a form body', () => {
   const FORM = 'application/x-www-form-urlencoded'
 
-  test('has a place for each field, and the value is percent-encoded', () => {
+  test('a form has a place for each field, and the filled value is percent-encoded', () => {
     const { body, places } = filled('a=1&user+name={{x}}&b=={{x}}&{{x}}', FORM)
     const value = encodeURIComponent(VALUE)
     expect(body).toBe(`a=1&user+name=${value}&b==${value}&${value}`)
     expect(places).toEqual(['form:user%20name', 'form:b', 'a name of the form'])
   })
 
-  test('has no place for a placeholder in a name, in a value with a semicolon, or under a broken name', () => {
+  test('a form has no valid place for a placeholder in a name, in a value with a semicolon, or under a malformed name', () => {
     expect(filled('{{x}}=1&b={{x}};c=2&%zz={{x}}', FORM).places).toEqual([
       'a name of the form',
       'a form with a semicolon',
@@ -42,7 +44,7 @@ describe('a form', () => {
     expect(filled('b=1;c={{x}}', FORM).places).toEqual(['a form with a semicolon'])
   })
 
-  test('counts as text if its charset or its encoding is not clear', () => {
+  test('a form counts as plain text if its charset or its encoding is not clear', () => {
     for (const clear of ['', '; charset=utf-8', '; charset="UTF-8"; x=1', ';charset=utf8'])
       expect([clear, filled('a={{x}}', FORM + clear).places]).toEqual([clear, ['form:a']])
     for (const doubtful of ['; charset=utf-7', '; charset=utf-16', ', text/plain'])
@@ -52,12 +54,12 @@ describe('a form', () => {
     expect(filled('a={{x}}', FORM, { 'content-encoding': '' }).places).toEqual(['form:a'])
   })
 
-  test('escapes the value also where the form counts as text', () => {
+  test('a form escapes the filled value even if the form counts as plain text', () => {
     expect(filled('a={{x}}', `${FORM}; charset=utf-7`).body).toBe(`a=${encodeURIComponent(VALUE)}`)
   })
 })
 
-test('a query has places of its own', () => {
+test('a URL query has its own places for secrets', () => {
   const { fill, places } = recorded('v w')
   expect(fillPairs('query', 'key={{x}}&{{x}}=1&c=1;d={{x}}', fill)).toBe(
     'key=v%20w&v%20w=1&c=1;d=v%20w',
@@ -65,10 +67,10 @@ test('a query has places of its own', () => {
   expect(places).toEqual(['query:key', 'a name of the query', 'a query with a semicolon'])
 })
 
-describe('a JSON body', () => {
+describe('the service fills the placeholders in a JSON body', () => {
   const JSON_TYPE = 'application/json'
 
-  test('has a place for each string by its JSON Pointer', () => {
+  test('a JSON body has a place for each string, named by its JSON Pointer', () => {
     const text =
       '{"a":"{{x}}","b":[1,"{{x}}",{"c/d~e":"p {{x}} s"}],"f":[[],["{{x}}"]],"g":"{{x}}"}'
     const { body, places } = filled(text, JSON_TYPE)
@@ -79,7 +81,7 @@ describe('a JSON body', () => {
     })
   })
 
-  test('keeps all other bytes, so that a large number keeps its digits', () => {
+  test('filling a JSON body keeps all other bytes, so that a large number keeps its digits', () => {
     const text = '{ "n" : 12345678901234567890.10 ,\n"s":"\\u0041\\"{", "x":"{{x}}" }'
     expect(filled(text, JSON_TYPE).body).toBe(text.replace('"{{x}}"', JSON.stringify(VALUE)))
     expect(filled('{"n":1.0}', JSON_TYPE)).toEqual({ body: '{"n":1.0}', places: [] })
@@ -87,12 +89,12 @@ describe('a JSON body', () => {
     expect(filled('no json \\', JSON_TYPE).body).toBe('no json \\')
   })
 
-  test('finds a placeholder whose braces are escaped', () => {
+  test('a placeholder in a JSON body is found even if its braces are escaped', () => {
     const { body, places } = filled('{"a":"\\u007b{x}}"}', JSON_TYPE)
     expect([JSON.parse(body), places]).toEqual([{ a: VALUE }, ['json:/a']])
   })
 
-  test('is read by every JSON type', () => {
+  test('a body with any JSON media type is read as JSON', () => {
     for (const type of ['application/vnd.api+json', 'application/x-amz-json-1.1', 'text/json'])
       expect([type, filled('{"a":"{{x}}"}', type).places]).toEqual([type, ['json:/a']])
     for (const type of ['application/jsonp', 'json', 'application/x+json+xml'])
@@ -121,17 +123,17 @@ describe('a JSON body', () => {
       '{"a":"{{x}}","b":{},"\\u0061":2}',
       'request.body must hold each JSON key once in an object',
     ],
-  ])('%s is refused', (_, body, message) => {
+  ])('a JSON body %s is refused', (_, body, message) => {
     expect(() => filled(body, JSON_TYPE)).toThrow(CredentialInputError)
     expect(() => filled(body, JSON_TYPE)).toThrow(message)
   })
 
-  test('may hold a key twice if it holds no placeholder, or in two objects', () => {
+  test('a JSON body may contain a key twice if it has no placeholder, or if the key is in two objects', () => {
     expect(filled('{"a":1,"a":"\\n"}', JSON_TYPE).body).toBe('{"a":1,"a":"\\n"}')
     expect(filled('[{"a":"{{x}}"},{"a":1}]', JSON_TYPE).places).toEqual(['json:/0/a'])
   })
 
-  test('nests at most 64 levels around a placeholder', () => {
+  test('a JSON body is nested at most 64 levels around a placeholder', () => {
     const nested = (levels: number) => `${'['.repeat(levels)}"{{x}}"${']'.repeat(levels)}`
     expect(filled(nested(64), JSON_TYPE).places).toEqual([`json:${'/0'.repeat(64)}`])
     expect(() => filled(nested(65), JSON_TYPE)).toThrow(
@@ -139,13 +141,13 @@ describe('a JSON body', () => {
     )
   })
 
-  test('counts as text in another charset, with the value escaped for JSON', () => {
+  test('a JSON body in another charset counts as plain text, and the filled value is escaped for JSON', () => {
     const { body, places } = filled('{"a":"{{x}}"}', `${JSON_TYPE}; charset=utf-16`)
     expect([JSON.parse(body), places]).toEqual([{ a: VALUE }, ['body']])
   })
 })
 
-test('a body of any other type has one place, and XML and HTML escape the value', () => {
+test('a body of any other type is one place, and in XML and HTML the filled value is escaped', () => {
   expect(filled('<a>{{x}}</a>', 'application/soap+xml')).toEqual({
     body: '<a>a&#34;b&#60;&#38;&#39;\\ü/</a>',
     places: ['body'],

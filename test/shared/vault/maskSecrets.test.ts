@@ -64,7 +64,7 @@ test('a long text with layers of escapes never contains the secret after masking
   }
 })
 
-test('a secret in an unknown form is not masked, which is the known limit', () => {
+test('a secret in an unknown form is not masked, which is a known limitation', () => {
   const reversed = [...SECRET].reverse().join('')
   expect(masker.text(reversed)).toBe(reversed)
 })

@@ -1,4 +1,4 @@
-/** Tests how the placeholders of a request get the values of a credential. */
+/** Tests how the placeholders of a request are replaced by values of a credential. */
 import { describe, expect, test } from 'bun:test'
 import { OutOfBoundsError } from '../../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError } from '../../../shared/vault/credential.ts'
@@ -20,7 +20,7 @@ const credential = (given: Partial<UsedCredential> = {}): UsedCredential => ({
   ...given,
 })
 
-/** Fills one text and returns the text with the secrets that it then contains. */
+/** Fills the placeholders of one text, and returns the text with the secrets that it then contains. */
 function filled(text: string, given: Partial<UsedCredential> = {}, placement = ['body']) {
   const sent = new Set<string>()
   const fill = createFill(credential(given), { placement, nowMs: NOW_MS, sent })
@@ -35,15 +35,15 @@ function filled(text: string, given: Partial<UsedCredential> = {}, placement = [
 }
 const textOf = (...given: Parameters<typeof filled>) => filled(...given).text
 
-describe('a placeholder', () => {
-  test('has a name of 1 to 64 characters that begins with a letter, and may hold spaces', () => {
+describe('the service replaces a placeholder by a value of a credential', () => {
+  test('a placeholder has a name of 1 to 64 characters that begins with a letter and may contain spaces', () => {
     const names = (text: string) => [...text.matchAll(PLACEHOLDER)].map(([, name]) => name)
     const longest = `a${'-'.repeat(63)}`
     expect(names(`{{a}} {{ b_1-2 }} {{${longest}}}`)).toEqual(['a', 'b_1-2', longest])
     expect(names(`{{1a}} {{-a}} {a} {{a b}} {{${longest}x}} {{}}`)).toEqual([])
   })
 
-  test('gets the value of a field of data or metadata, which the writer escapes', () => {
+  test('a placeholder gets the value of a field of data or metadata, and the writer of the text escapes the value', () => {
     expect(textOf('p={{password}}&u={{ username }}')).toBe('p=<tomato-soup>&u=<ada-l>')
     expect(textOf('{{pin}}', { data: { pin: 482913 } })).toBe('<482913>')
     expect(textOf('{{site}}', { metadata: { site: 'https://a.example' } })).toBe(
@@ -54,7 +54,7 @@ describe('a placeholder', () => {
     ).toBe('<from data>')
   })
 
-  test('names the key of an API by `apiKey` and by `key`', () => {
+  test('a placeholder may name the key of an API as `apiKey` or as `key`', () => {
     expect(textOf('{{apiKey}}', { data: { key: 'abcdef-1' } })).toBe('<abcdef-1>')
     expect(textOf('{{apiKey}}', { data: { apiKey: 'abcdef-2', key: 'abcdef-1' } })).toBe(
       '<abcdef-2>',
@@ -65,7 +65,7 @@ describe('a placeholder', () => {
     )
   })
 
-  test('`basicAuth` joins user name and password, and both the pair and the password are secret', () => {
+  test('the placeholder `basicAuth` joins user name and password, and both the pair and the password are secret', () => {
     const pair = Buffer.from('ada-l:tomato-soup').toString('base64')
     expect(filled('{{basicAuth}}')).toEqual({ text: `<${pair}>`, sent: [pair, 'tomato-soup'] })
     const bare = Buffer.from(':tomato-soup').toString('base64')
@@ -79,7 +79,7 @@ describe('a placeholder', () => {
     expect(() => textOf('{{basicAuth}}', { data: { username: 'ada-l' } })).toThrow('has no value')
   })
 
-  test('`totp` is the one-time code of the present period, and the seed itself is never filled in', () => {
+  test('the placeholder `totp` is the one-time code of the present period, and the seed itself is never filled in', () => {
     const seed = { type: 'TOTP', data: { secret: TOTP_SECRET, digits: 8 } }
     const { text, sent } = filled('{{totp}}', seed)
     expect(text).toMatch(/^<\d{6,8}>$/)
@@ -91,7 +91,7 @@ describe('a placeholder', () => {
     )
   })
 
-  test('must stand for 3 to 8,192 characters of well-formed text', () => {
+  test('the value of a placeholder must have 3 to 8,192 characters of well-formed text', () => {
     const refused = (pin: unknown) => () => textOf('{{pin}}', { data: { pin } as never })
     for (const length of [3, 8_192])
       expect(textOf('{{pin}}', { data: { pin: 'x'.repeat(length) } })).toHaveLength(length + 2)
@@ -102,12 +102,12 @@ describe('a placeholder', () => {
       expect(refused(value)).toThrow(CredentialInputError)
   })
 
-  test('takes no value from the prototype of an object', () => {
+  test('a placeholder takes no value from the prototype of an object', () => {
     for (const name of ['constructor', 'toString', 'valueOf'])
       expect(() => textOf(`{{${name}}}`)).toThrow(CredentialInputError)
   })
 
-  test('stands at most 100 times in a request', () => {
+  test('a request may contain at most 100 placeholders', () => {
     expect(textOf('{{password}}'.repeat(100))).toBe('<tomato-soup>'.repeat(100))
     expect(() => textOf('{{password}}'.repeat(101))).toThrow(
       'request must hold at most 100 placeholders',
@@ -115,8 +115,8 @@ describe('a placeholder', () => {
   })
 })
 
-describe('the placement of a secret', () => {
-  test('refuses a secret at any other place, and names the place', () => {
+describe('the service checks the placement of a secret, which lists the places where the secret may be used', () => {
+  test('a secret at a place that its placement does not list is refused, and the error names the place', () => {
     const refuse =
       (text: string, given: Partial<UsedCredential> = {}) =>
       () =>
@@ -141,7 +141,7 @@ describe('the placement of a secret', () => {
     expect(() => textOf('{{password}}', {}, ['key@body'])).toThrow(OutOfBoundsError)
   })
 
-  test('does not bind metadata, which is no secret', () => {
+  test('the placement of a secret does not restrict metadata, because metadata are not secret', () => {
     const metadata = { site: 'https://a.example' }
     expect(filled('{{site}}', { metadata }, [])).toEqual({ text: '<https://a.example>', sent: [] })
     expect(() => filled('{{site}}', { data: { site: 'secret' }, metadata }, [])).toThrow(
@@ -149,7 +149,7 @@ describe('the placement of a secret', () => {
     )
   })
 
-  test('shows at most 100 characters of the refused place', () => {
+  test('the error about a refused place shows at most 100 characters of the place', () => {
     const fill = createFill(credential(), { placement: [], nowMs: 0, sent: new Set() })
     const call = () => fill('{{password}}', () => [`header:${'x'.repeat(200)}`], String)
     expect(call).toThrow(
@@ -157,7 +157,7 @@ describe('the placement of a secret', () => {
     )
   })
 
-  test('learns at which character of the text a placeholder begins', () => {
+  test('the placement check is told at which character of the text a placeholder begins', () => {
     const places: number[] = []
     const fill = createFill(credential(), { placement: ['body'], nowMs: 0, sent: new Set() })
     const at = (index: number) => {
@@ -169,15 +169,15 @@ describe('the placement of a secret', () => {
   })
 })
 
-describe('the secrets that a request did not contain', () => {
-  test('are all texts and numbers of the data with at least four characters, at any depth', () => {
+describe('the service finds the secrets that a request did not contain', () => {
+  test('the unsent secrets are all texts and numbers of the data with at least four characters, at any depth', () => {
     const data = { a: 'abcd', b: 'abc', c: { d: [12345, 'wxyz'], e: null, f: true } }
     expect(
       unsentSecrets(credential({ data: data as never, metadata: { site: 'public' } }), 0),
     ).toEqual(['abcd', '12345', 'wxyz'])
   })
 
-  test('are also the one-time codes of three periods, and the seed without spaces and dashes', () => {
+  test('the unsent secrets include the one-time codes of three periods, and the seed without spaces and dashes', () => {
     const spaced = 'GEZD GNBV GY3T QOJQ GEZD-GNBV-GY3T-QOJQ'
     const secrets = unsentSecrets(credential({ type: 'TOTP', data: { secret: spaced } }), NOW_MS)
     const codes = [-30_000, 0, 30_000].map((shift) => {

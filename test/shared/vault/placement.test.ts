@@ -1,4 +1,4 @@
-/** Tests where in a request a secret may stand. */
+/** Tests at which places of a request a secret may be used. */
 import { describe, expect, test } from 'bun:test'
 import {
   defaultPlacement,
@@ -8,7 +8,7 @@ import {
   placeName,
 } from '../../../shared/vault/placement.ts'
 
-describe('an entry of a placement list', () => {
+describe('the service reads an entry of a placement list', () => {
   test.each([
     ['basic', 'basic'],
     ['body', 'body'],
@@ -43,11 +43,11 @@ describe('an entry of a placement list', () => {
   test.each([
     ...['host', 'Connection', 'cookie2', 'te', 'trailer', 'upgrade', 'expect', 'content-type'],
     ...['transfer-encoding', 'accept', 'accept-language'],
-  ])('does not name the header %s', (name) => {
+  ])('an entry of a placement list must not name the header %s', (name) => {
     expect(parsePlacement(`header:${name}`)).toBeNull()
   })
 
-  test('may name headers that only begin like such a header', () => {
+  test('an entry of a placement list may name headers that only begin like a forbidden header', () => {
     for (const name of ['cookie', 'hosts', 'te2', 'content-', 'x-host']) {
       expect(parsePlacement(`header:${name}`)).toBe(`header:${name}`)
     }
@@ -55,13 +55,13 @@ describe('an entry of a placement list', () => {
   })
 })
 
-test('a name of a place has blanks, percent signs and control characters encoded', () => {
+test('the name of a place has its blanks, percent signs and control characters percent-encoded', () => {
   expect(placeName('a b\t%\n')).toBe('a%20b%09%25%0A')
   expect(placeName('ä/[x]')).toBe('ä/[x]')
 })
 
-describe('two entries', () => {
-  test('have in common the narrower place', () => {
+describe('the service intersects two entries of placement lists', () => {
+  test('two entries of placement lists have the narrower place in common', () => {
     expect(meetPlacements('query:a', 'query:a')).toBe('query:a')
     expect(meetPlacements('body', 'json:/a')).toBe('json:/a')
     expect(meetPlacements('form:a', 'body')).toBe('form:a')
@@ -69,7 +69,7 @@ describe('two entries', () => {
     expect(meetPlacements('basic', 'header:authorization')).toBe('basic')
   })
 
-  test('have nothing in common at different places', () => {
+  test('two entries of placement lists have nothing in common if their places differ', () => {
     expect(meetPlacements('query:a', 'query:b')).toBeNull()
     expect(meetPlacements('body', 'query:a')).toBeNull()
     expect(meetPlacements('body', 'path:/json:')).toBeNull()
@@ -77,7 +77,7 @@ describe('two entries', () => {
     expect(meetPlacements('header:authorization', 'header:x')).toBeNull()
   })
 
-  test('have in common the field that one of them names', () => {
+  test('two entries of placement lists have a field in common if one of them names it', () => {
     expect(meetPlacements('key@query:a', 'query:a')).toBe('key@query:a')
     expect(meetPlacements('body', 'key@json:/a')).toBe('key@json:/a')
     expect(meetPlacements('key@body', 'json:/a')).toBe('key@json:/a')
@@ -86,14 +86,14 @@ describe('two entries', () => {
     expect(meetPlacements('key@query:a', 'query:b')).toBeNull()
   })
 
-  test('may hold an at sign in the name of the place', () => {
+  test('an entry of a placement list may have an at sign in the name of the place', () => {
     expect(meetPlacements('query:a@b', 'query:a@b')).toBe('query:a@b')
     expect(meetPlacements('key@path:/a@b', 'path:/a@b')).toBe('key@path:/a@b')
   })
 })
 
-describe('a field of a credential', () => {
-  test('may stand at a place that an entry allows to it or to all fields', () => {
+describe('the service decides at which places a field of a credential may be used', () => {
+  test('a field may be used at a place that an entry allows for this field or for all fields', () => {
     expect(mayStand(['query:a'], ['key'], ['query:a'])).toBe(true)
     expect(mayStand(['key@query:a'], ['key'], ['query:a'])).toBe(true)
     expect(mayStand(['key@body'], ['key'], ['json:/a'])).toBe(true)
@@ -103,18 +103,18 @@ describe('a field of a credential', () => {
     expect(mayStand([], ['key'], ['query:a'])).toBe(false)
   })
 
-  test('may stand there by any of its names and any of the places', () => {
+  test('a field is allowed by any of its names, at any of the places', () => {
     expect(mayStand(['key@basic'], ['apiKey', 'key'], ['header:x', 'basic'])).toBe(true)
     expect(mayStand(['key@basic'], [], ['basic'])).toBe(false)
     expect(mayStand(['key@basic'], ['key'], [])).toBe(false)
   })
 })
 
-describe('the default placement', () => {
+describe('the service gives a credential a default placement', () => {
   const may = (type: string, field: string, place: string) =>
     mayStand(defaultPlacement(type), [field], [place])
 
-  test('of a login has the fields of a login form and Basic authentication', () => {
+  test('the default placement of a login has the fields of a login form and Basic authentication', () => {
     for (const [field, name] of [
       ...[
         ['password', 'password'],
@@ -136,13 +136,13 @@ describe('the default placement', () => {
     expect(may('LOGIN', 'password', 'header:authorization')).toBe(false)
   })
 
-  test('of a token is the Authorization header', () => {
+  test('the default placement of a token is the Authorization header', () => {
     for (const type of ['API_KEY', 'OAUTH', 'CUSTOM']) {
       expect(defaultPlacement(type)).toEqual(['header:authorization'])
     }
   })
 
-  test('of other types follows their use', () => {
+  test('the default placement of other types follows their usual use', () => {
     expect(may('TOTP', 'totp', 'form:otp')).toBe(true)
     expect(may('TOTP', 'secret', 'form:otp')).toBe(false)
     expect(defaultPlacement('AWS')).toEqual(['sessionToken@header:x-amz-security-token'])
@@ -155,7 +155,7 @@ describe('the default placement', () => {
     expect(may('SHIPPING_ADDRESS', 'line1', 'form:line2')).toBe(false)
   })
 
-  test('of keys of other protocols and of unknown types is empty', () => {
+  test('the default placement is empty for unknown types and for keys of protocols other than HTTP', () => {
     for (const type of ['SSH_KEY', 'CERTIFICATE', '', 'constructor', 'toString']) {
       expect(defaultPlacement(type)).toEqual([])
     }

@@ -1,4 +1,4 @@
-/** Tests what an AWS signature covers. */
+/** Tests which parts of a request an AWS signature covers. */
 import { describe, expect, test } from 'bun:test'
 import { createHash, createHmac } from 'node:crypto'
 import { type AwsKeys, type AwsRequest, signAwsRequest } from '../../../shared/vault/sigV4.ts'
@@ -45,21 +45,21 @@ const expectedGet = (path: string, query: string) =>
   )
 const ofUrl = (rest: string) => signatureOf({ url: `https://api.example${rest}` })
 
-test('the Authorization header names the key, the day, the region and the service', () => {
+test('the Authorization header of an AWS signature names the key, the day, the region and the service', () => {
   expect(sign()).toEqual({
     authorization: `AWS4-HMAC-SHA256 Credential=AKID/20260301/eu-west-1/sqs/aws4_request, SignedHeaders=host;x-amz-date, Signature=${expectedGet('/', '')}`,
     'x-amz-date': TIME,
   })
 })
 
-test('a session token is sent and signed', () => {
+test('the session token of AWS credentials is sent and signed', () => {
   const signed = sign({}, { sessionToken: 'token' })
   expect(signed['x-amz-security-token']).toBe('token')
   expect(signed.authorization).toContain('host;x-amz-date;x-amz-security-token')
 })
 
-describe('the path', () => {
-  test('is encoded once more than in the URL', () => {
+describe('the AWS signature covers the path', () => {
+  test('the signed path is percent-encoded once more than the path in the URL', () => {
     expect(ofUrl("/a%20b/c(d)!'*/")).toBe(expectedGet('/a%2520b/c%28d%29%21%27%2A/', ''))
   })
 
@@ -70,39 +70,39 @@ describe('the path', () => {
       ...[`x-amz-date:${TIME}`, '', 'host;x-amz-content-sha256;x-amz-date', EMPTY_HASH],
     )
 
-  test('of S3 is that of the URL, and the hash of the body is sent', () => {
+  test('the signed path for S3 is the path of the URL, and the hash of the body is sent', () => {
     const given = { service: 's3', url: 'https://api.example/a%20b' }
     expect(sign(given)['x-amz-content-sha256']).toBe(EMPTY_HASH)
     expect(signatureOf(given)).toBe(expectedS3('/a%20b'))
   })
 
-  test('of S3 has one signature for a character and its percent-encoding', () => {
+  test('the signature for S3 is the same for a character in the path and its percent-encoding', () => {
     const url = (path: string) => ({ service: 's3', url: `https://api.example${path}` })
     expect(signatureOf(url("/a!'()*+@=.txt"))).toBe(expectedS3('/a%21%27%28%29%2A%2B%40%3D.txt'))
     expect(signatureOf(url('/a%2fb/%7e/%zz/'))).toBe(expectedS3('/a%2Fb/~/%25zz/'))
   })
 })
 
-describe('the query', () => {
-  test('is sorted by name, then by value', () => {
+describe('the AWS signature covers the query', () => {
+  test('the signed query is sorted by name, then by value', () => {
     expect(ofUrl('/?b=1&a=2&a=1&a=10')).toBe(expectedGet('/', 'a=1&a=10&a=2&b=1'))
     expect(ofUrl('/?a=1&a=1')).toBe(expectedGet('/', 'a=1&a=1'))
     expect(ofUrl('/?a=z&B=1&%C3%A4=1')).toBe(expectedGet('/', '%C3%A4=1&B=1&a=z'))
   })
 
-  test('has each name and value encoded once', () => {
+  test('the signed query has each name and value encoded once', () => {
     expect(ofUrl('/?a%20b=c%2Fd&e=f/~(g)')).toBe(expectedGet('/', 'a%20b=c%2Fd&e=f%2F~%28g%29'))
     expect(ofUrl('/?a=%')).toBe(expectedGet('/', 'a=%25'))
   })
 
-  test('may have names without a value, values with an equals sign, and empty parts', () => {
+  test('the signed query may have names without a value, values with an equals sign, and empty parts', () => {
     expect(ofUrl('/?a&b=c=d&&')).toBe(expectedGet('/', 'a=&b=c%3Dd'))
     expect(ofUrl('/?')).toBe(expectedGet('/', ''))
   })
 })
 
-describe('the headers', () => {
-  test('are signed in lower case, in their order, with single blanks', () => {
+describe('the AWS signature covers the headers', () => {
+  test('the headers are signed in lower case, in sorted order, with single blanks', () => {
     const headers = { 'X-B': '  one   two ', 'x-a': '1' }
     expect(signatureOf({ headers })).toBe(
       expected(
@@ -114,13 +114,13 @@ describe('the headers', () => {
   })
 
   test.each(['Authorization', 'connection', 'Expect', 'User-Agent', 'X-Amzn-Trace-Id'])(
-    'named %s are not signed',
+    'headers named %s are not signed',
     (name) => {
       expect(signedHeaders({ headers: { [name]: '1' } })).toBe('host;x-amz-date')
     },
   )
 
-  test('include the port of the host', () => {
+  test('the signed headers include the port of the host', () => {
     expect(signatureOf({ url: 'https://api.example:8443/' })).toBe(
       expected(
         'sqs',
@@ -131,7 +131,7 @@ describe('the headers', () => {
   })
 })
 
-test('the body is signed by its hash', () => {
+test('the body is included in an AWS signature by its hash', () => {
   const body = 'ä=1'
   const hash = createHash('sha256').update(body).digest('hex')
   expect(signatureOf({ method: 'POST', body })).toBe(

@@ -1,4 +1,4 @@
-/** Compares the signatures of the vault with published vectors. */
+/** Compares the signatures that the vault makes with published test vectors. */
 import { describe, expect, test } from 'bun:test'
 import {
   hmacSha256,
@@ -50,7 +50,7 @@ describe('HMAC-SHA256 equals the vector of RFC 4231 §4 with the', () => {
   })
 })
 
-describe('an Ed25519 key', () => {
+describe('the vault signs with an Ed25519 key', () => {
   test.each([
     [
       '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',
@@ -81,15 +81,15 @@ describe('an Ed25519 key', () => {
     },
   )
 
-  test('in a malformed form is refused, and the error does not quote the key', () => {
+  test('an Ed25519 key in a malformed form is refused, and the error does not quote the key', () => {
     for (const text of ['', 'secret', 'ab'.repeat(31), '-----BEGIN PRIVATE KEY-----\nsecret\n']) {
       expect(() => readEd25519Key(text)).toThrow(/^The field must hold an Ed25519 key/)
     }
   })
 })
 
-/** Holds the cases of the test suite of AWS for Signature Version 4 that a URL can express. */
-describe('AWS Signature Version 4', () => {
+/** Contains the cases of the AWS test suite for Signature Version 4 that a URL can express. */
+describe('the vault signs with AWS Signature Version 4', () => {
   const keys = {
     accessKeyId: 'AKIDEXAMPLE',
     secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
@@ -270,7 +270,7 @@ describe('AWS Signature Version 4', () => {
     },
   )
 
-  test('equals the example of S3 for GET Object', () => {
+  test('an AWS signature equals the example of S3 for GET Object', () => {
     const request = {
       ...{ method: 'GET', url: 'https://examplebucket.s3.amazonaws.com/test.txt', body: '' },
       ...{ headers: { Range: 'bytes=0-9' }, region: 'us-east-1', service: 's3' },
@@ -289,7 +289,7 @@ describe('AWS Signature Version 4', () => {
   })
 })
 
-test('a field signs only if it holds a key, not if it holds a password or a TOTP secret', () => {
+test('a field of a credential can sign only if it contains a key, not if it contains a password or a TOTP secret', () => {
   const data = { password: 'p', secret: 's', totp: 't', pin: 'o', n: 1, signingKey: 'k', key: 1 }
   expect(signingField('hmac', { type: 'API_KEY', data }, undefined)).toBe('s')
   expect(signingField('hmac', { type: 'CUSTOM', data }, 'signingKey')).toBe('k')

@@ -1,4 +1,4 @@
-/** Tests the keys and the messages of signatures over a text. */
+/** Tests the keys and the messages that the vault accepts when it signs a text. */
 import { describe, expect, test } from 'bun:test'
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
 import { CredentialInputError } from '../../../shared/vault/credential.ts'
@@ -28,13 +28,13 @@ function faultOf(act: () => void): string | null {
   return null
 }
 
-describe('the field that signs', () => {
+describe('the service chooses the field of a credential that signs', () => {
   const text = (type: string, data: Record<string, unknown>, wanted?: string) =>
     signingField('hmac', { type, data }, wanted)
   const fieldFault = (type: string, data: Record<string, unknown>, wanted?: string) =>
     faultOf(() => text(type, data, wanted))
 
-  test('is the first field of the type that holds a text', () => {
+  test('the signing field is the first field of the type that contains a text', () => {
     expect(text('API_KEY', { key: 'k', secret: 's' })).toBe('s')
     expect(text('API_KEY', { key: 'k', secret: 7 })).toBe('k')
     expect(text('OAUTH', { clientSecret: 'c' })).toBe('c')
@@ -43,12 +43,12 @@ describe('the field that signs', () => {
     )
   })
 
-  test('is the wanted field if it may sign', () => {
+  test('the signing field is the requested field if this field may sign', () => {
     expect(text('API_KEY', { key: 'k', secret: 's' }, 'key')).toBe('k')
     expect(text('CUSTOM', { webhookSecret: 'w' }, 'webhookSecret')).toBe('w')
   })
 
-  test('is named by an error if there is none', () => {
+  test('an error names the possible signing fields if the credential has none', () => {
     const rule = 'field must name a text of the credential that may sign; of '
     expect(fieldFault('API_KEY', { other: 'x' })).toBe(`${rule}API_KEY: secret, key`)
     expect(fieldFault('API_KEY', { secret: 's' }, 'key')).toBe(`${rule}API_KEY: secret, key`)
@@ -59,23 +59,23 @@ describe('the field that signs', () => {
   })
 })
 
-describe('the bytes of a text', () => {
+describe('the service converts a text into the bytes that are signed', () => {
   const bytes = (text: string, encoding: 'utf8' | 'base64' | 'hex') =>
     readBytes('message', text, encoding).toString('hex')
 
-  test('in UTF-8 are those of each character, blanks too', () => {
+  test('the bytes of a UTF-8 text are those of each character, including blanks', () => {
     expect(bytes(' ä\n', 'utf8')).toBe('20c3a40a')
     expect(bytes('', 'utf8')).toBe('')
   })
 
-  test('in hexadecimal digits may hold blanks between the digits', () => {
+  test('hexadecimal digits that are converted into bytes may have blanks between them', () => {
     expect(bytes(' 00 fF\n', 'hex')).toBe('00ff')
     for (const text of ['0', '0g', '0x00', '00-ff']) {
       expect(faultOf(() => bytes(text, 'hex'))).toBe('message must be hex')
     }
   })
 
-  test('in base64 may have the URL alphabet, and need no padding', () => {
+  test('base64 that is converted into bytes may have the URL alphabet, and needs no padding', () => {
     expect(bytes('+/-_ AA==', 'base64')).toBe('fbffbf00')
     expect(bytes('AA', 'base64')).toBe('00')
     for (const text of ['AA===', 'A=A', 'AA!', 'ä', 'A', 'AAAAA', 'AAAA=']) {
@@ -91,14 +91,14 @@ test('HMAC-SHA256 equals the second example of RFC 4231', () => {
   )
 })
 
-describe('an Ed25519 key', () => {
+describe('the service reads an Ed25519 key', () => {
   const seed = Buffer.from(SEED, 'hex')
   const signed = (text: string) => {
     const { signature, publicKey } = signEd25519(readEd25519Key(text), new Uint8Array())
     return [signature.toString('hex'), publicKey.toString('hex')]
   }
 
-  test('is read from 32 bytes in hexadecimal digits or base64', () => {
+  test('an Ed25519 key is read from 32 bytes in hexadecimal digits or base64', () => {
     for (const text of [
       SEED,
       ` ${SEED.toUpperCase()}\n`,
@@ -109,7 +109,7 @@ describe('an Ed25519 key', () => {
     }
   })
 
-  test('is read from PKCS #8 in PEM', () => {
+  test('an Ed25519 key is read from PKCS #8 in PEM', () => {
     const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
     const pem = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).export({
       format: 'pem',
@@ -118,7 +118,7 @@ describe('an Ed25519 key', () => {
     expect(signed(pem.toString())).toEqual([SIGNATURE, PUBLIC])
   })
 
-  test('is neither another key nor another length', () => {
+  test('a key of another algorithm or of another length is refused as an Ed25519 key', () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const other = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
     for (const text of ['', SEED.slice(2), `${SEED}00`, '-----BEGIN x', other]) {

@@ -10,7 +10,10 @@ const uri = (secret: string, parameters = '') =>
   `otpauth://totp/ACME%20Co:ada@example.com?secret=${secret}&issuer=ACME%20Co${parameters}`
 const codeOf = (text: string, nowS: number) => totpCode(parseTotpSecret(text), nowS * 1000).code
 
-/** The TOTP seeds come from erratum 2866 to RFC 6238 appendix B. Each seed is as long as its hash. */
+/**
+ * The TOTP seeds come from erratum 2866 to RFC 6238 appendix B. Each TOTP seed has the length of the hash with which it
+ * is used.
+ */
 const SEED = '1234567890'.repeat(7)
 const KEYS = { SHA1: SEED.slice(0, 20), SHA256: SEED.slice(0, 32), SHA512: SEED.slice(0, 64) }
 const VECTORS: [number, string, string, string][] = [
@@ -28,7 +31,7 @@ test('TOTP codes equal the vectors of RFC 6238 with 6 to 8 digits and a period o
       const secret = base32(Buffer.from(seed))
       for (const [digits, code] of [
         [8, codes[n]!],
-        // A TOTP code with fewer digits is the end of the code with more digits (RFC 4226 §5.3).
+        // A TOTP code with fewer digits consists of the last digits of the code with more digits (RFC 4226 §5.3).
         [6, codes[n]!.slice(-6)],
         [7, codes[n]!.slice(-7)],
       ] as const) {

@@ -1,4 +1,4 @@
-/** Tests which requests may use a secret, and how their placeholders are filled in. */
+/** Tests which requests may use a secret, and how the placeholders in these requests are filled. */
 import { describe, expect, test } from 'bun:test'
 import { type Bounds, OutOfBoundsError } from '../../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError } from '../../../shared/vault/credential.ts'
@@ -32,8 +32,8 @@ function fault(given: Partial<UseRequest>, allowLoopback = false): string | null
 }
 const urlFault = (url: string, allowLoopback = false) => fault({ url }, allowLoopback)
 
-describe('the target of a request', () => {
-  test('has the method, the host with its port, and the path without the query', () => {
+describe('the service reads the target of a request that uses a secret', () => {
+  test('the target of a request has the method, the host with its port, and the path without the query', () => {
     expect(check({ method: 'PUT', url: 'https://API.example:8443/a/{{id}}?q=1?2' })).toEqual({
       method: 'PUT',
       host: 'api.example:8443',
@@ -47,7 +47,7 @@ describe('the target of a request', () => {
   })
 })
 
-describe('the URL of a request', () => {
+describe('the service checks the URL of a request that uses a secret', () => {
   test.each([
     'ftp://api.example/',
     'api.example/v1',
@@ -66,17 +66,17 @@ describe('the URL of a request', () => {
     'https://api.example:99999/',
     'https://[::1/',
     '',
-  ])('"%s" is refused', (url) => {
+  ])('the URL "%s" is refused', (url) => {
     expect(urlFault(url)).toBe(URL_FAULT)
   })
 
-  test('has at most 4096 characters', () => {
+  test('the URL of a request has at most 4096 characters', () => {
     const url = (length: number) => 'https://api.example/'.padEnd(length, 'a')
     expect(urlFault(url(4_096))).toBeNull()
     expect(urlFault(url(4_097))).toBe('request.url must be at most 4096 characters')
   })
 
-  test('has blanks only within placeholders', () => {
+  test('the URL of a request has blanks only within placeholders', () => {
     expect(urlFault('https://api.example/{{ id }}?q={{ id }}')).toBeNull()
     for (const sign of [' ', '\t', '\n', '\0', '\x7f']) {
       expect(urlFault(`https://api.example/a${sign}b`)).toBe(BLANK_FAULT)
@@ -85,7 +85,7 @@ describe('the URL of a request', () => {
     expect(urlFault('https://api.example/ä~!')).toBeNull()
   })
 
-  test('has http only to the own machine, and only in a trial', () => {
+  test('the URL of a request may be http only if it leads to the same machine and the service runs as a trial', () => {
     for (const host of ['localhost', '127.0.0.1', '127.1.2.3:8080', '[::1]', 'LOCALHOST:80']) {
       expect(urlFault(`http://${host}/`, true)).toBeNull()
       expect(urlFault(`HTTP://${host}/`)).toBe(HTTP_FAULT)
@@ -97,17 +97,17 @@ describe('the URL of a request', () => {
   })
 })
 
-describe('the headers of a request', () => {
+describe('the service checks the headers of a request that uses a secret', () => {
   const headerFault = (headers: Record<string, string>) => fault({ headers })
   const numbered = (count: number, value = '') =>
     Object.fromEntries(Array.from({ length: count }, (_one, n) => [`x${n + 10}`, value]))
 
-  test('are at most forty', () => {
+  test('a request has at most forty headers', () => {
     expect(headerFault(numbered(40))).toBeNull()
     expect(headerFault(numbered(41))).toBe('request.headers must hold at most 40 headers')
   })
 
-  test('have names of 1 to 128 signs of a token', () => {
+  test('header names have 1 to 128 characters of an HTTP token', () => {
     const text = 'request.headers must have names of 1 to 128 letters, digits and hyphens'
     expect(headerFault({ "!#$%&'*+.^_`|~-aZ9": '' })).toBeNull()
     expect(headerFault({ ['n'.repeat(128)]: '' })).toBeNull()
@@ -123,16 +123,16 @@ describe('the headers of a request', () => {
     ...['if-none-match', 'if-modified-since', 'if-unmodified-since', 'want-digest'],
     ...['want-content-digest', 'want-repr-digest', 'x-http-method-override', 'x-http-method'],
     ...['x-method-override', 'x-original-url', 'x-rewrite-url'],
-  ])('do not include %s', (name) => {
+  ])('a request must not have the header %s', (name) => {
     expect(headerFault({ [name.toUpperCase()]: '1' })).toBe(`request.headers must not hold ${name}`)
   })
 
-  test('include each name once, whatever its case', () => {
+  test('a request has each header name once, whatever its letter case', () => {
     expect(headerFault({ 'X-A': '1', 'x-b': '2' })).toBeNull()
     expect(headerFault({ 'X-A': '1', 'x-a': '2' })).toBe('request.headers must hold x-a once')
   })
 
-  test('have values of visible ASCII characters and blanks', () => {
+  test('header values consist of visible ASCII characters and blanks', () => {
     expect(headerFault({ a: '\t ~!{{key}}' })).toBeNull()
     const text = 'request.headers.a must be at most 8192 visible ASCII characters and blanks'
     for (const value of ['a\nb', 'a\r', 'ä', '\0', '\x7f', 'v'.repeat(8_193)]) {
@@ -141,7 +141,7 @@ describe('the headers of a request', () => {
     expect(headerFault({ a: 'v'.repeat(8_192) })).toBeNull()
   })
 
-  test('have at most 16,384 characters together', () => {
+  test('the headers of a request have at most 16,384 characters together', () => {
     const pair = (length: number) => ({ a: 'v'.repeat(8_191), b: 'v'.repeat(length) })
     expect(headerFault(pair(8_191))).toBeNull()
     expect(headerFault(pair(8_192))).toBe(
@@ -149,20 +149,20 @@ describe('the headers of a request', () => {
     )
   })
 
-  test('named like members of every object are plain headers', () => {
+  test('headers whose names are properties of every object are ordinary headers', () => {
     expect(headerFault({ constructor: '1', toString: '2' })).toBeNull()
   })
 })
 
-describe('the body of a request', () => {
-  test('is absent with GET and HEAD', () => {
+describe('the service checks the body of a request that uses a secret', () => {
+  test('the body of a request must be absent with GET and HEAD', () => {
     expect(fault({ method: 'GET', body: '' })).toBe('request.body must be absent with GET')
     expect(fault({ method: 'HEAD', body: 'x' })).toBe('request.body must be absent with HEAD')
     expect(fault({ method: 'GET' })).toBeNull()
     expect(fault({ method: 'DELETE', body: 'x' })).toBeNull()
   })
 
-  test('has at most 262,144 bytes', () => {
+  test('the body of a request has at most 262,144 bytes', () => {
     expect(fault({ body: 'x'.repeat(262_144) })).toBeNull()
     expect(fault({ body: `ä${'x'.repeat(262_143)}` })).toBe(
       'request.body must be at most 262144 bytes',
@@ -184,15 +184,15 @@ const credential = (given: Partial<UsedCredential & Bounds> = {}): UsedCredentia
 const fill = (given: Partial<UseRequest>, of: Partial<UsedCredential & Bounds> = {}) =>
   fillRequest(request(given), credential(of), 0)
 
-describe('the placeholders of a request', () => {
-  test('in the path are percent-encoded', () => {
+describe('the service fills the placeholders of a request', () => {
+  test('placeholders in the path are filled with percent-encoded values', () => {
     expect(fill({ url: 'https://api.example/bot{{key}}/send' }).url).toBe(
       'https://api.example/bottomato%2Fsoup%3F1/send',
     )
     expect(() => fill({ url: 'https://api.example/x/{{key}}' })).toThrow(OutOfBoundsError)
   })
 
-  test('in the query are percent-encoded', () => {
+  test('placeholders in the query are filled with percent-encoded values', () => {
     expect(fill({ url: 'https://api.example/v1?a=1?&key={{key}}' }).url).toBe(
       'https://api.example/v1?a=1?&key=tomato%2Fsoup%3F1',
     )
@@ -200,13 +200,13 @@ describe('the placeholders of a request', () => {
     expect(fill({ url: 'https://api.example?key={{key}}' }).url).toContain('key=tomato')
   })
 
-  test('in a header stand as they are', () => {
+  test('placeholders in a header are filled with unchanged values', () => {
     const { headers } = fill({ headers: { 'X-Key': 'k {{key}}', b: '{{site}}', c: 'plain' } })
     expect(headers).toEqual({ 'X-Key': `k ${KEY}`, b: 'a b', c: 'plain' })
     expect(() => fill({ headers: { 'x-other': '{{key}}' } })).toThrow(OutOfBoundsError)
   })
 
-  test('in a header need a value that fits on its line', () => {
+  test('placeholders in a header need a value without control characters or non-ASCII characters', () => {
     const text = '{{key}} does not fit into a header: its value has control or non-ASCII characters'
     const withKey = (key: string) => fill({ headers: { 'x-key': '{{key}}' } }, { data: { key } })
     for (const key of ['line one\r\nx: 1', 'crème-brûlée']) {
@@ -215,14 +215,14 @@ describe('the placeholders of a request', () => {
     expect(withKey('k'.repeat(8_192)).headers['x-key']).toHaveLength(8_192)
   })
 
-  test('in the body are filled in, and a request without a body has none', () => {
+  test('placeholders in the body are filled, and a request without a body stays without a body', () => {
     const body = (text: string | null) => fill({ body: text }).body
     expect(body('k={{site}}')).toBe('k=a b')
     expect(body(null)).toBeNull()
     expect(body('')).toBe('')
   })
 
-  test('leave the method, the scheme, the host and the port of the request', () => {
+  test('filling the placeholders does not change the method, scheme, host and port of the request', () => {
     expect(fill({ method: 'PUT', url: 'https://api.example:443' })).toMatchObject({
       method: 'PUT',
       url: 'https://api.example:443/',
@@ -230,7 +230,7 @@ describe('the placeholders of a request', () => {
   })
 })
 
-describe('the place `basic`', () => {
+describe('the service allows secrets at the place `basic`', () => {
   const basic = { type: 'LOGIN', data: { username: 'ada', password: KEY }, placement: ['basic'] }
   const sent = (name: string, value: string) => fill({ headers: { [name]: value } }, basic)
 
@@ -246,8 +246,8 @@ describe('the place `basic`', () => {
   })
 })
 
-describe('the bounds of the credential', () => {
-  test('are checked on the host, the method and the filled path', () => {
+describe('the service checks the limits that a credential sets for its requests', () => {
+  test('the limits of a credential are checked on the host, the method and the filled path', () => {
     expect(() => fill({ url: 'https://b.example/' })).toThrow(OutOfBoundsError)
     expect(() => fill({ method: 'PUT' }, { allowedMethods: ['POST'] })).toThrow(OutOfBoundsError)
     const allowedPaths = ['/bot']
@@ -262,8 +262,8 @@ describe('the bounds of the credential', () => {
   })
 })
 
-describe('the secrets of a request', () => {
-  test('are the sent and the unsent values, each once', () => {
+describe('the service collects the secrets of a request, so that it can mask them', () => {
+  test('the secrets of a request are the sent and the unsent values, each once', () => {
     const { secrets } = fill(
       { headers: { 'x-key': '{{key}}' }, body: '{{key}}' },
       { data: { key: KEY, other: 'second-secret' } },
@@ -271,7 +271,7 @@ describe('the secrets of a request', () => {
     expect(secrets.toSorted()).toEqual(['second-secret', KEY])
   })
 
-  test('are at most 64', () => {
+  test('the secrets of a request are at most 64', () => {
     const data = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_one, n) => [`f${n}`, `secret-value-${n}`]))
     expect(fill({}, { data: data(64) }).secrets).toHaveLength(64)

@@ -1,4 +1,7 @@
-/** Tests that an idempotency key repeats its stored response for a day, only for its project and operation. */
+/**
+ * Tests that an idempotency key repeats its stored response for a day, but only for the project and the operation that
+ * used the key.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   beginIdempotent,
@@ -20,7 +23,10 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const [FIRST, SECOND] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 
-/** Stores an idempotency key of a new project with a response and the given age. @returns the request of the key. */
+/**
+ * Stores an idempotency key of a new project with a response, as if it had been stored before the given time. @returns
+ * the request that is stored with the idempotency key.
+ */
 async function answered(age: string) {
   const request = { projectId: await newProject(pool), operation: 'redeem', key: 'k' }
   await beginIdempotent(pool, { ...request, hash: FIRST })

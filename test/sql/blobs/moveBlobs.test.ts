@@ -20,7 +20,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Returns a mail of 150 KB with an attachment of 90 KB. Each value of `n` gives another mail. */
+/** Returns a mail of 150 KB with an attachment of 90 KB. Each value of `n` results in a different mail. */
 function largeMail(n: number): string {
   const content = createHash('sha512').update(`${n}`).digest('hex').repeat(700)
   const encoded = Buffer.from(content).toString('base64').replace(/.{76}/g, '$&\r\n')
@@ -55,7 +55,7 @@ const contents = async () => {
   return rows[0] as { bytes: number; objects: number }
 }
 
-test('large contents move to the store and back, byte for byte, and small contents stay', async () => {
+test('large contents move to the object store and back, byte for byte, and small contents stay in the database', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
   const mails = Array.from({ length: 6 }, (_, n) => largeMail(n))
@@ -93,7 +93,7 @@ test('large contents move to the store and back, byte for byte, and small conten
   await same()
 }, 60_000)
 
-test('a move of contents that an outage of the store interrupts continues with the next run', async () => {
+test('a move of contents that an outage of the object store interrupts continues with the next run', async () => {
   const { pool } = database
   await bucket.proxy.cut()
   const away = await move('store')
@@ -105,7 +105,7 @@ test('a move of contents that an outage of the store interrupts continues with t
   await moveBlobs(pool, bucket.store, 'database', () => {})
 }, 60_000)
 
-test('a content that changes during its move to the store keeps the change', async () => {
+test('a content that changes during its move to the object store keeps the change', async () => {
   const { pool } = database
   let puts = 0
   const changed = () => Buffer.alloc(80_000, `changed ${puts} `)

@@ -30,7 +30,7 @@ const name = (blob: Buffer, db: Pick<TestDatabase['pool'], 'query'> = database.p
     `insert into raw_mails (source_key, bytes, blob) values (gen_random_uuid(), '', $1) returning id`,
     [blob],
   )
-/** Makes every object that no row names two hours older. */
+/** Makes every object that no database row names two hours older. */
 const age = () =>
   database.pool.query(
     `update blobs set idle_since = idle_since - interval '2 hours' where idle_since is not null`,
@@ -42,8 +42,8 @@ async function sweep() {
 const rowsOf = async (table: 'blobs' | 'dead_blobs') =>
   (await database.pool.query(`select hash from ${table}`)).rows.length
 
-describe('the sweep of unused objects', () => {
-  test('removes an object that no row named within an hour, and keeps a named object', async () => {
+describe('a sweep removes the unused objects of the object store', () => {
+  test('the sweep removes an object that no database row named within an hour, and keeps a named object', async () => {
     const [named] = [await keep(), await keep()]
     await name(named)
     await sweep()
@@ -67,7 +67,7 @@ describe('the sweep of unused objects', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('keeps an object while another row names the object', async () => {
+  test('the sweep keeps an object while another database row names the object', async () => {
     const blob = await keep()
     const { rows } = await name(blob)
     await name(blob)
@@ -78,7 +78,7 @@ describe('the sweep of unused objects', () => {
     expect(await rowsOf('blobs')).toBe(1)
   })
 
-  test('keeps an object whose row is stored at the same time', async () => {
+  test('the sweep keeps an object whose database row is stored at the same time', async () => {
     const blob = await keep()
     await age()
     const client = await database.pool.connect()
@@ -91,7 +91,7 @@ describe('the sweep of unused objects', () => {
     expect(bucket.names()).toHaveLength(1)
   })
 
-  test('lets no row name an object that the sweep has taken', async () => {
+  test('no database row can name an object that the sweep has taken', async () => {
     const blob = await keep()
     await age()
     await buryIdleBlobs(database.pool)
@@ -99,7 +99,7 @@ describe('the sweep of unused objects', () => {
     expect(String(error)).toMatch(/foreign key/)
   })
 
-  test('waits for a reader that still sees the message', async () => {
+  test('the sweep waits for a reader that still sees the message of an object', async () => {
     const { rows } = await name(await keep())
     const reader = await database.pool.connect()
     await reader.query('begin isolation level repeatable read read only')
@@ -114,7 +114,7 @@ describe('the sweep of unused objects', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('continues after an outage of the store', async () => {
+  test('the sweep continues after an outage of the object store', async () => {
     for (let n = 0; n < 12; n++) await keep()
     await age()
     await buryIdleBlobs(database.pool)
@@ -136,7 +136,7 @@ describe('the sweep of unused objects', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('shares the work between two processes', async () => {
+  test('the sweep shares the work between two processes', async () => {
     for (let n = 0; n < 10; n++) await keep()
     await age()
     const buried = await Promise.all([buryIdleBlobs(database.pool), buryIdleBlobs(database.pool)])

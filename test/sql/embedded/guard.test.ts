@@ -20,7 +20,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-test('PostgreSQL ends soon after kill −9 of the process that started it', async () => {
+test('PostgreSQL ends soon after the process that started it is ended with kill −9', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
   try {
     await using owner = startCommand([process.execPath, '-e', PROGRAM, dataDir], {})
@@ -30,7 +30,7 @@ test('PostgreSQL ends soon after kill −9 of the process that started it', asyn
     expect(isAlive(pid)).toBe(true)
     owner.child.kill('SIGKILL')
     await waitFor('the end of PostgreSQL', () => !isAlive(pid))
-    // PostgreSQL removed its pid file, so the shutdown was clean and the next start needs no recovery.
+    // PostgreSQL removed its pid file, so the shutdown was clean and the next start needs no crash recovery.
     expect(existsSync(pidFile)).toBe(false)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })

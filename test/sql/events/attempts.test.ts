@@ -1,4 +1,7 @@
-/** Tests that delivery attempts are recorded once, in order, together with the job of the next attempt. */
+/**
+ * Tests that attempts to deliver a webhook event are recorded once, in order, together with the job of the next
+ * attempt.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { abortDelivery, postponeAttempt } from '../../../sql/events/deliveries.ts'
@@ -34,7 +37,7 @@ const deliveries = async (count: number) => {
   return ids.toSorted()
 }
 
-test('a delivery attempt that two runs make is recorded once, and the next attempt is queued once', async () => {
+test('a webhook delivery attempt that two runs make is recorded once, and the next attempt is queued once', async () => {
   const id = await newDelivery(pool)
   expect(await recordAttempts(pool, [attemptOf(id, 1)])).toEqual([true])
   expect(await recordAttempts(pool, [attemptOf(id, 1, { statusCode: 500 })])).toEqual([false])
@@ -43,7 +46,7 @@ test('a delivery attempt that two runs make is recorded once, and the next attem
   expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
 })
 
-test('a delivery attempt that another run records at the same time is not recorded again', async () => {
+test('a webhook delivery attempt that another run records at the same time is not recorded again', async () => {
   const id = await newDelivery(pool)
   const ended = `update webhook_deliveries set attempt = 1, next_attempt_at = now() + interval '1 hour' where id = $1`
   const late = () => [recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])]
@@ -51,7 +54,7 @@ test('a delivery attempt that another run records at the same time is not record
   expect(await stateOf(id)).toMatchObject({ status: 'pending', attempt: 1 })
 })
 
-test('a late result of an aborted delivery changes nothing', async () => {
+test('a late result of an aborted webhook delivery changes nothing', async () => {
   for (const late of [{}, DELIVERED]) {
     const id = await newDelivery(pool)
     await abortDelivery(pool, id, 'the endpoint was deleted')
@@ -66,7 +69,7 @@ test('a late result of an aborted delivery changes nothing', async () => {
   }
 })
 
-test('a delivered event gets no further delivery attempt', async () => {
+test('a delivered webhook event gets no further delivery attempt', async () => {
   const [done, open] = await deliveries(2)
   const results = [attemptOf(done!, 1, DELIVERED), attemptOf(open!, 1)]
   expect(await recordAttempts(pool, results)).toEqual([true, true])
@@ -87,7 +90,7 @@ test('the end time of a delivery attempt is rounded up, so that the next attempt
   }
 })
 
-test('a delivery is unchanged when the job of its next attempt is not queued', async () => {
+test('a webhook delivery is unchanged if the job of its next attempt cannot be queued', async () => {
   const id = await newDelivery(pool)
   const recorded = withLostJobs(pool, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(await recorded.catch(({ message }) => message)).toBe(
@@ -97,7 +100,7 @@ test('a delivery is unchanged when the job of its next attempt is not queued', a
   expect(await listAttempts(pool, id)).toEqual([])
 })
 
-test('a stale postponement of delivery attempt 1 does not change the job of attempt 2', async () => {
+test('an outdated postponement of delivery attempt 1 does not change the job of attempt 2', async () => {
   const id = await newDelivery(pool)
   await recordAttempts(pool, [attemptOf(id, 1)])
   const queued = await queuedAttempt(pool, id)

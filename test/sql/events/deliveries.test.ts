@@ -1,4 +1,4 @@
-/** Tests the due times and the ends of pending deliveries. */
+/** Tests the due times and the ends of pending webhook deliveries. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects/deleteProject.ts'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
@@ -57,8 +57,8 @@ const toWebhook = (projectId: string, webhookId: string) => ({
   body: Buffer.from('{}'),
 })
 
-describe('a delivery of a webhook', () => {
-  test('is not stored when its job is not queued', async () => {
+describe('the service stores a delivery of a webhook', () => {
+  test('a delivery of a webhook is not stored if its job cannot be queued', async () => {
     const projectId = await newProject(pool)
     const delivery = toWebhook(projectId, await newWebhook(pool, projectId))
     const made = withLostJobs(pool, () => createDelivery(pool, delivery))
@@ -67,7 +67,7 @@ describe('a delivery of a webhook', () => {
     )
   })
 
-  test('refuses a postponement whose job is not queued', async () => {
+  test('a delivery of a webhook refuses a postponement whose job cannot be queued', async () => {
     const deliveryId = await newDelivery(pool)
     const postponed = withLostJobs(pool, () =>
       postponeAttempt(pool, { deliveryId, attempt: 1, runAt: new Date() }),
@@ -77,7 +77,7 @@ describe('a delivery of a webhook', () => {
     )
   })
 
-  test('that has ended is neither due nor postponed nor aborted', async () => {
+  test('a delivery of a webhook that has ended is neither due nor postponed nor aborted', async () => {
     const id = await newDelivery(pool)
     await deliver(id)
     await postponeAttempt(pool, { deliveryId: id, attempt: 2, runAt: new Date() })
@@ -87,7 +87,7 @@ describe('a delivery of a webhook', () => {
     expect(await findDueDeliveries(pool, [id])).toEqual([null])
   })
 
-  test('of a deleted webhook or endpoint has no secret', async () => {
+  test('a delivery of a deleted webhook or endpoint has no secret', async () => {
     const projectId = await newProject(pool)
     const webhookId = await newWebhook(pool, projectId)
     const id = await newDelivery(pool, { projectId, webhookId })
@@ -103,8 +103,8 @@ describe('a delivery of a webhook', () => {
     const secrets = async () =>
       (await findDueDeliveries(pool, [id, other])).map((due) => due?.secret === null)
     expect(await secrets()).toEqual([false, false])
-    // The row of a deleted webhook can still hold a secret, but a delivery stored during the deletion must not find
-    // the secret.
+    // The row of a deleted webhook can still contain a secret, but a delivery that is stored during the deletion must
+    // not find the secret.
     await pool.query('update project_webhooks set deleted_at = now() where id = $1', [webhookId])
     await pool.query('update seller_endpoints set deleted_at = now() where id = $1', [endpointId])
     expect(await secrets()).toEqual([true, true])
@@ -115,8 +115,8 @@ describe('a delivery of a webhook', () => {
   })
 })
 
-describe('the next due delivery', () => {
-  test('is the earliest delivery in the future', async () => {
+describe('the service finds the next due delivery of a webhook', () => {
+  test('the next due delivery of a webhook is the earliest delivery in the future', async () => {
     expect(await nextDeliveryInMs(pool)).toBeNull()
     const [late, next, later] = [
       await newDelivery(pool),
@@ -129,7 +129,7 @@ describe('the next due delivery', () => {
     expect(await nextDeliveryInMs(pool)).toBeWithin(50_000, 60_001)
   })
 
-  test('is queued again only if its job was lost', async () => {
+  test('the next due delivery of a webhook is queued again only if its job was lost', async () => {
     const [lost, queued, recent] = [
       await newDelivery(pool),
       await newDelivery(pool),
@@ -147,10 +147,10 @@ describe('the next due delivery', () => {
   })
 })
 
-describe('deliveries of webhooks', () => {
+describe('the service aborts deliveries of webhooks', () => {
   const projectGone = 'the project was deleted'
 
-  test('are aborted with their project, except after their delivery', async () => {
+  test('deliveries of webhooks are aborted when their project is deleted, unless they were already delivered', async () => {
     const projectId = await newProject(pool)
     const [open, done] = [
       await newDelivery(pool, { projectId }),
@@ -171,7 +171,7 @@ describe('deliveries of webhooks', () => {
     expect(await statusOf(neighbours)).toBe('pending')
   })
 
-  test('that are delivered during the deletion of their project stay delivered', async () => {
+  test('deliveries of webhooks that succeed during the deletion of their project stay delivered', async () => {
     const projectId = await newProject(pool)
     const id = await newDelivery(pool, { projectId })
     const delivered = `update webhook_deliveries set status = 'delivered', attempt = 1 where id = $1`
@@ -184,13 +184,13 @@ describe('deliveries of webhooks', () => {
     })
   })
 
-  test('are aborted and recorded concurrently in either order', async () => {
+  test('deliveries of webhooks are aborted and recorded concurrently in either order', async () => {
     for (const isAbortFirst of [true, false]) {
       const projectId = await newProject(pool)
       const ids: string[] = []
       for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
-      // The deliveries are stored in the opposite order of their ids. A statement without a sort would lock the rows in
-      // the stored order.
+      // The deliveries are stored in the opposite order of their ids. A statement that does not sort its rows would
+      // lock them in the stored order.
       const sorted = ids.toSorted()
       for (const [n, id] of sorted.toReversed().entries()) {
         await pool.query(

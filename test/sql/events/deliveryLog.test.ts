@@ -1,4 +1,4 @@
-/** Tests a project's log of deliveries, and the replays of deliveries. */
+/** Tests the log of the webhook deliveries of a project, and how deliveries are replayed. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { findDueDeliveries } from '../../../sql/events/deliveries.ts'
@@ -23,8 +23,8 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const deliver = (id: string) => recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])
 
-describe('deliveries', () => {
-  test('are listed for their project only, newest first, by page', async () => {
+describe('the service lists webhook deliveries', () => {
+  test('webhook deliveries are listed for their project only, newest first, in pages', async () => {
     const projectId = await newProject(pool)
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
@@ -42,7 +42,7 @@ describe('deliveries', () => {
     expect(await queuedAttempt(pool, foreign)).toBeNull()
   })
 
-  test('list their latest 100 attempts', async () => {
+  test('webhook deliveries list their latest 100 attempts', async () => {
     const [id, other] = [await newDelivery(pool), await newDelivery(pool)]
     await deliver(other)
     await pool.query(
@@ -55,7 +55,7 @@ describe('deliveries', () => {
   })
 })
 
-test('a replay waits for a concurrent record of an attempt and then queues the next attempt', async () => {
+test('a replay of a webhook delivery waits for a concurrent record of an attempt and then queues the next attempt', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   const ended = `update webhook_deliveries set attempt = 1, status = 'exhausted', error = 'x' where id = $1`
@@ -67,7 +67,7 @@ test('a replay waits for a concurrent record of an attempt and then queues the n
   expect((await findDueDeliveries(pool, [id]))[0]?.attemptsBefore).toBe(1)
 })
 
-test('a replay returns null when the delivery is removed at the same time', async () => {
+test('a replay of a webhook delivery returns null if the delivery is removed at the same time', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   const removed = 'delete from webhook_deliveries where id = $1'
@@ -75,7 +75,7 @@ test('a replay returns null when the delivery is removed at the same time', asyn
   expect(await whileHeld(pool, removed, [id], replay)).toEqual([null])
 })
 
-test('a replay of a pending delivery continues its schedule', async () => {
+test('a replay of a pending webhook delivery continues its schedule', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   await recordAttempts(pool, [attemptOf(id, 1)])

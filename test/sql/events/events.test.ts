@@ -1,4 +1,7 @@
-/** Tests that the events of a project are numbered in order, and delivered to its webhooks of their types. */
+/**
+ * Tests that the events of a project are numbered in order, and are delivered to the webhooks that subscribe to their
+ * types.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { EventType } from '../../../shared/events/events.ts'
 import { transaction } from '../../../sql/db.ts'
@@ -84,7 +87,7 @@ const boundsOf = async (projectId: string) => {
   return { newest: newest.seq, oldest }
 }
 
-test('an event stream starts at 1, and its oldest number is the next number after all events were deleted', async () => {
+test('an event stream starts at 1, and after all events were deleted its oldest number is the next number', async () => {
   const [silent, old, other] = [
     await newProject(pool),
     await newProject(pool),
@@ -108,7 +111,7 @@ test('an event stream starts at 1, and its oldest number is the next number afte
   expect(await boundsOf(old)).toEqual({ newest: 3n, oldest: 4n })
 })
 
-test('an event is delivered to the live webhooks of its project and type', async () => {
+test('an event is delivered to the active webhooks of its project that subscribe to its type', async () => {
   const [owner, neighbour] = [await newProject(pool), await newProject(pool)]
   const received = await newWebhook(pool, owner)
   const bounced = await newWebhook(pool, owner, ['message.bounced'])

@@ -57,7 +57,7 @@ test('two concurrent registrations never exceed the limit on webhooks', async ()
   expect(both.filter((made) => made instanceof TooManyWebhooksError)).toHaveLength(1)
 })
 
-test('a webhook is found, changed, rotated and deleted only by its project', async () => {
+test('a webhook can be found, changed, rotated and deleted only by its project', async () => {
   const [owner, stranger] = [await newProject(pool), await newProject(pool)]
   const id = await newWebhook(pool, owner)
   const before = await row(pool, 'project_webhooks', id)

@@ -38,7 +38,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** Starts another API process with the given master keys. */
+/** Starts an additional API process with the given master keys. */
 function clientWith(keys: string): Client {
   const { masterKeys } = parseConfig({ MASTER_KEYS: keys })
   const api = startApi({ ...service.config, masterKeys }, service.database.url, silentLog)
@@ -69,7 +69,7 @@ async function stored() {
 const underKey = async (id: string) => (await stored()).filter((row) => row.key_id === id).length
 
 const MANY = 1_200
-/** Inserts many small credentials, faster than through the API. */
+/** Inserts many small credentials, which is faster than storing them through the API. */
 async function fill(): Promise<void> {
   const keyring = new Keyring(service.config.masterKeys!)
   const projectId = agent.project.id
@@ -106,7 +106,7 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
     network: 'base-sepolia',
     webhookUrl: 'http://127.0.0.1:1/hook',
   })
-  // An older release stored the webhook secret in plain text.
+  // An older release of the service stored the webhook secret in plain text.
   await pool.query(
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)
      values ('se_plain', $1, 'x', 'x', 1, 'base-sepolia', 'http://127.0.0.1:1/', 'whsec_plain')`,
@@ -131,7 +131,7 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
     expect(await stored()).toEqual(before)
   }
 
-  // The row locks of a writer delay only the end of the rotation.
+  // The row locks of a concurrent writer delay only the end of the master key rotation.
   const holder = await pool.connect()
   try {
     await holder.query('begin')

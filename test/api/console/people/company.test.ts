@@ -1,4 +1,4 @@
-/** Tests sign-in with a real identity provider of a company. */
+/** Tests company sign-in (OpenID Connect) with a real identity provider. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   type ConsoleClient,
@@ -30,7 +30,7 @@ afterAll(async () => {
 const cookieOf = (headers: Headers) => headers.get('set-cookie')!.split(';')[0]!
 const withCookies = (...cookies: string[]) => consoleClient(service.url, cookies.join('; '))
 
-/** Connects the identity provider's account with the given login name to a person. */
+/** Connects an account at the identity provider, chosen by its login name, to a person of the console. */
 async function connect(person: ConsoleClient, login: string) {
   const begun = await person.post('/company-account')
   const browser = cookieOf(begun.headers)
@@ -39,7 +39,7 @@ async function connect(person: ConsoleClient, login: string) {
   return await client.post('/company-account/answer', { query: back.search })
 }
 
-/** Signs in with the identity provider's account of the given login name. */
+/** Signs in with the account that has the given login name at the identity provider. */
 async function enter(login: string) {
   const begun = await withCookies().post('/company-sign-ins', {})
   const browser = cookieOf(begun.headers)
@@ -48,7 +48,7 @@ async function enter(login: string) {
   return { answer, browser, query: back.search }
 }
 
-test('a person connects an account of the identity provider, and signs in with the account', async () => {
+test('a person connects an account of the identity provider, and signs in with this account', async () => {
   const person = await signInAs(service, 'operator')
   expect((await person.get('/company-account')).body).toEqual({ issuer: null })
   expect((await connect(person, 'ada')).status).toBe(204)
@@ -63,7 +63,7 @@ test('a person connects an account of the identity provider, and signs in with t
   expect((await enter('ada')).answer.status).toBe(401)
 })
 
-test('an account whose login is the address of a person signs nobody in', async () => {
+test('an account whose login name equals the email address of a person does not sign this person in', async () => {
   const person = await signInAs(service, 'operator')
   const { answer } = await enter(person.email)
   expect([answer.status, answer.body.message]).toEqual([
@@ -72,7 +72,7 @@ test('an account whose login is the address of a person signs nobody in', async 
   ])
 })
 
-test('an account of the identity provider belongs to one person', async () => {
+test('an account of the identity provider can belong to only one person', async () => {
   const [one, other] = [await signInAs(service, 'operator'), await signInAs(service, 'operator')]
   expect((await connect(one, 'bo')).status).toBe(204)
   const taken = await connect(other, 'bo')
@@ -82,7 +82,7 @@ test('an account of the identity provider belongs to one person', async () => {
   ])
 })
 
-test('a response of the identity provider is valid once, only in the browser and for the purpose of its request', async () => {
+test('a response of the identity provider is valid once, only in the browser that sent the request and only for its purpose', async () => {
   const person = await signInAs(service, 'operator')
   await connect(person, 'carol')
   const begun = await withCookies().post('/company-sign-ins', {})
@@ -137,7 +137,7 @@ test('neither the database nor a log holds a secret of the sign-in exchange', as
   expect(stored).not.toContain(provider.secret)
 })
 
-test('a company sign-in gets an error that names a missing or unreachable identity provider', async () => {
+test('a company sign-in gets an error if the identity provider is missing or unreachable, and the error says so', async () => {
   await using plain = await startTestService({ smtp: false, workers: false })
   const none = await consoleClient(plain.url, '').post('/company-sign-ins', {})
   expect([none.status, none.body.message]).toEqual([404, 'OIDC_ISSUER is not set'])

@@ -17,7 +17,7 @@ const PRODUCTION = {
   BOOTSTRAP_PROJECT_KEY: generateKey('project'),
 }
 
-test('bun run console:login prints a sign-in link, and the database stores only the hash of the link', async () => {
+test('the command bun run console:login prints a sign-in link, and the database stores only the hash of the link', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   await using command = startProcess('api/console/loginMain.ts', {
     DATABASE_URL: service.database.url,
@@ -34,7 +34,7 @@ test('bun run console:login prints a sign-in link, and the database stores only 
   expect((await consoleClient(service.url, '').post('/sessions', { token })).status).toBe(201)
 })
 
-test('bun run console:login prints one line if the database is missing or a setting is wrong', async () => {
+test('the command bun run console:login prints one line if the database is missing or a setting is wrong', async () => {
   const cases: [Record<string, string>, number, RegExp][] = [
     [
       { DATABASE_URL: 'postgres://127.0.0.1:1/none' },
@@ -52,7 +52,7 @@ test('bun run console:login prints one line if the database is missing or a sett
   }
 })
 
-test('the service prints a sign-in link at each start until the first sign-in, and never in production', async () => {
+test('the service prints a sign-in link at each start until somebody signs in, but never prints one in production', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { url, pool } = service.database
   expect((await bootstrap(url, parseConfig(PRODUCTION))).signInToken).toBeNull()

@@ -12,7 +12,8 @@ let browser: Browser
 let home: string
 beforeAll(async () => {
   const port = await freePort()
-  // A passkey needs a host name. Browsers trust `localhost` without TLS.
+  // A passkey needs a URL with a host name, because an IP address is not allowed. Browsers treat `localhost` as secure,
+  // even without TLS.
   home = `http://localhost:${port}`
   service = await startTestService({
     smtp: false,
@@ -26,7 +27,10 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** Opens a page with an authenticator. `isVerified` tells whether the authenticator verifies its user. */
+/**
+ * Opens a page in a browser that has a virtual authenticator. `isVerified` tells whether the authenticator verifies its
+ * user (for example with a PIN).
+ */
 async function openWithDevice(isVerified = true): Promise<{ context: BrowserContext; page: Page }> {
   const context = await browser.newContext()
   const page = await context.newPage()
@@ -57,8 +61,8 @@ async function addPasskey(page: Page, personId?: string): Promise<void> {
   await page.getByRole('cell', { name: 'laptop', exact: true }).waitFor()
 }
 
-describe.skipIf(!hasBrowser)('a passkey signs a person in', () => {
-  test('a passkey is added, signs its person in, and is refused once it is removed', async () => {
+describe.skipIf(!hasBrowser)('a person signs in with a passkey', () => {
+  test('a person adds a passkey and signs in with it, and the service refuses the passkey after its removal', async () => {
     const { context, page } = await openWithDevice()
     const person = await signInAs(service, 'operator')
     await addPasskey(page, person.personId)
@@ -80,7 +84,7 @@ describe.skipIf(!hasBrowser)('a passkey signs a person in', () => {
     await context.close()
   })
 
-  test('a passkey challenge is valid once, in the browser that asked, and only with user verification', async () => {
+  test('a passkey challenge is valid once, only in the browser that asked for it, and only with user verification', async () => {
     const { context, page } = await openWithDevice()
     await addPasskey(page)
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()
@@ -105,13 +109,13 @@ describe.skipIf(!hasBrowser)('a passkey signs a person in', () => {
       'The passkey is refused: this browser did not ask for it within five minutes',
     ])
     expect((await send(own)).status).toBe(201)
-    // The passkey challenge was used, so a repeated signature and a forged signature are both refused.
+    // The passkey challenge is used up, so the service refuses a repeated signature and a forged signature.
     expect((await send(own)).status).toBe(401)
     expect((await send(own, forged)).status).toBe(401)
     await context.close()
   })
 
-  test('a passkey of a device that does not verify its user is refused', async () => {
+  test('the service refuses a passkey of a device that does not verify its user', async () => {
     const { context, page } = await openWithDevice(false)
     const token = await createSignInLink(service.database.pool)
     await page.goto(`${home}/console/login#${token}`)
@@ -129,7 +133,7 @@ describe.skipIf(!hasBrowser)('a passkey signs a person in', () => {
   })
 })
 
-test('a malformed passkey is refused with a clear error', async () => {
+test('the service refuses a malformed passkey with a clear error', async () => {
   const client = consoleClient(service.url, '')
   const { headers } = await client.post('/passkey-sessions/options', {}, { origin: home })
   const cookie = headers.get('set-cookie')!.split(';')[0]!
@@ -157,7 +161,7 @@ test('a malformed passkey is refused with a clear error', async () => {
   expect(wrong.status).toBe(400)
 })
 
-test('a service with an IP address in its URL offers no passkeys, and says why', async () => {
+test('a service whose URL has an IP address offers no passkeys, and says why', async () => {
   await using numbered = await startTestService({ smtp: false, workers: false })
   const client = consoleClient(numbered.url, '')
   expect((await client.get('/sign-in-ways')).body.passkeys).toBe(false)

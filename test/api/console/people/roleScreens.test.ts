@@ -1,6 +1,6 @@
 /**
- * Tests what each role sees at the console. roles.test.ts tests that the service refuses each request that a role does
- * not allow.
+ * Tests what people with each role see at the console. roles.test.ts tests that the service refuses each request that a
+ * role does not allow.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
@@ -44,8 +44,8 @@ const open = async (page: Page, path: string, heading: string) => {
   await page.getByRole('heading', { level: 1, name: heading }).waitFor()
 }
 
-describe.skipIf(!hasBrowser)('the console shows what a role allows', () => {
-  test('a viewer sees the named project, and no button that changes data', async () => {
+describe.skipIf(!hasBrowser)('the console shows a person only what the role allows', () => {
+  test('a viewer sees the project that they may read, and no button that changes data', async () => {
     const page = await openAs('viewer')
     expect(await texts(page, 'Main')).toEqual(['Projects', 'Your sign-in'])
     await page.getByRole('link', { name: agent.project.name }).waitFor()

@@ -1,4 +1,4 @@
-/** Tests every route of the console with every role. */
+/** Tests every route of the console with every role of a person. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { consoleRoutes } from '../../../../api/console/consoleRoutes.ts'
 import { listOpened } from '../../../../api/console/delegation.ts'
@@ -22,7 +22,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 type Listed = { method: string; path: string; role: Role; ofProject: boolean }
 
-/** Lists the console's own routes, and the API routes that the console opens. */
+/** Lists the routes that only the console has, and the API routes that the console may also call. */
 function listRoutes(): Listed[] {
   const config = { http: { baseUrl: 'http://127.0.0.1' } }
   const made = consoleRoutes({ config } as unknown as Services).routes
@@ -63,7 +63,7 @@ const EXAMPLES: Record<string, string> = {
 const fill = (path: string, projectId: string) =>
   path.replace(/:(\w+)/g, (_, name) => (name === 'projectId' ? projectId : (EXAMPLES[name] ?? 'x')))
 
-test('each console route serves the roles that may call the route, and no other role', async () => {
+test('each console route serves people whose role may call the route, and refuses every other role', async () => {
   const { pool } = service.database
   const deleted = await service.newAgent()
   const deletedToo = await service.newAgent()
@@ -80,7 +80,8 @@ test('each console route serves the roles that may call the route, and no other 
     for (const role of roles) {
       for (const agent of route.ofProject ? [deletedToo, deleted] : [deleted]) {
         const projectIds = role === 'operator' ? [] : [deleted.project.id]
-        // Each route gets a new person with a new session, because some routes end the session or remove the person.
+        // The test creates a new person with a new session for each route, because some routes end the session or
+        // remove the person.
         const personId = await personOf(role, projectIds)
         const started = await startSession(pool, { personId, method: 'mail', agent: null })
         const cookie = `purser_session=${started!.secret}`
@@ -119,7 +120,7 @@ function verdict({ status, body }: { status: number; body: any }): string {
   return status < 500 && status !== 401 ? 'admitted' : `${status} ${JSON.stringify(body)}`
 }
 
-test('a viewer changes nothing but their own sign-in', () => {
+test('a viewer can change nothing except their own ways to sign in', () => {
   const changes = listRoutes()
     .filter(({ method, role }) => method !== 'GET' && role === 'viewer')
     .map(({ method, path }) => `${method} ${path.replace('/console/api', '')}`)
@@ -139,7 +140,7 @@ test('a viewer changes nothing but their own sign-in', () => {
   )
 })
 
-test('a viewer reads no secret', async () => {
+test('a viewer cannot read any secret', async () => {
   const viewer = await signInAs(service, 'viewer', [own.project.id])
   await own.put('/v0/vault/work', { type: 'API_KEY', data: { key: 'correct horse' } })
   const path = `/projects/${own.project.id}/v0`
@@ -162,7 +163,7 @@ test('a viewer sees only the hosts of webhooks, and not the rest of their URLs',
   expect((await owner.get(path)).body.webhooks[0].url).toBe(url)
 })
 
-test('a viewer downloads files and exports unchanged', async () => {
+test('a viewer downloads files and exports, and gets them unchanged', async () => {
   const content = '{"url":"https://hooks.example.com/kept","n":1'
   const { body: sent } = await own.post('/v0/messages/send', {
     to: ['bo@example.com'],
@@ -197,7 +198,7 @@ test('a viewer downloads files and exports unchanged', async () => {
   }
 })
 
-test('a person who changes their name keeps the role that an operator sets concurrently', async () => {
+test('a person who changes their own name keeps the role that an operator sets at the same time', async () => {
   const person = await signInAs(service, 'owner', [own.project.id])
   const db = await service.database.pool.connect()
   try {
@@ -218,7 +219,7 @@ test('a person who changes their name keeps the role that an operator sets concu
   }
 })
 
-test('an owner sees and changes only the owner’s projects, and sets no limits of a project', async () => {
+test('an owner sees and changes only their own projects, and cannot set the limits of a project', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const { body } = await owner.get('/v0/platform/projects')
   expect(body.projects.map(({ projectId }: any) => projectId)).toEqual([own.project.id])
@@ -229,7 +230,7 @@ test('an owner sees and changes only the owner’s projects, and sets no limits 
   expect((await owner.patch(path, { name: 'a'.repeat(9_000) })).status).toBe(400)
 })
 
-test('a changed role or project list takes effect at the next request', async () => {
+test('a changed role or project list of a person takes effect at the next request', async () => {
   const operator = await signIn(service)
   const person = await signInAs(service, 'owner', [own.project.id])
   const secrets = `/projects/${own.project.id}/v0/vault/work`
@@ -255,7 +256,7 @@ test('the audit log names the person for every action', async () => {
   expect(logs[0].actor).toBe(`console:${owner.email}`)
 })
 
-test('an invalid person is refused with the name of the wrong field', async () => {
+test('the service refuses an invalid person and names the wrong field', async () => {
   const operator = await signIn(service)
   const good = {
     email: 'bo@people.example',
@@ -284,7 +285,7 @@ test('an invalid person is refused with the name of the wrong field', async () =
     [{ ...good, projectIds: ['prj_none'] }, 400, 'projectIds must name live projects'],
     [{ ...good, name: 'a\nb' }, 400, 'name must be one line of 1 to 100 characters'],
   ]
-  // The domain is not verified yet, but an agent may get an inbox there.
+  // The mail domain is not verified yet, but an agent may already get an inbox at this domain.
   await operator.post('/v0/platform/domains', { domain: 'agents.example.com' })
   for (const [body, status, message] of cases) {
     const answer = await operator.post('/people', body)
@@ -295,7 +296,7 @@ test('an invalid person is refused with the name of the wrong field', async () =
   expect([again.status, again.body.message]).toEqual([409, 'email must be free: somebody has it'])
 })
 
-test('the first operator cannot be removed, and nobody changes their own role', async () => {
+test('nobody can remove the first operator, and nobody can change their own role', async () => {
   const first = await signIn(service)
   const { personId } = (await first.get('/session')).body.person
   expect((await first.delete(`/people/${personId}`)).status).toBe(409)
@@ -314,7 +315,7 @@ test('the first operator cannot be removed, and nobody changes their own role', 
   expect((await first.patch('/person', { email: 'other@people.example' })).status).toBe(409)
 })
 
-test('people list and end their own console sessions, and an operator lists and ends the sessions of everybody', async () => {
+test('people list and end their own console sessions, and an operator lists and ends the sessions of all people', async () => {
   const one = await signInAs(service, 'viewer', [own.project.id])
   const other = await signInAs(service, 'viewer', [own.project.id])
   const { sessions } = (await one.get('/sessions')).body

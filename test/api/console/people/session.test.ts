@@ -17,7 +17,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const stranger = () => consoleClient(service.url, '')
 const newToken = () => createSignInLink(service.database.pool)
 
-test('a sign-in link signs in once, also under concurrent use', async () => {
+test('a sign-in link signs a person in only once, even if it is used concurrently', async () => {
   const token = await newToken()
   expect(await hasSignedIn(service.database.pool)).toBe(false)
   const answers = await Promise.all(
@@ -31,7 +31,7 @@ test('a sign-in link signs in once, also under concurrent use', async () => {
   expect(await hasSignedIn(service.database.pool)).toBe(true)
 })
 
-test('a link preview that sends a GET does not use up the sign-in link', async () => {
+test('a link preview that sends a GET request does not use up the sign-in link', async () => {
   const token = await newToken()
   for (const method of ['GET', 'HEAD']) {
     expect((await fetch(`${service.url}/console/login#${token}`, { method })).status).toBe(200)
@@ -74,7 +74,7 @@ test('the session cookie is HttpOnly, SameSite=Strict, limited to /console, and 
   )
 })
 
-test('a process of the previous release, which knows no roles, accepts only sessions and links of the first operator', async () => {
+test('a process of the previous release, which knows no roles, accepts only the sessions and sign-in links of the first operator', async () => {
   const { pool } = service.database
   const viewer = await signInAs(service, 'viewer')
   const token = await createSignInLink(pool, viewer.personId)
@@ -88,7 +88,7 @@ test('a process of the previous release, which knows no roles, accepts only sess
   const secret = viewer.cookie.split('=')[1]!
   expect(await asBefore('console_sessions', 'secret_hash', secret)).toBe(0)
   expect(await asBefore('console_links', 'token_hash', token)).toBe(0)
-  // The first operator stays signed in with both releases.
+  // The first operator stays signed in under both the old and the new release.
   const first = await signIn(service)
   expect(await asBefore('console_sessions', 'secret_hash', first.cookie.split('=')[1]!)).toBe(1)
   const started = await stranger().post('/sessions', { token })
@@ -97,7 +97,7 @@ test('a process of the previous release, which knows no roles, accepts only sess
   expect((await session.get('/session')).body.person.role).toBe('viewer')
 })
 
-test('sign-in token and session secret are stored only as hashes', async () => {
+test('the database stores the sign-in token and the session secret only as hashes', async () => {
   const token = await newToken()
   const answer = await stranger().post('/sessions', { token })
   const secret = /=([\w-]{43});/.exec(answer.headers.get('set-cookie')!)![1]!
@@ -111,7 +111,7 @@ test('sign-in token and session secret are stored only as hashes', async () => {
   }
 })
 
-test('console routes need a session, and an API key is refused', async () => {
+test('console routes need a console session, and refuse an API key', async () => {
   const agent = await service.newAgent()
   const paths = [
     '/session',
@@ -170,7 +170,7 @@ test('a console session ends at sign-out, after two idle hours, or after twelve 
   expect((await third.get('/session')).status).toBe(401)
 })
 
-test('requests of the operator extend the console session, but polling by the page does not', async () => {
+test('requests of the operator extend the console session, but regular polling by the page does not', async () => {
   const { pool } = service.database
   const operator = await signIn(service)
   const { sessionId } = (await operator.get('/session')).body
@@ -194,7 +194,7 @@ test('requests of the operator extend the console session, but polling by the pa
   expect(await idleMinutes()).toBe(0)
 })
 
-test('a cross-site request to the console is refused, with or without a cookie', async () => {
+test('the console refuses a cross-site request, with or without a cookie', async () => {
   const operator = await signIn(service)
   const foreign: Record<string, string | null>[] = [
     { 'x-purser-console': null },
@@ -235,7 +235,7 @@ test('wrong sign-in tokens and session cookies count against the rate limit of t
     (await nobody.post('/sessions', guess)).status,
   ]
   expect(statuses).toEqual([401, 401, 401, 429])
-  // A valid sign-in link still works.
+  // A valid sign-in link still works after wrong tokens from the same network.
   const token = await createSignInLink(limited.database.pool)
   expect((await nobody.post('/sessions', { token })).status).toBe(201)
 })
@@ -251,7 +251,7 @@ test('a request with a malformed sign-in token gets status 400 and an error that
   }
 })
 
-test('expired sign-in links and console sessions are deleted, but the mark of the first sign-in stays', async () => {
+test('the service deletes expired sign-in links and console sessions, but keeps the record of the first sign-in', async () => {
   const { pool } = service.database
   await pool.query("update console_links set expires_at = clock_timestamp() - interval '1 hour'")
   await pool.query("update console_sessions set expires_at = clock_timestamp() - interval '1 s'")

@@ -1,4 +1,4 @@
-/** Tests sign-in with a link by mail, and the mails that owners get. */
+/** Tests sign-in with a link that the service sends by mail, and the notification mails that owners get. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
 import { heldAgent } from '../../../support/mail/held.ts'
@@ -107,7 +107,7 @@ const askForStatus = async () =>
   (await consoleClient(service.url, '').post('/sign-in-mails', { email: 'x@people.example' }))
     .status
 
-test('an email address gets no sign-in link once the service hosts the domain of the address', async () => {
+test('the service sends no sign-in link to an email address once it hosts the domain of that address', async () => {
   const person = await signInAs(service, 'operator')
   const email = `eve@agents-${crypto.randomUUID()}.example`
   const { pool } = service.database
@@ -122,7 +122,7 @@ test('an email address gets no sign-in link once the service hosts the domain of
   expect(sink.mails.some(({ email: mail }) => mail.to?.[0]?.address === email)).toBe(false)
 })
 
-test('each owner of a project gets their own link for held mail, which ends with their role', async () => {
+test('each owner of a project gets their own approval link for held mail, and the link ends with their role', async () => {
   const agent = await heldAgent(service)
   const [one, other] = [
     await signInAs(service, 'owner', [agent.project.id]),
@@ -145,7 +145,7 @@ test('each owner of a project gets their own link for held mail, which ends with
   expect([await open(links[0]!), await open(links[1]!)]).toEqual([404, 200])
 })
 
-test('a viewer reads mail without its codes', async () => {
+test('a viewer reads mail without the one-time codes in it', async () => {
   const [agent, sender] = [await service.newAgent(), await service.newAgent()]
   await sendMail(sender, {
     to: [agent.address],

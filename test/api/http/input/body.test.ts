@@ -1,4 +1,7 @@
-/** Tests how the bodies of HTTP requests are read: their limits, their media types, and the strings that they may hold. */
+/**
+ * Tests how the service reads the bodies of HTTP requests: their limits, their media types, and the strings that they
+ * may hold.
+ */
 import { describe, expect, test } from 'bun:test'
 import { ApiError } from '../../../../api/http/errors.ts'
 import {
@@ -25,7 +28,7 @@ function requestOf(body: Given, { type = 'application/json', length }: Sent = {}
   return request
 }
 
-/** Returns status, code and message of the error that refuses a body. */
+/** Returns the status, code and message of the error with which the service refuses a body. */
 async function faultOf(work: () => unknown): Promise<[number, string, string]> {
   try {
     await work()
@@ -44,7 +47,7 @@ const tooLarge = (bytes: number): [number, string, string] => [
   `The body must be at most ${bytes} bytes`,
 ]
 
-/** Makes a body that arrives in the given chunks, each when it is read. */
+/** Creates a request body that arrives in the given chunks, each chunk when it is read. */
 function chunksOf(...chunks: string[]): ReadableStream<Uint8Array> {
   const left = [...chunks]
   return new ReadableStream({
@@ -56,8 +59,8 @@ function chunksOf(...chunks: string[]): ReadableStream<Uint8Array> {
   })
 }
 
-describe('a JSON body', () => {
-  test('gives its value and its text', async () => {
+describe('the service reads a JSON body', () => {
+  test('a JSON body gives the caller its parsed value and its text', async () => {
     const text = '{"a":[1,"ä"], "b":null}'
     expect(await readJsonValue(requestOf(text), LIMIT)).toEqual({
       value: { a: [1, 'ä'], b: null },
@@ -66,7 +69,7 @@ describe('a JSON body', () => {
     expect(await readJson(requestOf(chunksOf('{"a"', ':1', '}')), LIMIT)).toEqual({ a: 1 })
   })
 
-  test('is absent without bytes, whatever the media type is', async () => {
+  test('a body without bytes counts as absent, whatever its media type is', async () => {
     for (const body of [() => null, () => '', () => chunksOf()]) {
       for (const type of ['application/json', 'text/plain', null]) {
         expect(await readJson(requestOf(body(), { type }), LIMIT)).toBeUndefined()
@@ -75,7 +78,7 @@ describe('a JSON body', () => {
     }
   })
 
-  test('has the media type application/json or a type with the suffix +json', async () => {
+  test('a JSON body must have the media type application/json or a type with the suffix +json', async () => {
     for (const type of [
       ...['application/json', 'APPLICATION/JSON', 'application/json; charset=utf-8'],
       ...[
@@ -98,18 +101,18 @@ describe('a JSON body', () => {
     }
   })
 
-  test('is UTF-8', async () => {
+  test('a JSON body must be UTF-8', async () => {
     expect(await jsonFault(Uint8Array.of(0x22, 0xe4, 0x22))).toEqual(bad('The body must be UTF-8'))
     expect(await jsonFault(Uint8Array.of(0x7b, 0xff, 0x7d))).toEqual(bad('The body must be UTF-8'))
   })
 
-  test('is valid JSON', async () => {
+  test('a JSON body must be valid JSON', async () => {
     for (const text of ['{', '{"a":1,}', "{'a':1}", 'undefined', '{"a":"', ' ']) {
       expect([text, await jsonFault(text)]).toEqual([text, bad('The body must be valid JSON')])
     }
   })
 
-  test('holds an object, unless the caller reads any value', async () => {
+  test('a JSON body must be an object, unless the caller accepts any JSON value', async () => {
     for (const text of ['[]', '[{}]', 'null', '1', '"{}"', 'true']) {
       expect([text, await jsonFault(text)]).toEqual([text, bad('The body must be a JSON object')])
       expect((await readJsonValue(requestOf(text), LIMIT))?.text).toBe(text)
@@ -117,12 +120,12 @@ describe('a JSON body', () => {
   })
 })
 
-describe('the limit on the bytes of a body', () => {
-  test('is 2 MB for JSON and 35 MB for mail', () => {
+describe('the size of a body is limited in bytes', () => {
+  test('the limit on the bytes of a body is 2 MB for JSON and 35 MB for mail', () => {
     expect([BODY_MAX_BYTES, MAIL_BODY_MAX_BYTES]).toEqual([2_097_152, 36_700_160])
   })
 
-  test('counts the bytes of all chunks', async () => {
+  test('the limit on the size of a body counts the bytes of all chunks', async () => {
     const limit = { maxBytes: 10 }
     expect(await readJson(requestOf('{"a":"12"}'), limit)).toEqual({ a: '12' })
     expect(await readJson(requestOf(chunksOf('{"a":', '"12"}')), limit)).toEqual({ a: '12' })
@@ -131,7 +134,7 @@ describe('the limit on the bytes of a body', () => {
     expect(await jsonFault('{"a":"ää"}', {}, limit)).toEqual(tooLarge(10))
   })
 
-  test('applies to Content-Length before a byte of JSON is read', async () => {
+  test('the limit on the size of a body applies to Content-Length before a byte of JSON is read', async () => {
     let reads = 0
     const body = () =>
       new ReadableStream<Uint8Array>(
@@ -149,7 +152,7 @@ describe('the limit on the bytes of a body', () => {
     expect(await readJson(requestOf(body(), { length: '10' }), { maxBytes: 10 })).toEqual({})
   })
 
-  test('is 2 MB for a mail body without the field that needs more', async () => {
+  test('the limit is 2 MB for a mail body without the field (attachments) that needs more', async () => {
     const limit = { maxBytes: MAIL_BODY_MAX_BYTES, largeFor: 'attachments' }
     const sized = (bytes: number, name: string) =>
       `{"${name}":"${'x'.repeat(bytes - name.length - 7)}"}`
@@ -168,11 +171,11 @@ describe('the limit on the bytes of a body', () => {
   })
 })
 
-describe('the limit on the values of a body', () => {
+describe('the number of JSON values in a body is limited', () => {
   const fault = bad('The body must have at most 20000 values')
   const list = (length: number, item = '1') => `[${Array(length).fill(item).join(',')}]`
 
-  test('is 20,000, and counts lists, objects and their items', async () => {
+  test('the limit on the values of a body is 20,000, and counts lists, objects and their items', async () => {
     for (const [most, item] of [
       [19_999, '1'],
       [9_999, '[1]'],
@@ -184,7 +187,7 @@ describe('the limit on the values of a body', () => {
     }
   })
 
-  test('counts no sign inside of a string', async () => {
+  test('the limit on the values of a body does not count commas and brackets inside of a string', async () => {
     for (const text of [
       `{"a":"${',:[{'.repeat(10_000)}"}`,
       `{"a":"\\"${',:[{'.repeat(10_000)}"}`,
@@ -195,22 +198,22 @@ describe('the limit on the values of a body', () => {
     }
   })
 
-  test('counts the values after a string that ends with backslashes', async () => {
+  test('the limit on the values of a body counts the values after a string that ends with backslashes', async () => {
     for (const string of ['""', '"\\\\"', '"\\\\\\\\"', '"\\""', '"a"']) {
       const body = `[${string},${list(20_000)}]`
       expect([string, await jsonFault(body)]).toEqual([string, fault])
     }
   })
 
-  test('does not apply to a string without an end, which is no JSON', async () => {
+  test('the limit on the values of a body does not apply to an unterminated string, which is not valid JSON', async () => {
     const body = `[${list(19_000)},"${','.repeat(5_000)}`
     expect(await jsonFault(body)).toEqual(bad('The body must be valid JSON'))
     expect(await jsonFault(`${body}\\"`)).toEqual(bad('The body must be valid JSON'))
   })
 })
 
-describe('a string of a body', () => {
-  test('must not hold the null character, as a byte or as an escape', async () => {
+describe('a string in a body must be storable', () => {
+  test('a string of a body must not hold the null character, as a byte or as an escape', async () => {
     expect(await jsonFault(`{"a":{"b":["x","${NUL_ESCAPE}"]}}`)).toEqual(
       bad('a.b[1] must not contain a null character'),
     )
@@ -220,7 +223,7 @@ describe('a string of a body', () => {
     expect(await jsonFault('{"a":"\0"}')).toEqual(bad('The body must be valid JSON'))
   })
 
-  test('must not hold half a surrogate pair', async () => {
+  test('a string of a body must not hold an unpaired UTF-16 surrogate', async () => {
     for (const half of ['\\ud800', '\\uDBFF', '\\udc00', '\\uDFFF', '\\ude00\\ud83d', '\\ud83dx']) {
       expect([half, await jsonFault(`{"a":"${half}"}`)]).toEqual([
         half,
@@ -232,12 +235,12 @@ describe('a string of a body', () => {
     }
   })
 
-  test('may hold a surrogate pair, and the text of an escape', async () => {
+  test('a string of a body may hold a surrogate pair, and may hold the text of an escape sequence', async () => {
     expect(await readJson(requestOf('{"a":"\\ud83d\\ude00"}'), LIMIT)).toEqual({ a: '😀' })
     expect(await readJson(requestOf('{"a":"\\\\u0000"}'), LIMIT)).toEqual({ a: NUL_ESCAPE })
   })
 
-  test('has the name "The body" if it is the whole value', async () => {
+  test('an error about a string calls the string "The body" if it is the whole value', async () => {
     expect(await faultOf(() => refuseUnstorable('\0', ''))).toEqual(
       bad('The body must not contain a null character'),
     )
@@ -247,7 +250,7 @@ describe('a string of a body', () => {
     for (const value of [null, 1, true, undefined, 'text', [], {}]) refuseUnstorable(value, '')
   })
 
-  test('is searched in at most 100 levels of lists and objects', async () => {
+  test('the service searches a body for bad strings in at most 100 levels of lists and objects', async () => {
     const nested = (levels: number, open: string, close: string) =>
       JSON.parse(`${open.repeat(levels)}1${close.repeat(levels)}`)
     for (const [open, close] of [
@@ -264,9 +267,9 @@ describe('a string of a body', () => {
   })
 })
 
-describe('a body that arrives in chunks', () => {
+describe('a body may arrive in chunks', () => {
   const patience = { graceMs: 10, bytesPerS: 1, totalMs: 60_000 }
-  /** Makes a body whose second chunk comes once `rest` resolves. */
+  /** Creates a request body whose second chunk arrives once the promise `rest` resolves. */
   const late = (rest: Promise<unknown>) => {
     let chunks = 0
     return new ReadableStream<Uint8Array>({
@@ -280,7 +283,7 @@ describe('a body that arrives in chunks', () => {
   const never = new Promise(() => {})
   const slow: [number, string, string] = [408, 'request_timeout', 'The body arrives too slowly']
 
-  test('is refused if it is slower than its least speed after the time of grace', async () => {
+  test('a body is refused if it arrives slower than the minimum rate after the grace period', async () => {
     const limit = { ...LIMIT, patience: { ...patience, bytesPerS: 1_000_000 } }
     expect(await jsonFault(late(never), {}, limit)).toEqual(slow)
     const read = readJson(requestOf(late(never)), limit)
@@ -288,22 +291,22 @@ describe('a body that arrives in chunks', () => {
     await read.catch(() => {})
   })
 
-  test('is refused if it is not whole within the total time, however fast it was', async () => {
+  test('a body is refused if it is not complete within the total time, however fast it arrived', async () => {
     const limit = { ...LIMIT, patience: { ...patience, totalMs: 20 } }
     expect(await jsonFault(late(never), {}, limit)).toEqual(slow)
   })
 
-  test('is read if it keeps its least speed after the time of grace', async () => {
+  test('a body is read if it arrives at the minimum rate or faster after the grace period', async () => {
     const body = late(Bun.sleep(60))
     expect(await readJson(requestOf(body), { ...LIMIT, patience })).toEqual({ a: 1 })
   })
 
-  test('is read at any speed within the time of grace', async () => {
+  test('a body is read at any speed within the grace period', async () => {
     const limit = { ...LIMIT, patience: { ...patience, graceMs: 5_000, bytesPerS: 1_000_000 } }
     expect(await readJson(requestOf(late(Bun.sleep(60))), limit)).toEqual({ a: 1 })
   })
 
-  test('tells the length of each chunk to `hold`, and waits as long as `hold` says', async () => {
+  test('the reader of a body tells the length of each chunk to `hold`, and waits as long as `hold` says', async () => {
     const held: number[] = []
     const hold = (bytes: number) => {
       held.push(bytes)
@@ -315,7 +318,7 @@ describe('a body that arrives in chunks', () => {
     expect(performance.now() - startedMs).toBeGreaterThan(35)
   })
 
-  test('is refused with the error that `hold` throws, or that it gives later', async () => {
+  test('a body is refused with the error that `hold` throws, or that it reports later', async () => {
     const crowded = new ApiError(503, 'unavailable', 'The memory is needed')
     const told: [number, string, string] = [503, 'unavailable', 'The memory is needed']
     const throwing = () => {
@@ -338,12 +341,12 @@ describe('a body that arrives in chunks', () => {
   })
 })
 
-describe('an HTML form', () => {
+describe('the service reads an HTML form', () => {
   const FORM = 'application/x-www-form-urlencoded'
   const read = (body: Given, type: string | null = FORM, limit = LIMIT) =>
     readForm(requestOf(body, { type }), limit)
 
-  test('gives its fields, of which the last of one name counts', async () => {
+  test('an HTML form gives its fields, and if a name occurs several times, its last field counts', async () => {
     expect(await read('a=1&b=x+y%26&a=2&c')).toEqual({ a: '2', b: 'x y&', c: '' })
     expect(await read('')).toEqual({})
     expect(Object.keys((await read('__proto__=1&constructor=2')) as object)).toEqual([
@@ -352,7 +355,7 @@ describe('an HTML form', () => {
     ])
   })
 
-  test('has the media type of a form', async () => {
+  test('an HTML form must have the media type of a form', async () => {
     for (const type of [FORM, FORM.toUpperCase(), `${FORM}; charset=utf-8`, `${FORM} ;a=b`]) {
       expect([type, await read('a=1', type)]).toEqual([type, { a: '1' }])
     }
@@ -364,7 +367,7 @@ describe('an HTML form', () => {
     }
   })
 
-  test('keeps the limits on bytes and strings', async () => {
+  test('an HTML form is subject to the limits on bytes and strings', async () => {
     expect(await read('a=12', FORM, { maxBytes: 4 })).toEqual({ a: '12' })
     expect(await faultOf(() => read('a=123', FORM, { maxBytes: 4 }))).toEqual(tooLarge(4))
     expect(await faultOf(() => read('a=%00'))).toEqual(bad('a must not contain a null character'))

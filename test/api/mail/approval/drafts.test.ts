@@ -31,13 +31,13 @@ const create = async (agent: Agent, body: object) => {
 const send = (agent: Agent, draftId: string) => agent.post(`${DRAFTS}/${draftId}/send`)
 const file = { filename: 'a.txt', contentType: 'text/plain', content: btoa('hello') }
 
-test('an agent writes a draft in steps, and sends the draft once', async () => {
+test('an agent writes a draft in several steps, and sends the draft once', async () => {
   const agent = await service.newAgent()
   const { draftId } = await create(agent, { subject: 'Offer', html: '<p>x</p>' })
   expect((await send(agent, draftId)).body.message).toBe(
     'text must be in the draft before it is sent',
   )
-  // A draft may lose its recipients, and then cannot be sent.
+  // A change may remove the recipients of a draft, which then cannot be sent.
   const emptied = await agent.patch(`${DRAFTS}/${draftId}`, { to: [], text: 'Shall I?' })
   expect([emptied.status, emptied.body.to]).toEqual([200, []])
   expect((await send(agent, draftId)).body.message).toStartWith('to must')
@@ -74,7 +74,7 @@ test('an agent writes a draft in steps, and sends the draft once', async () => {
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('the draft of a reply joins the thread when it is sent, and a draft may have a time to send', async () => {
+test('the draft of a reply joins the thread when it is sent, and a draft may have a sending time', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -88,7 +88,7 @@ test('the draft of a reply joins the thread when it is sent, and a draft may hav
   expect((await agent.post(`${messagePath(body.messageId)}/cancel`)).status).toBe(200)
 })
 
-test('a draft that cannot be sent is kept', async () => {
+test('the service keeps a draft that cannot be sent', async () => {
   const agent = await service.newAgent()
   const to = Array.from({ length: 21 }, (_, n) => `a${n}@example.com`)
   const { draftId } = await create(agent, { to, subject: 's', text: 't' })
@@ -98,7 +98,7 @@ test('a draft that cannot be sent is kept', async () => {
   expect((await agent.get(DRAFTS)).body.count).toBe(2)
 })
 
-test('a request to send a draft sends the draft that the request read, or is a 409 after a concurrent change', async () => {
+test('a request to send a draft sends the version that it read, or gets status 409 after a concurrent change', async () => {
   const agent = await service.newAgent()
   const { draftId } = await create(agent, { to: ['a@example.com'], subject: 's', text: 'first' })
   const [sent, changed] = await Promise.all([
@@ -130,7 +130,7 @@ test.each([
   expect(answer.body.message).toStartWith(said)
 })
 
-test('only the project of a draft sees the draft, changes need mail:send, and the number of drafts is limited', async () => {
+test('only the project of a draft sees it, a change needs mail:send, and the number of drafts is limited', async () => {
   const [agent, stranger] = [await service.newAgent(), await service.newAgent()]
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const { draftId } = await create(agent, {})

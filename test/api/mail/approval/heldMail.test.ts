@@ -58,7 +58,7 @@ const audit = async (agent: Agent, action: string) => {
   return rows
 }
 
-test('held mails are listed in pages, each mail once, and a full last page has no next token', async () => {
+test('the API lists held mails in pages, each mail once, and a full last page has no next token', async () => {
   const agent = await heldAgent(service)
   const sent: string[] = []
   for (let n = 0; n < 4; n++) sent.push((await sendMail(agent, { subject: `${n}` })).messageId)
@@ -71,7 +71,7 @@ test('held mails are listed in pages, each mail once, and a full last page has n
   expect([typeof first.nextPageToken, second.nextPageToken]).toEqual(['string', undefined])
 })
 
-test('a mail is held complete, approved, and sent once with exactly the approved bytes', async () => {
+test('the service holds a mail with all its bytes, and after approval sends exactly these bytes once', async () => {
   const agent = await heldAgent(service)
   const mail = {
     to: ['Ada <ada@example.com>'],
@@ -145,7 +145,7 @@ test('a mail is held complete, approved, and sent once with exactly the approved
   expect(copies(messageId)).toHaveLength(2)
 })
 
-test('a rejection is final, tells the agent the reason, and frees the quota of the recipients', async () => {
+test('the rejection of a held mail is final, tells the agent the reason, and frees the quota of the recipients', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { to: ['a@example.com', 'b@example.com'] })
   const held = await requestOf(service, agent, messageId)
@@ -168,7 +168,7 @@ test('a rejection is final, tells the agent the reason, and frees the quota of t
   expect(await audit(agent, 'approval.reject')).toMatchObject([{ detail: 'The price is wrong.' }])
 })
 
-test('of a concurrent approval and rejection, exactly one succeeds', async () => {
+test('if an approval and a rejection of the same mail are concurrent, exactly one succeeds', async () => {
   const agent = await heldAgent(service)
   for (let n = 0; n < 6; n++) {
     const { messageId } = await sendMail(agent)
@@ -186,7 +186,7 @@ test('of a concurrent approval and rejection, exactly one succeeds', async () =>
   }
 })
 
-test('an agent withdraws a held mail, or deletes it', async () => {
+test('an agent withdraws a mail that waits for approval, or deletes the mail', async () => {
   const agent = await heldAgent(service)
   const [first, second] = [await sendMail(agent), await sendMail(agent)]
   const held = await requestOf(service, agent, first.messageId)
@@ -205,7 +205,7 @@ test('an agent withdraws a held mail, or deletes it', async () => {
   })
 })
 
-test('with approve-new, the first mail to an unknown recipient or domain waits for approval', async () => {
+test('with the policy approve-new, the first mail to an unknown recipient or domain waits for approval', async () => {
   const agent = await service.newAgent()
   const early = await sendMail(agent, { to: ['Known@example.com'] })
   await untilStatus(agent, early.messageId, 'sent')
@@ -231,7 +231,7 @@ test('with approve-new, the first mail to an unknown recipient or domain waits f
   expect(await isHeld('anybody@example.org')).toBeNull()
 })
 
-test('a policy approve-new that is saved or chosen again keeps approved recipients unknown', async () => {
+test('if the policy approve-new is saved or chosen again, recipients of approved mail stay unknown', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const save = (...policies: string[]) =>
@@ -257,7 +257,7 @@ test('a policy approve-new that is saved or chosen again keeps approved recipien
   expect(await isHeld()).toEqual([true, true])
   await save('free', 'approve', 'approve-new')
   expect(await isHeld()).toEqual([true, true])
-  // Recipients of mail without approval become known, but only when the policy changes to approve-new.
+  // Recipients of mail that needed no approval become known, but only when the policy changes to approve-new.
   await save('free')
   const late = await send('late@free.example')
   await untilStatus(agent, (await send('early@free.example')).messageId, 'sent')
@@ -274,7 +274,7 @@ test('a policy approve-new that is saved or chosen again keeps approved recipien
   expect((await send('late@free.example')).isHeld).toBe(true)
 })
 
-test('an approved mail with sendAt waits for its time', async () => {
+test('an approved mail with sendAt waits until this time', async () => {
   const agent = await heldAgent(service)
   const sendAt = new Date(Date.now() + 2_500).toISOString()
   const { messageId } = await sendMail(agent, { sendAt })
@@ -289,7 +289,7 @@ test('an approved mail with sendAt waits for its time', async () => {
   expect(sha256(copy.raw)).toBe(held.sha256)
 })
 
-test('an owner edits a held mail, and both agent and recipient get the edited mail', async () => {
+test('an owner edits a held mail, and both the agent and the recipient get the edited mail', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { text: 'Old words', html: '<p>Old words</p>' })
   const held = await requestOf(service, agent, messageId)
@@ -371,7 +371,7 @@ test('the worker refuses to send a mail whose bytes differ from the approved byt
   }
 })
 
-test('approval requests belong to their project, and only a platform key reads approval requests', async () => {
+test('only its own project sees an approval request, and only a platform key reads approval requests', async () => {
   const [agent, other] = [await heldAgent(service), await heldAgent(service)]
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)
@@ -383,7 +383,7 @@ test('approval requests belong to their project, and only a platform key reads a
   expect((await service.platform.get('/v0/platform/projects/prj_0/held')).status).toBe(404)
 })
 
-test('the policy of a project has bounds, and the approver has no address at this service', async () => {
+test('the fields of a project’s approval policy are limited, and the approver has no address at this service', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   for (const [change, said] of [
@@ -404,7 +404,7 @@ test('the policy of a project has bounds, and the approver has no address at thi
   })
 })
 
-test('a deleted project loses its drafts, approval requests, links and known recipients', async () => {
+test('a deleted project loses its drafts, approval requests, approval links and known recipients', async () => {
   const agent = await heldAgent(service, {
     sendPolicy: 'approve',
     approverEmail: 'owner@example.com',
@@ -420,7 +420,7 @@ test('a deleted project loses its drafts, approval requests, links and known rec
       .rowCount
   await waitFor('the link', async () => (await links()) === 1)
   await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
-  // The inbound worker pool deletes the rows of the project.
+  // The inbound worker pool deletes the rows of the deleted project.
   await waitFor('the purge', async () => {
     for (const table of ['drafts', 'approvals', 'known_recipients', 'messages']) {
       const { rowCount } = await pool.query(`select from ${table} where project_id = $1`, [

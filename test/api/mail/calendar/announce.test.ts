@@ -1,4 +1,6 @@
-/** Tests events that an agent announces by mail, with guests, the answers of guests, changes and cancellations. */
+/**
+ * Tests calendar events that an agent announces by mail, with guests, the answers of guests, changes and cancellations.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail } from '../../../support/mail/outbound.ts'
@@ -34,7 +36,7 @@ const untilCalendar = (agent: Agent, wanted: string, fits: (events: any[]) => bo
     return fits(events) ? events : undefined
   })
 
-/** Waits for the newest message of an inbox whose first invite meets a condition. */
+/** Waits until the newest message of an inbox has a first invitation that meets a condition. */
 const untilInvite = (agent: Agent, wanted: string, fits: (invite: any) => boolean) =>
   waitFor(wanted, async () => {
     const { body } = await agent.get('/v0/messages?labels=received')
@@ -74,7 +76,7 @@ test('guests get and answer the invitation, and the organizer sees their answers
   const change = await sendMail(host, { to: [guest.address], event: moved })
   expect(change.event).toEqual({ uid, sequence: 1 })
   await untilInvite(guest, 'the change', ({ sequence }) => sequence === 1)
-  // The guest has not answered the new time of the event, so the guest's calendar is empty.
+  // The guest has not accepted the new time of the event, so the guest's calendar is empty.
   expect(await calendar(guest)).toEqual([])
   const [atHost] = await untilCalendar(
     host,
@@ -93,7 +95,7 @@ test('guests get and answer the invitation, and the organizer sees their answers
   await untilCalendar(host, 'an empty calendar', (events) => events.length === 0)
 })
 
-test('a series is announced with its time zone, and one instance of the series is cancelled', async () => {
+test('an agent announces a recurring event with its time zone, and cancels one instance of the series', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const weekly = {
     ...EVENT,
@@ -105,7 +107,7 @@ test('a series is announced with its time zone, and one instance of the series i
   const { uid } = sent.event
   const starts = (events: any[]) => events.map(({ start }) => start.at)
   const events = await untilCalendar(host, 'the series', ({ length }) => length === 4)
-  // Clocks in the event's time zone change on 31 March 2030.
+  // In the event's time zone, daylight saving time begins on 31 March 2030.
   expect(starts(events)).toEqual([
     '2030-03-18T09:00:00.000Z',
     '2030-03-25T09:00:00.000Z',
@@ -146,7 +148,7 @@ test('an agent announces whole-day events, and times that have their own time zo
   expect(time).toMatchObject({ allDay: false, start: { at: '2030-06-01T07:00:00.000Z' } })
 })
 
-test('the mail has the invitation beside the text and as a file, so that every mail program shows the invitation', async () => {
+test('the mail has the invitation both beside its text and as an attached file, so that every mail program shows it', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const { messageId } = await sendMail(host, {
     to: [guest.address],
@@ -163,14 +165,14 @@ test('the mail has the invitation beside the text and as a file, so that every m
   expect(source).toMatch(/filename=invite\.ics/)
 })
 
-test('an event is added to the calendar when its mail is queued to be sent, not before', async () => {
+test('the service adds an event to the calendar when the event’s mail is queued to be sent, and not before', async () => {
   const agent = await heldAgent(service)
   const guest = await service.newAgent()
   const sent = await sendMail(agent, { to: [guest.address], event: EVENT })
   expect(sent.deliveryStatus).toBe('held')
   const request = await requestOf(service, agent, sent.messageId)
-  // While the first mail is held, another agent sends an event in a mail that is not held, and the worker adds that
-  // event.
+  // While the first invitation mail is held, another agent sends a mail with an event that is not held, and the worker
+  // adds that event.
   const other = await service.newAgent()
   await sendMail(other, { event: EVENT })
   await untilCalendar(other, 'the event of another', ({ length }) => length === 1)
@@ -193,7 +195,7 @@ test('an event is added to the calendar when its mail is queued to be sent, not 
   expect(await calendar(agent)).toHaveLength(1)
 })
 
-test('a scheduled event does not delay the reading of invitations that are due now', async () => {
+test('a scheduled event does not delay the parsing of invitations that are due now', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const host = await idle.newAgent()
   const tomorrow = new Date(Date.now() + 24 * 3_600_000).toISOString()
@@ -206,7 +208,7 @@ test('a scheduled event does not delay the reading of invitations that are due n
   expect(rows).toEqual([{ due: true }])
 })
 
-test('a repeated call with the same Idempotency-Key announces one event', async () => {
+test('a repeated call with the same Idempotency-Key announces only one event', async () => {
   const host = await service.newAgent()
   const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: EVENT }
   const key = { 'idempotency-key': 'once' }
@@ -246,7 +248,7 @@ test('an invalid event is refused with the name of its field', async () => {
   }
 })
 
-test('a mail with an event that is refused because of another field does not change the event', async () => {
+test('if a mail with an event is refused because of another field, the event does not change', async () => {
   const host = await service.newAgent()
   const { uid } = (await sendMail(host, { event: EVENT })).event
   const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: { ...EVENT, uid } }
@@ -257,7 +259,7 @@ test('a mail with an event that is refused because of another field does not cha
   expect((await sendMail(host, mail)).event).toEqual({ uid, sequence: 1 })
 })
 
-test('a text with line breaks adds no line to the calendar file', async () => {
+test('line breaks in an event’s text add no line to the calendar file', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const evil = 'x"\\,;:\r\nATTENDEE:mailto:victim@example.com'
   await sendMail(host, {

@@ -1,4 +1,7 @@
-/** Tests how the event of a mail is read, stored and written as an invitation, a change or a cancellation. */
+/**
+ * Tests how the service reads and stores the event of a mail, and writes it as an invitation, a change or a
+ * cancellation.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
 import { ApiError } from '../../../../api/http/errors.ts'
@@ -24,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Writes the invitation of a mail, and returns it with the lines of its calendar file. */
+/** Writes the invitation of a mail, and returns the invitation with the lines of its calendar file. */
 async function written(input: EventInput, mail: Partial<typeof MAIL> = {}, project = projectId) {
   const services = { pool: database.pool } as never
   const { attachment, shown } = await invitationOf(services, project, input, { ...MAIL, ...mail })
@@ -32,13 +35,13 @@ async function written(input: EventInput, mail: Partial<typeof MAIL> = {}, proje
   const event = text.slice(text.indexOf('BEGIN:VEVENT'))
   return {
     ...{ attachment, text, lines: event.split('\r\n'), ...shown },
-    /** Returns the lines of the event whose property has one of the names. */
+    /** Returns the lines of the calendar event whose property has one of the given names. */
     of: (...names: string[]) =>
       event.split('\r\n').filter((line) => names.includes(/^[A-Z-]*/.exec(line)![0])),
   }
 }
 
-/** Returns status and text of the error that refuses an event. */
+/** Returns the status and the text of the error with which the service refuses an event. */
 async function faultOf(input: EventInput, project = projectId): Promise<string> {
   try {
     await written(input, {}, project)
@@ -49,8 +52,8 @@ async function faultOf(input: EventInput, project = projectId): Promise<string> 
   throw new Error('the event was written')
 }
 
-describe('a new event', () => {
-  test('has a UID of its own at the domain of the sender, and is an invitation file', async () => {
+describe('the service writes a new calendar event', () => {
+  test('a new event has its own UID at the domain of the sender, and is an invitation file', async () => {
     const first = await written(TIMES)
     expect(first.uid).toMatch(/^[0-9a-f]{32}@agents\.example$/)
     expect((await written(TIMES)).uid).not.toBe(first.uid)
@@ -65,7 +68,7 @@ describe('a new event', () => {
     ])
   })
 
-  test('has the sender as organizer, and the recipients as attendees', async () => {
+  test('an event has the sender as organizer, and the recipients as attendees', async () => {
     const { of } = await written(TIMES)
     const [organizer, required, optional, ...more] = of('ORGANIZER', 'ATTENDEE')
     expect(organizer).toBe('ORGANIZER:mailto:host@agents.example')
@@ -76,7 +79,7 @@ describe('a new event', () => {
     expect(more).toEqual([])
   })
 
-  test('takes its title from the subject and its description from the text of the mail', async () => {
+  test('an event takes its title from the subject, and its description from the text of the mail', async () => {
     const plain = await written(TIMES)
     expect(plain.of('SUMMARY', 'DESCRIPTION', 'LOCATION', 'URL', 'RRULE')).toEqual([
       ...['SUMMARY:Cargo review', 'DESCRIPTION:We look at the cargo.'],
@@ -91,7 +94,7 @@ describe('a new event', () => {
     expect(bare.of('DESCRIPTION')).toEqual([])
   })
 
-  test('has a description of at most 10,000 characters, and replaces half a character at its end', async () => {
+  test('an event has a description of at most 10,000 characters, and half a surrogate pair at its end is replaced', async () => {
     const lengthOf = async (text: string) =>
       (await written(TIMES, { text })).of('DESCRIPTION')[0]!.length - 'DESCRIPTION:'.length
     expect(await lengthOf('x'.repeat(10_001))).toBe(10_000)
@@ -99,14 +102,14 @@ describe('a new event', () => {
     expect(of('DESCRIPTION')[0]).toEndWith('x\ufffd')
   })
 
-  test('needs its start and its end', async () => {
+  test('a new event needs its start and its end', async () => {
     expect(await faultOf({ end: TIMES.end, zone: TIMES.zone })).toBe('400 event.start is required')
     expect(await faultOf({ start: TIMES.start, zone: TIMES.zone })).toBe(
       '400 event.end is required',
     )
   })
 
-  test('is refused if it is cancelled, or is an instance, without the name of the event', async () => {
+  test('an event is refused if it cancels an event or changes an instance, but does not name the event by its UID', async () => {
     const fault = '400 event.uid must name the event that is cancelled, or whose instance changes'
     expect(await faultOf({ cancel: true })).toBe(fault)
     expect(await faultOf({ ...TIMES, cancel: true })).toBe(fault)
@@ -114,10 +117,10 @@ describe('a new event', () => {
   })
 })
 
-describe('a time of an event', () => {
+describe('the service reads the times of an event', () => {
   const timesOf = async (input: EventInput) => (await written(input)).of('DTSTART', 'DTEND')
 
-  test('is a local time beside a zone, with or without seconds', async () => {
+  test('an event time may be a local time with a time zone, with or without seconds', async () => {
     const local = [
       'DTSTART;TZID=Europe/Berlin:20300304T100000',
       'DTEND;TZID=Europe/Berlin:20300304T103001',
@@ -128,13 +131,13 @@ describe('a time of an event', () => {
     expect((await written(TIMES)).text).toContain('BEGIN:VTIMEZONE\r\nTZID:Europe/Berlin')
   })
 
-  test('is a local time beside the zone UTC', async () => {
+  test('an event time may be a local time with the time zone UTC', async () => {
     expect(await timesOf({ ...TIMES, zone: 'UTC' })).toEqual([
       ...['DTSTART:20300304T100000Z', 'DTEND:20300304T103000Z'],
     ])
   })
 
-  test('has a year of four digits, also on the clock of its zone', async () => {
+  test('an event time has a year of four digits, also after its conversion to the event’s time zone', async () => {
     const times = [
       { start: '0999-12-31', end: '2030-03-05' },
       { start: '0000-01-01', end: '2030-03-05' },
@@ -145,7 +148,7 @@ describe('a time of an event', () => {
     }
   })
 
-  test('is a time with an offset, which is shown on the clock of the zone or in UTC', async () => {
+  test('an event time may have an offset, and the invitation shows it in the event’s time zone or in UTC', async () => {
     const given = { start: '2030-03-04T09:00:00Z', end: '2030-03-04T10:30:00+01:00' }
     expect(await timesOf(given)).toEqual(['DTSTART:20300304T090000Z', 'DTEND:20300304T093000Z'])
     for (const zone of ['UTC', 'Etc/UTC', 'GMT']) {
@@ -156,7 +159,7 @@ describe('a time of an event', () => {
     ])
   })
 
-  test('is a date for whole days, also beside a zone', async () => {
+  test('an event time may be a date for whole days, also with a time zone', async () => {
     for (const zone of [undefined, 'Europe/Berlin']) {
       const input = {
         start: '2030-03-04',
@@ -169,7 +172,7 @@ describe('a time of an event', () => {
     }
   })
 
-  test('is refused in any other form', async () => {
+  test('an event time in any other form is refused', async () => {
     for (const time of [
       ...['', 'tomorrow', '2030-02-30', '2030-13-01', '2030-03-04T24:00:00', '2030-03-04T10'],
       ...['2030-02-30T10:00:00', '2030-03-04T10:60', '2030-02-30T10:00:00Z', '2030-03-04 10:00'],
@@ -186,25 +189,25 @@ describe('a time of an event', () => {
     )
   })
 
-  test('ends after its start, on the clock of its zone', async () => {
+  test('an event ends after its start, measured in the event’s time zone', async () => {
     const fault = '400 event.end must be after event.start'
     const { start } = TIMES
     expect(await faultOf({ ...TIMES, end: start })).toBe(fault)
     expect(await faultOf({ ...TIMES, end: '2030-03-04T09:59:59' })).toBe(fault)
     expect(await faultOf({ start: '2030-03-04', end: '2030-03-04' })).toBe(fault)
     expect(await timesOf({ ...TIMES, end: '2030-03-04T10:00:01' })).toHaveLength(2)
-    // At 3:00 the clock of Berlin goes back to 2:00, so the first 2:30 is before 2:15 with the winter offset.
+    // At 3:00 the clock of Berlin goes back to 2:00, so the first 2:30 is earlier than 2:15 with the winter offset.
     const autumn = { start: '2030-10-27T02:30:00', end: '2030-10-27T02:15:00+01:00' }
     expect(await faultOf({ ...TIMES, ...autumn })).toBe(fault)
   })
 
-  test('is a date at the end exactly if it is one at the start', async () => {
+  test('the end of an event must be a date if its start is a date, and only then', async () => {
     const fault = '400 event.end must be a date exactly where event.start is one'
     expect(await faultOf({ ...TIMES, end: '2030-03-05' })).toBe(fault)
     expect(await faultOf({ ...TIMES, start: '2030-03-03' })).toBe(fault)
   })
 
-  test('has an IANA zone', async () => {
+  test('the time zone of an event must be an IANA time zone', async () => {
     for (const zone of ['Berlin', '', 'Europe/Nowhere', '+01:00', 'US/Pacific-New']) {
       expect([zone, await faultOf({ ...TIMES, zone })]).toEqual([
         zone,
@@ -214,8 +217,8 @@ describe('a time of an event', () => {
   })
 })
 
-describe('the rule and the URL of an event', () => {
-  test('are refused if they are malformed', async () => {
+describe('the service checks the recurrence rule and the URL of an event', () => {
+  test('the recurrence rule and the URL of an event are refused if they are malformed', async () => {
     for (const rule of ['weekly', 'FREQ=HOURLY', 'FREQ=DAILY;COUNT=0', 'COUNT=3;FREQ=DAILY']) {
       expect(await faultOf({ ...TIMES, rule })).toBe(
         '400 event.rule must be a recurrence rule, such as FREQ=WEEKLY;COUNT=10',
@@ -230,7 +233,7 @@ describe('the rule and the URL of an event', () => {
     )
   })
 
-  test('are one line of at most 500 and 900 characters', () => {
+  test('the recurrence rule and the URL of an event are one line of at most 500 and 900 characters', () => {
     const fits = (input: object) => Value.Check(EventInput, input)
     for (const [field, most] of [
       ['rule', 500],
@@ -247,8 +250,8 @@ describe('the rule and the URL of an event', () => {
   })
 })
 
-describe('a known event', () => {
-  test('gets the next sequence number with each change and with its cancellation', async () => {
+describe('the service changes or cancels a known event', () => {
+  test('an event gets the next sequence number with each change and with its cancellation', async () => {
     const { uid } = await written(TIMES)
     const moved = await written({ ...TIMES, uid, end: '2030-03-04T11:00:00' })
     expect([moved.uid, moved.sequence]).toEqual([uid, 1])
@@ -265,7 +268,7 @@ describe('a known event', () => {
     ])
   })
 
-  test('is unknown to another project, and under another name', async () => {
+  test('an event cannot be found by another project, or under another UID', async () => {
     const { uid } = await written(TIMES)
     const other = await newProject(database.pool)
     for (const input of [
@@ -278,15 +281,15 @@ describe('a known event', () => {
     expect((await written({ ...TIMES, uid })).sequence).toBe(1)
   })
 
-  test('keeps its rule in the cancellation of the whole series', async () => {
+  test('an event keeps its recurrence rule in the cancellation of the whole series', async () => {
     const { uid } = await written(SERIES)
     const { of } = await written({ uid, cancel: true })
     expect(of('RRULE', 'RECURRENCE-ID')).toEqual(['RRULE:FREQ=WEEKLY;COUNT=10'])
   })
 })
 
-describe('an instance of a series', () => {
-  test('is cancelled on the clock of the series, without the rule', async () => {
+describe('the service changes or cancels an instance of a recurring event', () => {
+  test('the cancellation of an instance is written in the time zone of the series, without the recurrence rule', async () => {
     const { uid } = await written(SERIES)
     const { of, sequence } = await written({
       uid,
@@ -300,7 +303,7 @@ describe('an instance of a series', () => {
     ])
   })
 
-  test('is changed alone, and the series stays as it is', async () => {
+  test('a change of one instance leaves the rest of the series as it is', async () => {
     const { uid } = await written(SERIES)
     const moved = { ...TIMES, start: '2030-03-12T10:00:00', end: '2030-03-12T11:00:00' }
     const change = await written({ ...moved, uid, recurrenceId: '2030-03-11T09:00:00Z' })
@@ -314,7 +317,7 @@ describe('an instance of a series', () => {
     ])
   })
 
-  test('is named by its date in a series of whole days, and by its time in UTC without a zone', async () => {
+  test('an instance is named by its date in a series of whole days, and by its UTC time in a series without a zone', async () => {
     const days = await written({ start: '2030-03-04', end: '2030-03-05', rule: SERIES.rule })
     for (const recurrenceId of ['2030-03-11', '2030-03-11T00:00:00Z']) {
       const { of } = await written({ uid: days.uid, cancel: true, recurrenceId })
@@ -326,7 +329,7 @@ describe('an instance of a series', () => {
     expect(of('RECURRENCE-ID')).toEqual(['RECURRENCE-ID:20300311T090000Z'])
   })
 
-  test('is refused without a time with a zone, or for an event that does not recur', async () => {
+  test('an instance is refused if its time has no time zone, or if its event does not recur', async () => {
     const { uid } = await written(SERIES)
     for (const recurrenceId of ['2030-03-11T10:00:00', 'next', '', '2030-02-30']) {
       expect(await faultOf({ uid, cancel: true, recurrenceId })).toBe(

@@ -1,4 +1,7 @@
-/** Tests invitations that arrive by mail: which data an agent reads, and which mails change the agent's calendar. */
+/**
+ * Tests invitations that arrive by mail: which data of them an agent reads, and which mails change the agent's
+ * calendar.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { calendarFile, type EventLines } from '../../../support/mail/invitations.ts'
 import {
@@ -17,7 +20,10 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 let mails = 0
 
-/** Delivers an invitation and waits until it is parsed. @returns the message. */
+/**
+ * Delivers an invitation by mail, and waits until the service has parsed it. @returns the message that contains the
+ * invitation.
+ */
 async function invite(
   agent: Agent,
   event: EventLines,
@@ -100,7 +106,7 @@ test('an invitation with a recurrence rule shows times, people, place, link and 
     role: 'required',
   })
   expect(read.recurrence.rule).toBe('FREQ=WEEKLY;COUNT=12')
-  // Clocks change on 31 March 2030, and the meeting stays at ten local time.
+  // Daylight saving time begins on 31 March 2030, and the meeting stays at ten o'clock local time.
   expect(read.recurrence.next.slice(0, 4)).toEqual([
     '2030-03-04T09:00:00.000Z',
     '2030-03-18T09:00:00.000Z',
@@ -111,7 +117,7 @@ test('an invitation with a recurrence rule shows times, people, place, link and 
   expect(await calendar(agent)).toEqual([])
 })
 
-test('an accepted event is added to the calendar, and the answer reaches the organizer', async () => {
+test('the service adds an accepted event to the calendar, and the answer reaches the organizer', async () => {
   const agent = await service.newAgent()
   const organizer = await service.newAgent()
   const message = await invite(agent, {
@@ -141,14 +147,15 @@ test('an accepted event is added to the calendar, and the answer reaches the org
     method: 'REPLY',
     uid: 'accepted@example.com',
     attendees: [{ address: agent.address, state: 'accepted' }],
-    // The effect at the organizer is `proposal`, because the organizer's inbox has not announced this event itself.
+    // For the organizer, the effect of the invitation is `proposal`, because the organizer's inbox has not announced
+    // this event itself.
     effect: 'proposal',
   })
   await rsvp(agent, message, { answer: 'declined', comment: 'Alas' })
   await waitFor('the event to leave', async () => (await calendar(agent)).length === 0)
 })
 
-test('updates and cancellations take effect by SEQUENCE, whatever their order of arrival', async () => {
+test('updates and cancellations of an event take effect by SEQUENCE, whatever their order of arrival', async () => {
   const agent = await service.newAgent()
   const uid = 'order@example.com'
   const first = await invite(agent, { uid })
@@ -157,7 +164,7 @@ test('updates and cancellations take effect by SEQUENCE, whatever their order of
   expect(third.invites[0].effect).toBe('updated')
   const second = await invite(agent, { uid, sequence: 1, lines: ['SUMMARY:Second'] })
   expect(second.invites[0]).toMatchObject({ effect: 'outdated', state: 'outdated' })
-  // The update keeps the time of the event, so the agent's answer remains valid.
+  // The update does not change the time of the event, so the agent's answer remains valid.
   expect((await calendar(agent))[0]).toMatchObject({ summary: 'Third', answer: 'accepted' })
   expect(await reread(agent, first)).toMatchObject({ state: 'outdated' })
   const late = await rsvp(agent, first, { answer: 'declined' })
@@ -178,7 +185,7 @@ test('updates and cancellations take effect by SEQUENCE, whatever their order of
   expect((await rsvp(agent, moved, { answer: 'accepted' })).status).toBe(409)
 })
 
-test('a cancellation that arrives before its invitation takes effect', async () => {
+test('a cancellation that arrives before its invitation takes effect on the event', async () => {
   const agent = await service.newAgent()
   const uid = 'early@example.com'
   await invite(agent, { uid, sequence: 1, method: 'CANCEL' })
@@ -187,15 +194,15 @@ test('a cancellation that arrives before its invitation takes effect', async () 
   expect((await rsvp(agent, late, { answer: 'accepted' })).status).toBe(409)
 })
 
-test('an update or a cancellation from anybody but the organizer is a proposal and changes nothing', async () => {
+test('an update or a cancellation of an event from anybody but the organizer is a proposal and changes nothing', async () => {
   const agent = await service.newAgent()
   const uid = 'forged@example.com'
   const real = await invite(agent, { uid })
   await accept(agent, real)
   const forgeries = [
-    // In this mail an unauthenticated sender uses the address of the organizer.
+    // In this forged mail, an unauthenticated sender uses the address of the organizer.
     { from: 'ada@example.com', envelopeFrom: 'mallory@evil.test' },
-    // In this mail an authenticated sender is not the organizer.
+    // In this forged mail, the sender is authenticated but is not the organizer.
     { from: 'mallory@evil.test' },
   ]
   for (const sender of forgeries) {
@@ -216,7 +223,7 @@ test('an update or a cancellation from anybody but the organizer is a proposal a
   expect(await reread(agent, real)).toMatchObject({ state: 'current', answer: 'accepted' })
 })
 
-test('the organizer of an event replaces a stranger who announced the event first', async () => {
+test('the organizer of an event replaces a stranger who announced the same event first', async () => {
   const agent = await service.newAgent()
   const uid = 'first@example.com'
   const forged = await invite(
@@ -229,7 +236,7 @@ test('the organizer of an event replaces a stranger who announced the event firs
   expect(real.invites[0]).toMatchObject({ effect: 'updated', state: 'current' })
 })
 
-test('a change moves or cancels one instance of a series and leaves the other instances', async () => {
+test('a change moves or cancels one instance of a recurring event and leaves the other instances unchanged', async () => {
   const agent = await service.newAgent()
   const uid = 'series@example.com'
   const series = await invite(agent, { uid, lines: ['RRULE:FREQ=WEEKLY;COUNT=4'] })
@@ -261,7 +268,7 @@ test('a change moves or cancels one instance of a series and leaves the other in
     end: 'DTEND:20300319T160000Z',
   })
   expect(moved.invites[0]).toMatchObject({ recurrenceId: '2030-03-18T09:00:00.000Z' })
-  // The agent has answered only the old time of the moved instance, so the calendar does not list it yet.
+  // The agent has answered only the old time of the moved instance, so the calendar does not list this instance yet.
   expect(await starts()).toEqual(['2030-03-04T09:00:00.000Z', '2030-03-25T09:00:00.000Z'])
   await rsvp(agent, moved, { answer: 'tentative' })
   await waitFor('the moved instance', async () =>
@@ -269,7 +276,7 @@ test('a change moves or cancels one instance of a series and leaves the other in
   )
 })
 
-test('anybody but the organizer changes no instance of a series, known or unknown', async () => {
+test('nobody but the organizer can change an instance of a recurring event, whether the event is known or unknown', async () => {
   const agent = await service.newAgent()
   const uid = 'guarded@example.com'
   const forged = {
@@ -292,7 +299,7 @@ test('anybody but the organizer changes no instance of a series, known or unknow
   expect(events.map(({ summary }: any) => summary)).toEqual(['Cargo review', 'Cargo review'])
 })
 
-test('an instance that arrives after the cancellation of its series stays cancelled', async () => {
+test('an instance of a recurring event that arrives after the cancellation of its series stays cancelled', async () => {
   const agent = await service.newAgent()
   const uid = 'over@example.com'
   const moved = {
@@ -309,7 +316,7 @@ test('an instance that arrives after the cancellation of its series stays cancel
   expect(late.invites[0].effect).toBe('outdated')
   expect(await calendar(agent)).toEqual([])
 
-  // The cancellation of an unknown series also ends an instance that arrived earlier.
+  // The cancellation of an unknown series also ends an instance of the series that arrived earlier.
   const alone = { ...moved, uid: 'alone@example.com' }
   const instance = await invite(agent, alone)
   await accept(agent, instance)
@@ -317,7 +324,7 @@ test('an instance that arrives after the cancellation of its series stays cancel
   expect(await calendar(agent)).toEqual([])
 })
 
-test('message events contain invites, and wait finds messages with invites', async () => {
+test('message events contain calendar invitations, and wait finds messages with invitations', async () => {
   const agent = await service.newAgent()
   const after = new Date().toISOString()
   const message = await invite(agent, { uid: 'told@example.com' })
@@ -333,7 +340,7 @@ test('message events contain invites, and wait finds messages with invites', asy
   ])
 })
 
-test('files that are no calendar, and rules without an end, do no harm', async () => {
+test('files that are not valid calendars, and recurrence rules without an end, do no harm', async () => {
   const agent = await service.newAgent()
   const broken = await invite(
     agent,
@@ -363,7 +370,7 @@ test('files that are no calendar, and rules without an end, do no harm', async (
   expect(good.invites[0].effect).toBe('new')
 })
 
-test('an answer needs an invitation, and an invalid answer gets an error that names the fault', async () => {
+test('an answer needs an invitation, and an invalid answer gets an error that names the wrong field', async () => {
   const agent = await service.newAgent()
   const plain = await invite(agent, { method: 'PUBLISH', uid: 'published@example.com' })
   expect((await rsvp(agent, plain, { answer: 'accepted' })).body.message).toBe(

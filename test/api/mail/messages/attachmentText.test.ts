@@ -1,4 +1,4 @@
-/** Tests how attachments become text, from SMTP to the page of text that an agent reads. */
+/** Tests how attachments become text, from their arrival by SMTP to the page of text that an agent reads. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   type Agent,
@@ -17,7 +17,10 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 type File = { filename: string; content: Buffer | string; contentType?: string }
 
-/** Sends a mail and waits until all its attachments are read. @returns the message. */
+/**
+ * Sends a mail, and waits until the worker has extracted the text of all its attachments. @returns the message with its
+ * attachments.
+ */
 async function receive(agent: Agent, messageId: string, attachments: File[]): Promise<any> {
   await service.deliver({
     from: 'ada@example.com',
@@ -39,7 +42,7 @@ async function receive(agent: Agent, messageId: string, attachments: File[]): Pr
 const textPath = (messageId: string, n: number, query = '') =>
   `${messagePath(messageId)}/attachments/att_${n}/text${query}`
 
-test('the text of text, HTML and table attachments is read page by page', async () => {
+test('an agent reads the text of text, HTML and table attachments page by page', async () => {
   const agent = await service.newAgent()
   const message = await receive(agent, '<plain@example.com>', [
     { filename: 'note.txt', content: Buffer.from('Grüße aus Köln', 'latin1') },
@@ -70,7 +73,7 @@ test('the text of text, HTML and table attachments is read page by page', async 
   expect((await agent.get(textPath('<none@example.com>', 1))).status).toBe(404)
 })
 
-test('search finds the words of an attached file', async () => {
+test('a mail search finds the words of an attached file', async () => {
   const agent = await service.newAgent()
   await receive(agent, '<found@example.com>', [
     { filename: 'a.txt', content: 'The quartermaster keeps the barrels.' },
@@ -82,7 +85,7 @@ test('search finds the words of an attached file', async () => {
   expect(found.messages[0].messageId).toBe('<found@example.com>')
 })
 
-test('a PDF made by a browser yields its words, rows, code and link, but no white text', async () => {
+test('the text of a PDF made by a browser has its words, rows, code and link, but no white text', async () => {
   const agent = await service.newAgent()
   const content = Buffer.from(await Bun.file('test/fixtures/documents/bill.pdf').bytes())
   const message = await receive(agent, '<pdf@example.com>', [{ filename: 'bill.pdf', content }])
@@ -102,7 +105,7 @@ test('a PDF made by a browser yields its words, rows, code and link, but no whit
   expect(message.labels).toContain('hidden-text')
 })
 
-test('a truncated PDF and a broken office file fail with a reason', async () => {
+test('text extraction from a truncated PDF or a broken office file fails with a reason', async () => {
   const agent = await service.newAgent()
   const pdf = Buffer.from(await Bun.file('test/fixtures/documents/bill.pdf').bytes())
   const message = await receive(agent, '<bad@example.com>', [

@@ -22,7 +22,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const download = (path: string, who: Agent = agent) =>
   fetch(service.url + path, { headers: { authorization: `Bearer ${who.key}` } })
 
-test('attachments are served byte for byte as downloads that a browser does not run', async () => {
+test('attachments are served byte for byte, as downloads that a browser does not execute', async () => {
   const image = randomBytes(300_000)
   await service.deliver({
     from: 'ada@example.com',
@@ -82,7 +82,7 @@ test('a hostile media type or file name of an attachment does not break the resp
   expect(answer.headers.get('content-disposition')).toStartWith('attachment; ')
 })
 
-test('the original of a received message is served byte for byte', async () => {
+test('the original of a received message is returned byte for byte', async () => {
   const raw =
     'From: x@example.com\r\nMessage-ID: <raw@example.com>\r\nX-Odd:  two  spaces \r\n\r\nBody\tü'
   await deliverRaw(service.smtp!.port, agent.address, raw)
@@ -95,7 +95,7 @@ test('the original of a received message is served byte for byte', async () => {
   expect(await answer.text()).toEndWith(`${raw}\r\n`)
 })
 
-test('the original of a sent message is served with the sent bytes', async () => {
+test('the original of a sent message has exactly the sent bytes', async () => {
   const { body } = await agent.post('/v0/messages/send', {
     to: ['a@example.com'],
     subject: 'Out',
@@ -111,7 +111,7 @@ test('the original of a sent message is served with the sent bytes', async () =>
   expect(text).toContain('Subject: Out')
 })
 
-test('a request for the expired original of a message gets status 410, and the message itself stays', async () => {
+test('a request for the expired original of a message gets status 410, and the message itself remains', async () => {
   const { body } = await agent.post('/v0/messages/send', {
     to: ['a@example.com'],
     subject: 'Out',

@@ -105,7 +105,7 @@ describe('search filters messages', () => {
     expect(await find({ before: newest.createdAt })).not.toContain('5')
   })
 
-  test('sent mail is found by text and recipients, including Bcc', async () => {
+  test('a search finds sent mail by text and recipients, including Bcc', async () => {
     const sender = await service.newAgent()
     await sender.post('/v0/messages/send', {
       to: ['zoe@example.com'],
@@ -116,13 +116,13 @@ describe('search filters messages', () => {
     for (const query of [{ q: 'zebra' }, { to: 'zoe@example.com' }, { to: 'quiet' }]) {
       expect(await find(query as Record<string, string>, sender)).toHaveLength(1)
     }
-    // The search of another project does not find the message.
+    // A search in another project does not find the message.
     expect(await find({ q: 'zebra' })).toEqual([])
     expect(await find({ q: 'invoice' }, sender)).toEqual([])
   })
 })
 
-test('each of very many recipients is found by its full address', async () => {
+test('a search by full address finds each recipient of a mail with very many recipients', async () => {
   const crowded = await service.newAgent()
   const to = Array.from({ length: 400 }, (_, n) => `user${n}@example.com`)
   await service.deliver({
@@ -143,7 +143,7 @@ test('each of very many recipients is found by its full address', async () => {
   expect(await find({ to: 'user400@example.com' }, crowded)).toEqual([])
 })
 
-test('search results have highlights', async () => {
+test('search results contain highlights of the matches', async () => {
   const { body } = await agent.get(`/v0/messages?q=${encodeURIComponent('reminder 東京 OR due')}`)
   expect(body.messages).toHaveLength(1)
   const { highlights } = body.messages[0]
@@ -156,7 +156,7 @@ test('search results have highlights', async () => {
   expect('highlights' in (await agent.get('/v0/messages')).body.messages[0]).toBe(false)
 })
 
-test('matches with overlapping context share one highlight', () => {
+test('matches whose context overlaps share one highlight', () => {
   const parsed = parseSearch('needle')
   const of = (gap: number) => highlight(`needle ${'x'.repeat(gap - 2)} needle`, parsed, 'text')
   expect(of(60)).toHaveLength(1)
@@ -171,7 +171,7 @@ testWhole('search pages hold each message once, in order, also for common words'
     subject: 's',
     text: 'common hundredth fiftieth past',
   })
-  // Adds 70,000 messages, some with other words, and one word that only old messages have.
+  // Adds 70,000 messages to an inbox, some of them with other words, and one word that only old messages have.
   const key = searchKey(many.project.id)
   await pool.query(
     `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
@@ -185,7 +185,8 @@ testWhole('search pages hold each message once, in order, also for common words'
      from messages, generate_series(1, 70000) n where project_id = $1`,
     [many.project.id, key],
   )
-  // A backlog of this size without segments takes longer than a search may, as soon as other work runs beside it.
+  // If the search index had no segments, a search over this many messages would take longer than allowed while other
+  // work runs.
   while ((await buildSegments(pool, many.project.id)) !== null);
   for (const [q, total, pages] of [
     ['common', 1_000, 10],
@@ -207,7 +208,7 @@ testWhole('search pages hold each message once, in order, also for common words'
   }
 })
 
-test('messages that are older than the search index are indexed later', async () => {
+test('messages that are older than the search index are added to the index later', async () => {
   const { pool } = service.database
   const older = await service.newAgent()
   await older.post('/v0/messages/send', {
@@ -223,7 +224,7 @@ test('messages that are older than the search index are indexed later', async ()
   await maintenance.stop()
 })
 
-test('an invalid search query is a 400 with the reason', async () => {
+test('an invalid search query gets status 400 with the reason', async () => {
   for (const [query, message] of [
     ['q=', 'q must hold at least one word to look for'],
     ['q=%2B%2B%2B', 'q must hold at least one word to look for'],

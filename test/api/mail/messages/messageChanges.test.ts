@@ -30,7 +30,7 @@ const keptWith = async (text: string) => {
 const rawCount = async () =>
   (await service.database.pool.query('select count(*)::int as n from raw_mails')).rows[0].n
 
-test('deleting a message deletes its bytes, and deleting the last message deletes the thread', async () => {
+test('the deletion of a message deletes its bytes, and the deletion of the last message deletes the thread', async () => {
   const before = await rawCount()
   const agent = await newThread(service, ['d1', 'd2'])
   const [thread] = await listThreads(agent)
@@ -62,7 +62,7 @@ test('a retransmission of a deleted message is not stored again', async () => {
   expect(await keptWith('Text of again.')).toBe(0)
 })
 
-test('a mail that a rule refuses is stored only for the inboxes that accept it', async () => {
+test('a mail that a rule of some inboxes refuses is stored only for the inboxes that accept it', async () => {
   const [refusing, taking] = [await service.newAgent(), await service.newAgent()]
   await refusing.post('/v0/email-rules', {
     type: 'BLOCK',
@@ -93,7 +93,7 @@ test('a mail that a rule refuses is stored only for the inboxes that accept it',
   expect(await keptWith('for-one')).toBe(0)
 })
 
-test('a message deleted while it is composed is neither sent nor stored', async () => {
+test('a message that is deleted while the worker composes it is neither sent nor stored', async () => {
   const agent = await service.newAgent()
   const before = await rawCount()
   const lock = await service.database.pool.connect()
@@ -137,7 +137,7 @@ test('a reply to a deleted message still joins its thread', async () => {
   expect(await listThreads(agent)).toHaveLength(1)
 })
 
-test('deleting a message from one inbox keeps the message in another inbox', async () => {
+test('the deletion of a message from one inbox keeps the message in another inbox', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await service.deliver({
     from: 'ada@example.com',
@@ -155,7 +155,7 @@ test('deleting a message from one inbox keeps the message in another inbox', asy
   expect(await raw.text()).toContain('For both.')
 })
 
-test('a queued message that is deleted is not sent', async () => {
+test('a queued message is not sent if it is deleted before', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
@@ -168,7 +168,7 @@ test('a queued message that is deleted is not sent', async () => {
   expect(rows).toEqual([])
 })
 
-test('deleting and labelling a message need mail:manage in the project of the message', async () => {
+test('the deletion or labelling of a message requires mail:manage in the project of the message', async () => {
   const agent = await newThread(service, ['s1'])
   await expectOnlyManagers(service, messagePath('<s1@example.com>'))
   expect((await agent.get(messagePath('<s1@example.com>'))).status).toBe(200)

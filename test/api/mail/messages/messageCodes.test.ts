@@ -1,4 +1,4 @@
-/** Tests one-time codes and links over the public interface. */
+/** Tests one-time codes and links in mail through the public API. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../../../api/client/main.ts'
 import { callTool, connectMcp, failTool, textOf } from '../../../support/mcp.ts'
@@ -49,7 +49,7 @@ const waiters = async () =>
     /purser_event_readers (\d+)/.exec(await (await fetch(`${service.url}/metrics`)).text())?.[1],
   )
 
-test('get-message shows codes and links of a received message, but lists and threads do not', async () => {
+test('get-message shows the codes and links of a received message, but lists and threads do not show them', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'get')
   const [item] = await waitForMessages(agent, 1)
@@ -89,7 +89,7 @@ test('a wait with has=code returns the first message that has a code', async () 
   })
 })
 
-test('a wait for a code with the parameter after returns at once the oldest message with a code since that time', async () => {
+test('a wait for a code with the parameter after returns at once the oldest message since that time that has a code', async () => {
   const agent = await service.newAgent()
   const after = new Date(Date.now() - 60_000).toISOString()
   for (const id of ['none', 'first', 'second']) {
@@ -144,7 +144,7 @@ test('an API key with only mail:codes cannot read mail', async () => {
   expect((await agent.get('/v0/messages/wait?has=code&timeout=0')).status).toBe(403)
 })
 
-test('removing the scope mail:codes ends a running wait for a code', async () => {
+test('the removal of the scope mail:codes ends a running wait for a code', async () => {
   const agent = await service.newAgent()
   const before = await waiters()
   const waiting = agent.get('/v0/messages/wait?has=code&timeout=60')
@@ -156,7 +156,7 @@ test('removing the scope mail:codes ends a running wait for a code', async () =>
   expect((await agent.get('/v0/messages/wait?has=code&timeout=0')).status).toBe(403)
 })
 
-test('mail.wait_for_code returns the code and its message', async () => {
+test('the MCP tool mail.wait_for_code returns the code and its message', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   expect(await callTool(mcp, 'mail.wait_for_code', { timeout: 0 })).toMatchObject({
@@ -177,7 +177,7 @@ test('mail.wait_for_code returns the code and its message', async () => {
   expect(textOf(result)).toContain('Code: 482913')
 })
 
-test('the client library waits for a code', async () => {
+test('the client library waits for a one-time code', async () => {
   const agent = await service.newAgent()
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   expect(await purser.messages.waitForCode({ timeout: 0 })).toBeUndefined()
@@ -188,7 +188,7 @@ test('the client library waits for a code', async () => {
   expect(found?.message.links).toEqual(LINKS as never)
 })
 
-test('a message stored by an earlier version is searched for codes when it is read', async () => {
+test('when a message from an earlier version is read, the service searches it for codes', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'old', { text: 'Your code is 482913.\nhttps://s.example/help' })
   const [item] = await waitForMessages(agent, 1)

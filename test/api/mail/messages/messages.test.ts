@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Makes an agent that sends `count` messages to an outside address. Tests read the sender's message list. */
+/** Creates an agent that sends `count` messages to an outside address. The tests read the sender's list of messages. */
 async function agentWithMessages(count: number): Promise<Agent> {
   const agent = await service.newAgent()
   await Promise.all(
@@ -27,7 +27,7 @@ async function agentWithMessages(count: number): Promise<Agent> {
   return agent
 }
 
-/** Reads every page of a list and returns all items. The function `between` runs after each page. */
+/** Reads every page of an API list and returns all items. The function `between` runs after each page is read. */
 async function readAll(agent: Agent, path: string, key: string, between = async () => {}) {
   const items: any[] = []
   let token: string | undefined
@@ -45,7 +45,7 @@ async function readAll(agent: Agent, path: string, key: string, between = async 
   return items
 }
 
-test('a list read in pages of 7 shows each of 1,000 messages once, although all have the same time', async () => {
+test('a list that is read in pages of 7 shows each of 1,000 messages once, although all have the same time', async () => {
   const agent = await agentWithMessages(1_000)
   await service.database.pool.query(
     `update messages set created_at = '2026-01-05T09:30:00.123Z' where project_id = $1`,
@@ -59,7 +59,7 @@ test('a list read in pages of 7 shows each of 1,000 messages once, although all 
   )
 })
 
-test('paging repeats and loses no message while messages are added', async () => {
+test('a list read in pages neither repeats nor loses a message while messages are added', async () => {
   const agent = await agentWithMessages(60)
   const before = new Set(
     (await agent.get('/v0/messages?limit=100')).body.messages.map((item: any) => item.messageId),
@@ -72,7 +72,7 @@ test('paging repeats and loses no message while messages are added', async () =>
   expect([...before].every((id) => seen.includes(id as string))).toBe(true)
 })
 
-test('the page size limit is 50 by default, at most 100, and a whole number of at least 1', async () => {
+test('the page size is 50 by default, must be a whole number of at least 1, and is at most 100', async () => {
   const agent = await agentWithMessages(101)
   expect((await agent.get('/v0/messages')).body.count).toBe(50)
   expect((await agent.get('/v0/messages?limit=1')).body.count).toBe(1)
@@ -112,7 +112,7 @@ test('the last page of a list has no page token, even when the page is full', as
   expect([second.count, 'nextPageToken' in second]).toEqual([2, false])
 })
 
-test('a page of large messages holds fewer messages than asked, and the pages together lose no message', async () => {
+test('a page of large messages has fewer messages than the request asked for, and all pages together lose no message', async () => {
   const agent = await service.newAgent()
   const text = 'x'.repeat(1_900_000)
   for (let n = 0; n < 8; n++) {
@@ -142,7 +142,7 @@ test('the labels filter finds only messages with all given labels', async () => 
   expect((await agent.get('/v0/messages?labels=a,,b')).status).toBe(400)
 })
 
-test('labels are added and removed, and a label change has no other effect', async () => {
+test('labels are added and removed, and this change has no other effect', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const patch = async (body: unknown) =>
@@ -168,7 +168,7 @@ test('a request with an invalid label change is refused', async () => {
     [{ addLabels: [''] }, 'addLabels[0] must be a string of 1 to 64 characters'],
     [{ removeLabels: ['x'.repeat(65)] }, 'removeLabels[0] must be a string of 1 to 64 characters'],
     [{ addLabels: [1] }, 'addLabels[0] must be a string of 1 to 64 characters'],
-    // The labels filter separates labels by commas, so no filter can name a label with a comma.
+    // The labels filter separates labels by commas, so a filter cannot name a label that contains a comma.
     [
       { addLabels: ['a', 'b,c'] },
       'addLabels[1] must have no comma (the filter separates by it), and no blanks around it',
@@ -209,7 +209,7 @@ test('concurrent label changes lose no label', async () => {
   expect(body.labels).toHaveLength(31)
 })
 
-test('a message is found by every URL spelling of its id, and only in its project', async () => {
+test('a message is found by every URL spelling of its id, but only in its own project', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const bare = messageId.slice(1, -1)

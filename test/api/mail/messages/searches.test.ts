@@ -4,7 +4,7 @@ import { createPool } from '../../../../sql/db.ts'
 import { SearchTimeoutError } from '../../../../sql/mail/search/hits.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
 
-test('a search that takes too long gets status 400 with advice, and the next search can run', async () => {
+test('a search that takes too long gets status 400 with advice, and then the next search can run', async () => {
   await using database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, name: 'test', statementTimeoutMs: 20 })
   const searches = createSearches(pool, 1)
@@ -22,7 +22,7 @@ test('a search that takes too long gets status 400 with advice, and the next sea
   await pool.end()
 })
 
-test('a search that a standstill of the database ended is made once more', async () => {
+test('the service repeats a search once if it failed because the database stood still', async () => {
   await using database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, name: 'test', statementTimeoutMs: 20 })
   const searches = createSearches(pool, 1)

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('a thread is deleted with all its messages', async () => {
+test('the deletion of a thread deletes all its messages', async () => {
   const agent = await newThread(service, ['t1', 't2', 't3'])
   await deliverNamed(service, agent.address, 'other')
   await waitForMessages(agent, 4)
@@ -31,7 +31,7 @@ test('a thread is deleted with all its messages', async () => {
   ])
 })
 
-test('labelling a thread labels all its messages', async () => {
+test('labels that are set on a thread apply to all its messages', async () => {
   const agent = await newThread(service, ['l1', 'l2'])
   const [{ threadId }] = await listThreads(agent)
   const { status, body } = await agent.patch(`/v0/threads/${threadId}`, {
@@ -58,14 +58,14 @@ test('labelling a thread labels all its messages', async () => {
   expect((await agent.patch(`/v0/threads/${threadId}`, {})).status).toBe(400)
 })
 
-test('deleting and labelling a thread need mail:manage in the project of the thread', async () => {
+test('the deletion or labelling of a thread requires mail:manage in the project of the thread', async () => {
   const agent = await newThread(service, ['s1'])
   const [{ threadId }] = await listThreads(agent)
   await expectOnlyManagers(service, `/v0/threads/${threadId}`)
   expect((await agent.get(messagePath('<s1@example.com>'))).status).toBe(200)
 })
 
-test('message counts stay correct while messages arrive in a thread that is being deleted', async () => {
+test('message counts stay correct while messages arrive in a thread that is just being deleted', async () => {
   const agent = await newThread(service, ['r0'])
   const [{ threadId }] = await listThreads(agent)
   const arriving = Array.from({ length: 20 }, (_, n) =>
@@ -76,7 +76,7 @@ test('message counts stay correct while messages arrive in a thread that is bein
     agent.delete(`/v0/threads/${threadId}`),
     ...arriving.slice(10),
   ])
-  // A mail that was answered 250 may still wait in the spool.
+  // The service has accepted this mail with SMTP reply 250, but the mail may still wait in the spool.
   await waitFor('all mails to be stored or deleted', async () => {
     const { rows } = await service.database.pool.query(
       `select (select count(*) from messages where project_id = $1)

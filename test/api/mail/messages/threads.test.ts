@@ -15,7 +15,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const send = async (agent: Agent, subject: string) =>
   (await agent.post('/v0/messages/send', { to: ['a@example.com'], subject, text: subject })).body
 
-test('send starts a thread, replies join the thread, and the thread shows its messages oldest first', async () => {
+test('a send call starts a thread, replies join the thread, and the thread shows its messages oldest first', async () => {
   const agent = await service.newAgent()
   const sent = await send(agent, 'Offer')
   const replies: any[] = []
@@ -63,7 +63,7 @@ test('the thread list shows the most recently updated thread first', async () =>
   expect(await order()).toEqual([one.threadId, two.threadId])
 })
 
-test('paging repeats and loses no thread while threads move to the top', async () => {
+test('a list read in pages neither repeats nor loses a thread while threads move to the top', async () => {
   const agent = await service.newAgent()
   const sent = []
   for (let n = 0; n < 30; n++) sent.push(await send(agent, `t${n}`))
@@ -76,7 +76,7 @@ test('paging repeats and loses no thread while threads move to the top', async (
     )
     seen.push(...body.threads.map((thread: any) => thread.threadId))
     token = body.nextPageToken
-    // The oldest threads, which no page has shown yet, move before the page cursor, and new threads appear.
+    // The oldest threads, which no page has shown yet, move ahead of the page cursor, and new threads appear.
     for (let n = 0; n < 2 && oldest < 12; n++, oldest++) {
       await agent.post(`${messagePath(sent[oldest].messageId)}/reply`, { text: 'bump' })
     }
@@ -86,7 +86,7 @@ test('paging repeats and loses no thread while threads move to the top', async (
   expect(sent.every((message) => seen.includes(message.threadId))).toBe(true)
 })
 
-test('a list read in pages of 7 shows each of 300 threads once, although all have the same time', async () => {
+test('a list that is read in pages of 7 shows each of 300 threads once, although all have the same time', async () => {
   const agent = await service.newAgent()
   await Promise.all(Array.from({ length: 300 }, (_, n) => send(agent, `t${n}`)))
   await service.database.pool.query(
@@ -116,7 +116,7 @@ test('a request for an unknown thread, or for a thread of another inbox, gets st
   }
 })
 
-test('a thread of large messages shows its newest messages and the total count', async () => {
+test('a thread of large messages shows only its newest messages, and the total count', async () => {
   const agent = await service.newAgent()
   const { messageId, threadId } = await send(agent, 'Large')
   const text = 'x'.repeat(1_900_000)

@@ -25,7 +25,7 @@ const countSent = async (agent: Agent) => {
   return rows[0]
 }
 
-test('a repeated send request with the same Idempotency-Key gets the first response again, and one mail is sent', async () => {
+test('a repeated send request with the same Idempotency-Key gets the first response again, and only one mail is sent', async () => {
   const agent = await service.newAgent()
   const first = await agent.post('/v0/messages/send', MAIL, keyed('k-1'))
   expect(first.status).toBe(201)
@@ -44,7 +44,7 @@ test('a repeated send request with the same Idempotency-Key gets the first respo
   expect([theirs.status, ids.has(theirs.body.messageId)]).toEqual([201, false])
 })
 
-test('a repeated reply with the same Idempotency-Key gets the first response, even after the original message is deleted', async () => {
+test('a repeated reply with the same Idempotency-Key gets the first response, even after the answered message is deleted', async () => {
   const agent = await service.newAgent()
   const { messageId } = (await agent.post('/v0/messages/send', MAIL)).body
   const path = `${messagePath(messageId)}/reply`
@@ -56,7 +56,7 @@ test('a repeated reply with the same Idempotency-Key gets the first response, ev
   expect((await countSent(agent)).messages).toBe(1)
 })
 
-test('another send request with a used Idempotency-Key is a 409 and sends no mail', async () => {
+test('a different send request with an Idempotency-Key that was used gets status 409 and sends no mail', async () => {
   const agent = await service.newAgent()
   const { messageId } = (await agent.post('/v0/messages/send', MAIL, keyed('k'))).body
   for (const [path, body] of [
@@ -95,7 +95,7 @@ test('a refused send request does not use up its Idempotency-Key', async () => {
   expect((await agent.post('/v0/messages/send', MAIL, keyed('k'))).status).toBe(201)
 })
 
-test('concurrent equal requests on two API processes send one mail and get one response', async () => {
+test('concurrent equal send requests on two API processes send one mail and get one response', async () => {
   const agent = await service.newAgent()
   const { startApi } = await import('../../../../api/http/server.ts')
   const { createClient, silentLog } = await import('../../../support/service.ts')
@@ -132,7 +132,7 @@ test('an Idempotency-Key can be used again after 24 hours', async () => {
   expect(again.body).toEqual(later.body)
 })
 
-test('over MCP the Idempotency-Key is an argument with the same effect', async () => {
+test('in MCP the Idempotency-Key is a tool argument with the same effect', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const first = await callTool(mcp, 'mail.send', { ...MAIL, idempotencyKey: 'k' })

@@ -42,7 +42,7 @@ const jobs = async (messageId: string, of = service) => {
   return rows
 }
 
-test('a mail with sendAt is sent at that time, and not before', async () => {
+test('a mail with sendAt is sent at that time, and not earlier', async () => {
   const agent = await service.newAgent()
   const sendAt = inMs(2_500)
   const sent = await sendMail(agent, { sendAt })
@@ -106,7 +106,7 @@ test('a cancelled mail is never sent, and its recipients no longer count against
   expect((await cancel(stranger, messageId)).status).toBe(404)
 })
 
-test('a deleted scheduled mail leaves no job', async () => {
+test('a scheduled mail that is deleted leaves no job in the queue', async () => {
   const agent = await service.newAgent()
   const { messageId } = await sendMail(agent, { sendAt: inMs(3_600_000) })
   const { rows } = await service.database.pool.query(
@@ -129,7 +129,7 @@ test('a mail that is being sent cannot be cancelled', async () => {
   expect([status, body.error]).toEqual([409, 'conflict'])
 })
 
-test('a scheduled mail that is cancelled at its sending time is either cancelled or sent, never both', async () => {
+test('a scheduled mail that is cancelled exactly at its sending time is either cancelled or sent, never both', async () => {
   const agent = await service.newAgent()
   const ends = await Promise.all(
     Array.from({ length: 12 }, async (_, n) => {
@@ -151,7 +151,7 @@ test('a scheduled mail that is cancelled at its sending time is either cancelled
   }
 })
 
-test('a scheduled mail is sent although its worker was killed', async () => {
+test('a scheduled mail is sent although the worker that handled it was killed', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()
   const env = {

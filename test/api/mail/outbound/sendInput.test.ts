@@ -1,4 +1,4 @@
-/** Tests how the fields of a mail to send are read, and which errors name a wrong field. */
+/** Tests how the service reads the fields of a mail to send, and which errors name a wrong field. */
 import { describe, expect, test } from 'bun:test'
 import { ApiError } from '../../../../api/http/errors.ts'
 import {
@@ -22,8 +22,8 @@ const faultOf = (run: () => unknown) => {
 const MIB = 1024 * 1024
 const DAY_MS = 24 * 60 * 60 * 1000
 
-describe('the mailboxes of a mail', () => {
-  test('have an address and perhaps a name, without repeats in another case', () => {
+describe('the service reads the mailboxes of a mail', () => {
+  test('a mailbox has an address and perhaps a name, and an address that is repeated in another case counts once', () => {
     expect(readMailboxes('to', ['Ada <ada@a.example>', 'bob@a.example', 'ADA@a.example'])).toEqual([
       { address: 'ADA@a.example', name: null },
       { address: 'bob@a.example', name: null },
@@ -31,7 +31,7 @@ describe('the mailboxes of a mail', () => {
     expect(readMailboxes('to', [])).toEqual([])
   })
 
-  test('are refused by their place in the list', () => {
+  test('the error for an invalid mailbox names its place in the list', () => {
     const of = (...texts: string[]) => faultOf(() => readMailboxes('cc', texts))
     expect(of('ada@a.example', 'ada')).toEqual([
       400,
@@ -44,14 +44,14 @@ describe('the mailboxes of a mail', () => {
     expect(of('zoë')).toMatchObject([400, expect.stringContaining('one email address')])
   })
 
-  test('have names by address, or none', () => {
+  test('the names of mailboxes are listed by address, and are null if no mailbox has a name', () => {
     expect(namesOf(readMailboxes('to', ['Ada <ada@a.example>', 'bob@a.example']))).toEqual({
       'ada@a.example': 'Ada',
     })
     expect(namesOf(readMailboxes('to', ['bob@a.example']))).toBeNull()
   })
 
-  test('of several fields are counted once, with the last spelling', () => {
+  test('a mailbox in several fields is counted once, with its last spelling', () => {
     expect(unique(['a@a.example', 'b@a.example', 'A@A.example'])).toEqual([
       'A@A.example',
       'b@a.example',
@@ -59,12 +59,12 @@ describe('the mailboxes of a mail', () => {
   })
 })
 
-describe('an attachment', () => {
+describe('the service reads an attachment of a mail to send', () => {
   const file = { filename: 'a.txt', contentType: 'text/plain', content: 'YQ==' }
   const fault = (...given: Partial<typeof file & { contentId: string }>[]) =>
     faultOf(() => readAttachments(given.map((one) => ({ ...file, ...one }))))
 
-  test('is read with its bytes, and with its content id if it has one', () => {
+  test('an attachment is read with its bytes, and with its content id if it has one', () => {
     expect(readAttachments([{ ...file, contentId: '<logo>' }, file])).toEqual([
       { ...file, contentId: 'logo', content: Buffer.from('a') },
       { ...file, contentId: null, content: Buffer.from('a') },
@@ -72,21 +72,21 @@ describe('an attachment', () => {
     expect(readAttachments()).toEqual([])
   })
 
-  test('needs a media type that is not multipart', () => {
+  test('an attachment needs a media type that is not multipart', () => {
     const message = 'must be a media type such as application/pdf, and not multipart'
     for (const contentType of ['', 'text', 'multipart/mixed', 'text/plain\r\nx: y']) {
       expect(fault({}, { contentType })).toEqual([400, `attachments[1].contentType ${message}`])
     }
   })
 
-  test('needs base64', () => {
+  test('an attachment must be encoded in base64', () => {
     expect(fault({ content: 'YQ=' })).toEqual([
       400,
       'attachments[0].content must be base64 (RFC 4648, section 4)',
     ])
   })
 
-  test('needs a content id of visible characters, which no other attachment has', () => {
+  test('an attachment needs a content id of visible characters, which no other attachment has', () => {
     for (const contentId of ['', 'a b', 'ä']) {
       expect(fault({ contentId })).toEqual([
         400,
@@ -100,7 +100,7 @@ describe('an attachment', () => {
     expect(fault({ contentId: 'a' }, { contentId: 'b' }, {}, {})).toBe('read')
   })
 
-  test('may fill 25 MiB together with the others', () => {
+  test('all attachments of a mail together may have 25 MiB', () => {
     const half = Buffer.alloc(12.5 * MIB).toString('base64')
     expect(fault({ content: half }, { content: half })).toBe('read')
     expect(fault({ content: half }, { content: half }, {})).toEqual([
@@ -110,12 +110,12 @@ describe('an attachment', () => {
   })
 })
 
-describe('the further header fields', () => {
-  test('may be absent', () => {
+describe('the service reads the further header fields of a mail', () => {
+  test('the further header fields of a mail may be absent', () => {
     expect(readHeaders(undefined, false)).toBeNull()
   })
 
-  test('are read, and a forbidden field is named', () => {
+  test('the further header fields of a mail are read, and the error for a forbidden field names it', () => {
     expect(readHeaders({ 'X-Order': '5521' }, false)).toEqual({ 'X-Order': '5521' })
     expect(faultOf(() => readHeaders({ Bcc: 'a@a.example' }, false))).toMatchObject([
       400,
@@ -124,10 +124,10 @@ describe('the further header fields', () => {
   })
 })
 
-describe('the unsubscribe setting', () => {
+describe('the service reads the unsubscribe setting of a mail', () => {
   const fault = (given: { url?: string; mailto?: string }) => faultOf(() => readUnsubscribe(given))
 
-  test('holds an https URL, a mail address, or both', () => {
+  test('the unsubscribe setting of a mail holds an https URL, a mail address, or both', () => {
     const [url, mailto] = ['https://a.example/u', 'leave@a.example']
     expect(readUnsubscribe({ url, mailto })).toEqual({ url, mailto })
     expect(readUnsubscribe({ url })).toEqual({ url, mailto: null })
@@ -135,7 +135,7 @@ describe('the unsubscribe setting', () => {
     expect(readUnsubscribe(undefined)).toBeNull()
   })
 
-  test('is refused if one part is wrong, even if the other part is right', () => {
+  test('the unsubscribe setting is refused if one part is wrong, even if the other part is right', () => {
     expect(fault({ url: 'http://a.example/u', mailto: 'leave@a.example' })).toEqual([
       400,
       'unsubscribe.url must be an https URL of at most 900 characters',
@@ -148,15 +148,15 @@ describe('the unsubscribe setting', () => {
   })
 })
 
-describe('the time at which a mail is sent', () => {
+describe('the service reads the time at which a mail is sent', () => {
   const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
   const RANGE = [400, 'sendAt must lie in the future, at most 366 days ahead']
 
-  test('is absent for a mail that is sent at once', () => {
+  test('the sending time is absent for a mail that is sent at once', () => {
     expect(readSendAt(undefined)).toBeNull()
   })
 
-  test('lies in the next 366 days', () => {
+  test('the sending time of a mail must lie in the next 366 days', () => {
     const at = inMs(60_000)
     expect(readSendAt(at)).toEqual(new Date(at))
     expect(faultOf(() => readSendAt(inMs(366 * DAY_MS - 60_000)))).toBe('read')
@@ -164,7 +164,7 @@ describe('the time at which a mail is sent', () => {
     expect(faultOf(() => readSendAt(inMs(-1)))).toEqual(RANGE)
   })
 
-  test('has a time of day and a zone', () => {
+  test('the sending time of a mail must have a time of day and a time zone', () => {
     for (const text of ['', 'T', '2099-01-31', '2099-01-31T09:30:00', '2099-02-30T09:30:00Z']) {
       expect(faultOf(() => readSendAt(text))).toEqual([
         400,

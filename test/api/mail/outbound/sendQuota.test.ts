@@ -60,7 +60,7 @@ test('each recipient counts once against the send quota, and a send request beyo
   expect((await used(agent.project.id)).used).toBe(20)
 })
 
-test('the send quota is exact for concurrent sends on several processes, and affects only its project', async () => {
+test('the send quota is exact for concurrent sends on several processes, and affects only its own project', async () => {
   const [agent, neighbour] = [await service.newAgent(), await service.newAgent()]
   const second = startApi(service.config, service.database.url, silentLog)
   try {
@@ -86,7 +86,7 @@ test('the send quota is exact for concurrent sends on several processes, and aff
   }
 })
 
-test('repeated and refused requests do not count against the send quota', async () => {
+test('requests that are repeated or refused do not count against the send quota', async () => {
   const agent = await service.newAgent()
   const send = (key: string, ...to: string[]) =>
     agent.post('/v0/messages/send', mail(...to), { 'idempotency-key': key })
@@ -131,7 +131,7 @@ test('a call beyond the send quota does not affect concurrent calls within the q
   expect(await used(agent.project.id)).toEqual({ used: 14, recipients: 14 })
 })
 
-test('a send quota of 0 disables the quota', async () => {
+test('a send quota of 0 means that sending is unlimited', async () => {
   await using open = await startTestService({
     smtp: false,
     workers: false,

@@ -50,8 +50,8 @@ async function messageOf(messageId: string) {
   return rows[0]
 }
 
-describe('the answer to a sent mail', () => {
-  test('shows the mail and its thread, and no text', async () => {
+describe('the API answers a send call', () => {
+  test('the answer to a send call shows the mail and its thread, but not the text', async () => {
     const { status, body } = await agent.post(SEND, { ...MAIL, cc: ['Bob <bob@example.com>'] })
     expect([status, body]).toEqual([
       201,
@@ -70,7 +70,7 @@ describe('the answer to a sent mail', () => {
     expect(await messageOf(body.messageId)).toMatchObject({ in_reply_to: [], reference_ids: [] })
   })
 
-  test('has the time and the label of a scheduled mail, in UTC', async () => {
+  test('the answer to a send call has the time and the label of a scheduled mail, in UTC', async () => {
     const sendAt = new Date(Date.now() + 3_600_000)
     const body = await sendMail(agent, { sendAt: sendAt.toISOString().replace('Z', '+00:00') })
     expect(body).toMatchObject({
@@ -80,12 +80,12 @@ describe('the answer to a sent mail', () => {
     })
   })
 
-  test('has the label of a mail that waits for its owner', async () => {
+  test('the answer to a send call has the label of a mail that waits for its owner', async () => {
     const held = await sendMail(await heldAgent(service))
     expect([held.labels, held.deliveryStatus]).toEqual([['sent', 'held'], 'held'])
   })
 
-  test('has the text of a mail and of a reply with ANSWERS=full', async () => {
+  test('with ANSWERS=full, the answer to a send call or a reply contains the text', async () => {
     await using full = await startTestService({
       smtp: false,
       workers: false,
@@ -100,7 +100,7 @@ describe('the answer to a sent mail', () => {
   })
 })
 
-test('to, cc and bcc of a mail name at most 50 recipients together', async () => {
+test('the fields to, cc and bcc of a mail may name at most 50 recipients together', async () => {
   const whole = { ...MAIL, to: people(20), cc: people(20, 'b'), bcc: people(10, 'c') }
   expect((await agent.post(SEND, whole)).status).toBe(201)
   expect(errorOf(await agent.post(SEND, { ...whole, bcc: people(11, 'c') }))).toEqual([
@@ -110,8 +110,8 @@ test('to, cc and bcc of a mail name at most 50 recipients together', async () =>
   ])
 })
 
-describe('a refused recipient', () => {
-  test('is named in the answer with the reason, and the other recipients get the mail', async () => {
+describe('the service refuses a recipient of a mail', () => {
+  test('the answer names a refused recipient with the reason, and the other recipients get the mail', async () => {
     const own = await service.newAgent()
     await suppress(own, 'ada@example.com', 'eve@example.com')
     const body = await sendMail(own, {
@@ -125,7 +125,7 @@ describe('a refused recipient', () => {
     expect((await sendMail(own, { to: ['bob@example.com'] })).refused).toBeUndefined()
   })
 
-  test('that is the only one makes the mail fail, also if two fields name it', async () => {
+  test('a mail fails if every recipient is refused, also if two fields name the same recipient', async () => {
     const own = await service.newAgent()
     await suppress(own, 'ada@example.com', 'eve@example.com')
     const twice = { ...MAIL, cc: MAIL.to, bcc: ['eve@example.com'] }
@@ -136,7 +136,7 @@ describe('a refused recipient', () => {
     ])
   })
 
-  test('of replies may still get new mail, and the other way round', async () => {
+  test('a recipient that is refused for replies may still get new mail, and the other way round', async () => {
     const own = await service.newAgent()
     const { messageId } = await sendMail(own)
     const rule = { type: 'BLOCK', value: 'ada@example.com' }
@@ -153,7 +153,7 @@ describe('a refused recipient', () => {
   })
 })
 
-test('a mail beyond the daily limit is refused until the next day, with the seconds until then', async () => {
+test('a mail beyond the daily limit is refused until the next day, and the error tells the seconds until then', async () => {
   const own = await service.newAgent()
   for (let n = 0; n < 4; n++) await sendMail(own, { to: people(50) })
   const before = Date.now() / 1000
@@ -169,7 +169,7 @@ test('a mail beyond the daily limit is refused until the next day, with the seco
   expect(Math.abs(nextDay - (before + waitS))).toBeLessThan(10)
 })
 
-test('a project whose storage is full sends no mail', async () => {
+test('a project whose storage is full cannot send mail', async () => {
   const own = await service.newAgent()
   await service.platform.patch(`/v0/platform/projects/${own.project.id}`, {
     limits: { storageBytes: 1 },
@@ -182,8 +182,8 @@ test('a project whose storage is full sends no mail', async () => {
   ])
 })
 
-describe('a reply', () => {
-  test('goes to the recipients of the project’s own mail, in its thread', async () => {
+describe('an agent replies to a message', () => {
+  test('a reply to the project’s own mail goes to the recipients of that mail, in its thread', async () => {
     const { messageId, threadId } = await sendMail(agent, { cc: ['bob@example.com'] })
     const { status, body } = await reply(messageId)
     expect([status, body]).toEqual([
@@ -209,7 +209,7 @@ describe('a reply', () => {
     expect(toAll.body.cc).toEqual(['bob@example.com'])
   })
 
-  test('has a subject of at most 998 characters, without half a character at the end', async () => {
+  test('a reply has a subject of at most 998 characters, without half a surrogate pair at the end', async () => {
     const { messageId } = await sendMail(agent, { subject: `${'x'.repeat(993)}😀` })
     const { body } = await reply(messageId)
     expect(body.subject).toBe(`Re: ${'x'.repeat(993)}\ufffd`)
@@ -217,7 +217,7 @@ describe('a reply', () => {
     expect((await reply(short.messageId)).body.subject).toBe(`Re: ${'x'.repeat(994)}`)
   })
 
-  test('to an unknown message, or to a message of another project, is not found', async () => {
+  test('a reply to an unknown message, or to a message of another project, gets the error not_found', async () => {
     const other = await service.newAgent()
     const { messageId } = await sendMail(other)
     for (const id of [messageId, '<none@mail.test>', '__proto__']) {
@@ -225,7 +225,7 @@ describe('a reply', () => {
     }
   })
 
-  test('may wait for its time and for its owner', async () => {
+  test('a reply may wait for its sending time, and for the approval of its owner', async () => {
     const sendAt = new Date(Date.now() + 3_600_000).toISOString()
     const { messageId } = await sendMail(agent)
     expect((await reply(messageId, { sendAt })).body).toMatchObject({
@@ -238,7 +238,7 @@ describe('a reply', () => {
   })
 })
 
-test('a mail has its own List-Unsubscribe header only without unsubscribe', async () => {
+test('a mail may have its own List-Unsubscribe header only if the unsubscribe field is absent', async () => {
   const headers = { 'List-Unsubscribe': '<https://list.example/u>' }
   await sendMail(agent, { headers })
   const both = { ...MAIL, headers, unsubscribe: { url: 'https://list.example/u' } }
@@ -247,7 +247,7 @@ test('a mail has its own List-Unsubscribe header only without unsubscribe', asyn
   expect(body.message).toEndWith('must not stand beside unsubscribe')
 })
 
-test('the calendar of an invitation is its first attachment, and waits to be read', async () => {
+test('the calendar file of an invitation is its first attachment, and waits for its text to be extracted', async () => {
   const file = { filename: 'a.txt', contentType: 'text/plain', content: btoa('x') }
   const event = { start: '2030-05-01', end: '2030-05-03' }
   const { messageId, event: shown } = await sendMail(agent, { event, attachments: [file] })
@@ -272,8 +272,8 @@ test('the calendar of an invitation is its first attachment, and waits to be rea
   expect(plain.event).toBeUndefined()
 })
 
-describe('a call with the Idempotency-Key of an earlier call', () => {
-  test('gets the first answer though the original message is deleted meanwhile', async () => {
+describe('a call repeats the Idempotency-Key of an earlier call', () => {
+  test('a repeated call gets the first answer, though the original message is deleted meanwhile', async () => {
     const { messageId } = await sendMail(agent)
     const first = await reply(messageId, {}, keyed('deleted'))
     await agent.delete(messagePath(messageId))
@@ -281,7 +281,7 @@ describe('a call with the Idempotency-Key of an earlier call', () => {
     expect((await reply(messageId, {}, keyed('other'))).status).toBe(404)
   })
 
-  test('gets the first answer again, with its refused recipients and its status', async () => {
+  test('a repeated call gets the first answer again, with its refused recipients and its status', async () => {
     const own = await service.newAgent()
     await suppress(own, 'ada@example.com')
     const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -291,7 +291,7 @@ describe('a call with the Idempotency-Key of an earlier call', () => {
     expect(await own.post(SEND, mail, keyed('k'))).toMatchObject({ status: 201, body: first.body })
   })
 
-  test('is a conflict if the mail, the kind of call or the original message differs', async () => {
+  test('a repeated Idempotency-Key is a conflict if the mail, the kind of call or the original message differs', async () => {
     const own = await service.newAgent()
     const [one, two] = [await sendMail(own), await sendMail(own)]
     await reply(one.messageId, {}, keyed('k'), own)
@@ -302,7 +302,7 @@ describe('a call with the Idempotency-Key of an earlier call', () => {
     expect((await agent.post(SEND, MAIL, keyed('k'))).status).toBe(201)
   })
 
-  test('gets the first answer though the daily limit is reached meanwhile', async () => {
+  test('a repeated call gets the first answer, though the daily limit is reached meanwhile', async () => {
     const own = await service.newAgent()
     const mail = { ...MAIL, to: people(50) }
     const twins = await Promise.all([1, 2, 3, 4, 5, 6].map(() => own.post(SEND, mail, keyed('k'))))
@@ -315,7 +315,7 @@ describe('a call with the Idempotency-Key of an earlier call', () => {
   })
 })
 
-test('a draft is sent once, whatever Idempotency-Key its calls have', async () => {
+test('a draft is sent once, although the send calls have different Idempotency-Keys', async () => {
   const { body: draft } = await agent.post(DRAFTS, MAIL)
   const send = (key: string) => agent.post(`${DRAFTS}/${draft.draftId}/send`, undefined, keyed(key))
   const first = await send('one')
@@ -323,7 +323,7 @@ test('a draft is sent once, whatever Idempotency-Key its calls have', async () =
   expect((await send('two')).body).toEqual(first.body)
 })
 
-test('a draft that changes while it is sent is not sent', async () => {
+test('a draft is not sent if it changes during the send call', async () => {
   const { draftId } = (await agent.post(DRAFTS, MAIL)).body
   const change = 'update drafts set version = version + 1 where id = $1'
   const [end] = await whileHeld(service.database.pool, change, [draftId], () => [
@@ -337,7 +337,7 @@ test('a draft that changes while it is sent is not sent', async () => {
   expect((await agent.post(`${DRAFTS}/${draftId}/send`)).status).toBe(201)
 })
 
-test('a mail of a project that is deleted at the same time is refused like a call with an invalid key', async () => {
+test('a send call for a project that is deleted at the same time is refused like a call with an invalid API key', async () => {
   const own = await service.newAgent()
   const deletion = `with locked as (select id from projects where id = $1 for update)
                     update projects p set deleted_at = now() from locked where p.id = locked.id`
@@ -347,7 +347,7 @@ test('a mail of a project that is deleted at the same time is refused like a cal
   expect(errorOf(end!)).toEqual([401, 'unauthorized', 'Invalid API key'])
 })
 
-test('a reply in a thread that is deleted at the same time is refused because its original is gone', async () => {
+test('a reply in a thread that is deleted at the same time is refused because its original message is gone', async () => {
   const { messageId } = await sendMail(agent)
   const { thread_row: threadRow } = await messageOf(messageId)
   const deletion = 'delete from threads where row = $1'
@@ -357,7 +357,7 @@ test('a reply in a thread that is deleted at the same time is refused because it
   expect(errorOf(end!)).toEqual([404, 'not_found', 'Message not found'])
 })
 
-test('a recipient that two fields name in different case gets one copy', async () => {
+test('a recipient that two fields name in different case gets only one copy of the mail', async () => {
   const own = await service.newAgent()
   const { body } = await own.post(SEND, {
     ...MAIL,

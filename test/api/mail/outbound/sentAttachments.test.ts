@@ -96,7 +96,7 @@ test('attachments are sent byte for byte, and get-message shows them', async () 
   expect(email.text?.trim()).toBe('See there.')
 })
 
-test('a reply delivers attachments to another local inbox, and search finds their names', async () => {
+test('a reply delivers its attachments to another local inbox, and search finds the names of the attachments', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await one.post('/v0/messages/send', { ...MAIL, to: [two.address] })
   const [received] = await waitForMessages(two, 1)
@@ -115,7 +115,7 @@ test('a reply delivers attachments to another local inbox, and search finds thei
   }
 })
 
-test('an attached message is sent as message/rfc822, or as plain bytes if the message is invalid', async () => {
+test('a message attached to a mail is sent as message/rfc822, or as plain bytes if the attached message is invalid', async () => {
   const agent = await service.newAgent()
   const plain = 'Subject: inner\r\nMessage-ID: <inner@example.com>\r\n\r\nHello\r\n'
   const rough = 'Subject: inner\n\nGrüße\n'
@@ -212,7 +212,7 @@ test('the MCP tool mail.send accepts attachments', async () => {
   expect(bytes.equals(content)).toBe(true)
 })
 
-test('a Content-ID without brackets matches the cid: reference in the HTML', async () => {
+test('a Content-ID without angle brackets matches the cid: reference in the HTML', async () => {
   const agent = await service.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
     ...MAIL,

@@ -14,7 +14,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('the original of a mail that was just sent has the bytes of the delivered copies', async () => {
+test('the original of a mail that was just sent has the same bytes as the delivered copies', async () => {
   const agent = await service.newAgent()
   const html = '<p>Boundaries differ each time they are drawn.</p>'
   const sent = await Promise.all(Array.from({ length: 8 }, () => sendMail(agent, { html })))
@@ -31,7 +31,7 @@ test('the original of a mail that was just sent has the bytes of the delivered c
   }
 })
 
-test('the original of a sent message is shown before the first delivery attempt, and only to its own project', async () => {
+test('the original of a sent message is available before the first delivery attempt, and only to its own project', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()
   const { messageId } = await sendMail(agent, { text: 'Grüße' })

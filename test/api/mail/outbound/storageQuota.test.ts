@@ -41,7 +41,7 @@ async function rcpt(to: string): Promise<string> {
 const send = (agent: Agent) =>
   agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 'x' })
 
-test('a full inbox neither receives nor sends mail until messages are deleted', async () => {
+test('an inbox whose storage is full neither receives nor sends mail until messages are deleted', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   for (let n = 0; n < 2; n++) {
     expect(await deliverRaw(smtp.port, agent.address, mail(`mail ${n}`))).toStartWith('250')
@@ -80,7 +80,7 @@ test('the operator changes the storage limit of one project', async () => {
   })
 })
 
-test('the stored size counts every stored and deleted message, whoever stores or deletes it', async () => {
+test('the stored size is correct for every stored and deleted message, whoever stores or deletes it', async () => {
   const { pool } = service.database
   const agents = await Promise.all(Array.from({ length: 4 }, () => service.newAgent()))
   await Promise.all(agents.flatMap((agent) => Array.from({ length: 10 }, () => send(agent))))
@@ -95,7 +95,7 @@ test('the stored size counts every stored and deleted message, whoever stores or
   }
 })
 
-test('a project has at most 1,000 open streams and waits, and another project can still open a stream', async () => {
+test('a project may have at most 1,000 open streams and waits, and another project can still open a stream', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { url, pool } = service.database
   const feed = startEventFeed(url, pool, silentLog)

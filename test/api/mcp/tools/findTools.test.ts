@@ -74,7 +74,7 @@ test('MCP tools read attachments as text, and on request as base64 up to a maxim
   )
 })
 
-test('the wait tool returns the next message, or `found: false` after the timeout', async () => {
+test('the wait tool returns the next message, or returns `found: false` after the timeout', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const waiting = mcp.callTool({ name: 'mail.wait', arguments: { subject: 'code', timeout: 30 } })
   await service.deliver({ from: 'a@example.com', to: agent.address, subject: 'Other', text: 'x' })

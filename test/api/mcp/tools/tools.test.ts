@@ -24,7 +24,7 @@ const SEVEN = [
   'mail.get_thread',
 ]
 
-test('a whole mail conversation over MCP shows the same data as REST', async () => {
+test('a whole mail conversation over MCP shows the same data as the REST API', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const me = await callTool(mcp, 'whoami')
@@ -90,7 +90,7 @@ test('MCP lists have the same pages as REST lists', async () => {
   expect(threads.nextPageToken).toBeString()
 })
 
-test('every MCP tool has a description with an example, hints and strict schemas', async () => {
+test('every MCP tool has a description with an example, annotations (hints) and strict schemas', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const { tools } = await mcp.listTools()
@@ -153,7 +153,7 @@ test('no MCP tool result contains the hidden text of a mail', async () => {
   }
 })
 
-test('tool names with underscores change no tool name inside a mail, a secret or an error', async () => {
+test('the rewriting of tool names to underscores changes no tool name inside a mail, a secret or an error', async () => {
   const agent = await service.newAgent()
   const said = 'Call vault.get and mail.send, then mail.list_messages.'
   await deliverRaw(
@@ -176,7 +176,7 @@ test('tool names with underscores change no tool name inside a mail, a secret or
   expect(secret).toContain('mail.send')
 })
 
-test('an API key sees only the tools of its scopes, and a call of another tool gets an error with the missing scope', async () => {
+test('an API key sees only the tools that its scopes allow, and a call of another tool gets an error with the missing scope', async () => {
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   await using mcp = await connectMcp(service.url, reader.key)
   const { tools } = await mcp.listTools()
@@ -261,7 +261,7 @@ test('an invalid tool call gets a tool error that says how to fix the call', asy
   )
 })
 
-test('a project does not find the mail of another project', async () => {
+test('an MCP client of one project does not find the mail of another project', async () => {
   const [owner, stranger] = [await service.newAgent(), await service.newAgent()]
   await using mine = await connectMcp(service.url, owner.key)
   await using theirs = await connectMcp(service.url, stranger.key)

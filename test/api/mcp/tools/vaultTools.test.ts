@@ -17,7 +17,7 @@ const LOGIN = {
   metadata: { username: 'ada' },
 }
 
-test('the vault tools store, list, read, compute codes and delete like REST', async () => {
+test('the vault tools store, list, read and delete secrets, and compute codes, as REST does', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const name = 'git/hub ü'
@@ -41,7 +41,7 @@ test('the vault tools store, list, read, compute codes and delete like REST', as
   expect((await agent.get(vaultPath(name))).status).toBe(404)
 })
 
-test('vault.store accepts reveal and allowedHosts', async () => {
+test('the tool vault.store accepts the arguments reveal and allowedHosts', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const bounds = { reveal: 'owner', allowedHosts: ['api.example.com'] }
@@ -54,7 +54,7 @@ test('vault.store accepts reveal and allowedHosts', async () => {
   expect(listed).toMatchObject(bounds)
 })
 
-test('the vault list is paged and shows expiring credentials', async () => {
+test('the list tool of the vault returns pages and shows credentials that expire soon', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   for (const name of ['a', 'b', 'c']) await callTool(mcp, 'vault.store', { name, ...LOGIN })
@@ -86,7 +86,7 @@ test('the audit log records every use of a credential with the request id of the
   }
 })
 
-test('errors of vault tools say how to fix a call and never contain a secret', async () => {
+test('the errors of vault tools say how to fix a call and never contain a secret', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   await callTool(mcp, 'vault.store', { name: 'old', ...LOGIN, expiresAt: '2020-01-01' })
@@ -125,7 +125,7 @@ test('errors of vault tools say how to fix a call and never contain a secret', a
   }
 })
 
-test('a reader key and a writer key each see only the vault tools of their scopes', async () => {
+test('an API key for reading and an API key for writing each see only the vault tools of their scopes', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   await using mcp = await connectMcp(service.url, reader.key, '/mcp?names=underscore')
   const { tools } = await mcp.listTools()
@@ -138,7 +138,7 @@ test('a reader key and a writer key each see only the vault tools of their scope
   expect(await failTool(mcp, 'vault_get', { name: 'theirs' })).toStartWith('not_found: ')
 })
 
-test('MCP tools use a secret and sign with a secret without showing the secret', async () => {
+test('MCP tools use a secret and sign with a secret, but do not show it', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const uri = 'https://bank.example'
@@ -158,7 +158,7 @@ test('MCP tools use a secret and sign with a secret without showing the secret',
   const input = { algorithm: 'hmac-sha256', text: 'x' }
   const signed = await callTool(mcp, 'vault.sign', { name: 'mac', ...input })
   expect(signed).toEqual((await agent.post(vaultPath('mac', '/sign'), input)).body)
-  // No worker runs in this test, so the use waits.
+  // No worker runs in this test, so the use of the secret stays queued.
   const first = await agent.post(vaultPath('held', '/use?timeout=0'), {
     request: { url: `${uri}/`, body: { password: '{{password}}' } },
   })
@@ -169,7 +169,7 @@ test('MCP tools use a secret and sign with a secret without showing the secret',
   )
 })
 
-test('vault.use returns the response of the server without the secret', async () => {
+test('the tool vault.use returns the response of the remote server without the secret', async () => {
   const certificate = newCertificate('bank.example')
   const port = await serveTls(certificate, ({ headers }, response) => {
     response.end(`you said ${headers.authorization}`)

@@ -49,7 +49,7 @@ test('a caller with the inbound secret of a domain delivers mail to that domain 
   })
 })
 
-test('after a new inbound secret the former secret is valid for a day, and revoked secrets are refused at once', async () => {
+test('after a domain gets a new inbound secret, the former one is valid for a day, and a revoked secret is refused at once', async () => {
   await using own = await startTestService({ env: INBOUND_ENV })
   const agent = await own.newAgent()
   const at = own.smtp!.httpPort!
@@ -70,7 +70,7 @@ test('after a new inbound secret the former secret is valid for a day, and revok
   const leftH = (Date.parse(former.expiresAt) - Date.now()) / 3_600_000
   expect(leftH).toBeWithin(23.9, 24.1)
   await own.platform.delete(INBOUND)
-  // The listener has not used the two secrets before the revocation, so its cache does not hold the secrets.
+  // The listener has not used these two secrets before they were revoked, so its cache does not hold them.
   expect((await send(first)).status).toBe(401)
   expect((await send(second)).status).toBe(401)
   const { body: third } = await own.platform.post(INBOUND)
@@ -83,7 +83,7 @@ test('an unknown domain gets no inbound secret, and without INBOUND_SECRETS no d
   expect((await closed.platform.post(INBOUND)).status).toBe(409)
 })
 
-test('the Cloudflare worker hands over mail, rejects mail that the service refuses for good, and fails on other errors', async () => {
+test('the Cloudflare worker hands over mail, rejects mail that the service refuses permanently, and fails on other errors', async () => {
   const agent = await service.newAgent()
   const { keyId, secret } = await newSecret()
   const env = {
@@ -91,7 +91,10 @@ test('the Cloudflare worker hands over mail, rejects mail that the service refus
     PURSER_KEY: keyId,
     PURSER_SECRET: secret,
   }
-  /** Runs the worker with a message as the Cloudflare runtime passes it: envelope, bytes and `setReject`. */
+  /**
+   * Runs the Cloudflare worker with a message in the form that the Cloudflare runtime passes: envelope, bytes and
+   * `setReject`.
+   */
   const run = async (to: string, mail: string | Uint8Array<ArrayBuffer>, vars = env) => {
     const rejections: string[] = []
     const setReject = (reason: string) => rejections.push(reason)
@@ -107,7 +110,7 @@ test('the Cloudflare worker hands over mail, rejects mail that the service refus
   await expect(run(agent.address, mailOf('wrong'), wrong)).rejects.toThrow('Purser answered 401')
 })
 
-test("Postmark's webhook delivers by its secret URL, its SPF result is stored apart, and a repeat adds no second mail", async () => {
+test('Postmark’s webhook delivers mail by its secret URL, its SPF result is stored apart, and a repeat adds no second mail', async () => {
   const agent = await service.newAgent()
   const { postmarkUrl } = await newSecret()
   const url = new URL(postmarkUrl)

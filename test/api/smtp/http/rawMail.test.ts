@@ -31,7 +31,7 @@ const send = (raw: RawMail) => handOver(port, signedRequest(raw))
 const mailOf = (id: string, text = 'Hi.') =>
   `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\n${text}\r\n`
 
-test('a mail over HTTP reaches the inbox byte for byte, and shows the provider’s SPF result apart from the own check', async () => {
+test('a mail over HTTP reaches the inbox byte for byte, and the provider’s SPF result is shown apart from the own check', async () => {
   const mail = Buffer.from(mailOf('first', 'Gr\xfc\xdfe\0'), 'latin1')
   const { status, body } = await send({ to: [agent.address], mail, spf: 'pass' })
   expect({ status, body }).toEqual({
@@ -47,7 +47,7 @@ test('a mail over HTTP reaches the inbox byte for byte, and shows the provider�
   expect(Buffer.from(await raw.arrayBuffer()).equals(mail)).toBe(true)
 })
 
-test('an allow rule trusts only the checks of this service, whatever the mail provider reports about SPF', async () => {
+test('an allow rule relies only on the checks of this service, whatever the mail provider reports about SPF', async () => {
   const own = await service.newAgent()
   await own.post('/v0/email-rules', {
     type: 'ALLOW',
@@ -65,12 +65,12 @@ test('an allow rule trusts only the checks of this service, whatever the mail pr
   expect((await own.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('a repeated HTTP delivery of the same mail makes no second message', async () => {
+test('a repeated HTTP delivery of the same mail creates no second message', async () => {
   const own = await service.newAgent()
   const request = signedRequest({ to: [own.address], mail: mailOf('twice') })
   expect((await handOver(port, request)).status).toBe(200)
   expect((await handOver(port, request)).status).toBe(200)
-  // A later mail in the inbox proves that the worker has read the earlier mails.
+  // A later mail that is in the inbox proves that the worker has processed the earlier mails.
   await send({ to: [own.address], mail: mailOf('later') })
   const messages = await waitForMessages(own, 2)
   expect(messages.map(({ subject }) => subject)).toEqual(['later', 'twice'])
@@ -122,7 +122,7 @@ test('an HTTP delivery with an invalid envelope gets status 400 and a message th
   }
 })
 
-test('the response of an HTTP delivery names accepted and unknown recipients, and is 404 if no recipient is known', async () => {
+test('the response to an HTTP delivery names accepted and unknown recipients, and has status 404 if no recipient is known', async () => {
   const own = await service.newAgent()
   const some = await send({ to: ['nobody@mail.test', own.address], mail: mailOf('some') })
   expect(some).toMatchObject({
@@ -148,7 +148,7 @@ test('an HTTP delivery above the size limit gets status 413, with and without a 
   expect((await handOver(port, chunked)).status).toBe(413)
 })
 
-test('an HTTP delivery with a cut connection stores no mail', async () => {
+test('an HTTP delivery whose connection breaks stores no mail', async () => {
   const mail = 'x'.repeat(100_000)
   const { headers } = signedRequest({ to: [agent.address], mail })
   const lines = Object.entries({ ...headers, host: 'x', 'content-length': String(mail.length) })
@@ -161,7 +161,7 @@ test('an HTTP delivery with a cut connection stores no mail', async () => {
   await waitFor('its end', async () => readdirSync(folder).length === 0)
 })
 
-test('too many HTTP deliveries get 503, and the refused mails are not stored', async () => {
+test('too many HTTP deliveries get status 503, and the refused mails are not stored', async () => {
   await using narrow = await startTestService({
     env: { ...INBOUND_ENV, SMTP_MESSAGES_PER_IP: '1' },
   })
@@ -176,7 +176,7 @@ test('too many HTTP deliveries get 503, and the refused mails are not stored', a
   expect(messages).toHaveLength(1)
 })
 
-test('without INBOUND_SECRETS the HTTP port for mail is closed; other paths and methods get an error response', async () => {
+test('without INBOUND_SECRETS the HTTP port for mail is closed, and other paths and methods get an error response', async () => {
   await using closed = await startTestService({ workers: false })
   expect(closed.smtp!.httpPort).toBeNull()
   expect((await handOver(port, { method: 'POST', body: 'x' }, '/v0/other')).status).toBe(404)

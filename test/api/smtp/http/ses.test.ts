@@ -17,7 +17,7 @@ import { waitFor } from '../../../support/waitFor.ts'
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:mail'
 const CERTIFICATE_URL = 'https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-1.pem'
 const own = newRsaCertificate('sns.amazonaws.com')
-/** Holds the response of the fake SNS for each URL. */
+/** Holds the response of the fake Amazon SNS for each URL. */
 const answers = new Map([
   [CERTIFICATE_URL, own.ca],
   ['https://sns.eu-west-1.amazonaws.com/other.pem', newRsaCertificate('sns.evil.example').ca],
@@ -60,8 +60,8 @@ type Fields = Record<string, string>
 let messages = 0
 
 /**
- * Makes an SNS message that is signed as SNS signs. The fields in `after` replace fields after the signing, so that the
- * signature is wrong.
+ * Creates an SNS message with a signature as SNS makes it. The fields in `after` replace fields of the message after it
+ * is signed, so that the signature is wrong.
  */
 function sns(
   message: unknown,
@@ -143,7 +143,7 @@ test('a mail inside an SES notification arrives once, byte for byte, and the SPF
   expect(Buffer.from(await raw.arrayBuffer()).equals(mailOf('inline'))).toBe(true)
 })
 
-test('a mail of SES is fetched from its S3 bucket; a missing object or an unreachable bucket gets status 503, and a foreign bucket gets 400', async () => {
+test('a mail of SES is fetched from its S3 bucket, a missing object or unreachable bucket gets 503, and a foreign bucket gets 400', async () => {
   const action = (objectKey: string, bucketName = 'mail') => ({ type: 'S3', bucketName, objectKey })
   await bucket.store.put('large', mailOf('stored'))
   expect((await post(sns(received('', action('purser/large'))))).status).toBe(200)
@@ -229,7 +229,7 @@ test('a notification without a signature of SNS is refused, and no mail is fetch
   expect(asked).toEqual([])
 })
 
-test('the service confirms an SNS subscription only at a URL of SNS', async () => {
+test('the service confirms an SNS subscription only if its URL belongs to SNS', async () => {
   const SubscribeURL = 'https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&Token=t'
   answers.set(SubscribeURL, '<ConfirmSubscriptionResponse/>')
   asked = []
@@ -242,7 +242,7 @@ test('the service confirms an SNS subscription only at a URL of SNS', async () =
   expect((await post(sns('x', { type: 'UnsubscribeConfirmation' }))).status).toBe(200)
 })
 
-test('while the certificate of SNS cannot be fetched, a notification gets 503 and no mail is lost', async () => {
+test('while the certificate of SNS cannot be fetched, a notification gets status 503 and no mail is lost', async () => {
   const SigningCertURL = 'https://sns.eu-west-1.amazonaws.com/away.pem'
   const body = sns(received('away'), { fields: { SigningCertURL } })
   expect((await post(body)).status).toBe(503)
@@ -250,7 +250,7 @@ test('while the certificate of SNS cannot be fetched, a notification gets 503 an
   expect((await post(body)).status).toBe(200)
 })
 
-test('a notification of an SES rule without Base64 is refused, because other encodings change bytes', async () => {
+test('an SES notification is refused if its SES rule does not encode mail in Base64, because other encodings change bytes', async () => {
   const { status, body } = await post(sns(received('utf8', { type: 'SNS', encoding: 'UTF8' })))
   expect([status, body.message]).toEqual([
     400,
@@ -258,7 +258,7 @@ test('a notification of an SES rule without Base64 is refused, because other enc
   ])
 })
 
-test('bounces and complaints of SES take effect on the sent copy that they report', async () => {
+test('bounces and complaints that SES reports take effect on the sent copy that they are about', async () => {
   const suppressed = async (one: Agent) =>
     (await one.get('/v0/suppressions')).body.suppressions.map(({ address, reason }: any) => [
       address,

@@ -31,12 +31,12 @@ const mail = (text: string) => ({
 const all = (spool: Spool, size: SpooledSize) =>
   spool.read(spool.arrivals(size, 0, 1_000).map(({ id }) => id))
 
-describe('a copy of the spool', () => {
-  test('holds the earlier mails with the same source keys while the listener continues', async () => {
+describe('the service copies its spool of accepted mail', () => {
+  test('the copy of the spool holds the earlier mails with the same source keys, while the listener continues', async () => {
     const spool = new Spool(join(folder, 'here'))
     spool.addresses.update({ add: ['a@mail.test'] })
     await Promise.all([spool.accept(mail('One')), spool.accept(mail('Two'))])
-    // A second Spool object stands for another process that copies the spool.
+    // A second Spool object plays another process that copies the spool of accepted mail.
     const second = new Spool(join(folder, 'here'))
     mkdirSync(join(folder, 'there'))
     second.copyTo(join(folder, 'there'))
@@ -51,7 +51,7 @@ describe('a copy of the spool', () => {
     await spool.close()
   })
 
-  test('is readable only by its owner', async () => {
+  test('the copy of the spool is readable only by the owner of the file', async () => {
     const spool = new Spool(join(folder, 'here'))
     spool.copyTo(folder)
     await spool.close()
@@ -59,7 +59,7 @@ describe('a copy of the spool', () => {
   })
 })
 
-test('the spool stores mails of many concurrent connections whole, and a failed mail does not affect the next mail', async () => {
+test('the spool stores complete mails of many concurrent connections, and a failed mail does not affect the next mail', async () => {
   const spool = new Spool(folder)
   const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'x'.repeat(n * 300)}`)
   await Promise.all(texts.map((text) => spool.accept(mail(text))))
@@ -78,7 +78,7 @@ test('the spool stores mails of many concurrent connections whole, and a failed 
   await spool.close()
 })
 
-test('a closed spool still has all accepted mail when it is opened again', async () => {
+test('a spool of accepted mail that was closed still has all mails when it is opened again', async () => {
   const spool = new Spool(folder)
   const accepted = spool.accept(mail('one'))
   await spool.close()
@@ -103,7 +103,7 @@ test('a deleted inbox address is unknown to the spool at once', async () => {
   await spool.close()
 })
 
-test('a small spooled mail moves to the database while a large spooled mail waits', async () => {
+test('a small mail in the spool moves to the database while a large mail in the spool waits', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const { rows } = await pool.query('select email_address from projects where id = $1', [
@@ -120,7 +120,7 @@ test('a small spooled mail moves to the database while a large spooled mail wait
   }
   const blocker = await pool.connect()
   await blocker.query('begin')
-  // The insert of the large mail waits for this row.
+  // In PostgreSQL, the insert of the large mail waits for the lock on this row.
   await blocker.query(`insert into raw_mails (source_key, bytes) values ($1, '')`, [
     large!.sourceKey,
   ])
@@ -137,7 +137,7 @@ test('a small spooled mail moves to the database while a large spooled mail wait
   await spool.close()
 })
 
-describe('turns of spooled mail', () => {
+describe('the inboxes and networks of spooled mail take turns', () => {
   const floodTo = (inbox: string, remoteIp: string) => ({
     ...mail('x'.repeat(60_000)),
     inboxes: [{ address: inbox, envelopeTo: inbox }],
@@ -145,7 +145,7 @@ describe('turns of spooled mail', () => {
   })
   const BATCH = { count: 10, maxBytes: 100_000_000 }
 
-  test('mail of another inbox is moved before a flood into one inbox, and the flood gets a lower priority', async () => {
+  test('mail for another inbox moves to the database before a flood into one inbox, and the flood gets a lower priority', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     for (let n = 0; n < 60; n++) {
@@ -155,7 +155,7 @@ describe('turns of spooled mail', () => {
     await spool.remove(first.map(({ sourceKey }) => sourceKey))
     turns.moved(first.map(({ id }) => id))
     await spool.accept({ ...mail('Hello'), remoteIp: '198.51.100.1' })
-    // The batch of the other inbox contains no mail of the flood.
+    // The batch of mail for the other inbox contains no mail of the flood.
     const second = turns.next(BATCH)
     expect(second.map(({ inboxes, priority }) => [inboxes[0]!.address, priority])).toEqual([
       ['a@mail.test', 0],
@@ -170,7 +170,7 @@ describe('turns of spooled mail', () => {
     await spool.close()
   })
 
-  test('mail of a network that writes to many inboxes moves after the mail of another network', async () => {
+  test('mail from a network that writes to many inboxes moves to the database after the mail of another network', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     for (let n = 0; n < 60; n++) await spool.accept(floodTo(`i${n}@mail.test`, '192.0.2.1'))
@@ -182,7 +182,7 @@ describe('turns of spooled mail', () => {
     await spool.close()
   })
 
-  test('no spooled mail is forgotten when SQLite uses a row number again', async () => {
+  test('no spooled mail is forgotten when SQLite reuses a row number', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     const seen: string[] = []

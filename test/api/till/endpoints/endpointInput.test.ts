@@ -1,4 +1,4 @@
-/** Tests how the fields of a paid endpoint are read: its resource, its price, its chain and its webhook. */
+/** Tests how the service reads the fields of a paid endpoint: its resource, its price, its chain and its webhook. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Type as t } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
@@ -33,7 +33,7 @@ const services = ({ embeddedDevnet = false, allowPrivateNetworks = false } = {})
     config: { minPriceAtomic: 1_000, allowPrivateNetworks, chain: { embeddedDevnet } },
   }) as never
 
-/** Returns status and text of the error that refuses an input. */
+/** Returns the status and the text of the error with which the service refuses an input. */
 async function faultOf(read: () => unknown): Promise<string> {
   try {
     await read()
@@ -44,20 +44,20 @@ async function faultOf(read: () => unknown): Promise<string> {
   throw new Error('the input was read')
 }
 
-describe('the URL of an endpoint', () => {
-  test('is read in normal form, without query and fragment', () => {
+describe('the service reads the URL of an endpoint', () => {
+  test('the URL of an endpoint is stored in normal form, without query and fragment', () => {
     expect(readUrlPattern('HTTPS://API.Example:443/a?x=1#y', false)).toEqual({
       url: 'https://api.example/a',
       matchKey: 'api.example/a',
     })
   })
 
-  test('may be an MCP tool, which is not called', () => {
+  test('the URL of an endpoint may name an MCP tool, which the service does not call', () => {
     const tool = 'mcp://tool/report'
     expect(readUrlPattern(tool, false)).toEqual({ url: tool, matchKey: tool })
   })
 
-  test('is refused if it is malformed or not public', async () => {
+  test('the URL of an endpoint is refused if it is malformed or not public', async () => {
     for (const [url, reason] of [
       ['report', 'must be an absolute http or https URL'],
       ['https:api.example/a', 'must be an absolute http or https URL'],
@@ -75,16 +75,16 @@ describe('the URL of an endpoint', () => {
   })
 })
 
-describe('a URL that the service calls', () => {
+describe('the service reads a URL that it will call itself', () => {
   const read = (text: string, allowPrivate = false) =>
     readOutboundUrl('webhookUrl', text, allowPrivate)
 
-  test('keeps its query and loses its fragment', () => {
+  test('a URL that the service calls keeps its query and loses its fragment', () => {
     expect(read('HTTPS://API.Example:443/a?x=1#y')).toBe('https://api.example/a?x=1')
     expect(read('http://127.0.0.1:9/a', true)).toBe('http://127.0.0.1:9/a')
   })
 
-  test('has at most 2,048 characters, also in normal form', async () => {
+  test('a URL that the service calls has at most 2,048 characters, also in normal form', async () => {
     const base = 'https://api.example/?q='
     const longest = base + 'x'.repeat(2_048 - base.length)
     expect(read(longest)).toBe(longest)
@@ -93,7 +93,7 @@ describe('a URL that the service calls', () => {
     expect(await faultOf(() => read(`${base}${'ä'.repeat(400)}`))).toBe(fault)
   })
 
-  test('is refused with the name of its field', async () => {
+  test('a URL that the service cannot call is refused with the name of its field', async () => {
     expect(await faultOf(() => read('mcp://tool/report'))).toBe(
       '400 webhookUrl must be an absolute http or https URL',
     )
@@ -103,17 +103,17 @@ describe('a URL that the service calls', () => {
   })
 })
 
-describe('a price', () => {
+describe('the service reads the price of an endpoint', () => {
   const read = (amount: string) => readPrice(amount, { minPriceAtomic: 1_000 })
 
-  test('is at least the least price of the service', async () => {
+  test('the price of an endpoint is at least the minimum price of the service', async () => {
     expect([read('0.001'), read('2')]).toEqual([1_000n, 2_000_000n])
     expect(await faultOf(() => read('0.000999'))).toBe(
       '400 priceUsdc must be at least 0.001 USDC on this service',
     )
   })
 
-  test('is a decimal number of USDC', async () => {
+  test('the price of an endpoint is a decimal number of USDC', async () => {
     for (const [amount, reason] of [
       ['0', 'must be above 0'],
       ['1000000000000', 'must be below 1000000000000 USDC'],
@@ -128,8 +128,8 @@ describe('a price', () => {
   })
 })
 
-describe('the chain of the prices', () => {
-  test('is absent or the own chain in either spelling', async () => {
+describe('the service reads the chain on which an endpoint is paid', () => {
+  test('the chain of an endpoint is absent, or is the chain of this service in either x402 spelling', async () => {
     for (const network of [undefined, 'base-sepolia', 'eip155:84532'])
       expect(readNetwork(network, 'base-sepolia')).toBe('base-sepolia')
     for (const [network, reason] of [
@@ -145,7 +145,7 @@ describe('the chain of the prices', () => {
     }
   })
 
-  test('is that of the payment workers, and the devnet before they have reported', async () => {
+  test('the chain of the service is the one that the payment workers reported, and the devnet before their first report', async () => {
     const { pool } = database
     const unknown = '503 No payment worker has connected to the chain yet'
     for (const status of [async () => {}, () => recordRpcTrouble(pool, 'no answer')]) {
@@ -160,8 +160,8 @@ describe('the chain of the prices', () => {
   })
 })
 
-describe('a change of an endpoint', () => {
-  test('holds only the given fields', async () => {
+describe('the service reads a change of an endpoint', () => {
+  test('a change of an endpoint contains only the given fields', async () => {
     expect(await readChange(services(), {})).toEqual({})
     const secret = 'x'.repeat(16)
     expect(
@@ -177,14 +177,14 @@ describe('a change of an endpoint', () => {
     expect(await readChange(services(), none)).toEqual(none)
   })
 
-  test('cuts the description after 500 characters, and not inside of a character', async () => {
+  test('a description of an endpoint is cut after 500 characters, and not inside a character', async () => {
     const cut = async (description: string) =>
       (await readChange(services(), { description })).description
     expect(await cut('x'.repeat(501))).toBe('x'.repeat(500))
     expect(await cut(`${'x'.repeat(499)}😀`)).toBe('x'.repeat(499))
   })
 
-  test('calls private addresses only where the service allows them', async () => {
+  test('a URL in a change of an endpoint may be a private address only where the service allows private networks', async () => {
     const change = { webhookUrl: 'http://127.0.0.1:9/' }
     expect(await readChange(services({ allowPrivateNetworks: true }), change)).toEqual(change)
     expect(await faultOf(() => readChange(services(), change))).toStartWith(
@@ -192,7 +192,7 @@ describe('a change of an endpoint', () => {
     )
   })
 
-  test('has a secret of 16 to 256 visible ASCII characters', () => {
+  test('a webhook secret of an endpoint has 16 to 256 visible ASCII characters', () => {
     const fits = (webhookSecret: string) =>
       Value.Check(t.Object(ENDPOINT_FIELDS), { webhookSecret })
     for (const length of [16, 256]) expect(fits('~'.repeat(length))).toBe(true)
@@ -200,7 +200,7 @@ describe('a change of an endpoint', () => {
       expect([secret, fits(secret)]).toEqual([secret, false])
   })
 
-  test('is refused for a secret without a webhook, and for too many endpoints', async () => {
+  test('a change of an endpoint is refused if it sets a secret without a webhook, or if there are too many endpoints', async () => {
     const throwing = (error: Error) => () => orBadRequest(() => Promise.reject(error))
     expect(await faultOf(throwing(new SecretWithoutWebhookError()))).toBe(
       '400 webhookSecret must come with a webhookUrl',

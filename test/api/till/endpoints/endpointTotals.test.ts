@@ -20,7 +20,7 @@ const requirements = {
   ...{ payTo, asset: SEPOLIA.usdcAddress },
 }
 
-test('the totals of an endpoint count settled payments only', async () => {
+test('the totals of an endpoint count only settled payments', async () => {
   await using till = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '400' } })
   const { client, service } = till
   const seller = await till.newSeller()
@@ -31,7 +31,8 @@ test('the totals of an endpoint count settled payments only', async () => {
   await client.setAutomine(false)
   const { header } = await pay({}, { account })
   const { body: doomed } = await redeem(seller, header)
-  // The payment's transaction must be pooled before the payer's own transfer, or the service would refuse to send it.
+  // The payment's transaction must be in the node's pool before the payer's own transfer, or the service would refuse
+  // to send it.
   await waitFor('the transaction', async () => {
     const { rows } = await service.database.pool.query(
       'select from chain_transactions where payment_id = $1 and sent_at is not null',
@@ -46,7 +47,7 @@ test('the totals of an endpoint count settled payments only', async () => {
     const { state } = await row(service.database.pool, 'payments', doomed.paymentId)
     return state === 'failed'
   })
-  // The facilitator's refusal names the failed payment, so that the seller finds the cause.
+  // When the facilitator refuses the payment, it names the failed payment, so that the seller finds the cause.
   const refused = await seller.post('/v0/x402/settle', {
     x402Version: 1,
     paymentPayload: JSON.parse(Buffer.from(header, 'base64').toString()),

@@ -1,4 +1,7 @@
-/** Tests trials of an endpoint: the 402 that a buyer sees, and one purchase with test money. */
+/**
+ * Tests trials of an endpoint, in which the service requests the 402 that a buyer sees, and makes one purchase with
+ * test money.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { queueTrial } from '../../../../sql/till/endpoints/endpointTrials.ts'
 import { type Agent, startTestService } from '../../../support/service.ts'
@@ -36,7 +39,7 @@ const ended = (one: string) =>
     return body.trial?.endedAt == null ? null : body.trial
   })
 
-test('a trial shows the endpoint’s 402, and its purchase pays once and leads to a payment, a receipt and a webhook', async () => {
+test('a trial shows the 402 of an endpoint, and its purchase pays once and leads to a payment, a receipt and a webhook', async () => {
   const webhookUrl = new URL('/hook', shop.url).href
   const one = await register(shop.url, { webhookUrl })
   expect((await seller.get(`${one}/trial`)).body).toEqual({ canBuy: true, trial: null })
@@ -57,7 +60,7 @@ test('a trial shows the endpoint’s 402, and its purchase pays once and leads t
   expect([payment.status, payment.signedReceipt === null]).toEqual(['settled', false])
   expect(shop.hooks.length).toBe(1)
 
-  // A worker that was killed after the payment was sent runs the trial job again.
+  // If a worker was killed after it had sent the payment, another worker runs the job of the trial again.
   const { pool } = till.service.database
   const { rows } = await pool.query(
     `update endpoint_trials set state = 'paying', ended_at = null where endpoint_id = $1 returning id`,
@@ -70,7 +73,7 @@ test('a trial shows the endpoint’s 402, and its purchase pays once and leads t
   expect((await list()).body.count).toBe(1)
 })
 
-test('the trial of an endpoint that is unreachable or sends no challenge fails with the reason', async () => {
+test('the trial of an endpoint that is unreachable or sends no x402 challenge fails with the reason', async () => {
   const free = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('a\0b') })
   const open = await register(`http://127.0.0.1:${free.port}/open`)
   await seller.post(`${open}/trial`, { buy: true })
@@ -86,7 +89,7 @@ test('the trial of an endpoint that is unreachable or sends no challenge fails w
   expect(await ended(open)).toMatchObject({ state: 'failed', status: null })
 })
 
-test('a trial with invalid input, of another project’s endpoint or of an MCP tool is refused', async () => {
+test('a trial is refused if its input is invalid, or if its endpoint is another project’s or an MCP tool', async () => {
   const one = await register(shop.url)
   const wrong = await seller.post(`${one}/trial`, { buy: 'yes' })
   expect([wrong.status, wrong.body.message]).toEqual([400, 'buy must be true or false'])
@@ -103,7 +106,7 @@ test('a trial with invalid input, of another project’s endpoint or of an MCP t
   ])
 })
 
-test('a trial of an endpoint on a real network buys nothing', async () => {
+test('a trial of an endpoint on a real network (not the devnet) buys nothing', async () => {
   await using service = await startTestService({
     smtp: false,
     workers: false,

@@ -1,4 +1,4 @@
-/** Tests that the service asks each registered URL whether the URL wants a payment. */
+/** Tests that the service requests each registered URL to see whether it demands a payment. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Receiver, startReceiver, status } from '../../../support/events/receiver.ts'
 import { startWebhookService } from '../../../support/events/webhooks.ts'
@@ -21,14 +21,14 @@ const v2 = encodeHeader({
   accepts: [requirementV2({ network: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp', amount: '1' })],
 })
 
-/** Responds like a common seller of x402 version 2: the challenge is in the header, and the body is `{}`. */
+/** Responds like a common seller of x402 version 2, which sends the challenge in the header and `{}` as the body. */
 const header =
   (value: string): Receiver['answer'] =>
   (_request, response) => {
     response.writeHead(402, { 'payment-required': value }).end('{}')
   }
 
-/** Responds as a seller that accepts only POST. */
+/** Responds like a seller that accepts only POST requests. */
 const postOnly =
   (code: number): Receiver['answer'] =>
   (request, response) => {
@@ -73,7 +73,7 @@ const rows: [string, string, Receiver['answer'] | null, string | RegExp, string[
 ]
 
 for (const [name, verdict, answer, detail, asked] of rows) {
-  test(`${verdict}: ${name}`, async () => {
+  test(`the check of an endpoint gives the verdict ${verdict}: ${name}`, async () => {
     await using receiver = await startReceiver(answer ?? status(500))
     const port = answer === null ? 1 : receiver.port
     const owner = await service.newAgent()

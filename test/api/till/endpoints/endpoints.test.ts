@@ -49,8 +49,8 @@ test('an endpoint without a network gets the network of the chain to which the p
   expect(await messageFor('moon')).toBe('network must be "base" or left out: "moon" is unknown')
 })
 
-describe('PUT of an endpoint', () => {
-  test('registers the endpoint and shows the webhook secret only in this response', async () => {
+describe('a seller registers or changes an endpoint with PUT', () => {
+  test('a PUT registers the endpoint, and only its response shows the webhook secret', async () => {
     const owner = await service.newAgent()
     const { status: code, body } = await put(owner, {
       urlPattern: 'HTTP://LocalHost:80/Weather?city=x#y',
@@ -85,7 +85,7 @@ describe('PUT of an endpoint', () => {
     expect(JSON.stringify([got.body, (await owner.get(PATH)).body])).not.toContain('whsec_')
   })
 
-  test('accepts the network in both spellings of x402', async () => {
+  test('a PUT accepts the network in both spellings of x402', async () => {
     const owner = await service.newAgent()
     for (const network of ['eip155:84532', 'base-sepolia']) {
       expect((await put(owner, { network })).body.network).toBe('base-sepolia')
@@ -93,7 +93,7 @@ describe('PUT of an endpoint', () => {
     expect((await put(owner, { network: 'eip155:8453' })).body.message).toMatch(/^network must be/)
   })
 
-  test('changes the endpoint of the same host and path, and keeps the fields that the request omits', async () => {
+  test('a PUT changes the endpoint of the same host and path, and keeps the fields that the request omits', async () => {
     const owner = await service.newAgent()
     const first = await put(owner, { description: 'one', webhookUrl: 'http://127.0.0.1:1/hook' })
     const again = await put(owner, { urlPattern: 'http://127.0.0.1:1/a?b=c', priceUsdc: '2' })
@@ -118,7 +118,7 @@ describe('PUT of an endpoint', () => {
     expect(fresh.body.webhookSecret).not.toBe(first.body.webhookSecret)
   })
 
-  test('twenty concurrent requests for one URL make one endpoint with one secret', async () => {
+  test('twenty concurrent PUT requests for one URL create one endpoint with one secret', async () => {
     const owner = await service.newAgent()
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => put(owner, { webhookUrl: 'http://127.0.0.1:1/hook' })),
@@ -163,7 +163,7 @@ describe('PUT of an endpoint', () => {
     expect(body.message).toStartWith(`${field} `)
   })
 
-  test('is refused when the project has the maximum number of endpoints', async () => {
+  test('a PUT is refused when the project has the maximum number of endpoints', async () => {
     const owner = await service.newAgent()
     await service.database.pool.query(
       `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)
@@ -189,8 +189,8 @@ describe('PUT of an endpoint', () => {
   })
 })
 
-describe('an endpoint', () => {
-  test('is changed by PATCH', async () => {
+describe('a seller changes and deletes an endpoint', () => {
+  test('an endpoint is changed by PATCH', async () => {
     const owner = await service.newAgent()
     const { endpointId } = (await put(owner)).body
     const path = `${PATH}/${endpointId}`
@@ -211,7 +211,7 @@ describe('an endpoint', () => {
     )
   })
 
-  test('has no secret to rotate without a webhook', async () => {
+  test('an endpoint without a webhook has no webhook secret to rotate', async () => {
     const { endpointId } = (await put(await service.newAgent())).body
     const owner = await service.newAgent()
     const own = (await put(owner)).body.endpointId
@@ -219,7 +219,7 @@ describe('an endpoint', () => {
     expect(await owner.post(`${PATH}/${endpointId}/rotate-secret`)).toMatchObject({ status: 404 })
   })
 
-  test('does not exist after its deletion, and its URL can be registered again', async () => {
+  test('an endpoint does not exist after its deletion, and its URL can be registered again', async () => {
     const owner = await service.newAgent()
     const { endpointId } = (await put(owner)).body
     expect((await owner.delete(`${PATH}/${endpointId}`)).status).toBe(204)
@@ -235,7 +235,7 @@ describe('an endpoint', () => {
     expect(again.body.endpointId).not.toBe(endpointId)
   })
 
-  test('is deleted with its project', async () => {
+  test('an endpoint is deleted together with its project', async () => {
     const owner = await service.newAgent()
     await put(owner)
     expect(await resourceOf(owner, 'http://127.0.0.1:1/a')).not.toBeNull()
@@ -244,7 +244,7 @@ describe('an endpoint', () => {
   })
 })
 
-test('endpoints of a project are neither seen nor changed by another project or by a key without the scope', async () => {
+test('another project, or a key without the scope, can neither see nor change the endpoints of a project', async () => {
   await using receiver = await startReceiver()
   const stranger = await service.newAgent()
   const endpoint = await register(agent, receiver.url)

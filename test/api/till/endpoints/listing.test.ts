@@ -1,4 +1,7 @@
-/** Tests which input, output and listing data a seller may give for an endpoint, and which data is refused. */
+/**
+ * Tests which input, output and other metadata a seller may give for an endpoint in the public list, and which are
+ * refused.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
 
@@ -101,7 +104,7 @@ const refused: [string, object, RegExp][] = [
 ]
 
 for (const [name, body, message] of refused) {
-  test(`the listing data of an endpoint are refused: ${name}`, async () => {
+  test(`the service refuses metadata for the public list of endpoints: ${name}`, async () => {
     const before = await put({})
     const { endpointId } = before.body
     for (const answer of [await put(body), await seller.patch(`${PATH}/${endpointId}`, body)]) {
@@ -120,7 +123,7 @@ test('an MCP tool without an input schema, or with an OpenAPI document, is refus
   expect(body.message).toMatch(/^openApiUrl must come with a URL/)
 })
 
-test('listing data that are too long for a challenge, also together with the stored listing data, are refused', async () => {
+test('metadata that are too long for an x402 challenge, also together with stored metadata, are refused', async () => {
   const half = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`key${n}`, 'value']))
   expect((await put(input({ queryParams: half }))).status).toBe(200)
   const { status, body } = await put({ output: { example: half } })
@@ -129,7 +132,7 @@ test('listing data that are too long for a challenge, also together with the sto
   await put({ output: null })
 })
 
-test('an omitted part of the listing data stays unchanged, and null removes the part', async () => {
+test('a part of the metadata that the request omits stays unchanged, and null removes this part', async () => {
   const queryParams = { city: null, list: [null] }
   await put({ serviceName: 'Weather', tags: ['a', 'A', 'b'], ...input({ queryParams }) })
   const { body } = await put({ serviceName: null })

@@ -1,4 +1,7 @@
-/** Tests how the listing of an endpoint is read: its words, its server, its document, its examples, and their room. */
+/**
+ * Tests how the service reads the public listing of an endpoint: its texts, its server, its document, its examples, and
+ * its size.
+ */
 import { describe, expect, test } from 'bun:test'
 import { Type as t } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
@@ -45,15 +48,15 @@ function faultOf(body: Body, given: Given = {}): string {
   throw new Error('the listing was read')
 }
 
-describe('a body', () => {
-  test('has a listing if it holds one of its fields, also as null or false', () => {
+describe('a request body has the fields of a listing', () => {
+  test('a body contains a listing if it has one of the listing fields, even with the value null or false', () => {
     expect(hasListing({})).toBe(false)
     expect(hasListing({ tags: undefined, priceUsdc: '1' } as never)).toBe(false)
     for (const name of Object.keys(LISTING_FIELDS)) expect(hasListing({ [name]: null })).toBe(true)
     for (const discoverable of [true, false]) expect(hasListing({ discoverable })).toBe(true)
   })
 
-  test('holds words of 1 to 32 printable ASCII characters, and at most 5 tags', () => {
+  test('a listing has words of 1 to 32 printable ASCII characters, and at most 5 tags', () => {
     const fits = (body: object) => Value.Check(t.Object(LISTING_FIELDS), body)
     const word = 'x'.repeat(32)
     for (const body of [
@@ -72,14 +75,14 @@ describe('a body', () => {
   })
 })
 
-describe('the listing of an endpoint', () => {
-  test('changes nothing if its fields are absent', () => {
+describe('the service reads the listing of an endpoint', () => {
+  test('a listing changes nothing if its fields are absent', () => {
     expect(read({})).toEqual({})
     expect(read({ discoverable: true })).toEqual({})
     expect(read({}, { before: stored({ tags: ['a'] }, { input: INPUT }) })).toEqual({})
   })
 
-  test('holds the given fields, with each tag once in any case', () => {
+  test('a listing has the given fields, with each tag only once, whatever its case', () => {
     const output = { type: 'json', example: { tempC: 7 } }
     const words = { serviceName: 'Weather', iconUrl: 'https://api.example/icon.png' }
     expect(read({ ...words, tags: ['Sun', 'rain', 'sun'], input: INPUT, output })).toEqual({
@@ -88,7 +91,7 @@ describe('the listing of an endpoint', () => {
     expect(read({ tags: [] })).toEqual({ metadata: { tags: [] } })
   })
 
-  test('removes fields by null', () => {
+  test('a listing loses the fields that the request sets to null', () => {
     const none = {
       serviceName: null,
       tags: null,
@@ -101,7 +104,7 @@ describe('the listing of an endpoint', () => {
     expect(read({ openApiUrl: null })).toEqual({ openApiUrl: null })
   })
 
-  test('is refused with the name of an invalid field', () => {
+  test('a listing with an invalid field is refused with the name of the field', () => {
     for (const [body, fault] of [
       [{ iconUrl: 'icon.png' }, 'iconUrl must be an http or https URL of ASCII characters'],
       [{ iconUrl: 'http://127.0.0.1/' }, 'iconUrl must name a host, and no IP address'],
@@ -118,8 +121,8 @@ describe('the listing of an endpoint', () => {
   })
 })
 
-describe('the server of an MCP tool', () => {
-  test('is read for a tool only', () => {
+describe('a listing names the server of an MCP tool', () => {
+  test('the server URL is accepted only if the endpoint is an MCP tool', () => {
     const given = { url: TOOL }
     expect(read({ mcpUrl: 'https://mcp.example/#x' }, given)).toEqual({
       metadata: { mcpUrl: 'https://mcp.example/' },
@@ -132,7 +135,7 @@ describe('the server of an MCP tool', () => {
     expect(read(local, { ...given, allowPrivate: true })).toEqual({ metadata: local })
   })
 
-  test('is needed while the tool is listed', () => {
+  test('the server URL is required while the MCP tool is in the public list', () => {
     const fault =
       'discoverable must come with mcpUrl for an MCP tool: an agent looks for its server'
     const mcpUrl = 'https://mcp.example/'
@@ -148,15 +151,15 @@ describe('the server of an MCP tool', () => {
     expect(faultOf({ tags: ['a'] }, { url: TOOL, before: stored({}, null, true) })).toBe(fault)
   })
 
-  test('has the input of a tool', () => {
+  test('the listing of an MCP tool must describe the input of a tool', () => {
     expect(read({ input: TOOL_INPUT }, { url: TOOL })).toEqual({ metadata: { input: TOOL_INPUT } })
     expect(faultOf({ input: INPUT }, { url: TOOL })).toStartWith('input')
     expect(faultOf({ input: TOOL_INPUT })).toStartWith('input')
   })
 })
 
-describe('the OpenAPI document of an endpoint', () => {
-  test('belongs to a URL', () => {
+describe('a listing names an OpenAPI document', () => {
+  test('an OpenAPI document may be set only for an endpoint with a URL', () => {
     expect(read({ openApiUrl: `${DOCUMENT}#x` })).toEqual({ openApiUrl: DOCUMENT })
     expect(faultOf({ openApiUrl: DOCUMENT }, { url: TOOL })).toBe(
       'openApiUrl must come with a URL: an MCP tool has no path',
@@ -167,7 +170,7 @@ describe('the OpenAPI document of an endpoint', () => {
     expect(read({ openApiUrl: local }, { allowPrivate: true })).toEqual({ openApiUrl: local })
   })
 
-  test('counts for the examples while it stays, and the own fields count before it', () => {
+  test('the stored OpenAPI document is used to check the examples while it stays, and the seller’s own fields override it', () => {
     const schema = { queryParams: { type: 'object', required: ['city'] } }
     const document: Metadata = { input: { method: 'GET', schema, queryParams: {} } }
     const before = stored({}, document)
@@ -184,13 +187,13 @@ describe('the OpenAPI document of an endpoint', () => {
   })
 })
 
-describe('the room of a challenge', () => {
+describe('a listing must fit in the header of an x402 challenge', () => {
   const long = (chars: number) =>
     ({ method: 'GET', queryParams: { city: 'x'.repeat(chars) } }) as const
   const fault =
     'input, output, tags, serviceName and iconUrl must be shorter: a challenge stands in a header of 2,990 characters'
 
-  test('limits the new and the stored fields together', () => {
+  test('the size limit of a challenge applies to the new and the stored listing fields together', () => {
     expect(read({ input: long(300) }).metadata).toBeDefined()
     expect(faultOf({ input: long(1_900) })).toBe(fault)
     const output = { example: { text: 'x'.repeat(400) } }
@@ -200,7 +203,7 @@ describe('the room of a challenge', () => {
     expect(read({ output, input: null }, { before }).metadata).toBeDefined()
   })
 
-  test('is not checked if the fields of the listing stay', () => {
+  test('the size limit of a challenge is not checked if the listing fields stay unchanged', () => {
     expect(read({ discoverable: true }, { before: stored({ input: long(1_900) }) })).toEqual({})
   })
 })

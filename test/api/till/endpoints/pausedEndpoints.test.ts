@@ -1,4 +1,4 @@
-/** Tests that a paused endpoint accepts no new buyers, and still serves buyers who have a challenge. */
+/** Tests that a paused endpoint accepts no new buyers, but still serves buyers who already have a challenge. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Agent } from '../../../support/service.ts'
 import { PRICE, pay, redeem, startTestTill, type TestTill } from '../../../support/till/till.ts'
@@ -16,7 +16,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const challenge = () => seller.post('/v0/payments/challenge', { amount: PRICE, resource: TOOL })
 
-test('a paused endpoint gets no challenge, redeems signed payments, and sells again after the pause', async () => {
+test('a paused endpoint gets no x402 challenge, redeems signed payments, and sells again after the pause', async () => {
   const { body: made } = await seller.put(PATH, { urlPattern: TOOL, priceUsdc: PRICE })
   expect(made.active).toBe(true)
   expect((await challenge()).status).toBe(200)
@@ -31,7 +31,7 @@ test('a paused endpoint gets no challenge, redeems signed payments, and sells ag
   const { body: redeemed } = await redeem(seller, (await pay()).header, { resource: TOOL })
   expect(redeemed.ok).toBe(true)
   expect((await seller.get(one)).body).toMatchObject({ active: false, callCount: 1 })
-  // A new price alone does not end the pause of the endpoint.
+  // A new price alone does not end the pause of a paused endpoint.
   expect((await seller.patch(one, { priceUsdc: '0.02' })).body.active).toBe(false)
   expect((await seller.patch(one, { active: true })).body.active).toBe(true)
   expect((await challenge()).status).toBe(200)

@@ -1,4 +1,7 @@
-/** Tests MCP tools as endpoints. A tool has a price, and no URL that the service could check. */
+/**
+ * Tests MCP tools that are registered as paid endpoints. An MCP tool has a price, but no URL that the service could
+ * check.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { changeProject } from '../../../support/changeProject.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -23,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-test('an MCP tool is registered, counts as verified because its project says so, and is sold', async () => {
+test('an MCP tool is registered, counts as verified because its project vouches for it, and is sold', async () => {
   const { status, body } = await seller.put(PATH, { urlPattern: TOOL, priceUsdc: '0.01' })
   expect([status, body.urlPattern]).toEqual([201, TOOL])
   expect(body.verification).toEqual({
@@ -96,7 +99,7 @@ test('a request to register an invalid URL of an MCP tool gets status 400 and a 
   )
 })
 
-test('an MCP tool is in the public list only with the URL of its server, because agents look for the server', async () => {
+test('an MCP tool is in the public list only if the URL of its server is known, because agents look for the server', async () => {
   const urlPattern = 'mcp://tool/hidden'
   const put = { urlPattern, priceUsdc: '0.01', discoverable: true }
   const MESSAGE =

@@ -1,4 +1,4 @@
-/** Tests that an endpoint that is unreachable from the internet gets no challenge. */
+/** Tests that an endpoint that is unreachable from the internet gets no x402 challenge. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../../../api/client/main.ts'
 import { requirePayment } from '../../../../api/client/paywalls/fetchPaywall.ts'
@@ -33,7 +33,7 @@ const verdict = (id: string, wanted: string) =>
   })
 const nowhere = async () => `http://127.0.0.1:${await freePort()}/report`
 
-test('the challenge of a new unreachable endpoint waits for the first check, and is refused with the result of the check', async () => {
+test('the challenge of a new endpoint that is unreachable waits for the first check, and is refused with its result', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   const { status: code, body } = await challenge(resource)
@@ -59,16 +59,16 @@ test('a challenge succeeds when the seller’s server is back a moment after the
   }
 })
 
-test('twenty concurrent refused challenges cause at most two checks of an unreachable URL', async () => {
+test('twenty concurrent challenges that are refused cause at most two checks of an unreachable URL', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   await verdict(id, 'unreachable')
   await challenge(resource)
   const answers = await Promise.all(Array.from({ length: 20 }, () => challenge(resource)))
-  // A challenge that arrives while a slow check runs may succeed, because the check itself may have requested it.
+  // A challenge that is requested while a slow check runs may succeed, because the check itself may have requested it.
   const refused = answers.filter(({ status: code }) => code === 400)
   expect(refused.length).toBeGreaterThan(0)
-  // The error message names the time of the check, so two checks give at most two messages.
+  // The error message contains the time of the check, so two checks lead to at most two different messages.
   expect(new Set(refused.map(({ body }) => body.message)).size).toBeLessThanOrEqual(2)
 })
 
@@ -97,14 +97,15 @@ for (const [name, check] of [
   ['a payer', async () => {}],
   ['its seller', (purser: Purser, id: string) => purser.sellers.verify(id)],
 ] as const) {
-  test(`a paywall of this service that was unreachable sells again as soon as ${name} asks for it`, async () => {
+  test(`a paywall of this service that was unreachable sells again as soon as ${name} sends a request`, async () => {
     const port = await freePort()
     const resource = `http://127.0.0.1:${port}/report`
     const purser = new Purser({ apiKey: seller.key, baseUrl: till.service.url })
     const serve = requirePayment({ purser, amount: PRICE, resource }, () => new Response('ha'))
     const open = () =>
       Bun.serve({ port, hostname: '127.0.0.1', fetch: (request) => serve(request) })
-    // The paywall is unreachable, then reachable again. The check must not take its own request for a payer's request.
+    // In this test, the paywall is first unreachable and then reachable again. The check must not mistake its own
+    // request for a request of a payer.
     const id = await register(resource)
     await verdict(id, 'unreachable')
     const shop = open()
@@ -118,7 +119,7 @@ for (const [name, check] of [
   })
 }
 
-test('an endpoint whose check fails for another reason than unreachability still sells', async () => {
+test('an endpoint still sells if its check fails for another reason than unreachability', async () => {
   await using receiver = await startReceiver(status(500))
   const resource = `http://127.0.0.1:${receiver.port}/report`
   await verdict(await register(resource), 'failed')

@@ -32,7 +32,7 @@ async function ask(header: string, changes: Record<string, unknown> = {}) {
   }
 }
 
-test('the facilitator’s verify checks a payment on the chain and spends nothing, and settle pays once', async () => {
+test('the facilitator’s verify call checks a payment on the chain and spends nothing, and its settle call pays once', async () => {
   const { header } = await pay()
   const body = await ask(header)
   for (let n = 0; n < 2; n++) {
@@ -75,7 +75,7 @@ test('the facilitator settles a payment for an unregistered resource only to the
   })
 })
 
-test('an impossible payment gets a facilitator response with status 200 and a reason', async () => {
+test('a payment that cannot succeed gets a facilitator response with status 200 and a reason', async () => {
   const good = await ask((await pay()).header)
   const poor = await ask((await pay({}, { account: await newPayer(till.client, 1n) })).header)
   const table: [unknown, string][] = [

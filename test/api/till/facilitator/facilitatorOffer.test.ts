@@ -1,4 +1,6 @@
-/** Tests how the facilitator reads the requirement of a seller: what it refuses, and which resource is paid. */
+/**
+ * Tests how the facilitator reads a seller's payment requirements: which ones it refuses, and which resource is paid.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import {
@@ -48,7 +50,10 @@ async function sell(project: string, matchKey: string, discoverable = false): Pr
   return endpoint.id
 }
 
-/** Makes the decoded payment of one version. Only its version and its copy of the resource count. */
+/**
+ * Returns the decoded payment of one x402 version. In this payment only its version and its copy of the resource
+ * matter.
+ */
 const payment = (x402Version: 1 | 2, resourceUrl?: string): DecodedPayment => ({
   ok: true,
   payload: {
@@ -77,20 +82,20 @@ const read = (decoded: DecodedPayment, requirements: unknown): Promise<Facilitat
 const readV1 = (changes: Json = {}, copy?: string) => read(payment(1, copy), { ...V1, ...changes })
 const readV2 = (changes: Json = {}, copy?: string) => read(payment(2, copy), { ...V2, ...changes })
 
-/** Returns the reason why a requirement is refused. */
+/** Returns the reason why the facilitator refuses payment requirements. */
 const reasonOf = async (reading: Promise<FacilitatorOffer>) => {
   const read = await reading
   return read.ok ? 'accepted' : read.reason
 }
-/** Returns the offer of an accepted requirement. */
+/** Returns the offer that the facilitator reads from accepted payment requirements. */
 async function offerOf(reading: Promise<FacilitatorOffer>) {
   const read = await reading
   if (!read.ok) throw new Error(read.reason)
   return { ...read.offer, endpoint: read.endpoint?.id ?? null }
 }
 
-describe('a requirement', () => {
-  test('is read in the version of the payment', async () => {
+describe('the facilitator reads the payment requirements of a seller', () => {
+  test('the requirements must have the same x402 version as the payment', async () => {
     expect(await reasonOf(readV1())).toBe('accepted')
     expect(await reasonOf(readV2())).toBe('accepted')
     expect(await reasonOf(read(payment(1), V2))).toBe('invalid_payment_requirements')
@@ -101,7 +106,7 @@ describe('a requirement', () => {
     }
   })
 
-  test('is not read for a payment of an unknown version, but for another malformed payment', async () => {
+  test('the requirements are not read for a payment of an unknown version, but are read for another malformed payment', async () => {
     const malformed = (reason: 'invalid_x402_version' | 'invalid_payload', x402Version: 1 | 2) =>
       ({ ok: false, x402Version, reason, detail: '' }) as const
     const unknown = malformed('invalid_x402_version', 1)
@@ -110,7 +115,7 @@ describe('a requirement', () => {
     expect(await reasonOf(read(malformed('invalid_payload', 2), V2))).toBe('accepted')
   })
 
-  test('is refused with the name of its first fault', async () => {
+  test('the requirements are refused with the reason of their first fault', async () => {
     const faults: [Json, string][] = [
       [{ scheme: 'upto', network: 'base' }, 'unsupported_scheme'],
       [{ network: 'base', asset: PAY_TO }, 'invalid_network'],
@@ -134,7 +139,7 @@ describe('a requirement', () => {
     }
   })
 
-  test('of version 2 names USDC and EIP-3009 in `extra`, or nothing', async () => {
+  test('the requirements of version 2 name USDC and EIP-3009 in `extra`, or nothing', async () => {
     const cases: [Json, string][] = [
       [{}, 'accepted'],
       [{ name: 'USDC', version: '2', assetTransferMethod: 'eip3009' }, 'accepted'],
@@ -153,7 +158,7 @@ describe('a requirement', () => {
     expect(await reasonOf(readV2({ extra: null }))).toBe('accepted')
   })
 
-  test('asks at least the least price of the service', async () => {
+  test('the requirements must ask for at least the minimum price of the service', async () => {
     expect(await reasonOf(readV1({ maxAmountRequired: '999' }))).toBe(
       'invalid_payment_requirements',
     )
@@ -163,8 +168,8 @@ describe('a requirement', () => {
   })
 })
 
-describe('the resource of a seller', () => {
-  test('is the paid resource in normal form, with its endpoint', async () => {
+describe('a seller names the paid resource in the requirements', () => {
+  test('the resource that the seller names is the paid resource in normal form, with its endpoint', async () => {
     for (const reading of [
       readV1({ resource: 'HTTPS://API.Example:443/report?x=1' }),
       readV2({ extra: { resource: 'HTTPS://API.Example:443/report?x=1' } }),
@@ -176,7 +181,7 @@ describe('the resource of a seller', () => {
     }
   })
 
-  test('counts before the copy of the payer', async () => {
+  test('the resource that the seller names overrides the copy that the payer sends', async () => {
     const named = { extra: { resource: RESOURCE } }
     for (const reading of [
       readV1({}, 'https://api.example/other'),
@@ -187,7 +192,7 @@ describe('the resource of a seller', () => {
     }
   })
 
-  test('may have no endpoint, and may have another price than its endpoint', async () => {
+  test('the resource that the seller names may have no endpoint, or another price than its endpoint', async () => {
     const resource = 'https://api.example/new'
     for (const reading of [readV1({ resource }), readV2({ extra: { resource } })]) {
       expect(await offerOf(reading)).toMatchObject({
@@ -201,7 +206,7 @@ describe('the resource of a seller', () => {
     )
   })
 
-  test('is a text of at most 2,048 characters that names a web address or an MCP tool', async () => {
+  test('the resource that the seller names is a text of at most 2,048 characters: a web address or an MCP tool', async () => {
     const base = 'https://api.example/'
     const longest = base + 'x'.repeat(2_048 - base.length)
     for (const resource of [longest, 'mcp://tool/a.b']) {
@@ -223,19 +228,19 @@ describe('the resource of a seller', () => {
     }
   })
 
-  test('keeps the description in version 1 only', async () => {
+  test('the description of the resource is kept only in version 1', async () => {
     expect((await offerOf(readV1())).description).toBe('A report')
     expect((await offerOf(readV2({ description: 'A report' }))).description).toBeNull()
   })
 
-  test('is listed publicly if its endpoint is', async () => {
+  test('the resource counts as publicly listed if its endpoint is', async () => {
     await sell(projectId, 'api.example/listed', true)
     const resource = 'https://api.example/listed'
     expect((await offerOf(readV1({ resource }))).discoverable).toBe(true)
     expect((await offerOf(readV2({}, resource))).discoverable).toBe(true)
   })
 
-  test('is refused if the verified endpoint of another project names the address of that project', async () => {
+  test('a resource is refused if the verified endpoint of another project names the address of that project', async () => {
     const rival = await newSeller(RIVAL)
     const id = await sell(rival, 'rival.example/a')
     const resource = 'https://rival.example/a'
@@ -254,8 +259,8 @@ describe('the resource of a seller', () => {
   })
 })
 
-describe('the resource that only the payer names', () => {
-  test('is the paid resource, and has the endpoint if the price of the endpoint is paid', async () => {
+describe('only the payer names the paid resource', () => {
+  test('a resource that only the payer names is the paid one, and has the endpoint if the endpoint’s price is paid', async () => {
     for (const extra of [undefined, null, {}, { resource: null }]) {
       expect(await offerOf(readV2({ extra }, `${RESOURCE}?x=1`))).toMatchObject({
         ...{ resource: RESOURCE, resourceSource: 'payer', matchKey: 'api.example/report' },
@@ -270,7 +275,7 @@ describe('the resource that only the payer names', () => {
     }
   })
 
-  test('has no endpoint if its endpoint was deleted, or if another project sells it', async () => {
+  test('a resource that only the payer names has no endpoint if the endpoint was deleted, or if another project sells it', async () => {
     const gone = await sell(projectId, 'api.example/gone')
     await deleteEndpoint(database.pool, { projectId, id: gone })
     await sell(await newSeller(RIVAL), 'other.example/a')
@@ -279,7 +284,7 @@ describe('the resource that only the payer names', () => {
     }
   })
 
-  test('is unspecified if it is absent or names no web address', async () => {
+  test('the resource is unspecified if the payer names none or names no web address', async () => {
     for (const copy of [
       undefined,
       '',

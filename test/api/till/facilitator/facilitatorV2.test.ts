@@ -1,4 +1,4 @@
-/** Tests the facilitator of x402 version 2 with requests of seller middleware. */
+/** Tests the facilitator of x402 version 2 with the requests that seller middleware sends. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { privateKeyToAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -43,7 +43,7 @@ const verify = async (body: unknown) => (await seller.post('/v0/x402/verify', bo
 const settle = async (body: unknown) => (await seller.post('/v0/x402/settle', body)).body
 const resource = (url: string) => ({ resource: { url, description: null } })
 
-test('the facilitator’s supported response names both x402 versions, concrete networks, extensions and signers', async () => {
+test('the response of the facilitator’s supported call names both x402 versions, concrete networks, extensions and signers', async () => {
   expect((await seller.get('/v0/x402/supported')).body).toEqual({
     kinds: [
       { x402Version: 1, scheme: 'exact', network: 'base-sepolia' },
@@ -56,7 +56,7 @@ test('the facilitator’s supported response names both x402 versions, concrete 
   })
 })
 
-test('a payment can be verified twice and settled once; a second settle is a duplicate with the transaction hash', async () => {
+test('a payment can be verified twice but settled once, and a second settle is a duplicate with the transaction hash', async () => {
   const body = face(payloadV2(await pay(), resource(RESOURCE)))
   for (let n = 0; n < 2; n++) {
     expect(await verify(body)).toEqual({ isValid: true, payer: payer.address })
@@ -172,7 +172,7 @@ test('a payment with validAfter "0" is settled', async () => {
   expect((await settle(body)).success).toBe(true)
 })
 
-test('concurrent requests with one authorization in both x402 versions give one grant', async () => {
+test('concurrent requests with one authorization in both x402 versions lead to only one payment', async () => {
   const account = await newPayer(till.client)
   for (let round = 0; round < 5; round++) {
     const signed = await pay({}, { account })
@@ -195,7 +195,7 @@ test('concurrent requests with one authorization in both x402 versions give one 
   expect(mine).toHaveLength(5)
 })
 
-test('a used authorization for another resource is refused as a duplicate', async () => {
+test('an authorization that has paid for one resource is refused as a duplicate for another resource', async () => {
   const signed = await pay()
   const first = await settle(face(payloadV2(signed, resource('https://a.example/1'))))
   expect(first.success).toBe(true)
@@ -233,7 +233,7 @@ test('the facilitator accepts addresses in any case, and the network in the spel
   expect((await settle(body)).success).toBe(true)
 })
 
-test('a resource that only the payer names is not matched to an endpoint with another price', async () => {
+test('a resource that only the payer names is not matched to an endpoint whose price differs', async () => {
   const dear = 'https://api.example.com/dear'
   const id = await registerEndpoint(till.service.database.pool, {
     projectId: seller.project.id,
@@ -246,17 +246,17 @@ test('a resource that only the payer names is not matched to an endpoint with an
   expect(record).toMatchObject({ endpointId: null, resourceUrl: dear, resourceSource: 'payer' })
   expect(record.signedReceipt.body).toMatchObject({ endpointId: null, resourceSource: 'payer' })
 
-  // A resource that the seller names is matched to the endpoint at any price.
+  // A resource that the seller names belongs to its endpoint, whatever price is paid.
   const named = { extra: { name: 'USDC', version: '2', resource: dear } }
   const trusted = await settle(face(payloadV2(await pay(), resource(RESOURCE)), named))
   const { body: sale } = await seller.get(`/v0/payments/${trusted.paymentId}`)
   expect(sale).toMatchObject({ endpointId: id, resourceUrl: dear, resourceSource: 'seller' })
   expect(sale.signedReceipt.body).not.toHaveProperty('resourceSource')
-  // The payment record shows the price at the time of the sale, not the current price.
+  // The payment record shows the endpoint's price at the time of the sale, not the current price.
   expect(sale.endpoint).toMatchObject({ id, priceUsdc: '0.01' })
 })
 
-test('a payment-identifier is stored, and belongs to one payment of a payer in a project', async () => {
+test('the service stores a payment-identifier, which belongs to one payment of a payer in a project', async () => {
   const id = `order_${crypto.randomUUID()}`
   const extensions = { 'payment-identifier': { info: { required: false, id } } }
   const named = async () => face(payloadV2(await pay(), { ...resource(RESOURCE), extensions }))
@@ -272,7 +272,7 @@ test('a payment-identifier is stored, and belongs to one payment of a payer in a
     paymentIdentifier: id,
     signedReceipt: { body: { paymentIdentifier: id } },
   })
-  // Another payer may use the same payment-identifier, so that no payer can block the identifiers of others.
+  // Another payer may use the same payment-identifier, so that no payer can block the identifiers of other payers.
   const stranger = await pay({}, { account: await newPayer(till.client) })
   const theirs = await settle(face(payloadV2(stranger, { ...resource(RESOURCE), extensions })))
   expect(theirs.success).toBe(true)
@@ -302,7 +302,7 @@ test('a repeated payment that is still being settled does not conflict with its 
   }
 })
 
-test('concurrent batches that name the same payments in different orders cause no deadlock', async () => {
+test('concurrent batches of claims that name the same payments in different orders cause no deadlock', async () => {
   const account = await newPayer(till.client)
   const ids = Array.from({ length: 10 }, () => `order_${crypto.randomUUID()}`)
   const orders = [...ids, ...ids.toReversed(), ...ids].map(async (id) => {
@@ -315,7 +315,7 @@ test('concurrent batches that name the same payments in different orders cause n
   expect([...reasons]).toEqual(['payment_identifier_conflict'])
 })
 
-test('a project without enabled payments gets a facilitator verdict with the cause, not an error', async () => {
+test('a project that has not enabled payments gets a facilitator verdict with the cause, not an error', async () => {
   const owner = await till.newSeller()
   const body = face(payloadV2(await pay()))
   await changeProject(till.service.database.pool, owner.project.id, { paymentsEnabled: false })
@@ -336,8 +336,8 @@ test('a project without enabled payments gets a facilitator verdict with the cau
     false,
     message,
   ])
-  // The status 403 keeps the seller's x402 middleware from starting. The middleware would otherwise offer payments that
-  // nobody settles.
+  // The status 403 keeps the seller's x402 middleware from starting its service. Otherwise the middleware would offer
+  // payments that nobody settles.
   expect((await owner.get('/v0/x402/supported')).status).toBe(403)
   expect((await verify({})).invalidReason).toBe('invalid_payment_requirements')
 })

@@ -23,7 +23,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const activity = async (query = '', agent = seller) =>
   await agent.get(`/v0/payments/activity${query}`)
 
-test('the activity sums the income of a project by day, endpoint and payer, without other projects', async () => {
+test('the activity report sums the income of a project by day, endpoint and payer, without other projects', async () => {
   const nothing = { count: 0, amountUsdc: '0', amountUsdcRaw: '0' }
   expect((await activity()).body).toEqual({
     since: expect.stringMatching(/T00:00:00\.000Z$/),
@@ -48,7 +48,7 @@ test('the activity sums the income of a project by day, endpoint and payer, with
   }
   const refused = await redeem(seller, 'nonsense')
   expect(refused.body.ok).toBe(false)
-  // The first payment settled three days ago.
+  // In this test, the first payment settled three days ago.
   await till.service.database.pool.query(
     `update payments set settled_at = settled_at - interval '3 days' where id = $1`,
     [paid[0]],
@@ -74,7 +74,7 @@ test('the activity sums the income of a project by day, endpoint and payer, with
   expect((await activity('', stranger)).body).toMatchObject(nothing)
 })
 
-test('the number of days of the activity is limited, and the activity requires its scope', async () => {
+test('the number of days in the activity report is limited, and the report requires its own scope', async () => {
   for (const days of ['0', '91', '-1', '1.5', 'x', '']) {
     const { status, body } = await activity(`?days=${days}`)
     expect([days, status, body.message]).toEqual([

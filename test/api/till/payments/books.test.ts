@@ -1,4 +1,6 @@
-/** Compares the accounting entries of a seller with the chain: groups, a reorganisation, own addresses and fees. */
+/**
+ * Compares the account book of a seller with the chain: group transactions, a reorganisation, own addresses and fees.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseAbi } from 'viem'
 import type { Agent } from '../../../support/service.ts'
@@ -23,7 +25,7 @@ const download = ({ key }: Pick<Agent, 'key'>, query = '') =>
     headers: { authorization: `Bearer ${key}` },
   })
 
-/** Returns the accounting entries of a response in JSON Lines. */
+/** Returns the entries of the account book in a response in JSON Lines. */
 async function entries(query = ''): Promise<Entry[]> {
   const response = await download(scene.seller, `format=jsonl${query}`)
   expect(response.status).toBe(200)
@@ -33,7 +35,7 @@ async function entries(query = ''): Promise<Entry[]> {
     .map((line) => JSON.parse(line))
 }
 
-/** Reads each transfer to the seller from the chain, as transaction, log index and amount. */
+/** Reads each transfer to the seller from the chain, with its transaction, log index and amount. */
 const transfers = async () => {
   const logs = await scene.till.client.getContractEvents({
     address: SEPOLIA.usdcAddress,
@@ -51,7 +53,7 @@ const booked = (found: Entry[]) =>
     .map(({ txHash, logIndex, amountUsdcRaw }) => `${txHash} ${logIndex} ${amountUsdcRaw}`)
     .toSorted()
 
-test('the accounting entries of a seller equal the chain after a group, a single payment and a reorganisation', async () => {
+test('the account book of a seller equals the chain after a group transaction, a single payment and a reorganisation', async () => {
   const { payments } = await scene.groupInPool([{}, {}, {}])
   await scene.mineOn()
   for (const payment of payments) await scene.settledBy(payment)
@@ -74,7 +76,7 @@ test('the accounting entries of a seller equal the chain after a group, a single
   )
 })
 
-test('the fee shares of the payments in a group add up to the fee of the transaction, to the wei', async () => {
+test('the fee shares of the payments in a group transaction add up exactly, to the wei, to the fee of the transaction', async () => {
   const sums = Map.groupBy(await entries(), ({ txHash }) => txHash as Hex)
   expect(sums.size).toBeGreaterThan(1)
   for (const [hash, members] of sums) {
@@ -85,7 +87,7 @@ test('the fee shares of the payments in a group add up to the fee of the transac
   }
 })
 
-test('the books list payments from the seller’s own addresses apart from the income', async () => {
+test('the account book lists payments from the seller’s own addresses separately from the income', async () => {
   const account = await newPayer(scene.till.client)
   const path = `/v0/platform/projects/${scene.seller.project.id}`
   const { platform } = scene.till.service
@@ -109,7 +111,7 @@ test('the books list payments from the seller’s own addresses apart from the i
   ])
 })
 
-test('a reader of the books continues with the cursor of the last entry, and may choose a period', async () => {
+test('a reader of the account book continues with the cursor of the last entry, and may choose a period', async () => {
   const all = await entries()
   expect(all.length).toBeGreaterThan(4)
   const after = encodeURIComponent(all[1]!.cursor)
@@ -124,7 +126,7 @@ test('a reader of the books continues with the cursor of the last entry, and may
   )
 })
 
-test('the CSV of the books has the same entries as JSON Lines, and no spreadsheet formula', async () => {
+test('the CSV form of the account book has the same entries as JSON Lines, and no spreadsheet formula', async () => {
   const all = await entries()
   const { pool } = scene.till.service.database
   await pool.query(`update payments set resource_url = '=HYPERLINK("x","a,b")' where id = $1`, [
@@ -143,7 +145,7 @@ test('the CSV of the books has the same entries as JSON Lines, and no spreadshee
   )
 })
 
-test('an invalid query of the books is refused with the name of the field, and another project sees no entries', async () => {
+test('an invalid query of the account book is refused with the name of the field, and another project sees no entries', async () => {
   const cases: [string, string][] = [
     ['from=yesterday', 'from must be an ISO 8601 time with its zone, or a date'],
     ['to=2026-02-30', 'to must be an ISO 8601 time with its zone, or a date'],

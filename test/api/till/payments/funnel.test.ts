@@ -1,4 +1,7 @@
-/** Tests the funnel from challenge to payment: counts, filters of the payment list, and the paid header. */
+/**
+ * Tests the funnel from x402 challenge to payment: its counts, the filters of the payment list, and the signed payment
+ * header.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../../api/http/server.ts'
 import { OfferCounts } from '../../../../api/till/payments/offerCounts.ts'
@@ -33,7 +36,7 @@ const NOTHING = {
   ...{ amountUsdc: '0', amountUsdcRaw: '0' },
 }
 
-test('the funnel counts payments at once, and challenges and refusals when a process drains', async () => {
+test('the funnel counts payments at once, and counts challenges and refusals when a process shuts down', async () => {
   const { config, database } = till.service
   expect((await funnel()).body).toMatchObject({ total: NOTHING, byDay: [], byEndpoint: [] })
   const other = startApi(config, database.url, silentLog)
@@ -94,7 +97,7 @@ test('the funnel adds the counts of several processes, and keeps the counts whil
   isAway = false
   await Promise.all([first.stop(), second.stop()])
   expect((await funnel('', another)).body.total).toMatchObject({ challenges: 3, refused: 1 })
-  // These counts belong to a project that does not exist, as after a deletion.
+  // These counts belong to a project that does not exist, as if it had been deleted.
   const day = '2026-01-05'
   const gone = { projectId: 'prj_none', endpointId, day, challenges: 1, refusals: 0 }
   await addOfferCounts(pool, [gone])
@@ -160,7 +163,7 @@ test('the payment list is filtered by state, endpoint, payer, time and amount', 
   }
 })
 
-test('an owner sees the paid header, which the service rebuilds from the stored payment', async () => {
+test('an owner sees the signed payment header, which the service rebuilds from the stored payment', async () => {
   const { platform } = till.service
   for (const version of [1, 2] as const) {
     const signed = await pay()

@@ -1,4 +1,4 @@
-/** Tests wallet contracts that try to make the gas wallet waste gas. */
+/** Tests contract wallets that try to make the service's gas wallet waste gas. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -36,7 +36,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const sentByGasWallet = () =>
   till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
-test('a contract wallet that accepts only while gas is free costs no gas, and its payment is not claimed', async () => {
+test('a contract wallet that accepts a payment only while gas is free costs no gas, and its payment is not claimed', async () => {
   const wallet = await deployCode(till.client, FREE_CALL_ONLY)
   const before = await sentByGasWallet()
   const { body } = await redeem(seller, await payFromContract(wallet))
@@ -45,7 +45,7 @@ test('a contract wallet that accepts only while gas is free costs no gas, and it
   expect(await sentByGasWallet()).toBe(before)
 })
 
-test('the gas limit for a contract wallet is near the gas that the wallet needs, although the cap allows more', async () => {
+test('the gas limit for a contract wallet is close to the gas that it needs, although the maximum is higher', async () => {
   const wallet = await deployCode(till.client, acceptAll(1))
   const { body } = await redeemToEnd(seller, await payFromContract(wallet))
   expect(body).toMatchObject({ ok: true })
@@ -55,7 +55,7 @@ test('the gas limit for a contract wallet is near the gas that the wallet needs,
   expect(gas).toBeGreaterThan(gasUsed)
 })
 
-test('a contract wallet that burns gas while much gas is left is refused', async () => {
+test('the service refuses a contract wallet that burns gas if much gas is left', async () => {
   const wallet = await deployCode(till.client, acceptBelow(400_000))
   const before = await sentByGasWallet()
   const { body } = await redeem(seller, await payFromContract(wallet))
@@ -70,7 +70,7 @@ async function burn(wallet: Address) {
   return { body, sent: (await sentByGasWallet()) - before }
 }
 
-test('a payment of a reverting contract wallet is sent once, then the wallet and its code are suspended for a time', async () => {
+test('a payment of a contract wallet that reverts is sent once, then the wallet and its code are suspended for a time', async () => {
   const code = acceptAll(2)
   const wallet = await deployCode(till.client, code)
   const { body, sent } = await burn(wallet)
@@ -94,7 +94,7 @@ test('a payment of a reverting contract wallet is sent once, then the wallet and
   expect((await redeemToEnd(seller, await payFromContract(other))).body.ok).toBe(true)
 })
 
-test('a wallet that is not deployed yet must wait if it has the code of a suspended wallet', async () => {
+test('a contract wallet that is not deployed yet must wait if its code is the code of a suspended wallet', async () => {
   const code = acceptAll(4)
   const wallet = await deployCode(till.client, code)
   await burn(wallet)
@@ -108,7 +108,7 @@ test('a wallet that is not deployed yet must wait if it has the code of a suspen
   expect(await sentByGasWallet()).toBe(before)
 })
 
-test('the owner of one contract wallet cannot suspend other owners’ wallets with the same code', async () => {
+test('the owner of one contract wallet cannot cause the suspension of other owners’ wallets with the same code', async () => {
   const code = acceptAll(5)
   const honest = [await deployCode(till.client, code), await deployCode(till.client, code)]
   for (const wallet of honest) {
@@ -122,7 +122,7 @@ test('the owner of one contract wallet cannot suspend other owners’ wallets wi
   expect((await redeemToEnd(seller, await payFromContract(honest[0]!))).body.ok).toBe(true)
 })
 
-test('contract wallets whose code has never paid get one payment at a time', async () => {
+test('contract wallets whose code has never paid may have only one payment in progress', async () => {
   const wallet = await deployCode(till.client, acceptAll(6))
   const headers = await Promise.all([1, 2, 3].map(() => payFromContract(wallet)))
   await till.client.setAutomine(false)

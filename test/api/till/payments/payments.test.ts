@@ -25,8 +25,8 @@ afterAll(() => till[Symbol.asyncDispose]())
 const challenge = (body: Record<string, unknown>, agent = seller) =>
   agent.post('/v0/payments/challenge', { amount: PRICE, resource: RESOURCE, ...body })
 
-describe('challenge', () => {
-  test('is the body of a 402 that x402 clients accept', async () => {
+describe('a seller requests an x402 challenge', () => {
+  test('the challenge is the body of a 402 response that x402 clients accept', async () => {
     const { status, headers, body } = await challenge({
       description: 'A report',
       mimeType: 'text/csv',
@@ -53,7 +53,7 @@ describe('challenge', () => {
     })
   })
 
-  test('has a long description truncated, never inside a character', async () => {
+  test('the challenge has a long description truncated, but never inside a character', async () => {
     for (const [given, kept] of [
       ['x'.repeat(501), 'x'.repeat(500)],
       [`${'x'.repeat(499)}🛒`, 'x'.repeat(499)],
@@ -63,7 +63,7 @@ describe('challenge', () => {
     }
   })
 
-  test('finds the endpoint for every spelling of the resource URL', async () => {
+  test('the challenge belongs to the endpoint for every spelling of the resource URL', async () => {
     for (const resource of [
       'https://API.example.com:443/report?q=1#top',
       'http://api.example.com/report',
@@ -72,7 +72,7 @@ describe('challenge', () => {
     }
   })
 
-  test('gets an error that names the invalid field', async () => {
+  test('the challenge request gets an error that names the invalid field', async () => {
     const table: [Record<string, unknown>, number, RegExp][] = [
       [{ amount: '0' }, 400, /^amount must/],
       [{ amount: '1e3' }, 400, /^amount must/],
@@ -94,7 +94,7 @@ describe('challenge', () => {
     }
   })
 
-  test('is refused if payments are not enabled or the key lacks the scope', async () => {
+  test('the challenge request is refused if payments are not enabled or the key lacks the scope', async () => {
     const stranger = await till.newSeller()
     const { pool } = till.service.database
     for (const change of [{ paymentsEnabled: false }, { paymentsEnabled: true, payTo: null }]) {
@@ -113,7 +113,7 @@ describe('challenge', () => {
   })
 })
 
-test('payments are listed newest first, in pages, and only to their own project', async () => {
+test('the API lists payments newest first, in pages, and only for their own project', async () => {
   const other = await till.newSeller()
   const ids: string[] = []
   for (let n = 0; n < 5; n++)
@@ -132,7 +132,7 @@ test('payments are listed newest first, in pages, and only to their own project'
   expect((await other.get('/v0/payments/pay_nothing')).status).toBe(404)
 })
 
-test('another redeem request with a used Idempotency-Key is a conflict, and a malformed Idempotency-Key is refused', async () => {
+test('a different redeem request with a used Idempotency-Key is a conflict, and a malformed Idempotency-Key is refused', async () => {
   const first = await pay()
   const key = { 'idempotency-key': 'order-1' }
   const { body } = await redeem(seller, first.header, {}, key)
@@ -147,14 +147,14 @@ test('another redeem request with a used Idempotency-Key is a conflict, and a ma
     expect((await redeem(seller, first.header, changes, key)).status).toBe(409)
   }
   expect((await redeem(seller, (await pay()).header, {}, key)).status).toBe(409)
-  // An Idempotency-Key belongs to a project, so another project can use the same text.
+  // An Idempotency-Key belongs to one project, so another project can use the same text.
   const stranger = await till.newSeller()
   expect((await redeem(stranger, (await pay()).header, {}, key)).body.ok).toBe(true)
   const long = { 'idempotency-key': 'x'.repeat(256) }
   expect((await redeem(seller, first.header, {}, long)).status).toBe(400)
 })
 
-test('/readyz reports whether the chain’s RPC node is reachable', async () => {
+test('the readiness check /readyz reports whether the chain’s RPC node is reachable', async () => {
   const ready = async () => (await fetch(`${till.service.url}/readyz`)).json()
   expect(await ready()).toMatchObject({ checks: { rpc: 'ok' } })
   const { pool } = till.service.database

@@ -1,6 +1,6 @@
 /**
- * Tests that a receipt names a resource that its project may sell. The receipt spells this resource in a form that has
- * only one meaning.
+ * Tests that a payment receipt names only a resource that its project may sell. The receipt spells this resource in a
+ * form that can be read in only one way.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeProject } from '../../../support/changeProject.ts'
@@ -49,7 +49,7 @@ const facilitate = (agent: Agent, face: 'verify' | 'settle', header: string, cha
     },
   })
 
-describe('no receipt is signed for the resource', () => {
+describe('the service signs no receipt for a resource of this form', () => {
   test.each([
     'javascript:alert(1)',
     'data:text/html,x',
@@ -100,7 +100,7 @@ test('the signed JWS of a receipt names the project and the endpoint', async () 
   })
 })
 
-describe('a resource that another project sells', () => {
+describe('two projects want to sell the same resource', () => {
   /** Registers the URL for a project, and waits until the endpoint is verified. */
   async function register(agent: Agent, urlPattern: string): Promise<void> {
     const { body } = await agent.put('/v0/sellers/endpoints', { urlPattern, priceUsdc: '0.01' })
@@ -130,12 +130,12 @@ describe('a resource that another project sells', () => {
   }
   const REFUSED = /^resource must not be that of another project/
 
-  test('gets no challenge, no redeem and no settlement for a project that does not sell the resource', async () => {
+  test('a project that does not sell the resource gets no challenge, no redeem and no settlement for it', async () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/x`
     const { thief, address } = await newThief()
-    // The thief registers the seller's URL first. The URL responds with 402 and the seller's address, so this response
-    // does not prove that the thief sells there.
+    // In this test, a thief registers the seller's URL before the seller does. The URL answers the check with 402 and
+    // the seller's address, so this answer does not prove that the thief sells there.
     await register(thief, resource)
     await register(seller, resource)
     const { header } = await pay({ to: address })
@@ -163,7 +163,7 @@ describe('a resource that another project sells', () => {
     expect((await redeemToEnd(seller, (await pay()).header, { resource })).body.ok).toBe(true)
   })
 
-  test('is sold by both projects if its 402 names both projects', async () => {
+  test('both projects may sell the resource if its 402 response names both of them', async () => {
     const { thief: partner, address } = await newThief()
     await using shop = await shopOf(payTo, address.toLowerCase())
     const resource = `http://127.0.0.1:${shop.port}/both`
@@ -175,7 +175,7 @@ describe('a resource that another project sells', () => {
     }
   })
 
-  test('can be sold by another project after the first project is deleted', async () => {
+  test('another project may sell the resource after the first project is deleted', async () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/gone`
     const [first, { thief: next }] = [await till.newSeller(), await newThief()]

@@ -1,4 +1,4 @@
-/** Verifies receipts with an independent library and the published keys of the service. */
+/** Verifies payment receipts with an independent library and the published keys of the service. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { verify } from 'node:crypto'
 import { compactVerify, createLocalJWKSet, decodeProtectedHeader, importJWK } from 'jose'
@@ -75,7 +75,7 @@ test('the published key documents contain only public keys, and may be cached', 
   expect(did.assertionMethod).toHaveLength(2)
 })
 
-test('the DID documents hold each key as JWK with its algorithm and as multibase', async () => {
+test('the DID documents of the service hold each key as JWK with its algorithm, and in multibase form', async () => {
   const receipt = await receiptOf()
   const path = `/identities/${seller.project.id}/did.json`
   const [own, ofProject] = [await published('/.well-known/did.json'), await published(path)]
@@ -83,7 +83,7 @@ test('the DID documents hold each key as JWK with its algorithm and as multibase
     const [jwk, multikey] = verificationMethod
     expect(multikey.publicKeyMultibase).toBe(receipt.publicKey)
     expect(assertionMethod).toEqual([jwk.id, multikey.id])
-    // The library jose refuses a key without an algorithm.
+    // The library jose refuses a key that does not name its algorithm.
     const { payload } = await compactVerify(receipt.jws, await importJWK(jwk.publicKeyJwk))
     expect(JSON.parse(new TextDecoder().decode(payload)).paymentId).toBe(receipt.body.paymentId)
   }
@@ -132,7 +132,7 @@ test('web pages of every origin may read the public key documents, and no other 
   }
 })
 
-test('a new key signs receipts, and receipts of the old key stay valid after the old key leaves the settings', async () => {
+test('a new key signs new receipts, and receipts of the old key stay valid after it is removed from the settings', async () => {
   const old = await receiptOf()
   await worker.stop()
   worker = await till.startWorker({ receiptSeeds: [seed(2), seed(1)] })
@@ -147,7 +147,7 @@ test('a new key signs receipts, and receipts of the old key stay valid after the
   await expectGenuine(rotated)
 })
 
-test('in production the settings must have an RPC URL and valid settlement, receipt and master keys', async () => {
+test('in production the service requires settings for an RPC URL and for valid settlement, receipt and master keys', async () => {
   const { parseConfig } = await import('../../../../shared/config/config.ts')
   const production = {
     NODE_ENV: 'production',

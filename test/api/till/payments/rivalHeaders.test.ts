@@ -1,4 +1,7 @@
-/** Tests that one of several rival headers is paid. Rivals share an authorization or reach two resources at once. */
+/**
+ * Tests that only one of several competing payment headers is paid. Competing headers share an authorization, or reach
+ * two resources at the same time.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { Agent } from '../../../support/service.ts'
@@ -31,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-test('of two concurrent redeems of a contract wallet’s header at two resources, one is paid', async () => {
+test('if a contract wallet’s payment header is redeemed at two resources concurrently, only one resource is paid', async () => {
   for (let n = 0; n < 5; n++) {
     const { header } = await pay({ from: wallet })
     const answers = await Promise.all([
@@ -47,7 +50,7 @@ test('of two concurrent redeems of a contract wallet’s header at two resources
   }
 })
 
-test('a payer whose header is a changed copy of a redeemed header is refused, and gets no id of the payment', async () => {
+test('a payer whose header is a changed copy of a redeemed header is refused, and does not learn the payment id', async () => {
   const { authorization, signature, header } = await pay({ from: wallet })
   expect((await redeem(seller, header)).body.ok).toBe(true)
   const a = authorization
@@ -64,7 +67,7 @@ test('a payer whose header is a changed copy of a redeemed header is refused, an
   expect([body.reason, body.paymentId]).toEqual(['duplicate_settlement', undefined])
 })
 
-test('a second header with the same nonce and a higher amount is not paid by the first header', async () => {
+test('the payment of one header does not pay a second header with the same nonce and a higher amount', async () => {
   const price = '0.02'
   for (const from of [payer.address, wallet]) {
     const cheap = await pay({ from })
@@ -86,7 +89,7 @@ test('a second header with the same nonce and a higher amount is not paid by the
   }
 })
 
-test('a payer whose header has random bytes as signature gets no id of the payment that is claimed concurrently', async () => {
+test('a payer whose header has random bytes as signature does not learn the id of the payment that is claimed concurrently', async () => {
   for (let n = 0; n < 5; n++) {
     const { header, authorization } = await pay({ from: wallet })
     const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)

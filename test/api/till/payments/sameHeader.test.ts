@@ -1,4 +1,4 @@
-/** Tests that one payment header pays for one resource only, in every state of the payment. */
+/** Tests that one payment header pays for only one resource, in every state of the payment. */
 import { afterAll, afterEach, beforeAll, expect, setSystemTime, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { Agent } from '../../../support/service.ts'
@@ -42,11 +42,11 @@ for (const { name, from, isLate, reason } of [
   { name: 'of a contract wallet', from: () => wallet, isLate: false, reason: null },
   { name: 'that has expired', from: () => payer.address, isLate: true, reason: before },
 ]) {
-  test(`a header ${name} pays for the first resource only, while the payment is pending and after the payment`, async () => {
+  test(`a payment header ${name} pays for only the first resource, both while the payment is pending and afterwards`, async () => {
     await till.client.setAutomine(false)
     const { header } = await pay({ from: from() })
-    // On a busy machine the check of the contract wallet may come too late. Then no payment is claimed, so redeem
-    // repeats.
+    // On a busy machine the check of the contract wallet may end after the deadline of redeem. In this case no payment
+    // is claimed, so the test repeats the redeem call.
     const first = await waitFor('the payment to be on its way', async () => {
       const answer = await redeem(seller, header)
       return answer.body.reason === 'settlement_pending' ? answer : null

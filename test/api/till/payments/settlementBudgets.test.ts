@@ -1,4 +1,4 @@
-/** Tests the limits on a project's daily cost for the operator: a minimum price, settlements and gas. */
+/** Tests limits on what a project may cost the operator in a day: a minimum price, a number of settlements, and gas. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { updateLimits } from '../../../../sql/account/projects/projectLimits.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -55,7 +55,7 @@ const facilitate = (face: 'verify' | 'settle', header: string, amount = '10000')
     paymentRequirements: requirements(amount),
   })
 
-test('a payment below the minimum price is refused, and is not claimed', async () => {
+test('the service refuses a payment below the minimum price, and does not claim it', async () => {
   const dust = await pay({ value: 1n })
   const message = 'amount must be at least 0.001 USDC on this service'
   const redeemed = await redeem(seller, dust.header, { amount: '0.000001' })
@@ -79,7 +79,7 @@ test('a payment below the minimum price is refused, and is not claimed', async (
   expect((await redeemToEnd(seller, least.header, { amount: '0.001' })).body.ok).toBe(true)
 })
 
-test('beyond the daily limit on settlements no payment is claimed, and the same header pays on the next day', async () => {
+test('beyond the daily limit on settlements the service claims no payment, and the same header pays on the next day', async () => {
   const headers = await Promise.all(Array.from({ length: 6 }, async () => (await pay()).header))
   const answers = await Promise.all(headers.map((header) => redeemToEnd(seller, header)))
   expect(answers.filter(({ body }) => body.ok)).toHaveLength(3)
@@ -98,7 +98,7 @@ test('beyond the daily limit on settlements no payment is claimed, and the same 
     errorReason: 'settlement_limit_reached',
   })
   expect(await payments()).toBe(3)
-  // A payment header that was already redeemed still gets its outcome, although the daily limit is reached.
+  // A payment header that was redeemed before still gets its outcome, although the daily limit is reached now.
   const paid = headers[answers.findIndex(({ body }) => body.ok)]!
   expect((await redeem(seller, paid)).body.reason).toBe('duplicate_settlement')
   expect(await project()).toMatchObject({
@@ -117,7 +117,7 @@ test('beyond the daily limit on settlements no payment is claimed, and the same 
   expect((await project()).usage.dailySettlements).toBe(1)
 })
 
-test('the gas of a day is counted from transaction receipts with reverts, and once although two workers record it', async () => {
+test('the daily gas count includes the gas of reverted transactions, and counts each receipt once although two workers record it', async () => {
   const second = await till.startWorker()
   const paid = await redeemToEnd(seller, (await pay()).header)
   const wallet = await deployCode(till.client, acceptAll(1))
@@ -150,7 +150,7 @@ test('the daily gas limit of a project replaces the limit of the service, whethe
   expect((await redeem(seller, (await pay()).header)).body.reason).toBe('settlement_limit_reached')
 })
 
-test('beyond the daily gas limit no payment is claimed, and the operator can raise the limit', async () => {
+test('beyond the daily gas limit the service claims no payment, and the operator can raise the limit', async () => {
   const set = (limits: object) =>
     till.service.platform.patch(`/v0/platform/projects/${seller.project.id}`, { limits })
   expect((await redeemToEnd(seller, (await pay()).header)).body.ok).toBe(true)
@@ -177,7 +177,7 @@ test('beyond the daily gas limit no payment is claimed, and the operator can rai
   )
 })
 
-test('each limit of a project can be changed without the other limits', async () => {
+test('an operator can change each limit of a project without the other limits', async () => {
   const { pool } = till.service.database
   const { id } = seller.project
   await updateLimits(pool, id, { storageBytes: 5, dailyGas: 7 })

@@ -1,5 +1,6 @@
 /**
- * Tests actions on many items. The console counts the items before, shows progress, and the audit log has each item.
+ * Tests actions at the console that apply to many items. The console counts the items before the action and shows its
+ * progress, and the audit log has an entry for each item.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
@@ -36,8 +37,8 @@ const entries = async (agent: Agent, action: string): Promise<[string, string][]
 const write = (agent: Agent, subject: string) =>
   agent.post('/v0/messages/send', { to: ['a@b.example'], subject, text: 'x' })
 
-describe.skipIf(!hasBrowser)('an owner who acts on many items', () => {
-  test('replays the webhook deliveries that failed since a time, after the console shows their number', async () => {
+describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
+  test('an owner replays the webhook deliveries that failed since a time, after the console shows their number', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 130, status: 'exhausted' })
     const { pool } = service.database
@@ -65,7 +66,7 @@ describe.skipIf(!hasBrowser)('an owner who acts on many items', () => {
     expect(complaints).toEqual([])
   })
 
-  test('replays the chosen webhook deliveries, and sees how many replays were refused and why', async () => {
+  test('an owner replays the chosen webhook deliveries, and sees how many replays were refused and why', async () => {
     const agent = await service.newAgent()
     const gone = await addDeliveries(service, agent, { count: 2, status: 'aborted' })
     await agent.delete(`/v0/webhooks/${gone}`)
@@ -93,7 +94,7 @@ describe.skipIf(!hasBrowser)('an owner who acts on many items', () => {
     ])
   })
 
-  test('labels all messages that match a filter, across all pages of the list', async () => {
+  test('an owner labels all messages that match a filter, across all pages of the list', async () => {
     const agent = await service.newAgent()
     for (let n = 0; n < 103; n++) await write(agent, `tea ${n}`)
     await write(agent, 'rum')
@@ -116,7 +117,7 @@ describe.skipIf(!hasBrowser)('an owner who acts on many items', () => {
     expect(body.messages[0].labels).not.toContain('cargo')
   })
 
-  test('deletes the chosen threads by the keyboard alone, after the console shows the number of messages', async () => {
+  test('an owner deletes the chosen threads by the keyboard alone, after the console shows the number of messages', async () => {
     const agent = await service.newAgent()
     for (const subject of ['kept', 'second', 'first']) await write(agent, subject)
     const { body } = await agent.get('/v0/threads')
@@ -144,7 +145,7 @@ describe.skipIf(!hasBrowser)('an owner who acts on many items', () => {
     expect((await entries(agent, 'thread.delete')).toSorted()).toEqual(doomed.toSorted())
   })
 
-  test('stops a running action on many items by closing the dialog', async () => {
+  test('an owner stops a running action on many items by closing its dialog', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 100, status: 'exhausted' })
     await using console = await openConsole(browser, service)

@@ -1,4 +1,4 @@
-/** Tests keyboard shortcuts, tab titles, copy buttons and a lost connection at the console. */
+/** Tests keyboard shortcuts, tab titles, copy buttons and a lost connection in the console. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
@@ -30,8 +30,8 @@ const rowInFocus = (page: Page) =>
     `/event-\\d+/.exec(document.activeElement.closest('[data-row]')?.textContent ?? '')?.[0]`,
   )
 
-describe.skipIf(!hasBrowser)('the keyboard shortcuts of the console', () => {
-  test('move in a list across its pages, open a row, and lead back to the row', async () => {
+describe.skipIf(!hasBrowser)('a person uses the keyboard shortcuts of the console', () => {
+  test('the shortcuts move in a list across its pages, open a row, and lead back to the row', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/webhooks`)
@@ -40,7 +40,7 @@ describe.skipIf(!hasBrowser)('the keyboard shortcuts of the console', () => {
     expect(await rowInFocus(page)).toBe('event-120')
     for (const key of ['j', 'j', 'k']) await page.keyboard.press(key)
     expect(await rowInFocus(page)).toBe('event-119')
-    // Row 60 is beyond the first page of the list.
+    // Row 60 is not on the first page of the list.
     await waitFor('row 60', async () => {
       await page.keyboard.press('j')
       return (await rowInFocus(page)) === 'event-60'
@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)('the keyboard shortcuts of the console', () => {
     await waitFor('the row', async () => (await rowInFocus(page)) === 'event-60')
   })
 
-  test('focus the search, do nothing while a person types, and are listed in a dialog', async () => {
+  test('the shortcuts focus the search, do nothing while a person types, and are listed in a dialog', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/webhooks`)
@@ -97,7 +97,7 @@ test.skipIf(!hasBrowser)('each console screen has its own title in the browser t
   expect(names).toContain(`Webhooks – ${agent.project.name} – Purser`)
 })
 
-test.skipIf(!hasBrowser)('a button that names an address copies the whole address', async () => {
+test.skipIf(!hasBrowser)('the copy button of an address copies the whole address', async () => {
   await using console = await openConsole(browser, service)
   const { page, context } = console
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
@@ -119,8 +119,8 @@ test.skipIf(!hasBrowser)(
     await context.setOffline(true)
     await page.getByText(/^Offline since .* What is shown stays; it may be old\.$/).waitFor()
     expect(await row.count()).toBe(1)
-    // The new screen cannot load while the browser is offline, so the old screen stays. The new screen opens when the
-    // browser is online again.
+    // The new screen cannot load while the browser is offline, so the old screen stays visible. The new screen opens
+    // when the browser is online again.
     await page.getByRole('link', { name: 'Activity' }).click()
     await waitFor('the address', async () => page.url().endsWith('/activity'))
     expect(await row.count()).toBe(1)

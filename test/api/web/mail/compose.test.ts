@@ -1,4 +1,7 @@
-/** Tests writing mail at the console: drafts, Bcc, files and a later time. Tests also the details beside a mail. */
+/**
+ * Tests how a person writes mail at the console: drafts, Bcc, files and a later sending time. Also tests the details
+ * that the console shows beside a mail.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
@@ -39,8 +42,8 @@ const kept = (agent: Agent, text: string) =>
 const actionsOf = async (agent: Agent): Promise<string[]> =>
   (await agent.get('/v0/logs')).body.logs.map(({ action }: any) => action)
 
-describe.skipIf(!hasBrowser)('an owner who writes mail', () => {
-  test('writes a mail with Bcc and a file, which is saved as a draft while the owner types, and sent once', async () => {
+describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
+  test('an owner writes a mail with Bcc and a file, which is saved as a draft during typing, and is sent once', async () => {
     const [agent, shown, hidden] = [
       await service.newAgent(),
       await service.newAgent(),
@@ -82,13 +85,13 @@ describe.skipIf(!hasBrowser)('an owner who writes mail', () => {
     expect(complaints).toEqual([])
   })
 
-  test('is asked about the draft after Escape, keeps the draft, opens the draft again, and sends the draft later', async () => {
+  test('an owner is asked about the draft after Escape, keeps and opens the draft again, and sends it later', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service, { timeZone: 'Pacific/Auckland' })
     const { page } = console
     await console.open(`projects/${agent.project.id}/inbox`)
     await press(page, 'Write')
-    // The owner has typed no text, so Escape closes the dialog without a question.
+    // The owner has typed no text, so the Escape key closes the dialog without a question.
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await press(page, 'Write')
@@ -116,11 +119,11 @@ describe.skipIf(!hasBrowser)('an owner who writes mail', () => {
     const { body: sent } = await agent.get(
       `/v0/messages/${encodeURIComponent(body.messages[0].messageId)}`,
     )
-    // Auckland has UTC+13 in January.
+    // The time zone of Auckland is UTC+13 in January.
     expect(sent.sendAt).toBe(new Date(`${day}T09:30:00+13:00`).toISOString())
   })
 
-  test('deletes an own draft and a draft of the agent', async () => {
+  test('an owner deletes a draft of their own and a draft of the agent', async () => {
     const agent = await service.newAgent()
     await agent.post(DRAFTS, { subject: 'Of the agent', text: 'x' })
     await using console = await openConsole(browser, service)
@@ -140,7 +143,7 @@ describe.skipIf(!hasBrowser)('an owner who writes mail', () => {
     expect(await draftsOf(agent)).toEqual([])
   })
 
-  test('sees codes, events and the text of files beside a mail, while the mail stays visible', async () => {
+  test('an owner sees codes, events and the text of files beside a mail, while the mail stays visible', async () => {
     const agent = await service.newAgent()
     await agent.post('/v0/webhooks', {
       url: 'https://hooks.example.com/beside',
@@ -177,7 +180,7 @@ describe.skipIf(!hasBrowser)('an owner who writes mail', () => {
     expect(await events.count()).toBe(0)
   })
 
-  test('sees the view that was chosen last, although the response of an earlier view arrives later', async () => {
+  test('an owner sees the view that they chose last, although the response for an earlier view arrives later', async () => {
     const agent = await service.newAgent()
     await service.deliver({
       from: 'ada@example.com',
@@ -202,7 +205,7 @@ describe.skipIf(!hasBrowser)('an owner who writes mail', () => {
     const answered = page.waitForResponse('**/raw')
     arrive()
     await (await answered).finished()
-    // The button is enabled again when the console has handled the response.
+    // The button is enabled again after the console has handled the response.
     await page.locator('button[aria-disabled="true"]').waitFor({ state: 'detached' })
     expect(await page.getByRole('region', { name: 'Original message' }).count()).toBe(0)
     await page.locator('pre', { hasText: 'The plain one.' }).waitFor()

@@ -1,4 +1,4 @@
-/** Tests that an owner reads an invitation at the console and answers by a button. */
+/** Tests that an owner reads a calendar invitation at the console and answers it with a button. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
 import type { Browser } from 'playwright-core'
@@ -19,8 +19,8 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]()
 })
 
-describe.skipIf(!hasBrowser)('an owner who gets an invitation', () => {
-  test('sees the time of the event, and accepts the event', async () => {
+describe.skipIf(!hasBrowser)('an owner gets a calendar invitation', () => {
+  test('an owner sees the time of the event in an invitation, and accepts the event', async () => {
     const agent = await service.newAgent()
     const messageId = '<review@example.com>'
     await service.deliver({

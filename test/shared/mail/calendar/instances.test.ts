@@ -1,4 +1,4 @@
-/** Tests which instances a calendar event has. */
+/** Tests which instances a recurring or single calendar event has. */
 import { describe, expect, test } from 'bun:test'
 import ICAL from 'ical.js'
 import {
@@ -32,7 +32,7 @@ const ZONE = [
   'END:VTIMEZONE',
 ]
 
-/** Reads an event of the given lines with its calendar. */
+/** Reads a calendar whose event consists of the given lines. */
 function read(...lines: string[]) {
   const text = ['BEGIN:VCALENDAR', ...ZONE, 'BEGIN:VEVENT', ...lines, 'END:VEVENT', 'END:VCALENDAR']
   const calendar = new ICAL.Component(ICAL.parse(text.join('\r\n')))
@@ -42,7 +42,7 @@ function read(...lines: string[]) {
 const ms = (iso: string) => Date.parse(`${iso}${iso.includes('T') ? '' : 'T00:00:00'}Z`)
 const WINDOW = { fromMs: ms('2026-01-01'), untilMs: ms('2027-01-01'), max: 100 }
 
-/** Returns the instances of an event as local times. */
+/** Returns the instances of an event, each as its local time. */
 function locals(lines: string[], window: Partial<typeof WINDOW> = {}): string[] {
   const { calendar, event } = read(...lines)
   const found = instancesOf(event, definitionsOf(calendar), { ...WINDOW, ...window })
@@ -53,10 +53,10 @@ const span = (...lines: string[]) => {
   return spanOf(event, definitionsOf(calendar))
 }
 
-describe('an event without a rule', () => {
+describe('the service finds the instances of an event without a recurrence rule', () => {
   const once = ['DTSTART:20260302T100000Z', 'DTEND:20260302T110000Z']
 
-  test('has its start as the only instance', () => {
+  test('an event without a rule has its start as the only instance', () => {
     const { calendar, event } = read(...once)
     expect(instancesOf(event, definitionsOf(calendar), WINDOW)).toEqual([
       {
@@ -67,43 +67,43 @@ describe('an event without a rule', () => {
     ])
   })
 
-  test('is found from its start to before its end', () => {
+  test('an event is found by searches from its start to just before its end', () => {
     expect(locals(once, { fromMs: ms('2026-03-02T10:59:59') })).toEqual(['03-02T10'])
     expect(locals(once, { fromMs: ms('2026-03-02T11:00:00') })).toEqual([])
   })
 
-  test('is found if it starts before the end of the window', () => {
+  test('an event is found if it starts before the end of the search window', () => {
     expect(locals(once, { untilMs: ms('2026-03-02T10:00:01') })).toEqual(['03-02T10'])
     expect(locals(once, { untilMs: ms('2026-03-02T10:00:00') })).toEqual([])
   })
 
-  test('without a length is found at the start of the window', () => {
+  test('an event without a length is found only if its start is in the search window', () => {
     const moment = ['DTSTART:20260302T100000Z']
     expect(locals(moment, { fromMs: ms('2026-03-02T10:00:00') })).toEqual(['03-02T10'])
     expect(locals(moment, { fromMs: ms('2026-03-02T10:00:01') })).toEqual([])
   })
 
-  test('without a start has no instance', () => {
+  test('an event without a start has no instance', () => {
     expect(locals(['SUMMARY:x'])).toEqual([])
   })
 })
 
-describe('an event with a rule', () => {
+describe('the service finds the instances of an event with a recurrence rule', () => {
   const daily = ['DTSTART:20260302T100000Z', 'RRULE:FREQ=DAILY;COUNT=4']
 
-  test('has the instances of the rule, at most as many as wanted', () => {
+  test('an event has the instances of its rule, at most as many as the caller wants', () => {
     expect(locals(daily)).toEqual(['03-02T10', '03-03T10', '03-04T10', '03-05T10'])
     expect(locals(daily, { max: 3 })).toEqual(['03-02T10', '03-03T10', '03-04T10'])
   })
 
-  test('lacks the excluded instances', () => {
+  test('an event does not have the instances that it excludes', () => {
     expect(locals([...daily, 'EXDATE:20260303T100000Z,20260304T100000Z'])).toEqual([
       '03-02T10',
       '03-05T10',
     ])
   })
 
-  test('has added instances in the order of time, each instance once', () => {
+  test('an event has its added instances in the order of time, each instance once', () => {
     const added = 'RDATE:20260306T100000Z,20260303T120000Z,20260304T100000Z,20260302T100000Z'
     expect(locals([...daily, added])).toEqual([
       '03-02T10',
@@ -115,20 +115,20 @@ describe('an event with a rule', () => {
     ])
   })
 
-  test('has the start of an added period', () => {
+  test('an event has an instance at the start of an added period', () => {
     expect(
       locals(['DTSTART:20260302T100000Z', 'RDATE;VALUE=PERIOD:20260305T100000Z/PT1H']),
     ).toEqual(['03-02T10', '03-05T10'])
   })
 
-  test('has its start even if the rule does not give it', () => {
+  test('an event has an instance at its start, even if the rule does not produce it', () => {
     expect(locals(['DTSTART:20260302T100000Z', 'RRULE:FREQ=WEEKLY;BYDAY=TU;COUNT=1'])).toEqual([
       '03-02T10',
       '03-03T10',
     ])
   })
 
-  test('keeps its local time when clocks change', () => {
+  test('an event keeps its local time when daylight saving time begins or ends', () => {
     const weekly = ['DTSTART;TZID=Europe/Berlin:20260323T100000', 'RRULE:FREQ=WEEKLY;COUNT=2']
     const { calendar, event } = read(...weekly)
     expect(
@@ -137,12 +137,12 @@ describe('an event with a rule', () => {
     expect(locals(weekly)).toEqual(['03-23T10', '03-30T10'])
   })
 
-  test('keeps its local time in a zone that only the file defines', () => {
+  test('an event keeps its local time in a time zone that only the calendar file defines', () => {
     const weekly = ['DTSTART;TZID=Our office:20260323T100000', 'RRULE:FREQ=WEEKLY;COUNT=2']
     expect(locals(weekly)).toEqual(['03-23T10', '03-30T10'])
   })
 
-  test('of whole days has dates', () => {
+  test('an event of whole days has dates as instances', () => {
     expect(locals(['DTSTART;VALUE=DATE:20260302', 'RRULE:FREQ=DAILY;COUNT=2'])).toEqual([
       '03-02',
       '03-03',
@@ -150,54 +150,54 @@ describe('an event with a rule', () => {
   })
 })
 
-describe('the UNTIL of a rule', () => {
+describe('the UNTIL part of a recurrence rule ends a series', () => {
   const until = (text: string, start = 'DTSTART;TZID=Europe/Berlin:20260302T100000') =>
     locals([start, `RRULE:FREQ=DAILY;UNTIL=${text}`]).length
 
-  test('in UTC is an instant, and the instance at this instant counts', () => {
+  test('an UNTIL in UTC is an instant, and an instance at exactly this instant counts', () => {
     expect(until('20260304T090000Z')).toBe(3)
     expect(until('20260304T085959Z')).toBe(2)
   })
 
-  test('without a zone is in the zone of the start', () => {
+  test('an UNTIL without a time zone is in the time zone of the start', () => {
     expect(until('20260304T100000')).toBe(3)
     expect(until('20260304T095959')).toBe(2)
   })
 
-  test('as a date lasts to the end of this day', () => {
+  test('an UNTIL that is a date lasts to the end of this day', () => {
     expect(until('20260304')).toBe(3)
     expect(until('20260304', 'DTSTART;TZID=Europe/Berlin:20260302T235959')).toBe(3)
     expect(until('20260304', 'DTSTART;VALUE=DATE:20260302')).toBe(3)
   })
 })
 
-describe('the length of an event', () => {
-  test('ends at DTEND, which counts before DURATION', () => {
+describe('the service computes the length of an event', () => {
+  test('an event ends at DTEND, which overrides DURATION', () => {
     const lines = ['DTSTART:20260302T100000Z', 'DTEND:20260302T113000Z']
     expect(span(...lines)!.lengthMs).toBe(5_400_000)
     expect(span(...lines, 'DURATION:PT3H')!.lengthMs).toBe(5_400_000)
   })
 
-  test('is the DURATION, for dates too', () => {
+  test('the length of an event is its DURATION, also for dates', () => {
     expect(span('DTSTART:20260302T100000Z', 'DURATION:PT3H')!.lengthMs).toBe(10_800_000)
     expect(span('DTSTART;VALUE=DATE:20260302', 'DURATION:P2D')!.lengthMs).toBe(2 * DAY_MS)
   })
 
-  test('is one day for a date, and nothing for a time, if nothing else is said', () => {
+  test('the length of an event without further data is one day for a date, and zero for a time', () => {
     expect(span('DTSTART;VALUE=DATE:20260302')!.lengthMs).toBe(DAY_MS)
     expect(span('DTSTART:20260302T100000Z')!.lengthMs).toBe(0)
   })
 
-  test('is never negative', () => {
+  test('the length of an event is never negative', () => {
     expect(span('DTSTART:20260302T100000Z', 'DTEND:20260302T090000Z')!.lengthMs).toBe(0)
   })
 
-  test('is unknown without a start', () => {
+  test('the length of an event is unknown if it has no start', () => {
     expect(span('DTEND:20260302T100000Z')).toBeNull()
   })
 })
 
-describe('the times of a property', () => {
+describe('the service reads the times of a calendar property', () => {
   const zones = (line: string) => {
     const { calendar, event } = read(line)
     return timesOf(event.getFirstProperty('rdate'), definitionsOf(calendar)).map(
@@ -205,20 +205,20 @@ describe('the times of a property', () => {
     )
   }
 
-  test('are in UTC, in the zone of the TZID, or without a zone', () => {
+  test('the times of a property are in UTC, in the time zone of the TZID, or without a time zone', () => {
     expect(zones('RDATE:20260302T100000Z,20260303T100000')).toEqual(['UTC', null])
     expect(zones('RDATE;TZID=Europe/Berlin:20260302T100000')).toEqual(['Europe/Berlin'])
     expect(zones('RDATE;TZID=Europe/Berlin;VALUE=DATE:20260302')).toEqual([null])
   })
 
-  test('leave out values that are no times', () => {
+  test('the times of a property do not include values that are not times', () => {
     const { event } = read('SUMMARY:x')
     expect(timesOf(event.getFirstProperty('summary'), new Map())).toEqual([])
     expect(timesOf(null, new Map())).toEqual([])
   })
 })
 
-test('the local time of an instant follows the zone of the event', () => {
+test('the local time of an instant is given in the time zone of the event', () => {
   const at = ms('2026-07-01T10:00:00')
   const local = (line: string) => localAt(at, span(line)!.start)
   expect(local('DTSTART;TZID=Europe/Berlin:20260302T100000')).toBe('2026-07-01T12:00:00')
@@ -227,13 +227,13 @@ test('the local time of an instant follows the zone of the event', () => {
   expect(local('DTSTART;VALUE=DATE:20260302')).toBe('2026-07-01')
 })
 
-test('an event recurs by a rule or by added times', () => {
+test('an event counts as recurring if it has a recurrence rule or added times', () => {
   expect(recurs(read('RRULE:FREQ=DAILY').event)).toBe(true)
   expect(recurs(read('RDATE:20260302T100000Z').event)).toBe(true)
   expect(recurs(read('DTSTART:20260302T100000Z').event)).toBe(false)
 })
 
-test('an event recurs too often each hour, minute and second', () => {
+test('an event that recurs each hour, minute or second recurs too often', () => {
   const often = (line: string) => isTooOften(read(line).event)
   const hours = Array.from({ length: 24 }, (_, hour) => hour).join()
   expect(often(`RRULE:FREQ=DAILY;BYHOUR=${hours}`)).toBe(true)
@@ -245,14 +245,14 @@ test('an event recurs too often each hour, minute and second', () => {
   expect(often('SUMMARY:x')).toBe(false)
 })
 
-describe('the stored source of an event', () => {
+describe('the service stores the lines that define the instances of an event', () => {
   const series = ['DTSTART;TZID=Our office:20260323T100000', 'RRULE:FREQ=WEEKLY;COUNT=3']
   const source = (...lines: string[]) => {
     const { calendar, event } = read(...lines)
     return sourceOf(event, calendar)
   }
 
-  test('gives the same instances, with exceptions, additions and the zones of the file', () => {
+  test('the stored lines give the same instances, with exceptions, additions and the time zones of the file', () => {
     const lines = [
       ...series,
       'DTEND;TZID=Our office:20260323T113000',
@@ -272,20 +272,20 @@ describe('the stored source of an event', () => {
     expect(timed[0]!.endMs - timed[0]!.startMs).toBe(7_200_000)
   })
 
-  test('holds no words of the event', () => {
+  test('the stored lines contain no texts of the event', () => {
     expect(source(...series, 'SUMMARY:Tide tables')).not.toContain('Tide')
   })
 
-  test('is absent if the event does not recur or recurs too often', () => {
+  test('no lines are stored if the event does not recur or recurs too often', () => {
     expect(source('DTSTART:20260302T100000Z')).toBeNull()
     expect(source('DTSTART:20260302T100000Z', 'RRULE:FREQ=HOURLY')).toBeNull()
   })
 
-  test('has at most 100,000 characters', () => {
+  test('the stored lines have at most 100,000 characters', () => {
     const added = 'RDATE:20260302T100000Z'
     const start = ['DTSTART:20260302T100000Z', ...Array(4_000).fill(added)]
     const room = 100_000 - source(...start)!.length
-    // A parameter fills the room that whole lines with CR and LF leave.
+    // A parameter of the last line fills the characters that whole lines do not use.
     const filled = (length: number) => added.replace(':', `;X-A=${'x'.repeat(length - 5)}:`)
     const lineLength = added.length + 2
     const lines = [...start, ...Array(Math.floor(room / lineLength) - 2).fill(added)]
@@ -294,7 +294,7 @@ describe('the stored source of an event', () => {
     expect(source(...lines, filled(left + 1))).toBeNull()
   })
 
-  test('without an event has no instance', () => {
+  test('a calendar without an event has no instance', () => {
     expect(expand('BEGIN:VCALENDAR\r\nEND:VCALENDAR', WINDOW)).toEqual([])
   })
 })

@@ -1,4 +1,6 @@
-/** Reads calendar files in the layouts of common programs, and exchanges calendar files with other libraries. */
+/**
+ * Reads calendar files in the layouts of common calendar programs, and exchanges calendar files with other libraries.
+ */
 import { describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import ical, { type VEvent } from 'node-ical'
@@ -18,7 +20,7 @@ const WINDOW = { fromMs: NOW_MS, untilMs: Date.parse('2032-01-01T00:00:00Z'), ma
 const bytesOf = (name: string) => Bun.file(`test/fixtures/calendar/${name}.ics`).bytes()
 const layout = async (name: string) => readCalendar(await bytesOf(name), NOW_MS)
 
-test('a weekly meeting of Google has its link and its local times', async () => {
+test('a weekly meeting of Google Calendar is read with its link and its local times', async () => {
   const [invite] = await layout('google')
   expect(invite).toMatchObject({
     method: 'REQUEST',
@@ -30,14 +32,14 @@ test('a weekly meeting of Google has its link and its local times', async () => 
     organizer: { address: 'mira@shipyard.example', name: 'Mira Holt' },
   })
   expect(invite!.attendees.map(({ state }) => state)).toEqual(['accepted', 'needs-action'])
-  // Clocks in New York change on 10 March 2030.
+  // Daylight saving time in New York begins on 10 March 2030.
   expect(invite!.recurrence!.next.slice(0, 2)).toEqual([
     '2030-03-06T19:30:00.000Z',
     '2030-03-13T18:30:00.000Z',
   ])
 })
 
-test('a meeting of Outlook has its Windows zone, its roles and its Teams link', async () => {
+test('a meeting of Outlook is read with its Windows time zone, its roles and its Teams link', async () => {
   const [invite] = await layout('outlook')
   expect(invite).toMatchObject({
     summary: 'Übergabe der Ladung',
@@ -53,7 +55,7 @@ test('a meeting of Outlook has its Windows zone, its roles and its Teams link', 
   ])
 })
 
-test('a series of Outlook with its own zone omits the excluded day and has the moved instance', async () => {
+test('a series of Outlook with its own time zone omits the excluded day and has the moved instance', async () => {
   const [series, moved] = await layout('outlookSeries')
   expect(series!.start).toEqual({
     at: '2030-03-04T04:00:00.000Z',
@@ -72,7 +74,7 @@ test('a series of Outlook with its own zone omits the excluded day and has the m
   })
 })
 
-test('a meeting of Apple has its names in Japanese and the address of each attendee', async () => {
+test('a meeting of Apple Calendar is read with names in Japanese and with the address of each attendee', async () => {
   const [invite] = await layout('apple')
   expect(invite).toMatchObject({
     summary: '荷役の打ち合わせ',
@@ -83,7 +85,7 @@ test('a meeting of Apple has its names in Japanese and the address of each atten
   expect(invite!.attendees[0]).toMatchObject({ address: 'purser@mail.example', name: 'Purser' })
 })
 
-test('a yearly event of whole days keeps its days and its length', async () => {
+test('a yearly event of whole days keeps its dates and its length', async () => {
   const [invite] = await layout('allDay')
   expect(invite).toMatchObject({
     allDay: true,
@@ -107,7 +109,7 @@ test.each([
     'an impossible start',
     'BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:a\r\nDTSTART:2030-13-45\r\nEND:VEVENT\r\nEND:VCALENDAR',
   ],
-])('a calendar with %s has no invite', (_name, text) => {
+])('a calendar with %s contains no invitation', (_name, text) => {
   expect(readCalendar(Buffer.from(text), NOW_MS)).toEqual([])
 })
 
@@ -150,7 +152,7 @@ test('no line of a written calendar file is longer than 75 octets', () => {
   }
 })
 
-test('node-ical reads a written file, and finds the same instances', () => {
+test('the library node-ical reads a calendar file that this service wrote, and finds the same instances', () => {
   const [event] = Object.values(ical.sync.parseICS(writeRequest(WRITTEN))).filter(
     (one): one is VEvent => one?.type === 'VEVENT',
   )
@@ -166,7 +168,7 @@ test('node-ical reads a written file, and finds the same instances', () => {
 })
 
 test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
-  'node-ical and this service read the same start from the calendar layout %s',
+  'the library node-ical and this service read the same start from the calendar layout %s',
   async (name) => {
     const [invite] = await layout(name)
     const events = Object.values(ical.sync.parseICS(Buffer.from(await bytesOf(name)).toString()))
@@ -178,7 +180,7 @@ test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
   },
 )
 
-/** Makes pseudo-random recurrence rules of the kinds that meetings use. */
+/** Generates pseudo-random recurrence rules of the kinds that meetings use. */
 function* drawnRules(count: number): Generator<{ zone: string; start: string; rule: string }> {
   let state = 20300101
   const draw = (max: number): number => {
@@ -202,7 +204,7 @@ function* drawnRules(count: number): Generator<{ zone: string; start: string; ru
   }
 }
 
-test('node-ical finds the same instances of 300 drawn rules', () => {
+test('the library node-ical finds the same instances of 300 random recurrence rules', () => {
   for (const { zone, start, rule } of drawnRules(300)) {
     const end = start.replace(':30:', ':45:')
     const written = writeRequest({
@@ -212,8 +214,8 @@ test('node-ical finds the same instances of 300 drawn rules', () => {
       end: { local: end, zone },
     })
     const [invite] = readCalendar(Buffer.from(written), NOW_MS)
-    // Libraries differ about the start time of a series when the recurrence rule omits the start. This service counts
-    // the start as an instance.
+    // Libraries disagree whether the start time of a series is an instance if the recurrence rule does not produce it.
+    // This service counts the start of a series as an instance.
     const ours = expand(invite!.source!, { ...WINDOW, max: 2_000 })
       .map(({ startMs }) => new Date(startMs).toISOString())
       .filter((at) => at !== invite!.start.at)
@@ -228,7 +230,7 @@ test('node-ical finds the same instances of 300 drawn rules', () => {
   }
 })
 
-/** Is the Python that has Debian's package python3-icalendar. */
+/** Is the path of the Python program for which Debian installs the package python3-icalendar. */
 const PYTHON = '/usr/bin/python3'
 const hasPython = spawnSync(PYTHON, ['-c', 'import icalendar']).status === 0
 if (!hasPython) {
@@ -241,9 +243,11 @@ const python = (program: string, input: string): any => {
   return JSON.parse(stdout.toString())
 }
 
-describe.skipIf(!hasPython)('python3-icalendar', () => {
-  test('reads a request, a cancellation and an answer', () => {
-    const program = `
+describe.skipIf(!hasPython)(
+  'the library python3-icalendar exchanges calendar files with this service',
+  () => {
+    test('the library python3-icalendar reads a request, a cancellation and an answer', () => {
+      const program = `
 import sys, json, icalendar
 calendar = icalendar.Calendar.from_ical(sys.stdin.buffer.read().decode())
 event = calendar.walk('VEVENT')[0]
@@ -252,31 +256,31 @@ print(json.dumps({
   'method': str(calendar['METHOD']), 'uid': str(event['UID']), 'summary': str(event['SUMMARY']),
   'sequence': int(event['SEQUENCE']), 'start': event['DTSTART'].dt.isoformat(), 'rule': event['RRULE'].to_ical().decode() if 'RRULE' in event else None,
   'attendees': [[str(a), a.params.get('PARTSTAT'), a.params.get('CN')] for a in attendees]}))`
-    expect(python(program, writeRequest(WRITTEN))).toEqual({
-      method: 'REQUEST',
-      uid: WRITTEN.uid,
-      summary: WRITTEN.summary,
-      sequence: 3,
-      start: '2030-03-18T10:00:00+01:00',
-      rule: 'FREQ=WEEKLY;COUNT=4;BYDAY=MO',
-      attendees: [
-        ['mailto:ada@example.com', 'NEEDS-ACTION', 'Doe, Ada'],
-        ['mailto:bob@example.com', 'NEEDS-ACTION', null],
-      ],
+      expect(python(program, writeRequest(WRITTEN))).toEqual({
+        method: 'REQUEST',
+        uid: WRITTEN.uid,
+        summary: WRITTEN.summary,
+        sequence: 3,
+        start: '2030-03-18T10:00:00+01:00',
+        rule: 'FREQ=WEEKLY;COUNT=4;BYDAY=MO',
+        attendees: [
+          ['mailto:ada@example.com', 'NEEDS-ACTION', 'Doe, Ada'],
+          ['mailto:bob@example.com', 'NEEDS-ACTION', null],
+        ],
+      })
+      expect(python(program, writeCancellation(WRITTEN)).method).toBe('CANCEL')
+      const answer = { ...WRITTEN, attendee: { address: 'ada@example.com', name: 'Ada' } }
+      expect(
+        python(program, writeAnswer({ ...answer, answer: 'tentative', comment: 'Perhaps' })),
+      ).toMatchObject({
+        method: 'REPLY',
+        rule: null,
+        attendees: [['mailto:ada@example.com', 'TENTATIVE', 'Ada']],
+      })
     })
-    expect(python(program, writeCancellation(WRITTEN)).method).toBe('CANCEL')
-    const answer = { ...WRITTEN, attendee: { address: 'ada@example.com', name: 'Ada' } }
-    expect(
-      python(program, writeAnswer({ ...answer, answer: 'tentative', comment: 'Perhaps' })),
-    ).toMatchObject({
-      method: 'REPLY',
-      rule: null,
-      attendees: [['mailto:ada@example.com', 'TENTATIVE', 'Ada']],
-    })
-  })
 
-  test('writes a file that the service reads', () => {
-    const program = `
+    test('the library python3-icalendar writes a file that the service reads', () => {
+      const program = `
 import json, icalendar, zoneinfo
 from datetime import datetime
 calendar = icalendar.Calendar()
@@ -291,20 +295,25 @@ event.add('rrule', {'freq': 'monthly', 'byday': '3MO', 'count': 3})
 event.add('organizer', 'mailto:ada@example.com')
 calendar.add_component(event)
 print(json.dumps(calendar.to_ical().decode()))`
-    const [invite] = readCalendar(Buffer.from(python(program, '')), NOW_MS)
-    expect(invite).toMatchObject({
-      uid: 'python@example.com',
-      summary: 'Schlüssel, "drei"; viele',
-      // The library icalendar writes the short name of the time zone.
-      start: { at: '2030-03-18T09:00:00.000Z', zone: 'CET' },
-      recurrence: {
-        next: ['2030-03-18T09:00:00.000Z', '2030-04-15T08:00:00.000Z', '2030-05-20T08:00:00.000Z'],
-      },
+      const [invite] = readCalendar(Buffer.from(python(program, '')), NOW_MS)
+      expect(invite).toMatchObject({
+        uid: 'python@example.com',
+        summary: 'Schlüssel, "drei"; viele',
+        // The Python library icalendar writes the short name of the time zone.
+        start: { at: '2030-03-18T09:00:00.000Z', zone: 'CET' },
+        recurrence: {
+          next: [
+            '2030-03-18T09:00:00.000Z',
+            '2030-04-15T08:00:00.000Z',
+            '2030-05-20T08:00:00.000Z',
+          ],
+        },
+      })
     })
-  })
-})
+  },
+)
 
-test('a calendar file with more than a million characters is too large, also if its first part is whole', async () => {
+test('a calendar file with more than a million characters is too large, even if its first part is a complete calendar', async () => {
   const whole = Buffer.from(await bytesOf('google'))
   expect(readCalendar(whole, NOW_MS)).toHaveLength(1)
   const long = Buffer.concat([whole, Buffer.alloc(CALENDAR_MAX_CHARS, '\r\n')])

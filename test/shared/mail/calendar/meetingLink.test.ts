@@ -1,16 +1,16 @@
-/** Tests which link of a calendar event opens its online meeting. */
+/** Tests which link in a calendar event counts as the link to its online meeting. */
 import { describe, expect, test } from 'bun:test'
 import { meetingLink } from '../../../../shared/mail/calendar/meetingLink.ts'
 
 const ROOM = 'https://meet.google.com/abc-defg-hij'
 const inText = (...texts: string[]) => meetingLink([], texts)
 
-describe('a calendar field that holds nothing but a link', () => {
-  test('names the meeting at any host', () => {
+describe('a calendar field may contain only a link', () => {
+  test('a field that is only a link names the meeting, at any host', () => {
     expect(meetingLink([' https://rooms.example/7 '], [ROOM])).toBe('https://rooms.example/7')
   })
 
-  test('is passed over if it is empty, no URL, or no https URL', () => {
+  test('a field is skipped if it is empty, is not a URL, or is not an https URL', () => {
     const other = 'https://rooms.example/8'
     for (const given of ['', 'Room 7', 'http://rooms.example/7', 'javascript:alert(1)']) {
       expect(meetingLink([given, other], [])).toBe(other)
@@ -18,7 +18,7 @@ describe('a calendar field that holds nothing but a link', () => {
     }
   })
 
-  test('counts before later fields and before the texts', () => {
+  test('a field that is only a link takes precedence over later fields and over the texts', () => {
     expect(meetingLink(['https://a.example/', 'https://b.example/'], [ROOM])).toBe(
       'https://a.example/',
     )
@@ -31,7 +31,7 @@ describe('a calendar field that holds nothing but a link', () => {
   })
 })
 
-describe('a link in a text', () => {
+describe('a calendar text may contain a meeting link', () => {
   test.each([
     ROOM,
     'https://teams.microsoft.com/l/1',
@@ -49,7 +49,7 @@ describe('a link in a text', () => {
     'https://global.gotomeeting.com/join/1',
     'https://www.gotomeet.me/ada',
     'https://meet.goto.com/1',
-  ])('%s opens a meeting', (link) => {
+  ])('the link %s in a text counts as a meeting link', (link) => {
     expect(inText(`Join: ${link}`)).toBe(link)
   })
 
@@ -60,22 +60,22 @@ describe('a link in a text', () => {
     'https://x.meet.google.com/abc',
     'https://google.com/abc',
     'http://zoom.us/j/1',
-  ])('%s opens no meeting', (link) => {
+  ])('the link %s in a text does not count as a meeting link', (link) => {
     expect(inText(link)).toBeNull()
   })
 
-  test('ends before a blank, a quote, a bracket, and the punctuation of a sentence', () => {
+  test('a link in a text ends before a blank, a quote, a bracket, and the punctuation of a sentence', () => {
     for (const end of [' x', '"x', "'x", '>x', '<x', ')x', '(x', ']x', '[x', '.', '!?', ',;:']) {
       expect(inText(`${ROOM}${end}`)).toBe(ROOM)
     }
   })
 
-  test('is found behind other links, and in the first text that holds one', () => {
+  test('a meeting link is found after other links, and in the first text that contains one', () => {
     expect(inText('https://a.example/ and', `see ${ROOM}`, 'https://zoom.us/j/1')).toBe(ROOM)
     expect(inText(`https://a.example/ ${ROOM}`)).toBe(ROOM)
   })
 
-  test('is found among the first hundred links of each text', () => {
+  test('a meeting link is found only among the first hundred links of each text', () => {
     const others = (count: number) => 'https://a.example/ '.repeat(count)
     expect(inText(others(99) + ROOM)).toBe(ROOM)
     expect(inText(others(100) + ROOM)).toBeNull()
@@ -89,6 +89,6 @@ describe('a link in a text', () => {
   })
 })
 
-test('an event without links has no link', () => {
+test('an event that contains no links has no meeting link', () => {
   expect(meetingLink([], [])).toBeNull()
 })

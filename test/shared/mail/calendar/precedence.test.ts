@@ -1,4 +1,4 @@
-/** Tests which of two messages about a calendar event takes effect. */
+/** Tests which of two messages about the same calendar event takes effect. */
 import { describe, expect, test } from 'bun:test'
 import {
   compareRevisions,
@@ -19,7 +19,7 @@ const effect = (
   about: { isProven?: boolean; isCancellation?: boolean; series?: KnownSeries | null } = {},
 ) => effectOf(known, given, { isProven: true, isCancellation: false, series: null, ...about })
 
-test('a later SEQUENCE counts before a later DTSTAMP', () => {
+test('the message with the later SEQUENCE takes effect, even if the other message has a later DTSTAMP', () => {
   expect(compareRevisions({ sequence: 3, stampMs: 0 }, LATER)).toBeGreaterThan(0)
   expect(compareRevisions({ sequence: 1, stampMs: 9_999 }, LATER)).toBeLessThan(0)
   expect(compareRevisions(LATER, SAME)).toBeGreaterThan(0)
@@ -27,43 +27,43 @@ test('a later SEQUENCE counts before a later DTSTAMP', () => {
   expect(compareRevisions({ ...SAME }, SAME)).toBe(0)
 })
 
-describe('a message of the proven organizer', () => {
+describe('a message comes from the proven organizer of the event', () => {
   test('announces an event that the calendar lacks', () => {
     expect(effect(null)).toBe('new')
     expect(effect(null, SAME, { isCancellation: true })).toBe('new')
   })
 
-  test('updates an older revision, repeats an equal one, and yields to a newer one', () => {
+  test('a message of the organizer updates an older revision, repeats an equal one, and has no effect on a newer one', () => {
     expect(effect(KNOWN, LATER)).toBe('updated')
     expect(effect(KNOWN)).toBe('same')
     expect(effect(KNOWN, EARLIER)).toBe('outdated')
   })
 
-  test('replaces the event of a stranger, whatever the SEQUENCE', () => {
+  test('a message of the organizer replaces an event that a stranger announced, whatever the SEQUENCE', () => {
     expect(effect({ ...KNOWN, isProven: false }, { sequence: 0, stampMs: 0 })).toBe('updated')
   })
 
-  test('about an instance is outdated if it is older than the cancellation of the series', () => {
+  test('a message about an instance is outdated if it is older than the cancellation of the series', () => {
     expect(effect(null, EARLIER, { series: CANCELLED })).toBe('outdated')
     expect(effect({ ...KNOWN, sequence: 0 }, EARLIER, { series: CANCELLED })).toBe('outdated')
     expect(effect(null, SAME, { series: CANCELLED })).toBe('new')
     expect(effect(null, LATER, { series: CANCELLED })).toBe('new')
   })
 
-  test('about an instance ignores a series that still takes place, or that a stranger cancelled', () => {
+  test('a message about an instance takes effect if the series still takes place, or if a stranger cancelled the series', () => {
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isCancelled: false } })).toBe('new')
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isProven: false } })).toBe('new')
   })
 })
 
-describe('a message of a stranger', () => {
+describe('a message comes from somebody who is not the proven organizer', () => {
   const stranger = { isProven: false }
 
   test('announces an event that the calendar lacks', () => {
     expect(effect(null, SAME, stranger)).toBe('new')
   })
 
-  test('changes no known event, cancels nothing, and adds no instance to a series', () => {
+  test('a message of a stranger changes no known event, cancels nothing, and adds no instance to a series', () => {
     expect(effect(KNOWN, LATER, stranger)).toBe('proposal')
     expect(effect({ ...KNOWN, isProven: false }, LATER, stranger)).toBe('proposal')
     expect(effect(null, SAME, { ...stranger, isCancellation: true })).toBe('proposal')

@@ -1,4 +1,4 @@
-/** Tests each field that is read of a calendar file. */
+/** Tests each field that the service reads from a calendar file. */
 import { describe, expect, test } from 'bun:test'
 import { CALENDAR_MAX_CHARS, INVITES_MAX } from '../../../../shared/mail/calendar/invite.ts'
 import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
@@ -10,7 +10,7 @@ const readText = (text: string) => readCalendar(new TextEncoder().encode(text), 
 const START = 'DTSTART:20260302T100000Z'
 const event = (...lines: string[]) => ['BEGIN:VEVENT', ...lines, 'END:VEVENT'].join('\r\n')
 const calendar = (...parts: string[]) => ['BEGIN:VCALENDAR', ...parts, 'END:VCALENDAR'].join('\r\n')
-/** Reads a calendar with one event of the given lines. */
+/** Reads a calendar that has one event with the given lines. */
 const readAll = (...lines: string[]) => readText(calendar(event(...lines)))
 const read = (...lines: string[]) => readAll('UID:u1', START, ...lines)[0]!
 const codeOf = (text: string) => {
@@ -23,27 +23,27 @@ const codeOf = (text: string) => {
 }
 
 test.each(['DURATION:-PT1H', 'DTEND:20260302T090000Z'])(
-  'an event with %s ends at its start, because no event ends before its start',
+  'an event with %s ends at its start, because an event cannot end before its start',
   (line) => {
     expect(read(line).end).toEqual(read(line).start)
   },
 )
 
-describe('a calendar file', () => {
-  test('that is no calendar is malformed', () => {
+describe('the service reads a calendar file', () => {
+  test('a file that is not a calendar is refused as malformed', () => {
     for (const text of ['', 'Hello', 'BEGIN:VCALENDAR', 'BEGIN:VCARD\r\nEND:VCARD']) {
       expect(codeOf(text)).toBe('malformed')
     }
     expect(codeOf(calendar())).toBe('read')
   })
 
-  test('may begin with a byte order mark and blank lines', () => {
+  test('a calendar file may begin with a byte order mark and blank lines', () => {
     const text = calendar(event('UID:u1', START))
     expect(readText(`\ufeff${text}`)).toHaveLength(1)
     expect(readText(`\r\n\r\n${text}\r\n\r\n`)).toHaveLength(1)
   })
 
-  test('may stand before or behind a business card', () => {
+  test('a calendar may stand before or after a business card (vCard) in the same file', () => {
     const card = 'BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Ada\r\nEND:VCARD'
     const text = calendar(event('UID:u1', START))
     for (const parts of [
@@ -55,13 +55,13 @@ describe('a calendar file', () => {
     }
   })
 
-  test('is too large from a million characters on', () => {
+  test('a calendar file of a million characters or more is too large', () => {
     const text = calendar(event('UID:u1', START))
     expect(codeOf(text.padEnd(CALENDAR_MAX_CHARS - 1))).toBe('read')
     expect(codeOf(text.padEnd(CALENDAR_MAX_CHARS))).toBe('too_large')
   })
 
-  test('has the events of all its calendars, and at most twenty', () => {
+  test('a calendar file has the events of all its calendars, but at most twenty', () => {
     const one = (uid: string) => event(`UID:${uid}`, START)
     const uids = (text: string) => readText(text).map(({ uid }) => uid)
     expect(uids(`${calendar(one('a'), one('b'))}\r\n${calendar(one('c'))}`)).toEqual([
@@ -74,7 +74,7 @@ describe('a calendar file', () => {
     expect(uids(calendar(...many))).toHaveLength(INVITES_MAX)
   })
 
-  test('leaves out an event without a UID or a start, and an event that cannot be read', () => {
+  test('the service skips an event without a UID or a start, and an event that cannot be read', () => {
     const good = event('UID:u1', START)
     for (const bad of [
       event(START),
@@ -89,30 +89,30 @@ describe('a calendar file', () => {
   })
 })
 
-describe('the method', () => {
+describe('the service reads the method of a calendar file', () => {
   const method = (...lines: string[]) => readText(calendar(...lines, event('UID:u1', START)))[0]!
 
-  test('is the METHOD of the file in any case, and PUBLISH without a known METHOD', () => {
+  test('the method is the METHOD of the file in any case, and is PUBLISH if the METHOD is absent or unknown', () => {
     expect(method('METHOD:REQUEST').method).toBe('REQUEST')
     expect(method('METHOD:reply').method).toBe('REPLY')
     expect(method('METHOD:DANCE').method).toBe('PUBLISH')
     expect(method().method).toBe('PUBLISH')
   })
 
-  test('CANCEL cancels the event, whatever its STATUS', () => {
+  test('the method CANCEL cancels the event, whatever its STATUS is', () => {
     expect(method('METHOD:CANCEL').status).toBe('cancelled')
     expect(method('METHOD:REQUEST').status).toBe('confirmed')
   })
 })
 
-test('the status is the STATUS of the event, and confirmed without a known STATUS', () => {
+test('the status is the STATUS of the event, and is confirmed if the STATUS is absent or unknown', () => {
   expect(read('STATUS:TENTATIVE').status).toBe('tentative')
   expect(read('STATUS:CANCELLED').status).toBe('cancelled')
   expect(read('STATUS:MAYBE').status).toBe('confirmed')
   expect(read().status).toBe('confirmed')
 })
 
-test('the sequence is a whole number from 0 to 2147483647, and otherwise 0', () => {
+test('the sequence of an event is a whole number from 0 to 2147483647, and otherwise counts as 0', () => {
   expect(read('SEQUENCE:7').sequence).toBe(7)
   expect(read('SEQUENCE:0').sequence).toBe(0)
   expect(read('SEQUENCE:-1').sequence).toBe(0)
@@ -122,25 +122,25 @@ test('the sequence is a whole number from 0 to 2147483647, and otherwise 0', () 
   expect(read('SEQUENCE:2147483648').sequence).toBe(2_147_483_647)
 })
 
-test('the stamp is DTSTAMP, or the time of the reading', () => {
+test('the stamp of an event is its DTSTAMP, or the time at which the service read the event', () => {
   expect(read('DTSTAMP:20260228T120000Z').stamp).toBe('2026-02-28T12:00:00.000Z')
   expect(read().stamp).toBe(NOW)
 })
 
-test('an instance of a series is named by its first start', () => {
+test('an instance of a series is named by the start that it had first', () => {
   expect(read('RECURRENCE-ID;TZID=Europe/Berlin:20260302T100000').recurrenceId).toBe(
     '2026-03-02T09:00:00.000Z',
   )
   expect(read().recurrenceId).toBeNull()
 })
 
-describe('a text', () => {
-  test('is absent if it is empty', () => {
+describe('the service reads a text field of an event', () => {
+  test('a text field counts as absent if it is empty', () => {
     expect(read()).toMatchObject({ summary: '', description: '', location: null, comment: null })
     expect(read('LOCATION: ', 'COMMENT: ')).toMatchObject({ location: null, comment: null })
   })
 
-  test('is trimmed, and has LF line ends', () => {
+  test('a text field is trimmed, and its lines end with LF', () => {
     expect(read('DESCRIPTION: a\\nb ', 'LOCATION: Pier 4 ', 'COMMENT: Late ')).toMatchObject({
       description: 'a\nb',
       location: 'Pier 4',
@@ -149,11 +149,11 @@ describe('a text', () => {
     expect(read('DESCRIPTION:a\rb\\nc').description).toBe('a\nb\nc')
   })
 
-  test('of the title stands on one line', () => {
+  test('the text of the title is written on one line', () => {
     expect(read('SUMMARY:Tide\\n\\n  tables').summary).toBe('Tide tables')
   })
 
-  test('loses NUL characters', () => {
+  test('a text field loses its NUL characters', () => {
     expect(read('SUMMARY:a\u0000b').summary).toBe('ab')
   })
 
@@ -162,22 +162,22 @@ describe('a text', () => {
     ['LOCATION', 'location', 1_000],
     ['DESCRIPTION', 'description', 10_000],
     ['COMMENT', 'comment', 10_000],
-  ] as const)('of %s is cut', (name, field, max) => {
+  ] as const)('the text of %s is cut if it is too long', (name, field, max) => {
     expect(read(`${name}:${'x'.repeat(max + 1)}`)[field]).toHaveLength(max)
   })
 })
 
-describe('the meeting link', () => {
+describe('the service reads the meeting link of an event', () => {
   test.each([
     'X-GOOGLE-CONFERENCE',
     'X-MICROSOFT-SKYPETEAMSMEETINGURL',
     'X-MICROSOFT-ONLINEMEETINGEXTERNALLINK',
     'CONFERENCE',
-  ])('is the link in %s', (name) => {
+  ])('the meeting link is the link in %s', (name) => {
     expect(read(`${name}:https://rooms.example/7`).meetingLink).toBe('https://rooms.example/7')
   })
 
-  test('is found in URL, then in LOCATION, then in DESCRIPTION', () => {
+  test('the meeting link is searched in URL, then in LOCATION, then in DESCRIPTION', () => {
     const texts = ['URL', 'LOCATION', 'DESCRIPTION'].map(
       (name, n) => `${name}:https://zoom.us/j/${n}`,
     )
@@ -190,10 +190,10 @@ describe('the meeting link', () => {
   })
 })
 
-describe('the times', () => {
+describe('the service reads the times of an event', () => {
   const times = (...lines: string[]) => readAll('UID:u1', ...lines)[0]!
 
-  test('of a zone have the instant, the local time and the zone', () => {
+  test('the times of an event in a time zone have the instant, the local time and the zone', () => {
     expect(
       times('DTSTART;TZID=Europe/Berlin:20260302T100000', 'DTEND:20260302T100000Z'),
     ).toMatchObject({
@@ -207,7 +207,7 @@ describe('the times', () => {
     })
   })
 
-  test('of whole days are dates without a zone', () => {
+  test('the times of an event of whole days are dates without a time zone', () => {
     expect(times('DTSTART;VALUE=DATE;TZID=Europe/Berlin:20260302')).toMatchObject({
       allDay: true,
       start: { at: '2026-03-02T00:00:00.000Z', local: '2026-03-02', zone: null },
@@ -215,13 +215,13 @@ describe('the times', () => {
     })
   })
 
-  test('without a zone have no zone', () => {
+  test('the times of an event without a time zone have no zone', () => {
     expect(times('DTSTART:20260302T100000').start.zone).toBeNull()
   })
 })
 
-describe('the recurrence', () => {
-  test('has the rule and the next starts, from now on', () => {
+describe('the service reads the recurrence of an event', () => {
+  test('the recurrence has the rule and the next starts, from now on', () => {
     const { recurrence, source } = readAll(
       'UID:u1',
       'DTSTART:20260228T000000Z',
@@ -235,7 +235,7 @@ describe('the recurrence', () => {
     expect(source).toContain('RRULE:FREQ=DAILY;COUNT=3')
   })
 
-  test('lists at most ten starts, even while an instance takes place', () => {
+  test('the recurrence lists at most ten starts, even while an instance takes place', () => {
     expect(read('RRULE:FREQ=DAILY').recurrence!.next).toHaveLength(10)
     const running = readAll(
       'UID:u1',
@@ -246,34 +246,34 @@ describe('the recurrence', () => {
     expect([running.length, running[0]]).toEqual([10, '2026-03-01T23:00:00.000Z'])
   })
 
-  test('has the starts of some five years', () => {
+  test('the recurrence lists the starts of about five years', () => {
     const { next } = read('RRULE:FREQ=YEARLY').recurrence!
     expect(next.at(-1)).toBe('2031-03-02T10:00:00.000Z')
     const late = readAll('UID:u1', 'DTSTART:20260306T100000Z', 'RRULE:FREQ=YEARLY')[0]!
     expect(late.recurrence!.next.at(-1)).toBe('2030-03-06T10:00:00.000Z')
   })
 
-  test('by added times has an empty rule', () => {
+  test('the recurrence of an event that only has added times has an empty rule', () => {
     expect(read('RDATE:20260303T100000Z').recurrence).toEqual({
       rule: '',
       next: ['2026-03-02T10:00:00.000Z', '2026-03-03T10:00:00.000Z'],
     })
   })
 
-  test('lists nothing if the event recurs too often', () => {
+  test('the recurrence lists no starts if the event recurs too often', () => {
     const { recurrence, source } = read('RRULE:FREQ=HOURLY')
     expect([recurrence, source]).toEqual([{ rule: 'FREQ=HOURLY', next: [] }, null])
   })
 
-  test('is absent without a rule and added times', () => {
+  test('the recurrence is absent if the event has neither a rule nor added times', () => {
     expect([read().recurrence, read().source]).toEqual([null, null])
   })
 })
 
-describe('a person', () => {
+describe('the service reads a person of an event', () => {
   const organizer = (text: string) => read(`ORGANIZER${text}`).organizer
 
-  test('has the address of a mailto URI in any case, and the name CN', () => {
+  test('a person has the address of a mailto URI, whatever its case, and the name CN', () => {
     expect(organizer(';CN=Mira:mailto:mira@a.example')).toEqual({
       address: 'mira@a.example',
       name: 'Mira',
@@ -283,12 +283,12 @@ describe('a person', () => {
     expect(organizer(`;CN=${'n'.repeat(201)}:mailto:mira@a.example`)!.name).toHaveLength(200)
   })
 
-  test('has the address of EMAIL if the value is no mailto URI', () => {
+  test('a person has the address of EMAIL if the value is not a mailto URI', () => {
     expect(organizer(';EMAIL=mira@a.example:urn:uuid:1')!.address).toBe('mira@a.example')
     expect(organizer(';EMAIL=mira@a.example:mailto:cy@a.example')!.address).toBe('cy@a.example')
   })
 
-  test('has a name in one line, and an address without a query', () => {
+  test('a person has a name on one line, and an address without a query part', () => {
     expect(organizer(';CN="Ada^nLink: https://evil.example":mailto:a@a.example')!.name).toBe(
       'Ada Link: https://evil.example',
     )
@@ -296,7 +296,7 @@ describe('a person', () => {
     expect(organizer(';EMAIL="a@b.example^nx":urn:x')).toBeNull()
   })
 
-  test('without a mail address, or with one above 320 characters, is left out', () => {
+  test('a person without a mail address, or with an address of more than 320 characters, is left out', () => {
     expect(organizer(':urn:uuid:1')).toBeNull()
     expect(organizer(':mailto:mira')).toBeNull()
     const address = (length: number) => 'mira@'.padEnd(length, 'a')
@@ -306,7 +306,7 @@ describe('a person', () => {
   })
 })
 
-describe('the attendees', () => {
+describe('the service reads the attendees of an event', () => {
   const attendee = (parameters: string) =>
     read(`ATTENDEE${parameters}:mailto:cy@a.example`).attendees[0]!
 
@@ -317,7 +317,7 @@ describe('the attendees', () => {
     [';PARTSTAT=TENTATIVE', 'tentative'],
     [';PARTSTAT=DELEGATED', 'delegated'],
     [';PARTSTAT=ASLEEP', 'needs-action'],
-  ])('with "%s" have the state %s', (parameters, state) => {
+  ])('an attendee with "%s" has the state %s', (parameters, state) => {
     expect(attendee(parameters).state).toBe(state as never)
   })
 
@@ -328,11 +328,11 @@ describe('the attendees', () => {
     [';ROLE=NON-PARTICIPANT', 'information'],
     [';ROLE=CHAIR', 'chair'],
     [';ROLE=constructor', 'required'],
-  ])('with "%s" have the role %s', (parameters, role) => {
+  ])('an attendee with "%s" has the role %s', (parameters, role) => {
     expect(attendee(parameters).role).toBe(role as never)
   })
 
-  test('are at most two hundred, without those that have no mail address', () => {
+  test('an event has at most two hundred attendees, without those that have no mail address', () => {
     const lines = Array.from({ length: 201 }, (_one, n) => `ATTENDEE:mailto:a${n}@a.example`)
     expect(read(...lines).attendees).toHaveLength(200)
     expect(read('ATTENDEE:urn:x', lines[0]!).attendees.map(({ address }) => address)).toEqual([

@@ -1,4 +1,4 @@
-/** Tests each field of the calendar files that the service sends. */
+/** Tests each field of the calendar files that the service writes and sends. */
 import { describe, expect, test } from 'bun:test'
 import {
   isRule,
@@ -30,7 +30,7 @@ const event = (given: Partial<WrittenEvent> = {}): WrittenEvent => ({
   ...given,
 })
 
-/** Returns the unfolded lines of a calendar file without its time zones. */
+/** Returns the unfolded lines of a calendar file, without the definitions of time zones. */
 const linesOf = (file: string): string[] =>
   file
     .replaceAll('\r\n ', '')
@@ -39,12 +39,12 @@ const linesOf = (file: string): string[] =>
 const request = (given: Partial<WrittenEvent> = {}) => linesOf(writeRequest(event(given)))
 const zonesOf = (given: Partial<WrittenEvent>) =>
   [...writeRequest(event(given)).matchAll(/^TZID:(.*)\r$/gm)].map(([, name]) => name)
-/** Returns the lines of a request that begin with the given name of a property. */
+/** Returns the lines of an invitation that begin with the given property name. */
 const lines = (name: string, given: Partial<WrittenEvent>) =>
   request(given).filter((line) => line.startsWith(name))
 
-describe('a request', () => {
-  test('has the method, the fields of the event and the status', () => {
+describe('the service writes an invitation (REQUEST)', () => {
+  test('an invitation has the method, the fields of the event and the status', () => {
     expect(request()).toEqual([
       'BEGIN:VCALENDAR',
       'PRODID:-//Purser//Purser//EN',
@@ -66,7 +66,7 @@ describe('a request', () => {
     ])
   })
 
-  test('has description, place, link and rule only if they are given', () => {
+  test('an invitation has a description, place, link and rule only if the caller gives them', () => {
     const given = {
       description: 'Bring; charts',
       location: 'Pier 4',
@@ -83,7 +83,7 @@ describe('a request', () => {
     )
   })
 
-  test('names each attendee with the role and asks for a reply', () => {
+  test('an invitation names each attendee with the role, and asks for a reply', () => {
     const attendees = (['required', 'optional', 'chair', 'information'] as const).map((role) => ({
       address: `${role}@a.example`,
       name: null,
@@ -98,22 +98,22 @@ describe('a request', () => {
     ])
   })
 
-  test('names the instance of a series', () => {
+  test('an invitation may name one instance of a series', () => {
     expect(lines('RECURRENCE-ID', { recurrenceId: utc('09') })).toEqual([
       'RECURRENCE-ID:20260302T090000Z',
     ])
   })
 })
 
-describe('a text of the caller', () => {
-  test('adds no line to the file', () => {
+describe('the caller gives the texts of an event', () => {
+  test('a text of the caller cannot add a line to the calendar file', () => {
     const given = { summary: 'a\r\nX-ONE:1', description: 'b\nX-TWO:2', location: 'c\nX-THREE:3' }
     expect(lines('X-', given)).toEqual([])
     const organizer = { address: 'mira@a.example', name: 'Mira\r\nATTENDEE:mailto:x@a.example' }
     expect(lines('ATTENDEE', { organizer })).toEqual([])
   })
 
-  test('adds no parameter to the name of a person', () => {
+  test('a text of the caller cannot add a parameter to the name of a person', () => {
     const organizer = { address: 'mira@a.example', name: 'M";X=1:"y' }
     expect(lines('ORGANIZER', { organizer })).toEqual([
       `ORGANIZER;CN="M';X=1:'y":mailto:mira@a.example`,
@@ -121,8 +121,8 @@ describe('a text of the caller', () => {
   })
 })
 
-describe('a time', () => {
-  test('with a zone names the zone, and the file defines each zone once', () => {
+describe('the service writes a time into a calendar file', () => {
+  test('a time with a time zone names the zone, and the file defines each zone once', () => {
     const given = { start: berlin('10'), end: berlin('11') }
     expect(lines('DTSTART', given)).toEqual(['DTSTART;TZID=Europe/Berlin:20260302T100000'])
     expect(zonesOf(given)).toEqual(['Europe/Berlin'])
@@ -130,17 +130,17 @@ describe('a time', () => {
     expect(zonesOf({ start: berlin('10'), end })).toEqual(['Europe/Berlin', 'Europe/London'])
   })
 
-  test('without a zone is in UTC, and the file defines no zone', () => {
+  test('a time without a time zone is in UTC, and the file defines no zone', () => {
     expect(zonesOf({})).toEqual([])
   })
 
-  test('in a zone without a known definition keeps the name of the zone', () => {
+  test('a time in a zone without a known definition keeps the name of the zone', () => {
     const given = { start: { local: '2026-03-02T10:00:00', zone: 'Nowhere/Else' } }
     expect(lines('DTSTART', given)).toEqual(['DTSTART;TZID=Nowhere/Else:20260302T100000'])
     expect(zonesOf(given)).toEqual([])
   })
 
-  test('of a whole day is a date without a zone', () => {
+  test('a time that is a whole day is written as a date without a time zone', () => {
     const start = { local: '2026-03-02', zone: 'Europe/Berlin' }
     expect(lines('DTSTART', { start })).toEqual(['DTSTART;VALUE=DATE:20260302'])
     expect(lines('DTSTART', { start: { ...start, zone: null } })).toEqual([
@@ -149,14 +149,14 @@ describe('a time', () => {
   })
 })
 
-test('a cancellation has its method and the cancelled status', () => {
+test('a cancellation of an event has the method CANCEL and the status cancelled', () => {
   const file = linesOf(writeCancellation(event({ start: berlin('10'), end: berlin('11') })))
   expect(file).toContain('METHOD:CANCEL')
   expect(file.filter((line) => line.startsWith('STATUS'))).toEqual(['STATUS:CANCELLED'])
   expect(writeCancellation(event({ start: berlin('10') }))).toContain('TZID:Europe/Berlin')
 })
 
-describe('a reply', () => {
+describe('the service writes a reply to an invitation', () => {
   const { description, location, url, rule, attendees, ...described } = event({
     start: berlin('10'),
     end: berlin('11'),
@@ -169,7 +169,7 @@ describe('a reply', () => {
       comment,
     })
 
-  test('names the only attendee with the answer, and neither a status nor a description', () => {
+  test('a reply names only one attendee, with the answer, and has neither a status nor a description', () => {
     const file = linesOf(answer(null))
     expect(file).toContain('METHOD:REPLY')
     expect(file).toContain('ATTENDEE;CN=Cy;PARTSTAT=TENTATIVE:mailto:cy@a.example')
@@ -177,23 +177,23 @@ describe('a reply', () => {
     expect(answer(null)).toContain('TZID:Europe/Berlin')
   })
 
-  test('has the comment of the attendee', () => {
+  test('a reply contains the comment of the attendee', () => {
     expect(linesOf(answer('Late, sorry'))).toContain('COMMENT:Late\\, sorry')
   })
 })
 
-test('a zone is writable if the time zone library defines it', () => {
+test('the service can write a time zone if the time zone library defines it', () => {
   expect(isWritableZone('Europe/Berlin')).toBe(true)
   expect(isWritableZone('Europe/Atlantis')).toBe(false)
 })
 
-describe('a recurrence rule', () => {
+describe('the service checks whether it can send a recurrence rule', () => {
   test.each([
     'FREQ=DAILY',
     'FREQ=WEEKLY;COUNT=10',
     'FREQ=MONTHLY;BYDAY=1MO,-1FR;BYSETPOS=-1',
     'FREQ=YEARLY;UNTIL=20301231T235959Z',
-  ])('%s can be sent', (rule) => {
+  ])('the recurrence rule %s can be sent', (rule) => {
     expect(isRule(rule)).toBe(true)
   })
 
@@ -219,7 +219,7 @@ describe('a recurrence rule', () => {
     'FREQ=DAILY;COUNT=1\r\nATTENDEE:x',
     'FREQ=DAILY;UNTIL=2',
     'FREQ=DAILY;BYMONTH=13',
-  ])('%j cannot be sent', (rule) => {
+  ])('the recurrence rule %j cannot be sent', (rule) => {
     expect(isRule(rule)).toBe(false)
   })
 })

@@ -1,4 +1,4 @@
-/** Tests how the names of time zones in calendar files are read. */
+/** Tests how the service reads the names of time zones in calendar files. */
 import { describe, expect, test } from 'bun:test'
 import ICAL from 'ical.js'
 import { FLOATING, ianaName, localOf, UTC, zoneOf } from '../../../../shared/mail/calendar/zones.ts'
@@ -7,7 +7,7 @@ const TEN = ICAL.Time.fromDateTimeString('2026-03-02T10:00:00')
 const hourIn = (zone: { instantOf(local: ICAL.Time): number }) =>
   new Date(zone.instantOf(TEN)).toISOString().slice(11, 16)
 
-/** Makes the definition of a zone that is always five hours ahead of UTC. */
+/** Returns the definition of a time zone that is always five hours ahead of UTC. */
 function definition(tzid: string, location?: string): ICAL.Timezone {
   const component = new ICAL.Component(
     ICAL.parse(
@@ -27,7 +27,7 @@ function definition(tzid: string, location?: string): ICAL.Timezone {
   return new ICAL.Timezone({ component, tzid })
 }
 
-describe('the IANA name of a TZID', () => {
+describe('the service finds the IANA name for a TZID', () => {
   test.each([
     ['Europe/Berlin', 'Europe/Berlin'],
     [' Europe/Berlin ', 'Europe/Berlin'],
@@ -37,58 +37,58 @@ describe('the IANA name of a TZID', () => {
     ['/citadel.example/20260101_1/America/New_York', 'America/New_York'],
     ['W. Europe Standard Time', 'Europe/Berlin'],
     ['Eastern Standard Time', 'America/New_York'],
-  ])('%s is %s', (tzid, name) => {
+  ])('the TZID %s means the IANA zone %s', (tzid, name) => {
     expect(ianaName(tzid)).toBe(name)
   })
 
   test.each(['utc', 'UTC', 'GMT', 'Z', 'Etc/UTC', 'Etc/GMT', 'Zulu', 'tzone://Microsoft/Utc'])(
-    '%s is UTC',
+    'the TZID %s means UTC',
     (tzid) => {
       expect(ianaName(tzid)).toBe('UTC')
     },
   )
 
   test.each(['', ' ', 'Nowhere', 'Europe/Atlantis', 'Europe/Berlin/x', 'xEurope/Berlin', 'CET'])(
-    '"%s" is none',
+    'the TZID "%s" is not the name of a zone',
     (tzid) => {
       expect(ianaName(tzid)).toBeNull()
     },
   )
 
-  test('is read from at most 200 characters', () => {
+  test('a TZID is read only up to 200 characters', () => {
     const tzid = (length: number) => `/${'x'.repeat(length - 15)}/Europe/Berlin`
     expect(ianaName(tzid(200))).toBe('Europe/Berlin')
     expect(ianaName(tzid(201))).toBeNull()
   })
 })
 
-describe('the zone of a TZID', () => {
-  test('counts by its IANA name before the definition in the file', () => {
+describe('the service finds the time zone for a TZID', () => {
+  test('a TZID with an IANA name means this zone, whatever the calendar file defines', () => {
     const zone = zoneOf('Europe/Berlin', definition('Europe/Berlin'))
     expect([zone.name, hourIn(zone)]).toEqual(['Europe/Berlin', '09:00'])
   })
 
-  test('is UTC itself for the names of UTC', () => {
+  test('a TZID that is a name of UTC means UTC itself', () => {
     expect(zoneOf('GMT', undefined)).toBe(UTC)
   })
 
-  test('is the X-LIC-LOCATION of the definition if the TZID is no zone name', () => {
+  test('a TZID that is no zone name means the X-LIC-LOCATION of its definition', () => {
     const zone = zoneOf('Our office', definition('Our office', 'Asia/Tokyo'))
     expect([zone.name, hourIn(zone)]).toEqual(['Asia/Tokyo', '01:00'])
   })
 
-  test('has the offset of the definition and no name if no zone name is known', () => {
+  test('a TZID has the offset of its definition and no name if no zone name is known', () => {
     const zone = zoneOf('Our office', definition('Our office', 'Somewhere'))
     expect([zone.name, hourIn(zone)]).toEqual([null, '05:00'])
     expect(zoneOf('CET', definition('CET')).name).toBeNull()
   })
 
-  test('is an old short name of the zone database if the file defines no zone', () => {
+  test('a TZID may be an old short name of the zone database if the file does not define the zone', () => {
     expect(hourIn(zoneOf('CET', undefined))).toBe('09:00')
     expect(hourIn(zoneOf('EST5EDT', undefined))).toBe('15:00')
   })
 
-  test('floats if nothing is known about it', () => {
+  test('a TZID about which nothing is known leads to a floating time (a local time without a zone)', () => {
     for (const tzid of ['', 'Nowhere', 'XYZ', 'cet', 'CET1', 'Iran']) {
       expect(zoneOf(tzid, undefined)).toBe(FLOATING)
     }
@@ -96,7 +96,7 @@ describe('the zone of a TZID', () => {
   })
 })
 
-test('the local time of an instant has seconds and no zone', () => {
+test('the local time of an instant is written with seconds and without a zone', () => {
   const atMs = Date.parse('2026-03-02T10:00:00.500Z')
   expect(localOf(atMs, 'Europe/Berlin')).toBe('2026-03-02T11:00:00')
   expect(localOf(atMs, null)).toBe('2026-03-02T10:00:00')

@@ -1,10 +1,10 @@
-/** Scores the codes and links that are found in mails in the manner of real services. */
+/** Measures how well the service finds codes and links in mails that imitate real services. */
 import { expect, test } from 'bun:test'
 import { VOICES } from './codeMails/build.ts'
 import { CORPUS } from './codeMails/corpus.ts'
 import { percent, score } from './codeMails/score.ts'
 
-test('the open mails and the mails aside are many, with and without codes, in 22 languages', () => {
+test('the sets of open mails and of mails kept aside are large, with and without codes, in 22 languages', () => {
   for (const mails of [CORPUS.open, CORPUS.aside]) {
     expect(mails.length).toBeGreaterThanOrEqual(200)
     expect(mails.filter(({ codes }) => codes.length > 0).length).toBeGreaterThanOrEqual(90)
@@ -21,7 +21,7 @@ test.each([
   ['open', CORPUS.open],
   ['aside', CORPUS.aside],
 ])(
-  'codes and links of the %s mails are found with a precision of 97 %% and a recall of 95 %%',
+  'the service finds codes and links of the %s mails with a precision of 97 %% and a recall of 95 %%',
   async (_, mails) => {
     const { codes, links } = await score(mails)
     for (const { precision, recall } of [codes, links]) {

@@ -1,4 +1,4 @@
-/** Tests which parts of a line have the shape of a one-time code. */
+/** Tests which parts of a text line have the shape of a one-time code. */
 import { describe, expect, test } from 'bun:test'
 import {
   type Candidate,
@@ -8,7 +8,7 @@ import {
 } from '../../../../shared/mail/codes/codeShapes.ts'
 
 const valuesOf = (line: string) => candidatesOf(plainForm(line)).map(({ value }) => value)
-/** Returns the only candidate of a line without its value and its place. */
+/** Returns the only candidate for a code in a line, without its value and its place. */
 function shapeOf(line: string) {
   const found = candidatesOf(plainForm(line))
   expect([line, found.length]).toEqual([line, 1])
@@ -18,8 +18,8 @@ function shapeOf(line: string) {
 const traits = (line: string): string[] =>
   Object.entries(shapeOf(line)).flatMap(([name, value]) => (value === true ? [name] : []))
 
-describe('a number', () => {
-  test('has 4 to 8 digits, or 9 and 10 alone on a line or after a label', () => {
+describe('a number has the shape of a code', () => {
+  test('a number that may be a code has 4 to 8 digits, or 9 and 10 alone on a line or after a label', () => {
     expect(valuesOf('123')).toEqual([])
     for (const value of ['1234', '12345678', '123456789', '1234567890'])
       expect(valuesOf(value)).toEqual([value])
@@ -30,7 +30,7 @@ describe('a number', () => {
     expect(valuesOf('Type 12345678 now')).toEqual(['12345678'])
   })
 
-  test('is written in groups of equal length, or in two groups of at least three digits', () => {
+  test('a number may be written in groups of equal length, or in two groups of at least three digits', () => {
     expect(valuesOf('482 913')).toEqual(['482913'])
     expect(valuesOf('4829-1305')).toEqual(['48291305'])
     expect(valuesOf('4829 - 1305')).toEqual(['48291305'])
@@ -44,19 +44,19 @@ describe('a number', () => {
     expect(traits('0916 3')).toEqual(['isWeak'])
   })
 
-  test('in other groups is a weak candidate', () => {
+  test('a number in other groups is only a weak candidate for a code', () => {
     expect([valuesOf('40-66-1'), traits('40-66-1')]).toEqual([['40661'], ['isWeak']])
     expect(valuesOf('1-2-3')).toEqual([])
     expect(valuesOf('12 34-56')).toEqual([])
   })
 
-  test('may have a space after each digit', () => {
+  test('a number may have a space after each digit', () => {
     expect(valuesOf('4 8 2 9 1 3')).toEqual(['482913'])
     expect(valuesOf('4 8 2 - 9 1 3')).toEqual(['482913'])
     expect(valuesOf('K 7 Q 2')).toEqual(['K7Q2'])
   })
 
-  test('in digits of other scripts is read as ASCII', () => {
+  test('a number in digits of other scripts is read as ASCII digits', () => {
     expect(valuesOf('٤٨٢٩١٣')).toEqual(['482913'])
     expect(valuesOf('۴۸۲۹۱۳')).toEqual(['482913'])
     expect(valuesOf('४८२९१३')).toEqual(['482913'])
@@ -70,7 +70,7 @@ describe('a number', () => {
     expect(valuesOf('482–913')).toEqual(['482913'])
   })
 
-  test('of four digits may be a year', () => {
+  test('a number of four digits is marked as a possible year', () => {
     expect(traits('1999')).toEqual(['isYear'])
     expect(traits('2026')).toEqual(['isYear'])
     expect(traits('1899')).toEqual([])
@@ -119,7 +119,7 @@ describe('a number', () => {
     expect(valuesOf(line)).toEqual([])
   })
 
-  test('before a full stop, a comma or a bracket is a candidate', () => {
+  test('a number before a full stop, a comma or a bracket is a candidate for a code', () => {
     for (const line of [
       '4829.',
       '4829, ok',
@@ -134,8 +134,8 @@ describe('a number', () => {
   })
 })
 
-describe('letters and digits', () => {
-  test('in capitals have 4 to 10 characters, or up to 20 in groups', () => {
+describe('letters and digits together have the shape of a code', () => {
+  test('a code of letters and digits in capitals has 4 to 10 characters, or up to 20 in groups', () => {
     expect(valuesOf('A1B')).toEqual([])
     expect(valuesOf('A1B2')).toEqual(['A1B2'])
     expect(valuesOf('A1B2C3D4E5')).toEqual(['A1B2C3D4E5'])
@@ -144,7 +144,7 @@ describe('letters and digits', () => {
     expect(traits('A1B2')).toEqual([])
   })
 
-  test('with small letters are weak, and mixed ones have at least six characters and a digit', () => {
+  test('a candidate with small letters is weak, and one in mixed case has at least six characters and a digit', () => {
     expect(traits('a1b2')).toEqual(['isWeak'])
     expect(valuesOf('kT4wZq')).toEqual(['kT4wZq'])
     expect(valuesOf('kT4wZ')).toEqual([])
@@ -156,7 +156,7 @@ describe('letters and digits', () => {
     expect(valuesOf('Use Tb4XgQ9zLwY2 now')).toEqual([])
   })
 
-  test('like a voucher or an issue are marked', () => {
+  test('a candidate that looks like a voucher or an issue number is marked as such', () => {
     expect(traits('WELCOME15')).toEqual(['isWeak'])
     expect(traits('OPS-4821')).toEqual(['isKey'])
     expect(valuesOf('ABC-4821')).toEqual(['ABC-4821'])
@@ -164,7 +164,7 @@ describe('letters and digits', () => {
     expect(valuesOf('24-HOUR')).toEqual([])
   })
 
-  test('after the letters of a sender are the digits alone, unlike the number of a document', () => {
+  test('after the letters of a sender, only the digits are the code, unlike in the number of a document', () => {
     expect([valuesOf('G-482913'), traits('G-482913')]).toEqual([['482913'], []])
     expect([valuesOf('GC-482913'), traits('GC-482913')]).toEqual([['482913'], ['isKey']])
     expect(valuesOf('INV-93174')).toEqual(['INV-93174'])
@@ -174,8 +174,8 @@ describe('letters and digits', () => {
   })
 })
 
-describe('letters alone', () => {
-  test('in capitals have at least six characters, and few vowels', () => {
+describe('letters without digits have the shape of a code', () => {
+  test('a code of capital letters has at least six characters, and few vowels', () => {
     expect(traits('XKQPTZ')).toEqual(['isWeak'])
     expect(valuesOf('XKQPT')).toEqual([])
     expect(traits('MSIAMJTL')).toEqual(['isWeak', 'isWord'])
@@ -185,7 +185,7 @@ describe('letters alone', () => {
     expect(traits('AEKQZTPLMR')).toEqual(['isWeak'])
   })
 
-  test('of both sizes without order are a code alone on a line or after a label', () => {
+  test('letters in mixed case without order are a code if they stand alone on a line or after a label', () => {
     expect(traits('zlQEWh')).toEqual(['isWeak', 'isJumble'])
     expect(valuesOf('Code: zlQEWh')).toEqual(['zlQEWh'])
     expect(valuesOf('Take zlQEWh now')).toEqual([])
@@ -194,8 +194,8 @@ describe('letters alone', () => {
   })
 })
 
-describe('words with dashes', () => {
-  test('are three or more words of 3 to 10 letters, of which the last may be a number', () => {
+describe('words with dashes have the shape of a code', () => {
+  test('a code of words has three or more words of 3 to 10 letters, and its last word may be a number', () => {
     expect(valuesOf('correct-horse-battery')).toEqual(['correct-horse-battery'])
     expect(valuesOf('apple-tree-42')).toEqual(['apple-tree-42'])
     expect(shapeOf('correct-horse-battery').kind).toBe('words')
@@ -204,7 +204,7 @@ describe('words with dashes', () => {
   })
 })
 
-test('a line has at most 20 candidates, with their places', () => {
+test('a line gives at most 20 candidates for codes, with their places in the line', () => {
   const line = Array.from({ length: 30 }, (_, n) => `a ${7000 + n}`).join('; ')
   const found = candidatesOf(line)
   expect(found).toHaveLength(20)
@@ -226,7 +226,7 @@ test.each([
   expect(candidatesOf(line).every(({ isPlace }) => isPlace)).toBe(true)
 })
 
-test('a number beside a postal address is no place', () => {
+test('a number beside a postal address is not marked as part of the address', () => {
   const places = candidatesOf('1234 at Suite 4829, 7391').map(({ value, isPlace }) => [
     value,
     isPlace,
@@ -238,7 +238,7 @@ test('a number beside a postal address is no place', () => {
   ])
 })
 
-test('a candidate stands alone if the line has no other letter and digit', () => {
+test('a candidate counts as alone if its line has no other letter or digit', () => {
   const alone = (line: string) => standsAlone(line, candidatesOf(line)[0]!)
   expect([alone('4829'), alone('** 4829 **'), alone('Code 4829'), alone('4829 x')]).toEqual([
     ...[true, true, false, false],

@@ -11,7 +11,7 @@ const valuesOf = (text: string, subject = '') => codesOf(text, subject).map(({ v
 const mail = (html: string) =>
   Buffer.from(`From: a@b.example\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n${html}`)
 
-describe('codes', () => {
+describe('the service finds one-time codes in a mail', () => {
   test('a code of letters and digits has 4 to 10 characters, or up to 20 in groups with dashes', () => {
     const after = (value: string) => valuesOf(`Your code: ${value}`)
     expect(after('A1B')).toEqual([])
@@ -27,7 +27,7 @@ describe('codes', () => {
     expect(valuesOf('We have 482913 members.')).toEqual([])
   })
 
-  test('a lone number below a title such as Confirm your e-mail is a code', () => {
+  test('a number that stands alone below a title such as Confirm your e-mail is a code', () => {
     const text = 'Confirm your e-mail\n\n7719'
     expect(findCodes({ subject: 'Mail', text, html: null }).map(({ value }) => value)).toEqual([
       '7719',
@@ -36,14 +36,14 @@ describe('codes', () => {
     expect(findCodes({ subject: 'Mail', text: bill, html: null })).toEqual([])
   })
 
-  test('the year of a copyright is no code', () => {
+  test('the year in a copyright notice is not a code', () => {
     const text = 'Your code:\n\n90574\n\n© 2024'
     expect(findCodes({ subject: '', text, html: null }).map(({ value }) => value)).toEqual([
       '90574',
     ])
   })
 
-  test('a numbered label and the name of the sender’s host are no codes', () => {
+  test('a numbered label and the name of the sender’s host are not codes', () => {
     const label = 'Please enter the code PIN1: 41907385'
     expect(findCodes({ subject: '', text: label, html: null }).map(({ value }) => value)).toEqual([
       '41907385',
@@ -56,7 +56,7 @@ describe('codes', () => {
     ])
   })
 
-  test('letters in a random order are a code alone on a line or after a colon, unlike a product name', () => {
+  test('letters in a random order are a code if they stand alone on a line or after a colon, unlike a product name', () => {
     expect(valuesOf('Use this code to sign in:\n\nzlQEWh\n\nThanks')).toEqual(['zlQEWh'])
     expect(valuesOf('Your verification code is: zlQEWh')).toEqual(['zlQEWh'])
     expect(valuesOf('Use this code to sign in:\n\nGitHub\n\n204417')).toEqual(['204417'])
@@ -68,31 +68,31 @@ describe('codes', () => {
     expect(valuesOf('Enter the code below.\n\nPIN: CA-D5-26-FF')).toEqual(['CA-D5-26-FF'])
   })
 
-  test('a Bulgarian code for an activation is found behind its verb', () => {
+  test('in a Bulgarian mail, a code for an activation is found after its verb', () => {
     expect(valuesOf('Вашият код за активиране е 7H4K-Q2MD.')).toEqual(['7H4K-Q2MD'])
   })
 
-  test('a code for a booking is a code, and the number of the booking is none', () => {
+  test('a code for a booking is found as a code, but the number of the booking is not', () => {
     expect(valuesOf('Vaš verifikacijski kod za rezervaciju je:\n\n250964')).toEqual(['250964'])
     expect(valuesOf('Your booking number is 250964.')).toEqual([])
   })
 
-  test('mixed letters and digits are a code of up to 12 characters alone on a line', () => {
+  test('mixed letters and digits that stand alone on a line are a code of up to 12 characters', () => {
     expect(valuesOf('Please use this code:\n\nTb4XgQ9zLwY2')).toEqual(['Tb4XgQ9zLwY2'])
     expect(valuesOf('Please use this code:\n\nTb4XgQ9zLwY2k')).toEqual([])
     expect(valuesOf('Your code opens Tb4XgQ9zLwY2 now.')).toEqual([])
   })
 
-  test('ten digits are a code after a label, unlike a telephone number in a sentence', () => {
+  test('ten digits after a label are a code, unlike a telephone number in a sentence', () => {
     expect(valuesOf('Your one-time code is 1258941219.')).toEqual(['1258941219'])
     expect(valuesOf('If you have no code, call us on 8005550142 today.')).toEqual([])
   })
 
-  test('a Japanese postal code is no code', () => {
+  test('a Japanese postal code is not a one-time code', () => {
     expect(valuesOf('認証コード: 483920\n\n〒113-0033 東京都文京区')).toEqual(['483920'])
   })
 
-  test('a code has kind, value, confidence, part and line', () => {
+  test('a found code has a kind, a value, a confidence, and the mail part and line where it was found', () => {
     expect(codesOf('Hello,\n\nyour verification code is 482 913.\n')).toEqual([
       {
         kind: 'numeric',
@@ -111,7 +111,7 @@ describe('codes', () => {
     ).toMatchObject([{ value: '482913', part: 'html' }])
   })
 
-  test('the most certain code comes first, and each value comes once', () => {
+  test('the most certain code comes first in the list, and each value occurs once', () => {
     const codes = codesOf('The code 111222 is old.\nYour one-time code: 333444\nYour code: 333444')
     expect(codes.map(({ value }) => value)).toEqual(['333444', '111222'])
   })
@@ -133,9 +133,9 @@ describe('codes', () => {
     'Your code came in 2026.3.1 for user482913.',
     'Postcode 482913 and postcode 1012 AB.',
     'The code failed: process[4829] ended.',
-  ])('no code is found in the text: %s', (text) => expect(valuesOf(text)).toEqual([]))
+  ])('the service finds no code in the text: %s', (text) => expect(valuesOf(text)).toEqual([]))
 
-  test('a delivery status notification has no codes', async () => {
+  test('a delivery status notification gives no codes', async () => {
     const { codes } = await parseMail(
       Buffer.from(
         'From: <>\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\r\nYour code 482913\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.example\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nAction: failed\r\nStatus: 5.1.1\r\n--b--\r\n',
@@ -145,7 +145,7 @@ describe('codes', () => {
     expect(codes).toEqual([])
   })
 
-  test('hidden text holds no code', async () => {
+  test('hidden text in a mail gives no code', async () => {
     const { codes, mailLinks } = await parseMail(
       mail(
         '<p style="display:none">Your code is 111111 <a href="https://x.example/reset?t=Abc123Abc123">x</a></p><p>Your code is <b>284016</b></p><p style="font-size:0">Your code is 333333</p>',
@@ -165,14 +165,15 @@ describe('codes', () => {
   })
 })
 
-describe('the codes of a mail that was written after the first rules', () => {
-  test.each(LATER)('with the subject "%s" are found', (subject, text, codes) =>
-    expect(valuesOf(text, subject)).toEqual(codes),
+describe('the service finds the codes of a mail that was written after the first rules', () => {
+  test.each(LATER)(
+    'the codes of the mail with the subject "%s" are found',
+    (subject, text, codes) => expect(valuesOf(text, subject)).toEqual(codes),
   )
 })
 
-describe('links', () => {
-  test('a link has address, text and purpose, and a reset link is sensitive', () => {
+describe('the service finds links in a mail', () => {
+  test('a found link has an address, a text and a purpose, and a link to reset a password is marked as sensitive', () => {
     expect(
       linksOf(
         '<p>Hi <a href="https://a.example/password/reset?token=Ab12Cd34Ef56&amp;x=1"><b>New</b> password</a><a href=\'https://a.example/blog\'><img alt="Blog"></a>',
@@ -188,7 +189,7 @@ describe('links', () => {
     ])
   })
 
-  test('a tracking address is kept, and the words of its button tell the purpose', () => {
+  test('the address of a tracking link is kept, and the words of its button tell the purpose', () => {
     const href = 'https://click.mailer.example/ls/click?upn=u001Xy7Kd02mQp'
     expect(linksOf(`<a href="${href}">Confirm email</a>`)).toMatchObject([
       { href, purpose: 'verify' },
@@ -206,7 +207,7 @@ describe('links', () => {
     expect(linksOf(hrefs.map((href) => `<a href="${href}">Verify</a>`).join(''))).toEqual([])
   })
 
-  test('links with a purpose are kept first, and the number and the bytes of links are bounded', () => {
+  test('links with a purpose are kept first, and the number and the total bytes of links are limited', () => {
     const others = Array.from({ length: 400 }, (_, n) => `<a href="https://a.example/${n}">n</a>`)
     const links = linksOf(
       `${others.join('')}<a href="https://a.example/unsubscribe/1">Unsubscribe</a>`,
@@ -246,15 +247,15 @@ const hostile: [string, string][] = [
   ['entities', '&#x31;'.repeat(MEGABYTE)],
 ]
 
-describe('hostile texts', () => {
-  test.each(hostile)('the numbers of codes and links are bounded for %s', (_name, text) => {
+describe('a mail contains hostile texts', () => {
+  test.each(hostile)('the numbers of codes and links stay limited for %s', (_name, text) => {
     const codes = findCodes({ subject: text.slice(0, 4_000), text, html: text })
     const links = findLinks({ subject: text.slice(0, 4_000), text, html: text })
     expect(codes.length).toBeLessThanOrEqual(CODES_MAX)
     expect(links.length).toBeLessThanOrEqual(LINKS_MAX)
   })
 
-  test('names of built-in properties count as ordinary words', () => {
+  test('the names of built-in JavaScript properties in a mail count as ordinary words', () => {
     expect(valuesOf('Your code is __proto__ constructor 482913.')).toEqual(['482913'])
     expect(
       linksOf('<a href="https://a.example/__proto__">&constructor; &toString;</a>'),

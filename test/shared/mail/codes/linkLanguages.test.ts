@@ -1,4 +1,7 @@
-/** Tests the words of buttons in languages that few products use. The paths of the links name no purpose. */
+/**
+ * Tests the words of link buttons in languages that few products use. In these tests, the path of the link gives no
+ * hint about its purpose.
+ */
 import { expect, test } from 'bun:test'
 import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
 
@@ -74,6 +77,9 @@ const rows = Object.entries(BUTTONS).flatMap(([purpose, buttons]) =>
   buttons.map(([language, words]) => [language, words, purpose] as const),
 )
 
-test.each(rows)('the %s words `%s` give a link the purpose `%s`', (_, words, purpose) => {
-  expect<string | undefined>(purposeOf(words)).toBe(purpose)
-})
+test.each(rows)(
+  'in the language %s the button words `%s` give a link the purpose `%s`',
+  (_, words, purpose) => {
+    expect<string | undefined>(purposeOf(words)).toBe(purpose)
+  },
+)

@@ -1,9 +1,12 @@
-/** Tests the phrases of links in 48 languages (test/fixtures/codes/linkPhrases.txt, linkRequests.txt). */
+/**
+ * Tests the phrases that announce the purpose of a link in 48 languages (test/fixtures/codes/linkPhrases.txt,
+ * linkRequests.txt).
+ */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { purposeOfText } from '../../../../shared/mail/codes/linkWords.ts'
 
-/** Names the purpose of each column of the file. */
+/** Gives the purpose for which each column of the file stands. */
 const PURPOSES = [
   ...['unsubscribe', 'unsubscribe', 'unsubscribe'],
   ...['verify', 'sign-in', 'sign-in', 'reset'],
@@ -29,7 +32,7 @@ test.each(
   expect(String(purposeOfText(words))).toBe(purpose)
 })
 
-describe('a text has no purpose', () => {
+describe('some texts give a link no purpose', () => {
   test.each([
     'Registration completed',
     'Die Registrierung ist abgeschlossen',
@@ -41,18 +44,18 @@ describe('a text has no purpose', () => {
     'Stäng av',
     'Отключить',
     'Deauthorize unrecognized devices',
-  ])('if it says "%s"', (text) => {
+  ])('a text gives a link no purpose if it says "%s"', (text) => {
     expect(purposeOfText(text)).toBeUndefined()
   })
 })
 
-test('two ideas that stand far from each other are no phrase', () => {
+test('two words that stand far from each other do not form a phrase with a purpose', () => {
   const far = (words: number) => `notifications ${'and '.repeat(words)}preferences`
   expect(purposeOfText(far(10))).toBe('unsubscribe')
   expect(purposeOfText(far(18))).toBeUndefined()
 })
 
-test('a text about a password or a confirmation stays one, even if it names a mail and its settings', () => {
+test('a text about a password or a confirmation keeps this purpose, even if it names a mail and its settings', () => {
   expect(purposeOfText('Neues Passwort für die Einstellungen deiner Mail')).toBe('reset')
   expect(purposeOfText('Bestätige die Einstellungen deiner Mail')).toBe('verify')
 })

@@ -1,4 +1,7 @@
-/** Tests purposes that links of real products got wrong. The mails around the links were written for these tests. */
+/**
+ * Tests the purposes of links for which real products once led to a wrong result. The mail texts around these links
+ * were written for these tests.
+ */
 import { expect, test } from 'bun:test'
 import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
 
@@ -45,11 +48,11 @@ test.each([
     'a page for signing in that fills in the address',
     '<a href="https://a.example/login?email=gareth%40pryce.example">Log in</a>',
   ],
-])('%s has the purpose `other`', (_, html) => {
+])('the link %s has the purpose `other`', (_, html) => {
   expect(purposeOf(html)).toEqual(['other'])
 })
 
-test('a path of a sign-in with a later confirmation follows the subject of the mail', () => {
+test('if a sign-in link has a path about a later confirmation, the subject of the mail decides its purpose', () => {
   const html = `<a href="https://a.example/login/confirm?id=${TOKEN}">Continue</a>`
   expect(purposeOf(html, { subject: 'Confirm your e-mail address' })).toEqual(['verify'])
   expect(purposeOf(html, { subject: 'Your link' })).toEqual(['sign-in'])
@@ -57,7 +60,7 @@ test('a path of a sign-in with a later confirmation follows the subject of the m
   expect(purposeOf(reset, { subject: 'Confirm your e-mail address' })).toEqual(['reset'])
 })
 
-test('the words of a button count more than the words before the same address in the plain text', () => {
+test('the words of a button count more than the words before the same address in the plain-text part', () => {
   const href = `https://a.example/requests?t=${TOKEN}`
   expect(
     purposeOf(`<a href="${href}">Review request</a>`, {
@@ -126,19 +129,19 @@ test.each([
   expect(purposeOf(html)).toEqual([purpose])
 })
 
-test('a path or a query that changes the mail address has the purpose `verify`', () => {
+test('a link whose path or query changes the mail address has the purpose `verify`', () => {
   const forum = `https://a.example/profile.php?action=change_email&id=4&key=${TOKEN}`
   expect(purposeOf('', { text: `Visit this page:\n${forum}` })).toEqual(['verify'])
   const type = `<a href="https://a.example/auth?token=${TOKEN}&type=email_change">Open</a>`
   expect(purposeOf(type)).toEqual(['verify'])
 })
 
-test('a token that the path names makes the link of a blog personal', () => {
+test('a token that the path names makes the link of a blog personal to the reader', () => {
   const href = `https://blog.example/reset_password/task:login.reset/token:${TOKEN}`
   expect(purposeOf(`<a href="${href}">Open</a>`)).toEqual(['reset'])
 })
 
-test('a page for received mail has the purpose `unsubscribe`, and a confirmation below the page has `verify`', () => {
+test('a link to a page about received mail has the purpose `unsubscribe`, and a confirmation below the page has `verify`', () => {
   for (const path of [
     'home/account/edit#notifications',
     'ada/emails/',
@@ -149,20 +152,20 @@ test('a page for received mail has the purpose `unsubscribe`, and a confirmation
   expect(purposeOf('', { text: `Verify this address: ${below}` })).toEqual(['verify'])
 })
 
-test('a link that allows an attempt to sign in has the purpose `sign-in`', () => {
+test('a link that approves a sign-in attempt has the purpose `sign-in`', () => {
   for (const words of ['Verify Login', 'Approve this sign-in', 'Authorize the new login'])
     expect(purposeOf(`<a href="https://a.example/authorize?t=${TOKEN}">${words}</a>`)).toEqual([
       'sign-in',
     ])
 })
 
-test('a page in which the reader types a code has the purpose `other`, and the link with the code has `verify`', () => {
+test('a link to a page in which the reader types a code has the purpose `other`, and the link with the code has `verify`', () => {
   const page = 'https://a.example/edit.php?ID=1842'
   const text = `Click to confirm:\n${page}&CONFIRM_CODE=Kp3vRt8Z\nOr type your confirmation code here:\n${page}`
   expect(purposeOf('', { text })).toEqual(['verify', 'other'])
 })
 
-test('a page that completes a sign-in signs in, and a page that reports a sign-in has no purpose', () => {
+test('a link that completes a sign-in has the purpose sign-in, and a link that reports a sign-in has no purpose', () => {
   const page = (name: string) => `Sjá: https://a.example/${name}?uid=${TOKEN}&code=${TOKEN}`
   expect(purposeOf('', { text: page('complete_signin') })).toEqual(['sign-in'])
   expect(purposeOf('', { text: page('report_signin') })).toEqual(['other'])

@@ -1,4 +1,4 @@
-/** Tests which links of a mail are read, and which words decide the purpose of a link. */
+/** Tests which links of a mail the service reads, and which words decide the purpose of a link. */
 import { describe, expect, test } from 'bun:test'
 import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
 
@@ -11,11 +11,11 @@ const linksOf = (html: string | null, { text = '', subject = '' } = {}) =>
 const purposeOf = (html: string, subject = '') => linksOf(html, { subject })[0]?.purpose
 const purposeOfBare = (text: string, subject = '') => linksOf(null, { text, subject })[0]?.purpose
 
-describe('an address that a mail shows twice', () => {
+describe('a mail shows the same link address twice', () => {
   const verify = anchor(personal('/go'), 'Verify your email')
   const plain = anchor(personal('/go'), 'Open')
 
-  test('is one link with the first purpose and the first words', () => {
+  test('an address that is shown twice is one link, with the first purpose and the first words', () => {
     const reset = anchor(personal('/go'), 'Reset your password')
     expect(linksOf(verify + reset)).toEqual([
       { href: personal('/go'), text: 'Verify your email', purpose: 'verify', sensitive: false },
@@ -23,7 +23,7 @@ describe('an address that a mail shows twice', () => {
     expect(linksOf(reset + verify)[0]).toMatchObject({ purpose: 'reset', sensitive: true })
   })
 
-  test('gets a purpose from its second place if its first place has none', () => {
+  test('an address that is shown twice gets the purpose of its second place if its first place has none', () => {
     expect(linksOf(plain + verify)).toMatchObject([{ text: 'Open', purpose: 'verify' }])
     expect(linksOf(verify + plain)).toMatchObject([
       { text: 'Verify your email', purpose: 'verify' },
@@ -31,7 +31,7 @@ describe('an address that a mail shows twice', () => {
     expect(linksOf(plain + plain)).toMatchObject([{ purpose: 'other' }])
   })
 
-  test('does not confirm or sign in by words beside the bare address, because its button says more', () => {
+  test('words beside a bare address do not give it the purpose verify or sign-in if a button has the same address', () => {
     const button = anchor(personal('/go'), 'Read the news')
     const beside = (words: string) => linksOf(button, { text: `${words}:\n${personal('/go')}` })
     expect(beside('Verify your email')[0]!.purpose).toBe('other')
@@ -42,14 +42,14 @@ describe('an address that a mail shows twice', () => {
   })
 })
 
-describe('the words of a link', () => {
-  test('that end the mail or have another meaning count before the path', () => {
+describe('the words of a link decide its purpose', () => {
+  test('link words about unsubscribing, or with another meaning, count more than the path of the link', () => {
     expect(purposeOf(anchor(personal('/verify-email'), 'Unsubscribe'))).toBe('unsubscribe')
     expect(purposeOf(anchor(personal('/unsubscribe'), 'Verify your email'))).toBe('unsubscribe')
     expect(purposeOf(anchor(personal('/verify-email'), 'Accept invitation'))).toBe('other')
   })
 
-  test('are the description of a picture, and never its other attributes', () => {
+  test('the words of a picture link are the picture’s description, and never its other attributes', () => {
     const picture = (attribute: string) =>
       anchor(personal('/go'), `<img ${attribute}="Verify your email">`)
     expect(purposeOf(picture('alt'))).toBe('verify')
@@ -59,11 +59,11 @@ describe('the words of a link', () => {
     )
   })
 
-  test('are at most 200 characters', () => {
+  test('the words of a link are cut to at most 200 characters', () => {
     expect(linksOf(anchor(personal('/go'), 'a'.repeat(201)))[0]!.text).toBe('a'.repeat(200))
   })
 
-  test('about a help page leave the link without a purpose', () => {
+  test('link words about a help page leave the link without a purpose', () => {
     const help = (href: string) => purposeOf(anchor(href, 'Reset your password'))
     expect(help(`https://help.a.example/x/${TOKEN}`)).toBe('other')
     expect(help(at(`/faq/${TOKEN}`))).toBe('other')
@@ -73,15 +73,15 @@ describe('the words of a link', () => {
   })
 })
 
-describe('the words beside a link', () => {
-  test('count for a bare address', () => {
+describe('the words beside a link may decide its purpose', () => {
+  test('the words beside a bare address decide its purpose', () => {
     const beside = (words: string) => purposeOfBare(`${words}\n${personal('/go')}`)
     expect(beside('To unsubscribe:')).toBe('unsubscribe')
     expect(beside('Reset your password here:')).toBe('reset')
     expect(beside('Read more here:')).toBe('other')
   })
 
-  test('do not count for an icon or for the address of a home page', () => {
+  test('the words beside an icon link, or beside the address of a home page, do not decide its purpose', () => {
     const icon = '<img src="i.png">'
     const words = '<p>Unsubscribe here:</p>'
     expect(purposeOf(words + anchor(at('/go'), icon))).toBe('other')
@@ -91,17 +91,17 @@ describe('the words beside a link', () => {
     expect(purposeOfBare(`Unsubscribe here:\n${at('/?u=4711x')}`)).toBe('unsubscribe')
   })
 
-  test('count before a path that could mean either', () => {
+  test('the words beside a link count more than a path that could mean either purpose', () => {
     expect(purposeOfBare(`Define your new password:\n${personal('/verify')}`)).toBe('reset')
     expect(purposeOfBare(`To verify your email:\n${personal('/signin')}`)).toBe('verify')
   })
 
-  test('are the last sentence before the link on its line', () => {
+  test('the words beside a link are the last sentence before it on its line', () => {
     expect(purposeOfBare(`Reset your password. Read more: ${personal('/go')}`)).toBe('other')
     expect(purposeOfBare(`Read more. Reset your password: ${personal('/go')}`)).toBe('reset')
   })
 
-  test('belong to the first of two links', () => {
+  test('the words between two links belong to the first link', () => {
     const [first, second] = linksOf(null, {
       text: `Reset your password: ${personal('/a')} ${personal('/b')}`,
     })
@@ -109,8 +109,8 @@ describe('the words beside a link', () => {
   })
 })
 
-describe('the subject', () => {
-  test('counts for a personal link that neither words nor path explain', () => {
+describe('the subject of a mail may decide the purpose of a link', () => {
+  test('the subject decides the purpose of a personal link that neither its words nor its path explain', () => {
     expect(purposeOfBare(personal('/go'), 'Verify your email')).toBe('verify')
     expect(purposeOfBare(at('/go/ab12'), 'Verify your email')).toBe('other')
     expect(purposeOfBare(personal('/go'), 'Re: Verify your email')).toBe('other')
@@ -118,8 +118,8 @@ describe('the subject', () => {
   })
 })
 
-describe('a link', () => {
-  test('is personal by a token of letters and digits, or by 32 letters', () => {
+describe('the service reads a link of a mail', () => {
+  test('a link counts as personal if it has a token of letters and digits, or of 32 letters', () => {
     const reset = (token: string) => purposeOf(anchor(at(`/go/${token}`), 'Reset your password'))
     expect(reset(`${'1'.repeat(15)}a`)).toBe('reset')
     for (const token of ['a'.repeat(32), 'aBcdefghij', 'ABCDEFGHIJ'])
@@ -129,7 +129,7 @@ describe('a link', () => {
     }
   })
 
-  test('with only a number signs nobody in and confirms nothing by the words beside it', () => {
+  test('a link that has only a number does not sign in, and the words beside it do not make it confirm anything', () => {
     expect(purposeOf(anchor(at('/topic/4711'), 'Sign in'))).toBe('other')
     expect(purposeOf(anchor(at('/topic/4711a'), 'Sign in'))).toBe('sign-in')
     expect(purposeOf(anchor(at('/topic/4711'), 'Verify your email'))).toBe('verify')
@@ -137,7 +137,7 @@ describe('a link', () => {
     expect(purposeOfBare(`Reset your password:\n${at('/topic/4711')}`)).toBe('reset')
   })
 
-  test('has an address of the web with at most 4,000 characters', () => {
+  test('a link has a web address with at most 4,000 characters', () => {
     const ofLength = (length: number) => at('/').padEnd(length, 'a')
     expect(linksOf(anchor(ofLength(4_000), 'x'))).toHaveLength(1)
     expect(linksOf(anchor(ofLength(4_001), 'x'))).toHaveLength(0)
@@ -146,24 +146,24 @@ describe('a link', () => {
     }
   })
 
-  test('of digits alone is personal from 16 digits on', () => {
+  test('a link whose token has only digits counts as personal from 16 digits on', () => {
     const reset = (digits: number) =>
       purposeOfBare(at(`/go/${'1'.repeat(digits)}`), 'Reset your password')
     expect(reset(16)).toBe('reset')
     expect(reset(15)).toBe('other')
   })
 
-  test('is read from the href of `a`, and of no other element', () => {
+  test('a link is read from the href of `a`, and of no other element', () => {
     expect(linksOf(`<link href="${at('/x')}"><area href="${at('/x')}">`)).toEqual([])
     expect(linksOf(`<a name="${at('/x')}">x</a>`)).toEqual([])
   })
 
-  test('ends at the next link or at the end of the mail if its end tag is missing', () => {
+  test('a link ends at the next link or at the end of the mail if its end tag is missing', () => {
     const html = `<a href="${personal('/a')}">Verify your email<a href="${personal('/b')}">Open`
     expect(linksOf(html).map(({ text }) => text)).toEqual(['Verify your email', 'Open'])
   })
 
-  test('in plain text ends before the punctuation of its sentence', () => {
+  test('a link in plain text ends before the punctuation of its sentence', () => {
     expect(linksOf(null, { text: `See (${at('/x')}), or ${at('/y')}.` })).toMatchObject([
       { href: at('/x') },
       { href: at('/y') },
@@ -171,11 +171,11 @@ describe('a link', () => {
   })
 })
 
-describe('the links of a mail', () => {
+describe('the service limits the links of a mail', () => {
   const many = (count: number, length = 0) =>
     Array.from({ length: count }, (_one, n) => anchor(at(`/p/${n}`).padEnd(length, '-'), 'Read'))
 
-  test('are at most 50, and those with a purpose are kept first', () => {
+  test('the service reads at most 50 links of a mail, and keeps those with a purpose first', () => {
     const html = [...many(60), anchor(personal('/v'), 'Verify your email')].join('')
     const links = linksOf(html)
     expect(links).toHaveLength(50)
@@ -183,7 +183,7 @@ describe('the links of a mail', () => {
     expect(links[48]!.href).toBe(at('/p/48'))
   })
 
-  test('have at most 32,000 characters together', () => {
+  test('the links of a mail have at most 32,000 characters together', () => {
     expect(linksOf(many(9, 4_000).join(''))).toHaveLength(8)
     expect(linksOf([...many(8, 3_999), ...many(9, 4_000).slice(8)].join(''))).toHaveLength(8)
     expect(linksOf([...many(8, 3_999), anchor(at('/y'), 'Read')].join(''))).toHaveLength(8)

@@ -1,4 +1,4 @@
-/** Tests the envelope senders that prove bounces of sent mail. */
+/** Tests the envelope senders by which the service proves that a bounce belongs to a sent mail. */
 import { describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import {
@@ -17,12 +17,12 @@ const FROM = 'desk@a.example'
 const ADDRESS = bounceAddress(KEYS, FROM, COPY)
 const TAG = readBounceTag(ADDRESS)!
 
-describe('a bounce address', () => {
-  test('has a tag of 25 signs behind the name of the inbox', () => {
+describe('the service makes the bounce address of a sent mail', () => {
+  test('a bounce address has a tag of 25 characters after the name of the inbox', () => {
     expect(ADDRESS).toMatch(/^desk\+b[a-z2-7]{24}@a\.example$/)
   })
 
-  test('names the message by the first 40 bits of its hash', () => {
+  test('a bounce address names the message by the first 40 bits of its hash', () => {
     for (let n = 0; n < 50; n++) {
       const messageId = `<m${n}@a.example>`
       const { hash } = readBounceTag(bounceAddress(KEYS, FROM, { ...COPY, messageId }))!
@@ -30,21 +30,21 @@ describe('a bounce address', () => {
     }
   })
 
-  test('has no tag if the local part would exceed 64 characters', () => {
+  test('a bounce address has no tag if the local part would exceed 64 characters', () => {
     const from = (length: number) => `${'n'.repeat(length)}@a.example`
     expect(bounceAddress(KEYS, from(38), COPY).indexOf('@')).toBe(64)
     expect(bounceAddress(KEYS, from(39), COPY)).toBe(from(39))
   })
 
-  test('has no tag if the address would exceed 254 characters', () => {
+  test('a bounce address has no tag if the address would exceed 254 characters', () => {
     const from = (length: number) => 'desk@a.'.padEnd(length, 'd')
     expect(bounceAddress(KEYS, from(228), COPY)).toHaveLength(254)
     expect(bounceAddress(KEYS, from(229), COPY)).toBe(from(229))
   })
 })
 
-describe('the tag of a bounce address', () => {
-  test('proves the copy that the address was made for, whatever the case of the recipient', () => {
+describe('the service checks the tag of a bounce address', () => {
+  test('the tag proves the copy for which the address was made, whatever the case of the recipient', () => {
     expect(isTagOf(TAG, KEYS, COPY)).toBe(true)
     expect(isTagOf(TAG, KEYS, { ...COPY, recipient: 'ada@B.EXAMPLE' })).toBe(true)
     for (const other of [{ projectId: 'p2' }, { messageId: '<m2@a>' }, { recipient: 'c@d' }]) {
@@ -52,14 +52,14 @@ describe('the tag of a bounce address', () => {
     }
   })
 
-  test('is recognised by each key, and made by the first key', () => {
+  test('the tag is made with the first key, and is recognised with each key', () => {
     expect(isTagOf(TAG, key(2), COPY)).toBe(false)
     expect(isTagOf(TAG, [...key(2), ...KEYS], COPY)).toBe(true)
     expect(isTagOf(TAG, [], COPY)).toBe(false)
     expect(bounceAddress([...key(2), ...KEYS], FROM, COPY)).toBe(bounceAddress(key(2), FROM, COPY))
   })
 
-  test('is read in any case', () => {
+  test('the tag is read in upper or lower case', () => {
     expect(readBounceTag(ADDRESS.toUpperCase())).toEqual(TAG)
   })
 

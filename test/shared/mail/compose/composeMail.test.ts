@@ -1,4 +1,4 @@
-/** Tests the bytes of a composed mail. */
+/** Tests the bytes of a mail that the service composes. */
 import { describe, expect, test } from 'bun:test'
 import { composeMail, type MailContent } from '../../../../shared/mail/compose/composeMail.ts'
 import {
@@ -26,7 +26,7 @@ const content = (given: Partial<MailContent> = {}): MailContent => ({
 })
 const composed = async (given: Partial<MailContent> = {}) =>
   (await composeMail(content(given))).toString('latin1')
-/** Returns the values of a header field in the header of the composed mail. */
+/** Returns the values of one header field of the composed mail. */
 async function field(name: string, given: Partial<MailContent> = {}): Promise<string[]> {
   const [header = ''] = (await composed(given)).split('\r\n\r\n', 1)
   return header
@@ -44,7 +44,7 @@ const file = (given: Partial<SentAttachment> = {}): SentAttachment =>
     ...given,
   }) as SentAttachment
 
-test('a composed mail holds the given Message-ID, author, recipients and subject', async () => {
+test('a composed mail contains the given Message-ID, author, recipients and subject', async () => {
   const given = { cc: ['b@b.example'], names: { 'ada@a.example': 'Ada', 'b@b.example': 'Bö' } }
   expect(await field('Message-ID', given)).toEqual(['<m1@mail.example>'])
   expect(await field('From', given)).toEqual(['Desk <desk@mail.example>'])
@@ -54,21 +54,21 @@ test('a composed mail holds the given Message-ID, author, recipients and subject
   expect(await field('Subject', given)).toEqual(['Tide tables'])
 })
 
-test('each line of the text ends with CRLF', async () => {
+test('each line of a composed mail’s text ends with CRLF', async () => {
   const mail = await composed({ text: 'a\nb\rc\r\nd' })
   expect(mail).toContain('\r\n\r\na\r\nb\r\nc\r\nd')
   expect(mail).not.toMatch(/(?<!\r)\n|\r(?!\n)/)
 })
 
-test('a mail with HTML has both parts', async () => {
+test('a mail with HTML has both a text part and an HTML part', async () => {
   const mail = await composed({ html: '<p>a\nb</p>' })
   expect(mail).toContain('multipart/alternative')
   expect(mail).toContain('<p>a\r\nb</p>')
   expect(await composed()).not.toContain('multipart')
 })
 
-describe('the header of a mail', () => {
-  test('names the answered and the earlier messages', async () => {
+describe('the service writes the header of a mail', () => {
+  test('the header of a reply names the answered message and the earlier messages', async () => {
     const ids = ['<a@a.example>', '<"b c"@a.example>']
     expect(await field('In-Reply-To', { inReplyTo: ids.slice(0, 1) })).toEqual(['<a@a.example>'])
     expect(await field('References', { references: ids })).toEqual([ids.join(' ')])
@@ -76,11 +76,11 @@ describe('the header of a mail', () => {
     expect(await field('References')).toEqual([])
   })
 
-  test('has the fields of the caller', async () => {
+  test('the header of a mail has the fields that the caller gives', async () => {
     expect(await field('X-Tide', { headers: { 'X-Tide': 'high' } })).toEqual(['high'])
   })
 
-  test('gets no field from a subject or a name', async () => {
+  test('the text of a subject or a name cannot add a header field', async () => {
     const mail = await composed({
       subject: 'a\r\nX-One: 1',
       names: { 'ada@a.example': 'Ada\r\nX-Two: 2' },
@@ -91,8 +91,8 @@ describe('the header of a mail', () => {
   })
 })
 
-describe('an attachment', () => {
-  test('stands in base64 with its name and its type', async () => {
+describe('the service writes an attachment into a mail', () => {
+  test('an attachment is written in base64 with its name and its type', async () => {
     const mail = await composed({ attachments: [file()] })
     expect(mail).toContain('Content-Type: text/plain; name=tide.txt')
     expect(mail).toContain('Content-Transfer-Encoding: base64')
@@ -100,13 +100,13 @@ describe('an attachment', () => {
     expect(mail).toContain(Buffer.from('high').toString('base64'))
   })
 
-  test('with a Content-ID is shown in the HTML part', async () => {
+  test('an attachment with a Content-ID is shown in the HTML part', async () => {
     const mail = await composed({ html: '<img>', attachments: [file({ contentId: 'c1' })] })
     expect(mail).toContain('Content-Disposition: inline; filename=tide.txt')
     expect(mail).toContain('Content-ID: <c1>')
   })
 
-  test('that is an invitation also stands beside the text', async () => {
+  test('an attachment that is an invitation is also placed beside the text part', async () => {
     const invitation = file({
       filename: 'invite.ics',
       contentType: calendarType('REQUEST'),
@@ -118,24 +118,24 @@ describe('an attachment', () => {
     expect(mail).toContain('filename=tide.txt')
   })
 
-  test('that is a calendar of another origin is only attached', async () => {
+  test('an attachment that is a calendar of another origin is only attached', async () => {
     const mail = await composed({ attachments: [file({ contentType: 'text/calendar' })] })
     expect(mail.match(/text\/calendar/g)).toHaveLength(1)
     expect(mail).not.toContain('multipart/alternative')
   })
 
-  test('does not make the service read a file', async () => {
+  test('an attachment cannot make the service read a local file', async () => {
     expect(await composed({ attachments: [file({ filename: '/etc/hostname' })] })).toContain(
       Buffer.from('high').toString('base64'),
     )
   })
 })
 
-describe('a forwarded message', () => {
+describe('the service writes a forwarded message into a mail', () => {
   const forwarded = (text: string | Buffer, contentType = 'message/rfc822') =>
     composed({ attachments: [file({ contentType, content: Buffer.from(text) })] })
 
-  test('of plain lines stands as it is', async () => {
+  test('a forwarded message that has only plain lines is included unchanged', async () => {
     for (const text of ['A: 1\r\n\r\nHi\r\n', `A: ${'x'.repeat(995)}\r\n`, '']) {
       const mail = await forwarded(text)
       expect(mail).toContain('Content-Type: message/rfc822')
@@ -145,7 +145,7 @@ describe('a forwarded message', () => {
     expect(await forwarded('A: 1\r\n', 'MESSAGE/global')).toContain('7bit')
   })
 
-  test('of other lines is attached as bytes', async () => {
+  test('a forwarded message with other lines is attached as bytes', async () => {
     for (const text of ['A: ä\r\n', 'A: \0\r\n', 'A\nB', 'A\rB', `A: ${'x'.repeat(996)}\r\n`]) {
       const mail = await forwarded(text)
       expect(mail).toContain('Content-Type: application/octet-stream')

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { customFields, readCustomHeaders } from '../../../../shared/mail/compose/customHeaders.ts'
 
-/** Returns the error text of refused header fields, and null for accepted ones. */
+/** Returns the error text for refused header fields, and null for accepted fields. */
 function fault(given: Record<string, string>, withUnsubscribe = false): string | null {
   const read = readCustomHeaders(given, withUnsubscribe)
   return 'error' in read ? read.error : null
@@ -14,15 +14,15 @@ test('accepted header fields are returned as they were given', () => {
   expect(readCustomHeaders({}, false)).toEqual({ headers: {} })
 })
 
-test('a mail has at most twenty header fields of the caller', () => {
+test('a caller may add at most twenty header fields to a mail', () => {
   const fields = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_one, n) => [`X-${n}`, 'v']))
   expect(fault(fields(20))).toBeNull()
   expect(fault(fields(21))).toBe('headers must name at most 20 fields')
 })
 
-describe('the name of a header field', () => {
-  test('has at most 76 letters, digits and hyphens', () => {
+describe('the service checks the name of a header field', () => {
+  test('the name of a header field has at most 76 letters, digits and hyphens', () => {
     const text = 'headers must be named by at most 76 letters, digits and hyphens'
     expect(fault({ ['X-'.padEnd(76, 'a')]: 'v' })).toBeNull()
     for (const name of ['', 'X-'.padEnd(77, 'a'), 'X-a:b', 'X-a b', 'X-ä', 'X-a\r\nBcc']) {
@@ -31,19 +31,19 @@ describe('the name of a header field', () => {
   })
 
   test.each(['Bcc', 'From', 'Subject', 'X-', 'List-', 'X', 'Auto-Submitted-2', 'My-X-Tide'])(
-    'is not %s',
+    'the name of a header field may not be %s',
     (name) => {
       expect(fault({ [name]: 'v' })).toBe(`headers.${name} must be X-*, List-* or Auto-Submitted`)
     },
   )
 
-  test('is used once, whatever its case', () => {
+  test('the name of a header field may be used only once, whatever its case', () => {
     expect(fault({ 'X-Tide': 'a', 'x-tide': 'b' })).toBe(
       'headers.x-tide must differ from the earlier ones',
     )
   })
 
-  test('is not that of a field that unsubscribe writes', () => {
+  test('the name of a header field may not be that of a field that the setting unsubscribe writes', () => {
     for (const name of ['List-Unsubscribe', 'list-unsubscribe-post']) {
       expect(fault({ [name]: 'v' }, true)).toBe(`headers.${name} must not stand beside unsubscribe`)
       expect(fault({ [name]: 'v' })).toBeNull()
@@ -62,7 +62,7 @@ test('the value of a header field is one line of 1 to 900 visible ASCII characte
   }
 })
 
-test('each header field stands on a line of its own', () => {
+test('each header field is written on a separate line', () => {
   expect(customFields({ 'X-A': '1', 'List-Id': '<b>' })).toBe('X-A: 1\r\nList-Id: <b>\r\n')
   expect(customFields({})).toBe('')
 })

@@ -7,7 +7,7 @@ const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 20
 const SIGNER = { domain: 'mail.test', selector: 's1', privateKey }
 const RECORD = dkimRecord(publicKey)
 
-/** Returns the verdicts of mailauth, which shares no code with the signer. */
+/** Returns the verdicts of the library mailauth, which shares no code with the signer. */
 async function verdicts(message: Buffer, records: Record<string, string> = {}): Promise<string[]> {
   const known: Record<string, string> = { 's1._domainkey.mail.test': RECORD, ...records }
   const { results } = await dkimVerify(message, {
@@ -32,7 +32,7 @@ const HEADER = [
 const message = (body: string, header = HEADER) =>
   Buffer.from(`${header.join('\r\n')}\r\n\r\n${body}`, 'utf8')
 
-test('mailauth accepts the signature of every form of body', async () => {
+test('the library mailauth accepts the signature of every form of body', async () => {
   for (const body of [
     '',
     '\r\n',
@@ -52,7 +52,7 @@ test('mailauth accepts the signature of every form of body', async () => {
   }
 })
 
-test('a DKIM signature survives the changes of relays, and breaks if visible text or a visible field changes', async () => {
+test('a DKIM signature survives the changes that relays make, and breaks if visible text or a visible field changes', async () => {
   const signed = dkimSign(message('Pay 10 to Ada.\r\n'), [SIGNER]).toString()
   const changed = (from: string, to: string) => Buffer.from(signed.replace(from, to))
   expect(await verdicts(changed('Two   spaces', 'Two spaces'))).toEqual(['pass'])
@@ -80,7 +80,7 @@ test('a DKIM signature survives the changes of relays, and breaks if visible tex
   }
 })
 
-test('several DKIM keys sign one message, and each signature is valid alone', async () => {
+test('several DKIM keys sign one message, and each signature is valid by itself', async () => {
   const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const signed = dkimSign(message('x\r\n'), [
     SIGNER,
@@ -92,7 +92,7 @@ test('several DKIM keys sign one message, and each signature is valid alone', as
   expect(dkimSign(message('x'), []).equals(message('x'))).toBe(true)
 })
 
-test('DKIM signature lines have less than 120 characters, and the message is unchanged', () => {
+test('the lines of a DKIM signature have less than 120 characters, and signing does not change the message', () => {
   const original = message('x\r\n')
   const signed = dkimSign(original, [{ ...SIGNER, domain: `${'x'.repeat(60)}.mail.test` }])
   expect(signed.subarray(-original.length).equals(original)).toBe(true)
@@ -100,7 +100,7 @@ test('DKIM signature lines have less than 120 characters, and the message is unc
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(120)
 })
 
-test('a TXT record is split into strings of at most 255 bytes', () => {
+test('a DNS TXT record is split into strings of at most 255 bytes', () => {
   const strings = [...txtStrings(RECORD).matchAll(/"([^"]*)"/g)].map(([, text]) => text!)
   expect(strings.length).toBe(2)
   expect(strings.every((text) => text.length <= 255)).toBe(true)

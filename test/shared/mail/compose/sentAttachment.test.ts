@@ -42,7 +42,7 @@ test('a Content-ID loses its angle brackets, and a malformed Content-ID is refus
   }
 })
 
-test('the base64 of an attachment is read strictly, but may have line breaks', () => {
+test('the base64 of an attachment is checked strictly, but may contain line breaks', () => {
   expect(decodeBase64('')?.toString()).toBe('')
   expect(decodeBase64('aGVs\r\nbG8=\n')?.toString()).toBe('hello')
   for (const text of ['a', 'aGVsbG8', 'aGVs bG8=', 'aGVsbG8-', '====', 'a===', 'data:,x', '=AAA']) {

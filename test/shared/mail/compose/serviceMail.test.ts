@@ -34,7 +34,7 @@ const notice = (act: AskedAct = MAIL, address = 'ada@a.example', projectName = '
     expiresAt: EXPIRES,
   })
 
-test('a mail of the service has its own sender, one recipient and no automatic reply', () => {
+test('a mail of the service itself has its own sender and one recipient, and asks for no automatic reply', () => {
   expect(signIn()).toMatchObject({
     messageId: '<sir_1@mail.example>',
     date: DATE,
@@ -47,8 +47,8 @@ test('a mail of the service has its own sender, one recipient and no automatic r
   })
 })
 
-describe('a sign-in mail', () => {
-  test('has the link, its end and advice', () => {
+describe('the service writes a mail with a sign-in link', () => {
+  test('a sign-in mail contains the link, the time at which it ends, and advice', () => {
     expect(signIn().subject).toBe('Sign in to Purser')
     expect(signIn().text).toBe(
       [
@@ -62,13 +62,13 @@ describe('a sign-in mail', () => {
     )
   })
 
-  test('has the name on one line', () => {
+  test('a sign-in mail shows the name of the person on one line', () => {
     expect(signIn(' Ada\r\nLovelace ').text).toStartWith('Ada Lovelace, this link')
   })
 })
 
-describe('an approval notice', () => {
-  test('for a mail names the recipients on one line and the subject on another line', () => {
+describe('the service writes a mail that asks for an approval', () => {
+  test('an approval notice for a mail names the recipients on one line and the subject on another line', () => {
     expect(notice().subject).toBe('A mail of Pier 4 waits for you')
     expect(notice().text).toBe(
       [
@@ -86,7 +86,7 @@ describe('an approval notice', () => {
     )
   })
 
-  test('for a payment names the amount, the host and the payee', () => {
+  test('an approval notice for a payment names the amount, the host and the payee', () => {
     const { subject, text } = notice({
       kind: 'payment',
       host: 'shop.example',
@@ -99,7 +99,7 @@ describe('an approval notice', () => {
     )
   })
 
-  test('has a Message-ID of its own for each approver', () => {
+  test('an approval notice has a separate Message-ID for each approver', () => {
     const idOf = (address: string) => notice(MAIL, address).messageId
     expect(idOf('ada@a.example')).toMatch(/^<apr_1\.[0-9a-f]{12}@mail\.example>$/)
     expect(idOf('ada@a.example')).not.toBe(idOf('cy@a.example'))

@@ -4,7 +4,7 @@ import {
   unsubscribeFields,
 } from '../../../../shared/mail/compose/unsubscribe.ts'
 
-test('an https URL for List-Unsubscribe is escaped for the header, and a URL of another scheme is refused', () => {
+test('an https URL for List-Unsubscribe is escaped for the header, and a URL with another scheme is refused', () => {
   expect(parseUnsubscribeUrl('https://example.com/u?id=1,2&x=<a>')).toBe(
     'https://example.com/u?id=1%2C2&x=%3Ca%3E',
   )
@@ -23,7 +23,7 @@ test('an https URL for List-Unsubscribe is escaped for the header, and a URL of 
   expect(folded ?? '').not.toMatch(/[\r\n\s]/)
 })
 
-test('List-Unsubscribe-Post is written only with a URL', () => {
+test('the header List-Unsubscribe-Post is written only if there is a URL', () => {
   const url = 'https://example.com/u'
   expect(unsubscribeFields({ url, mailto: 'leave@example.com' })).toBe(
     'List-Unsubscribe: <https://example.com/u>,\r\n <mailto:leave@example.com>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n',

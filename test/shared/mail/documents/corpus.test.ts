@@ -1,7 +1,7 @@
 /**
- * Reads documents that real programs made, and compares the extracted text with the text that a person expects. The
- * author of
- * `strangers/` had not seen the code. MADE.md names the programs.
+ * Reads documents that real programs made, and compares the extracted text with the text that a person would expect.
+ * The author of the documents in `strangers/` had not seen the code. The file MADE.md names the programs that made the
+ * documents.
  */
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -15,24 +15,24 @@ type Expected = {
   contentType: string
   state: 'ready' | 'none' | 'failed'
   reason?: string
-  /** Holds the expected phrases in the order of reading. */
+  /** Lists the phrases that the text must contain in the order of reading. */
   contains?: string[]
   absent?: string[]
   omitted?: string[]
   links?: string[]
   codes?: string[]
-  /** Holds the expected phrases that may be at any place of the text. */
+  /** Lists the phrases that the text must contain at any place. */
   anywhere?: string[]
 }
 
-/** Reduces white space within a line to one blank, and keeps the tabs between cells. */
+/** Replaces white space within a line by one blank, and keeps the tabs between cells. */
 const plain = (text: string): string =>
   text
     .replace(/[^\S\t\n]+/g, ' ')
     .replace(/ *\t */g, '\t')
     .replace(/ *\n */g, '\n')
 
-/** Lists the expected facts that the text of a file lacks, and the unwanted phrases that the text holds. */
+/** Lists the expected facts that are missing in the text of a file, and the unwanted phrases that the text contains. */
 async function differences(set: string, expected: Expected): Promise<string[]> {
   const bytes = new Uint8Array(readFileSync(join(FOLDER, set, expected.file)))
   const { file: filename, contentType } = expected
@@ -43,7 +43,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   if (expected.reason !== undefined && reason !== expected.reason) found.push(`reason ${reason}`)
   if (read.state !== 'ready') return found
   const text = plain(read.text)
-  // A line break of the text may lie within an expected phrase, so line breaks are compared as blanks.
+  // An expected phrase may be broken across lines in the text, so the comparison treats line breaks as blanks.
   const flat = text.replaceAll('\n', ' ')
   let from = 0
   for (const phrase of expected.contains ?? []) {
@@ -73,7 +73,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   return found
 }
 
-/** Maps each file whose text differs from the expected text to the cause of the difference. */
+/** Maps each file whose text differs from the expected text to the reason of the difference. */
 const MISSED: Readonly<Record<string, string>> = {
   'strangers/csv-windows-1252.csv': 'a file without a charset, whose letters fit two of them',
   'strangers/eml-nested.eml': 'the head of a mail shows addresses, without names',
@@ -95,12 +95,12 @@ for (const { name: set } of sets) {
     .trim()
     .split('\n')
   const files = lines.map((line): Expected => JSON.parse(line))
-  test(`the set ${set} of documents has more than ten files`, () => {
+  test(`the set ${set} of test documents has more than ten files`, () => {
     expect(files.length).toBeGreaterThan(10)
   })
   for (const expected of files) {
     const isMissed = MISSED[`${set}/${expected.file}`] !== undefined
-    test(`the text of ${set}/${expected.file} ${isMissed ? 'still differs from' : 'equals'} the expected text`, async () => {
+    test(`the extracted text of ${set}/${expected.file} ${isMissed ? 'still differs from' : 'equals'} the expected text`, async () => {
       const found = await differences(set, expected)
       if (isMissed) expect(found).not.toEqual([])
       else expect(found).toEqual([])
@@ -108,7 +108,7 @@ for (const { name: set } of sets) {
   }
 }
 
-test('slides have the numbers of their places in the presentation, and a hidden slide keeps its number', async () => {
+test('slides are numbered by their place in the presentation, and a hidden slide keeps its number', async () => {
   const numbersOf = async (filename: string) => {
     const bytes = new Uint8Array(readFileSync(join(FOLDER, 'strangers', filename)))
     const read = await readDocument(bytes, { filename, contentType: '' }, Date.now())

@@ -1,54 +1,54 @@
-/** Tests how a table in a text file becomes lines with tabs between the cells. */
+/** Tests how the service turns a table in a text file into lines with tabs between the cells. */
 import { describe, expect, test } from 'bun:test'
 import { readCsv } from '../../../../shared/mail/documents/csvText.ts'
 
 const textOf = (csv: string): string => readCsv(Buffer.from(csv)).text
 
-describe('a CSV file', () => {
-  test('has a line for each row and a tab between two cells', () => {
+describe('the service reads a CSV file', () => {
+  test('the text of a CSV file has a line for each row and a tab between two cells', () => {
     expect(textOf('a,b\nc,d\n')).toBe('a\tb\nc\td')
     expect(textOf('a,b\r\nc,d')).toBe('a\tb\nc\td')
     expect(textOf('a,,b\n,c')).toBe('a\t\tb\n\tc')
   })
 
-  test('keeps the last row without a line end, and its last cell', () => {
+  test('the text of a CSV file keeps a last row without a line end, and its last cell', () => {
     expect(textOf('a')).toBe('a')
     expect(textOf('a,b')).toBe('a\tb')
   })
 
-  test('without a byte has no text', () => {
+  test('a CSV file of zero bytes has no text', () => {
     expect(textOf('')).toBe('')
   })
 
-  test('has each cell in one line, without blanks around the cell', () => {
+  test('the text of a CSV file has each cell on one line, without blanks around the cell', () => {
     expect(textOf(' a  b ,\tc\n')).toBe('a b\tc')
   })
 
-  test('holds delimiters and line ends inside quotes', () => {
+  test('a quoted cell of a CSV file may contain delimiters and line ends', () => {
     expect(textOf('"a,b",c\n"d\ne",f')).toBe('a,b\tc\nd e\tf')
     expect(textOf('x, "a,b" ,c')).toBe('x\ta,b\tc')
   })
 
-  test('means one quote by two quotes inside a quoted cell', () => {
+  test('two quotes inside a quoted cell of a CSV file mean one quote', () => {
     expect(textOf('"a ""b"" c",d')).toBe('a "b" c\td')
     expect(textOf('"""",d')).toBe('"\td')
     expect(textOf('"",d')).toBe('\td')
   })
 
-  test('keeps a quote that does not begin its cell', () => {
+  test('the text of a CSV file keeps a quote that is not at the beginning of its cell', () => {
     expect(textOf('5" pipe,x')).toBe('5" pipe\tx')
     expect(textOf('"a" "b",c')).toBe('a "b"\tc')
   })
 
-  test('adds the text behind a closing quote to its cell', () => {
+  test('the text after a closing quote in a CSV file is added to the cell', () => {
     expect(textOf('"a"b,c')).toBe('ab\tc')
   })
 
-  test('ends a quoted cell that has no closing quote at the end of the file', () => {
+  test('a quoted cell without a closing quote ends at the end of the CSV file', () => {
     expect(textOf('a,"b,c\nd')).toBe('a\tb,c d')
   })
 
-  test('is cut at a million characters, and says so', () => {
+  test('the text of a CSV file is cut at a million characters, and says so', () => {
     const { text, omitted } = readCsv(Buffer.from(`${'x'.repeat(999_999)}y\nz`))
     expect(text.slice(-2)).toBe('xy')
     expect(text).toHaveLength(1_000_000)
@@ -58,26 +58,26 @@ describe('a CSV file', () => {
   })
 })
 
-describe('the delimiter of a CSV file', () => {
-  test.each([',', ';', '\t', '|'])('may be %p', (delimiter) => {
+describe('the service detects the delimiter of a CSV file', () => {
+  test.each([',', ';', '\t', '|'])('the delimiter of a CSV file may be %p', (delimiter) => {
     expect(textOf(`a${delimiter}b\nc${delimiter}d`)).toBe('a\tb\nc\td')
   })
 
-  test('is the character that occurs most often', () => {
+  test('the delimiter of a CSV file is the character that occurs most often', () => {
     expect(textOf('1,5;2,5;3;4')).toBe('1,5\t2,5\t3\t4')
     expect(textOf('a;b|c|d,e')).toBe('a;b\tc\td,e')
   })
 
-  test('is a comma if a comma and another delimiter occur equally often', () => {
+  test('the delimiter of a CSV file is a comma if another delimiter occurs equally often', () => {
     expect(textOf('a;b,c')).toBe('a;b\tc')
   })
 
-  test('is counted outside of quotes alone', () => {
+  test('delimiters of a CSV file are counted only outside of quotes', () => {
     expect(textOf('"a,b,c,d";e')).toBe('a,b,c,d\te')
     expect(textOf('"a";",,,";b')).toBe('a\t,,,\tb')
   })
 
-  test('is counted in the first 4,000 characters', () => {
+  test('delimiters of a CSV file are counted only in the first 4,000 characters', () => {
     const row = (chars: number) => `${'x'.repeat(chars)};,,`
     expect(textOf(row(3_999)).slice(-4)).toBe('x\t,,')
     expect(textOf(row(3_998)).slice(-2)).toBe('x;')

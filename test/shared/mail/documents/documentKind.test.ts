@@ -1,4 +1,4 @@
-/** Tests that the bytes, the media type and the name of a file tell the kind of document. */
+/** Tests how the service detects the kind of a document from the bytes, the media type and the name of a file. */
 import { describe, expect, test } from 'bun:test'
 import { kindOf, mayHoldText } from '../../../../shared/mail/documents/documentKind.ts'
 
@@ -8,7 +8,7 @@ const kind = (content: string | number[], filename = '', contentType = '') =>
     contentType,
   })
 
-describe('a file', () => {
+describe('the service decides whether a file may contain text', () => {
   const may = (filename: string, contentType = '') => mayHoldText({ filename, contentType })
 
   test.each([
@@ -17,7 +17,7 @@ describe('a file', () => {
     ['png', 'application/octet-stream'],
     ['a.png.txt', 'application/pdf'],
     ['a.pdf', 'x-image/png'],
-  ])('named %p with the type %p may hold text', (filename, type) => {
+  ])('a file named %p with the type %p may contain text', (filename, type) => {
     expect(may(filename, type)).toBe(true)
   })
 
@@ -31,46 +31,46 @@ describe('a file', () => {
     'application/pkcs7-signature',
     'application/x-pkcs7-mime',
     'multipart/mixed',
-  ])('with the type %s holds no text', (type) => {
+  ])('a file with the type %s contains no text', (type) => {
     expect(may('a.txt', type)).toBe(false)
   })
 
   test.each(['a.png', 'A.JPEG', 'a.mp3', 'a.tif', 'a.woff2', 'a.exe', 'smime.p7s'])(
-    'named %s holds no text',
+    'a file named %s contains no text',
     (filename) => {
       expect(may(filename, 'application/octet-stream')).toBe(false)
     },
   )
 })
 
-describe('the first bytes of a file', () => {
-  test('name a PDF if its header stands in the first 1,024 bytes', () => {
+describe('the first bytes of a file tell its kind', () => {
+  test('a file is a PDF if the PDF header is in its first 1,024 bytes', () => {
     expect(kind('%PDF-1.7')).toBe('pdf')
     expect(kind(`${' '.repeat(1_019)}%PDF-`)).toBe('pdf')
     expect(kind(`${' '.repeat(1_020)}%PDF-`)).toBe('text')
     expect(kind('PK\x03\x04%PDF-')).toBe('pdf')
   })
 
-  test('name a zip archive, which may be empty', () => {
+  test('the first bytes tell a zip archive, which may be empty', () => {
     expect(kind('PK\x03\x04')).toBe('zip')
     expect(kind('PK\x05\x06')).toBe('zip')
     expect(kind('PK\x01\x02')).toBeNull()
     expect(kind(' PK\x03\x04')).toBeNull()
   })
 
-  test('name a file in Rich Text Format', () => {
+  test('the first bytes tell a file in Rich Text Format', () => {
     expect(kind('{\\rtf1 a}', 'a.csv', 'text/html')).toBe('rtf')
     expect(kind(' {\\rtf1 a}')).toBe('text')
   })
 
-  test('name an OLE container, whose kind its name tells', () => {
+  test('the first bytes tell an OLE container, and the file name tells its kind', () => {
     for (const ending of ['docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp'] as const)
       expect(kind('\xd0\xcf\x11\xe0', `a.${ending.toUpperCase()}`)).toBe(ending)
     for (const filename of ['a.doc', 'a', '', 'a.docx.bin'])
       expect([filename, kind('\xd0\xcf\x11\xe0', filename, 'text/html')]).toEqual([filename, null])
   })
 
-  test('name a calendar, also behind a byte order mark and 99 blanks', () => {
+  test('the first bytes tell a calendar, even after a byte order mark and 99 blanks', () => {
     expect(kind('BEGIN:VCALENDAR', 'a.csv', 'text/html')).toBe('calendar')
     expect(kind(`\xef\xbb\xbf${' '.repeat(99)}begin:vcalendar`)).toBe('calendar')
     expect(kind(`${' '.repeat(100)}BEGIN:VCALENDAR`)).toBe('text')
@@ -78,7 +78,7 @@ describe('the first bytes of a file', () => {
   })
 })
 
-describe('a file of text', () => {
+describe('the service detects the kind of a text file', () => {
   test.each([
     ['message/rfc822', 'mail'],
     ['Message/Global', 'mail'],
@@ -88,7 +88,7 @@ describe('a file of text', () => {
     ['application/xhtml+xml', 'html'],
     ['text/plain', 'text'],
     ['', 'text'],
-  ] as const)('with the type %p is %p', (type, expected) => {
+  ] as const)('a text file with the type %p is of the kind %p', (type, expected) => {
     expect(kind('a', '', type)).toBe(expected)
   })
 
@@ -101,18 +101,21 @@ describe('a file of text', () => {
     ['a.eml', 'mail'],
     ['a.csv.txt', 'text'],
     ['a.', 'text'],
-  ] as const)('without a known type and named %p is %p', (filename, expected) => {
-    expect(kind('a', filename, 'application/octet-stream')).toBe(expected)
-    expect(kind('a', filename, 'text/html')).toBe('html')
-  })
+  ] as const)(
+    'a text file without a known type and with the name %p is of the kind %p',
+    (filename, expected) => {
+      expect(kind('a', filename, 'application/octet-stream')).toBe(expected)
+      expect(kind('a', filename, 'text/html')).toBe('html')
+    },
+  )
 })
 
-describe('a file without text', () => {
-  test('has no byte', () => {
+describe('the service detects a file without text by its bytes', () => {
+  test('a file without any bytes has no text', () => {
     expect(kind('')).toBeNull()
   })
 
-  test('has a control character in less than 100 characters', () => {
+  test('a file has no text if it has one control character in less than 100 characters', () => {
     expect(kind(`\x01${'a'.repeat(99)}`)).toBe('text')
     expect(kind(`\x01${'a'.repeat(98)}`)).toBeNull()
     for (const control of [1, 8, 14, 26, 28, 31])
@@ -121,14 +124,14 @@ describe('a file without text', () => {
       expect([letter, kind([97, letter, 97])]).toEqual([letter, 'text'])
   })
 
-  test('has nulls in at most a quarter of its bytes, because UTF-16 has more', () => {
+  test('a file has no text if at most a quarter of its bytes are nulls, because a UTF-16 text has more', () => {
     expect(kind('aaa\0')).toBeNull()
     expect(kind('aa\0')).toBe('text')
     expect(kind('a\0b\0')).toBe('text')
     expect(kind('\0a\0\x01')).toBeNull()
   })
 
-  test('has no byte order mark of UTF-16', () => {
+  test('a file with a UTF-16 byte order mark counts as text', () => {
     expect(kind([0xff, 0xfe, 1, 1])).toBe('text')
     expect(kind([0xfe, 0xff, 1, 1])).toBe('text')
     for (const [first, second] of [
@@ -141,12 +144,12 @@ describe('a file without text', () => {
       expect([first, second, kind([first!, second!, 1, 1])]).toEqual([first, second, null] as never)
   })
 
-  test('is known by its first 4,096 bytes', () => {
+  test('only the first 4,096 bytes decide whether a file has text', () => {
     expect(kind(`${'a'.repeat(4_096)}${'\x01'.repeat(99)}`)).toBe('text')
     expect(kind(`${'a'.repeat(4_000)}${'\x01'.repeat(96)}`)).toBeNull()
   })
 
-  test('is known without the bytes before and behind it in its buffer', () => {
+  test('bytes that are before or after the file in the same buffer do not count', () => {
     const buffer = new Uint8Array([1, 1, 97, 98, 1, 1])
     expect(kindOf(buffer.subarray(2, 4), { filename: '', contentType: '' })).toBe('text')
   })

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readHtmlDocument } from '../../../../shared/mail/documents/htmlDocument.ts'
 
-/** Is the word "Привет" in KOI8-R. */
+/** Is the Russian word "Привет" in the charset KOI8-R. */
 const KOI8 = Buffer.from([0xf0, 0xd2, 0xc9, 0xd7, 0xc5, 0xd4])
 const page = (charset: string, text: Uint8Array) =>
   Buffer.concat([Buffer.from(`<meta charset="${charset}"><p>`), text, Buffer.from('</p>')])
@@ -11,7 +11,7 @@ test('an HTML file is read in the charset that it names', () => {
 })
 
 test.each(['utf-8', 'UTF8', 'no-such-charset'])(
-  'UTF-8 is read as UTF-8 in an HTML file of charset %s',
+  'an HTML file that names the charset %s but is valid UTF-8 is read as UTF-8',
   (charset) => {
     expect(readHtmlDocument(page(charset, Buffer.from('Привет'))).text).toBe('Привет')
   },

@@ -1,32 +1,32 @@
-/** Tests how the control words of a file in Rich Text Format become text. */
+/** Tests how the service turns the control words of a Rich Text Format (RTF) file into text. */
 import { describe, expect, test } from 'bun:test'
 import { readRtf } from '../../../../shared/mail/documents/rtfText.ts'
 
 const read = (rtf: string) => readRtf(Buffer.from(`{\\rtf1 ${rtf}}`, 'latin1'))
 const textOf = (rtf: string): string => read(rtf).text
-/** Returns the text, and the reasons for which words were left out. */
+/** Returns the extracted text, and the reasons for which words were left out. */
 const seen = (rtf: string): string[] => {
   const { text, omitted } = read(rtf)
   return [text, ...omitted]
 }
 
-describe('the text of a file', () => {
-  test('has no line ends of the source, and a line for each paragraph', () => {
+describe('the service reads the text of an RTF file', () => {
+  test('the text of an RTF file has no line ends of the source, and a line for each paragraph', () => {
     expect(textOf('a\r\nb\\par c\\line d\\sect e\\page f')).toBe('ab\nc\nd\ne\nf')
   })
 
-  test('has the letters of symbols', () => {
+  test('the text of an RTF file has the letters that symbols stand for', () => {
     expect(textOf('a\\tab b\\emdash c\\endash d\\bullet e\\emspace f')).toBe('a\tb—c–d•e f')
     expect(textOf('\\lquote a\\rquote\\ldblquote b\\rdblquote')).toBe('‘a’“b”')
     expect(textOf('a\\~b\\_c\\-d\\:e')).toBe('a b-cde')
     expect(textOf('\\{a\\}\\\\b')).toBe('{a}\\b')
   })
 
-  test('leaves out the blank that ends a control word, and unknown words', () => {
+  test('the text of an RTF file leaves out the blank that ends a control word, and leaves out unknown control words', () => {
     expect(textOf('a\\b  b\\b0 c\\unknown-7 d')).toBe('a bcd')
   })
 
-  test('is cut at a million characters', () => {
+  test('the text of an RTF file is cut at a million characters', () => {
     const { text, omitted } = read(`${'x'.repeat(999_999)}\\par y${'\\par y'.repeat(9)}`)
     expect(text).toBe('x'.repeat(999_999))
     expect([...omitted]).toEqual(['truncated'])
@@ -34,14 +34,14 @@ describe('the text of a file', () => {
     expect([...read('x'.repeat(1_000_001)).omitted]).toEqual(['truncated'])
   })
 
-  test('stands without the bytes before and behind it in its buffer', () => {
+  test('bytes that are before or after the RTF file in the same buffer are not read', () => {
     const bytes = Buffer.from('no{\\rtf1 a}no', 'latin1')
     expect(readRtf(new Uint8Array(bytes).subarray(2, -2)).text).toBe('a')
   })
 })
 
-describe('a letter that is not ASCII', () => {
-  test('is a byte of the code page', () => {
+describe('the service reads a letter that is not ASCII in an RTF file', () => {
+  test('a non-ASCII letter may be a byte of the code page', () => {
     expect(textOf("\\'fc")).toBe('ü')
     for (const [page, bytes, letter] of [
       [1251, "\\'e6", 'ж'],
@@ -57,11 +57,11 @@ describe('a letter that is not ASCII', () => {
     expect(textOf("\\ansicpg1251\\ansicpg \\'fc")).toBe('ü')
   })
 
-  test('may stand as it is', () => {
+  test('a non-ASCII letter may be in the file without an escape', () => {
     expect(textOf('gr\u00fcn')).toBe('grün')
   })
 
-  test('has a number, whose fallback is left out', () => {
+  test('a non-ASCII letter may be given by its number, and then its fallback is left out', () => {
     expect(textOf('\\u8364?a')).toBe('€a')
     expect(textOf("\\u8364\\'80a")).toBe('€a')
     expect(textOf("\\u8364\\'80\\'80")).toBe('€€')
@@ -69,7 +69,7 @@ describe('a letter that is not ASCII', () => {
     expect(textOf('a\\u ?b')).toBe('ab')
   })
 
-  test('has as many characters of fallback as its group says', () => {
+  test('a non-ASCII letter has as many fallback characters as its group says', () => {
     expect(textOf('\\uc2\\u8364??a')).toBe('€a')
     expect(textOf('\\uc0\\u8364?a')).toBe('€?a')
     expect(textOf('\\uc3\\u8364?{??}a')).toBe('€a')
@@ -78,33 +78,33 @@ describe('a letter that is not ASCII', () => {
   })
 })
 
-describe('a group', () => {
-  test('of fonts, styles or facts about the file is not read', () => {
+describe('the service reads a group of an RTF file', () => {
+  test('a group of fonts, styles or facts about the file is not read', () => {
     expect(seen('{\\fonttbl Arial;}{\\stylesheet Normal;}{\\info{\\title x}}{\\pict 00}a')).toEqual(
       ['a'],
     )
   })
 
-  test('that older programs skip is read if it holds words of the page', () => {
+  test('a group that older programs skip is read if it contains words of the page', () => {
     expect(textOf('{\\*\\unheard no}a')).toBe('a')
     expect(textOf('{\\unheard b}')).toBe('b')
     expect(textOf('{\\*\\shptxt a}{\\*\\footnote b}{\\*\\fldrslt c}')).toBe('abc')
     expect(textOf('{\\*\\unheard no}{\\unheard a}')).toBe('a')
   })
 
-  test('of a comment is named as left out', () => {
+  test('a group that is a comment is named as left out', () => {
     for (const word of ['annotation', 'atnid', 'atnauthor', 'atndate', 'atnref'])
       expect(seen(`a{\\*\\${word} no}`)).toEqual(['a', 'comments'])
     expect(seen('a{\\*\\annotation }')).toEqual(['a'])
   })
 
-  test('ends the properties that it states', () => {
+  test('the end of a group ends the properties that the group sets', () => {
     expect(seen('{\\v no}a')).toEqual(['a', 'hidden-text'])
     expect(seen('}}}a')).toEqual(['a'])
   })
 
-  test('keeps properties of its own up to 1,000 levels', () => {
-    // The group of the file is the first level.
+  test('a group may have properties of its own up to 1,000 levels', () => {
+    // The outermost group of the RTF file is the first level.
     const nested = (levels: number) =>
       seen(`${'{'.repeat(levels - 2)}{\\v no}a${'}'.repeat(levels - 2)}b`)
     expect(nested(1_000)).toEqual(['ab', 'hidden-text'])
@@ -116,10 +116,10 @@ describe('a group', () => {
   })
 })
 
-describe('words that a person does not see', () => {
+describe('the text of an RTF file leaves out words that a person does not see', () => {
   const TABLE = '{\\colortbl;\\red255\\green255\\blue255;\\red1\\green2\\blue3;}'
 
-  test('are hidden or deleted until the property ends', () => {
+  test('words are hidden or deleted until their property ends', () => {
     expect(seen('\\v no\\v0 a')).toEqual(['a', 'hidden-text'])
     expect(seen('\\v1 no\\v0 a')).toEqual(['a', 'hidden-text'])
     expect(seen('\\deleted no\\deleted0 a')).toEqual(['a', 'deleted-text'])
@@ -127,18 +127,18 @@ describe('words that a person does not see', () => {
     expect(seen('\\deleted\\v no')).toEqual(['', 'deleted-text'])
   })
 
-  test('are named only if they have a letter, and blanks between words stay', () => {
+  test('hidden words are named only if they have a letter, and blanks between words are kept', () => {
     expect(seen('a{\\v  }b')).toEqual(['a b'])
     expect(seen('a{\\v\\tab}b')).toEqual(['a\tb'])
     expect(seen('a{\\deleted  }b')).toEqual(['ab'])
   })
 
-  test('are smaller than three points', () => {
+  test('words that are smaller than three points are hidden', () => {
     expect(seen('\\fs5 no\\fs6 a')).toEqual(['a', 'tiny-text'])
     expect(seen('\\fs5 no\\fs a')).toEqual(['a', 'tiny-text'])
   })
 
-  test('have the colour of their background', () => {
+  test('words that have the colour of their background are hidden', () => {
     expect(seen(`${TABLE}\\cf1 no\\cf2 a`)).toEqual(['a', 'invisible-text'])
     expect(seen(`${TABLE}\\cf1\\cf0 a`)).toEqual(['a'])
     expect(seen(`${TABLE}\\cf1\\cf a`)).toEqual(['a'])
@@ -151,7 +151,7 @@ describe('words that a person does not see', () => {
     expect(seen(`${TABLE}\\cf9 a`)).toEqual(['a'])
   })
 
-  test('have a colour of three parts, of which each may be absent', () => {
+  test('the colour of words has three components, each of which may be absent', () => {
     const white = (colour: string) => seen(`{\\colortbl;${colour};}\\cf1 a`)
     expect(white('\\red255\\green255')).toEqual(['a'])
     expect(white('\\green255\\blue255')).toEqual(['a'])
@@ -163,50 +163,50 @@ describe('words that a person does not see', () => {
     expect(seen(`${black}\\cf1\\cb1 no`)).toEqual(['', 'invisible-text'])
   })
 
-  test('are not the words of the table of colours', () => {
+  test('the words of the colour table are not part of the text', () => {
     expect(seen('a{\\colortbl;\\par no;}b')).toEqual(['ab'])
   })
 })
 
-describe('a table', () => {
-  test('has a line for each row, and a tab between cells', () => {
+describe('the service reads a table of an RTF file', () => {
+  test('the text of an RTF table has a line for each row, and a tab between cells', () => {
     expect(textOf('a\\par\\trowd b\\cell c\\cell\\row\\trowd d\\cell e\\cell\\row f')).toBe(
       'a\nb\tc\nd\te\nf',
     )
   })
 
-  test('has cells of one line', () => {
+  test('each cell of an RTF table is written on one line', () => {
     expect(textOf('\\trowd a\\b b\\cell\\row')).toBe('ab')
     expect(textOf('\\trowd a\\par b\\line c\\cell d\\cell\\row')).toBe('a b c\td')
   })
 
-  test('may lack the word that begins a row', () => {
+  test('an RTF table may lack the control word that begins a row', () => {
     expect(textOf('a\\par\\cell b\\cell\\row c')).toBe('a\n\tb\nc')
     expect(textOf('a\\row\\par b')).toBe('a\nb')
   })
 
-  test('may end with the file', () => {
+  test('an RTF table may end together with the file', () => {
     expect(textOf('\\trowd a\\cell b\\cell')).toBe('a\tb')
   })
 })
 
-describe('a field', () => {
+describe('the service reads a field of an RTF file', () => {
   const URL = 'https://a.example/'
   const linksOf = (rtf: string) => read(rtf).links
 
-  test('shows its result, and keeps the link of its instruction', () => {
+  test('a field shows its result, and keeps the link of its instruction', () => {
     const rtf = `{\\field{\\*\\fldinst{HYPERLINK "${URL}"}}{\\fldrslt here}}`
     expect(textOf(rtf)).toBe('here')
     expect(linksOf(rtf)).toEqual([{ href: URL, text: '' }])
   })
 
-  test('has no link without the word HYPERLINK', () => {
+  test('a field has no link if its instruction lacks the word HYPERLINK', () => {
     expect(linksOf(`{\\field{\\*\\fldinst PAGE "${URL}"}{\\fldrslt 1}}`)).toEqual([])
     expect(linksOf(`HYPERLINK "${URL}"{\\fldrslt a}`)).toEqual([])
     expect(linksOf(`{\\*\\unheard HYPERLINK "${URL}"}{\\fldrslt a}`)).toEqual([])
   })
 
-  test('has a link of its own', () => {
+  test('a field has a link only if its own instruction contains one', () => {
     const inst = `{\\*\\fldinst HYPERLINK "${URL}"}`
     expect(linksOf(`{\\field${inst}{\\fldrslt a}}{\\field{\\fldrslt b}}`)).toHaveLength(1)
     expect(linksOf(`{\\field{\\fldinst no}${inst}{\\fldrslt a}}`)).toHaveLength(1)

@@ -1,4 +1,4 @@
-/** Tests the webhooks of Postmark: their address, their proof, and what each of them says. */
+/** Tests the webhooks of Postmark: their address, how they prove their origin, and what each of them reports. */
 import { describe, expect, test } from 'bun:test'
 import {
   postmarkAddress,
@@ -12,7 +12,7 @@ const SECRET = Buffer.from('a secret of thirty-two characters')
 const OTHER = Buffer.from('another secret')
 const KEY = 'inbound.example/ü'
 
-/** Returns the status and the message of the error that a call throws. */
+/** Returns the status and the message of the error that a function call throws. */
 function faultOf(call: () => unknown): [number, string] | null {
   try {
     call()
@@ -23,7 +23,7 @@ function faultOf(call: () => unknown): [number, string] | null {
   }
 }
 
-/** Returns the request that Postmark sends to an address. */
+/** Returns the webhook request that Postmark sends to an address. */
 function requestTo(address: string): { pathname: string; authorization: string } {
   const { pathname, username, password } = new URL(address)
   const login = Buffer.from(`${username}:${password}`).toString('base64')
@@ -33,10 +33,10 @@ function requestTo(address: string): { pathname: string; authorization: string }
 const read = (body: unknown) => readPostmark(JSON.stringify(body))
 const words = (length: number) => 'x'.repeat(length)
 
-describe('the address of a webhook', () => {
+describe('the service makes the address of a Postmark webhook', () => {
   const address = postmarkAddress('https://purser.example/base?x=1', KEY, SECRET)
 
-  test('holds the user purser, a password, the key id and a secret part of the path', () => {
+  test('the address of a webhook holds the user purser, a password, the key id and a secret part of the path', () => {
     const { host, username, password, pathname } = new URL(address)
     expect([host, username]).toEqual(['purser.example', 'purser'])
     expect(password).toMatch(/^[\da-f]{32}$/)
@@ -45,7 +45,7 @@ describe('the address of a webhook', () => {
     expect(pathname).not.toContain(password)
   })
 
-  test('differs for each key and each secret', () => {
+  test('the address of a webhook differs for each key and each secret', () => {
     const all = [
       requestTo(address),
       requestTo(postmarkAddress('https://purser.example', 'key-2', SECRET)),
@@ -55,11 +55,11 @@ describe('the address of a webhook', () => {
     expect(new Set(all.map(({ pathname }) => pathname.slice(-32))).size).toBe(3)
   })
 
-  test('tells the key id by its path', () => {
+  test('the path of a webhook’s address tells the key id', () => {
     expect(postmarkKeyId(new URL(address).pathname)).toBe(KEY)
   })
 
-  test('has a key id of 1 to 400 characters in base64url and 32 hexadecimal digits', () => {
+  test('the path of a webhook has a key id of 1 to 400 base64url characters and 32 hexadecimal digits', () => {
     const pathOf = (id: string, part = 'a'.repeat(32)) => `/v0/inbound/postmark/${id}/${part}`
     expect(postmarkKeyId(pathOf('eA'))).toBe('x')
     expect(postmarkKeyId(pathOf('e'.repeat(400)))).not.toBeNull()
@@ -78,21 +78,21 @@ describe('the address of a webhook', () => {
   })
 })
 
-describe('the proof of a webhook', () => {
+describe('the service checks the proof of a Postmark webhook', () => {
   const right = requestTo(postmarkAddress('https://purser.example', KEY, SECRET))
   const other = requestTo(postmarkAddress('https://purser.example', KEY, OTHER))
   const prove = (changes: Partial<typeof right> = {}, secrets = [SECRET]) =>
     faultOf(() => provePostmark({ ...right, ...changes }, KEY, secrets))
   const refusal: [number, string] = [401, 'Authorization: does not fit the key']
 
-  test('is the password and the path that any secret of the key makes', () => {
+  test('the proof of a webhook is the password and the path that any secret of the key makes', () => {
     expect(prove()).toBeNull()
     expect(prove({}, [OTHER, SECRET])).toBeNull()
     expect(prove({}, [OTHER])).toEqual(refusal)
     expect(prove({}, [])).toEqual(refusal)
   })
 
-  test('needs both the password and the path of the same secret', () => {
+  test('the proof of a webhook needs both the password and the path of the same secret', () => {
     for (const changes of [
       { authorization: other.authorization },
       { authorization: '' },
@@ -108,12 +108,12 @@ describe('the proof of a webhook', () => {
     }
   })
 
-  test('fits one key alone', () => {
+  test('the proof of a webhook is valid for only one key', () => {
     expect(faultOf(() => provePostmark(right, 'key-2', [SECRET]))).toEqual(refusal)
   })
 })
 
-describe('a received mail', () => {
+describe('the service reads a Postmark webhook about a received mail', () => {
   const MAIL = { RawEmail: 'Subject: ü\r\n\r\nHello', OriginalRecipient: 'box@purser.example' }
   const mail = (changes: Record<string, unknown> = {}) => {
     const news = read({ ...MAIL, ...changes })
@@ -123,14 +123,14 @@ describe('a received mail', () => {
   const withHeader = (name: unknown, value: unknown) =>
     mail({ Headers: [{ Name: name, Value: value }] })
 
-  test('is read with its bytes in UTF-8 and its recipient', () => {
+  test('a received mail is read with its bytes in UTF-8 and its recipient', () => {
     const news = mail()
     expect(news.bytes.toString('utf8')).toBe(MAIL.RawEmail)
     expect(news.envelope).toEqual({ from: '', to: ['box@purser.example'] })
     expect(news.spf).toBeNull()
   })
 
-  test('must have its raw text, and the error names the setting of Postmark', () => {
+  test('a webhook about a received mail must contain the raw text, and the error names the setting of Postmark', () => {
     for (const RawEmail of [undefined, '', 7, null])
       expect(faultOf(() => mail({ RawEmail }))).toEqual([
         400,
@@ -138,7 +138,7 @@ describe('a received mail', () => {
       ])
   })
 
-  test('must name the address of its recipient', () => {
+  test('a webhook about a received mail must name the address of its recipient', () => {
     for (const OriginalRecipient of [undefined, '', 7, 'no address', 'a@a.example, b@b.example'])
       expect(faultOf(() => mail({ OriginalRecipient }))).toEqual([
         400,
@@ -146,7 +146,7 @@ describe('a received mail', () => {
       ])
   })
 
-  test('has the sender of Return-Path, with or without angle brackets', () => {
+  test('a received mail has the sender of Return-Path, with or without angle brackets', () => {
     const from = (value: unknown) => withHeader('Return-Path', value).envelope.from
     expect(from('<ada@a.example>')).toBe('ada@a.example')
     expect(from('ada@a.example')).toBe('ada@a.example')
@@ -155,7 +155,7 @@ describe('a received mail', () => {
       expect([none, from(none)]).toEqual([none, ''])
   })
 
-  test('reads the first header of a name, whatever its case', () => {
+  test('if a received mail has several headers of a name, the first is read, whatever its case', () => {
     const Headers = [
       { Name: 'X-Other', Value: '<x@a.example>' },
       { Name: 7, Value: 'x' },
@@ -168,7 +168,7 @@ describe('a received mail', () => {
     expect(mail({ Headers: { Name: 'Return-Path', Value: 'a@a.example' } }).envelope.from).toBe('')
   })
 
-  test('has the result of SPF by the first word of Received-SPF', () => {
+  test('a received mail has the SPF result that is the first word of Received-SPF', () => {
     const spf = (value: unknown) => withHeader('Received-SPF', value).spf
     expect(spf('Pass (sender SPF authorized) identity=mailfrom')).toBe('pass')
     expect(spf('  softfail')).toBe('softfail')
@@ -177,7 +177,7 @@ describe('a received mail', () => {
   })
 })
 
-describe('a report', () => {
+describe('the service reads a Postmark webhook about a bounce or a complaint', () => {
   const BOUNCE = {
     RecordType: 'Bounce',
     Type: 'HardBounce',
@@ -192,7 +192,7 @@ describe('a report', () => {
     return news.report
   }
 
-  test('of a hard bounce names the address, the sender, the status and the id of the copy', () => {
+  test('a report of a hard bounce names the address, the sender, the status and the id of the copy', () => {
     expect(report()).toEqual({
       kind: 'bounce',
       address: 'gone@b.example',
@@ -206,14 +206,14 @@ describe('a report', () => {
     expect(report({ Type: 'BadEmailAddress' }).kind).toBe('bounce')
   })
 
-  test('about a complaint is a bounce or a separate record, and has no status', () => {
+  test('a report of a complaint comes as a bounce or as a separate record, and has no status', () => {
     for (const changes of [{ Type: 'SpamComplaint' }, { RecordType: 'SpamComplaint' }]) {
       const { kind, status } = report(changes)
       expect([changes, kind, status]).toEqual([changes, 'complaint', null])
     }
   })
 
-  test('is not made of other bounces and other records', () => {
+  test('no report is made from other bounces and other records', () => {
     for (const changes of [
       { Type: 'SoftBounce' },
       { Type: 'Transient' },
@@ -225,12 +225,12 @@ describe('a report', () => {
       expect([changes, read({ ...BOUNCE, ...changes })]).toEqual([changes, { kind: 'other' }])
   })
 
-  test('must name an address', () => {
+  test('a report of a bounce must name an address', () => {
     for (const Email of [undefined, 7, '', 'no address'])
       expect(faultOf(() => report({ Email }))).toEqual([400, 'Email: must be an address'])
   })
 
-  test('must have an id of at most 320 characters, which loses its brackets and its domain', () => {
+  test('a report of a bounce must have an id of at most 320 characters, which loses its brackets and its domain', () => {
     expect(report({ MessageID: '<id-1@pm.example>' }).relayIds).toEqual(['id-1'])
     expect(report({ MessageID: words(320) }).relayIds).toEqual([words(320)])
     for (const MessageID of [words(321), undefined, 7])
@@ -240,7 +240,7 @@ describe('a report', () => {
       ])
   })
 
-  test('has the details in one line of at most 400 characters, or else the description', () => {
+  test('a report of a bounce has the details on one line of at most 400 characters, or otherwise the description', () => {
     const detail = (changes: Record<string, unknown>) => report(changes).detail
     expect(detail({ Details: ' 550\r\n no  such user ' })).toBe('550 no such user')
     expect(detail({ Details: '' })).toBe('The server refused')
@@ -250,12 +250,12 @@ describe('a report', () => {
     expect(detail({ Details: `${words(399)}🦉` })).toBe(`${words(399)}\ufffd`)
   })
 
-  test('has a sender of at most 320 characters, which may be missing', () => {
+  test('a report of a bounce has a sender of at most 320 characters, which may be missing', () => {
     expect(report({ From: words(321) }).from).toBe(words(320))
     expect(report({ From: undefined }).from).toBe('')
   })
 
-  test('finds the Message-IDs and envelope senders of the returned copy', () => {
+  test('a report of a bounce finds the Message-IDs and envelope senders of the returned copy', () => {
     const { messageIds, returnPaths } = report({
       Content:
         'Return-Path: <box+x@purser.example>\r\nmessage-id:\t<m-1@purser.example>\r\n' +
@@ -266,7 +266,7 @@ describe('a report', () => {
     expect(returnPaths).toEqual(['box+x@purser.example', 'plain@purser.example'])
   })
 
-  test('reads at most ten Message-IDs, and 65,536 characters of the returned copy', () => {
+  test('a report of a bounce reads at most ten Message-IDs, and 65,536 characters of the returned copy', () => {
     const line = 'Message-ID: <m@purser.example>\n'
     expect(report({ Content: line.repeat(11) }).messageIds).toHaveLength(10)
     const before = (chars: number) => `${words(chars - line.length)}\n${line.trim()}`
@@ -275,7 +275,7 @@ describe('a report', () => {
   })
 })
 
-test('a webhook must be JSON, and a value that is no object counts as a mail without text', () => {
+test('a webhook of Postmark must be JSON, and a value that is not an object counts as a mail without text', () => {
   expect(faultOf(() => readPostmark('{'))).toEqual([400, 'The body must be valid JSON'])
   for (const json of ['null', '7', '[]'])
     expect(faultOf(() => readPostmark(json))?.[1]).toStartWith('RawEmail: must be set')

@@ -1,11 +1,11 @@
-/** Tests how the notifications of Amazon SES are read: a received mail, bounces and complaints. */
+/** Tests how the service reads the notifications of Amazon SES: received mails, bounces and complaints. */
 import { describe, expect, test } from 'bun:test'
 import { readSes } from '../../../../shared/mail/http/sesMail.ts'
 import { SignedMailError } from '../../../../shared/mail/http/signedMail.ts'
 
 type Fields = Record<string, unknown>
 
-/** Returns the status and the message of the error that a call throws. */
+/** Returns the status and the message of the error that a function call throws. */
 function faultOf(call: () => unknown): [number, string] | null {
   try {
     call()
@@ -37,15 +37,15 @@ function reports(body: Fields) {
   return news.reports
 }
 
-describe('a received mail', () => {
-  test('is read with its bytes, its sender and its recipients', () => {
+describe('the service reads an SES notification about a received mail', () => {
+  test('a received mail is read with its bytes, its sender and its recipients', () => {
     const { envelope, content, spf } = mail()
     expect(envelope).toEqual({ from: 'ada@a.example', to: ['box@purser.example'] })
     expect(content).toEqual({ bytes: Buffer.from('Subject: ü') })
     expect(spf).toBeNull()
   })
 
-  test('names the object of a bucket if the rule of SES stores the mail in S3', () => {
+  test('a received mail names its object in the bucket if the SES rule stores mail in S3', () => {
     const action = { type: 'S3', bucketName: 'mail', objectKey: 'in/1' }
     expect(mail({ action }, { content: undefined }).content).toEqual({
       bucket: 'mail',
@@ -54,7 +54,7 @@ describe('a received mail', () => {
     expect(mail({ action: { type: 'S3', bucketName: 7 } }).content).toEqual({ bucket: '', key: '' })
   })
 
-  test('must come in Base64, in any case of the letters', () => {
+  test('a received mail must be encoded in Base64, and SES may write this word in any case', () => {
     expect(mail({ action: { type: 'SNS', encoding: 'Base64' } }).kind).toBe('mail')
     for (const action of [{ encoding: 'UTF-8' }, {}, null, { type: 's3' }])
       expect(faultOf(() => mail({ action }))).toEqual([
@@ -63,13 +63,13 @@ describe('a received mail', () => {
       ])
   })
 
-  test('must have a text as its content', () => {
+  test('a received mail must have a text as its content', () => {
     for (const content of [undefined, 7, null])
       expect(faultOf(() => mail({}, { content }))).toEqual([400, 'content: must be a text'])
     expect(mail({}, { content: '' }).content).toEqual({ bytes: Buffer.alloc(0) })
   })
 
-  test('must have an address among its first hundred recipients', () => {
+  test('a received mail must have an address among its first hundred recipients', () => {
     expect(mail({ recipients: ['no address', 7, 'box@purser.example'] }).envelope.to).toEqual([
       'box@purser.example',
     ])
@@ -88,7 +88,7 @@ describe('a received mail', () => {
       ])
   })
 
-  test('has no sender if SES names none, or no address', () => {
+  test('a received mail has no sender if SES names none, or names something that is not an address', () => {
     for (const source of [undefined, '', '<>', 'no address', 7])
       expect([source, mail({}, { mail: { source } }).envelope.from]).toEqual([source, ''])
     expect(mail({}, { mail: null }).envelope.from).toBe('')
@@ -101,17 +101,17 @@ describe('a received mail', () => {
     ['PROCESSING_FAILED', 'temperror'],
     ['pass', null],
     [undefined, null],
-  ] as const)('with the SPF verdict %p has the result %p', (status, spf) => {
+  ] as const)('a received mail with the SPF verdict %p has the result %p', (status, spf) => {
     expect(mail({ spfVerdict: { status } }).spf).toBe(spf)
   })
 })
 
-describe('a bounce', () => {
+describe('the service reads an SES notification about a bounce', () => {
   const bounced = (bounce: Fields, mail: Fields = {}) =>
     reports({ notificationType: 'Bounce', bounce: { bounceType: 'Permanent', ...bounce }, mail })
   const gone = { emailAddress: 'gone@b.example' }
 
-  test('makes a report for each address that is gone for ever', () => {
+  test('a bounce leads to a report for each address that does not exist any more', () => {
     const bouncedRecipients = [
       { ...gone, status: '5.7.1', diagnosticCode: 'smtp; 550\r\n no  user ' },
       { emailAddress: 'no address' },
@@ -125,12 +125,12 @@ describe('a bounce', () => {
     expect([two?.address, two?.detail, more]).toEqual(['two@b.example', '', []])
   })
 
-  test('makes no report if the address may still exist', () => {
+  test('a bounce leads to no report if the address may still exist', () => {
     for (const bounceType of ['Transient', 'Undetermined', undefined])
       expect(bounced({ bounceType, bouncedRecipients: [gone] })).toEqual([])
   })
 
-  test('has the status 5.1.1 if SES states no permanent status', () => {
+  test('a bounce has the status 5.1.1 if SES states no permanent status', () => {
     for (const status of ['4.4.7', '5.1', 'x5.1.1', '5.1.1 bad', '5.1234.1', undefined, 7])
       expect([status, bounced({ bouncedRecipients: [{ ...gone, status }] })[0]?.status]).toEqual([
         status,
@@ -141,7 +141,7 @@ describe('a bounce', () => {
     )
   })
 
-  test('explains itself in at most 400 characters of the first 1,000', () => {
+  test('the explanation of a bounce is at most 400 characters, taken from the first 1,000', () => {
     const detail = (diagnosticCode: string) =>
       bounced({ bouncedRecipients: [{ ...gone, diagnosticCode }] })[0]?.detail
     expect(detail(words(401))).toBe(words(400))
@@ -149,12 +149,12 @@ describe('a bounce', () => {
     expect(detail(`${words(399)}🦉`)).toBe(`${words(399)}\ufffd`)
   })
 
-  test('is read for at most a hundred addresses', () => {
+  test('a bounce is read for at most a hundred addresses', () => {
     expect(bounced({ bouncedRecipients: Array(101).fill(gone) })).toHaveLength(100)
     expect(bounced({ bouncedRecipients: gone })).toEqual([])
   })
 
-  test('names the sender without its tag, and the ids and the envelope sender of the copy', () => {
+  test('a bounce report names the sender without its tag, and the ids and the envelope sender of the returned copy', () => {
     const [report] = bounced(
       { bouncedRecipients: [gone] },
       {
@@ -174,7 +174,7 @@ describe('a bounce', () => {
     expect(report?.returnPaths).toEqual(['box+b1+b2@purser.example'])
   })
 
-  test('leaves out the ids and the envelope sender that SES does not state', () => {
+  test('a bounce report leaves out the ids and the envelope sender if SES does not state them', () => {
     const [report] = bounced({ bouncedRecipients: [gone] }, { source: 'no address', headers: 'x' })
     expect(report).toMatchObject({ from: 'no address', relayIds: [], messageIds: [] })
     expect(report?.returnPaths).toEqual([])
@@ -182,12 +182,12 @@ describe('a bounce', () => {
   })
 })
 
-describe('a complaint', () => {
+describe('the service reads an SES notification about a complaint', () => {
   const ADA = { emailAddress: 'ada@a.example' }
   const complained = (complaint: Fields) =>
     reports({ notificationType: 'Complaint', complaint, mail: { messageId: 'ses-1' } })
 
-  test('makes a report without a status, which states the type', () => {
+  test('a complaint leads to a report without a status, which states the type of the complaint', () => {
     const [report] = complained({ complainedRecipients: [ADA], complaintFeedbackType: 'abuse' })
     expect(report).toMatchObject({ kind: 'complaint', address: 'ada@a.example', status: null })
     expect(report?.detail).toBe('reported by SES abuse')
@@ -195,12 +195,12 @@ describe('a complaint', () => {
     expect(complained({ complainedRecipients: [ADA] })[0]?.detail).toBe('reported by SES')
   })
 
-  test('makes no report if the mail is no spam for its recipient', () => {
+  test('a complaint leads to no report if the recipient says that the mail is not spam', () => {
     for (const complaintFeedbackType of ['not-spam', 'auth-failure'])
       expect(complained({ complainedRecipients: [ADA], complaintFeedbackType })).toEqual([])
   })
 
-  test('makes no report unless SES names exactly one address', () => {
+  test('a complaint leads to no report unless SES names exactly one address', () => {
     for (const complainedRecipients of [
       undefined,
       [],
@@ -213,14 +213,14 @@ describe('a complaint', () => {
   })
 })
 
-test('a notification tells its kind by notificationType, or else by eventType', () => {
+test('the kind of an SES notification is its notificationType, or otherwise its eventType', () => {
   expect(read({ eventType: 'Bounce', bounce: {} })).toEqual({ kind: 'reports', reports: [] })
   expect(read({ eventType: 'Complaint', complaint: {} }).kind).toBe('reports')
   expect(read({ notificationType: 'Delivery', eventType: 'Bounce' })).toEqual({ kind: 'other' })
   expect(read({ notificationType: null, eventType: 'Bounce' }).kind).toBe('reports')
 })
 
-test('a message that is no notification of SES has no news', () => {
+test('a message that is not an SES notification is ignored', () => {
   for (const json of ['Hello', '', 'null', '7', '{}', '{"notificationType":7}'])
     expect([json, readSes(json)]).toEqual([json, { kind: 'other' }])
 })

@@ -1,4 +1,4 @@
-/** Tests the proof and the envelope of mail that comes over HTTP. */
+/** Tests the signature and the envelope of mail that arrives over HTTP. */
 
 import { describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
@@ -15,7 +15,7 @@ import {
 const SECRET = Buffer.from('a secret of thirty-two characters')
 const NOW_MS = 1_764_000_000_000
 
-/** Makes headers that are signed after the given changes. */
+/** Returns headers that are signed after the given changes. */
 function signed(changes: Partial<MailHeaders> = {}, secret: Uint8Array = SECRET): MailHeaders {
   const headers = {
     ...{ envelope: 'e30', timestamp: String(NOW_MS / 1000), digest: 'ab'.repeat(32), key: 'key-1' },
@@ -26,7 +26,7 @@ function signed(changes: Partial<MailHeaders> = {}, secret: Uint8Array = SECRET)
 const prove = (headers: MailHeaders, secrets: Uint8Array[] = [SECRET], nowMs = NOW_MS) =>
   proveHeaders(headers, secrets, nowMs)
 
-/** Returns the status and the message of the error that a call throws. */
+/** Returns the status and the message of the error that a function call throws. */
 function faultOf(call: () => unknown): [number, string] | null {
   try {
     call()
@@ -37,14 +37,14 @@ function faultOf(call: () => unknown): [number, string] | null {
   }
 }
 
-describe('the signature of a mail over HTTP', () => {
-  test('is the HMAC-SHA256 of version, key, time, envelope and digest', () => {
+describe('the service checks the signature of a mail over HTTP', () => {
+  test('the signature is the HMAC-SHA256 of the version, key, time, envelope and digest', () => {
     const { signature } = signed()
     const text = `v1\nkey-1\n${NOW_MS / 1000}\ne30\n${'ab'.repeat(32)}`
     expect(signature).toBe(`v1=${createHmac('sha256', SECRET).update(text).digest('hex')}`)
   })
 
-  test('is proven by any secret of the key', () => {
+  test('the signature is valid with any of the secrets of the key', () => {
     const other = Buffer.from('another secret')
     expect(faultOf(() => prove(signed()))).toBeNull()
     expect(faultOf(() => prove(signed(), [other, SECRET]))).toBeNull()
@@ -53,7 +53,7 @@ describe('the signature of a mail over HTTP', () => {
     expect(faultOf(() => prove(signed(), []))).toEqual(wrong as never)
   })
 
-  test('fits only the headers that were signed', () => {
+  test('the signature is valid only for the headers that were signed', () => {
     const headers = signed()
     for (const change of [
       { key: 'key-2' },
@@ -71,7 +71,7 @@ describe('the signature of a mail over HTTP', () => {
       ])
   })
 
-  test('counts for 300 seconds before and after the time of the service', () => {
+  test('the signature is valid for 300 seconds before and after the time of the service', () => {
     const headers = signed()
     for (const shiftS of [-300, 0, 300])
       expect(faultOf(() => prove(headers, [SECRET], NOW_MS + shiftS * 1000))).toBeNull()
@@ -82,7 +82,7 @@ describe('the signature of a mail over HTTP', () => {
       ])
   })
 
-  test('stands beside a time in seconds and a digest in hexadecimal digits', () => {
+  test('the headers with the signature must have a time in seconds and a digest in hexadecimal digits', () => {
     for (const timestamp of ['', '1.5', '-1', '1e9', ' 1', '123456789012'])
       expect([timestamp, faultOf(() => prove(signed({ timestamp })))]).toEqual([
         timestamp,
@@ -96,7 +96,7 @@ describe('the signature of a mail over HTTP', () => {
   })
 })
 
-describe('the envelope of a mail over HTTP', () => {
+describe('the service reads the envelope of a mail over HTTP', () => {
   const read = (value: unknown) =>
     readEnvelope(Buffer.from(JSON.stringify(value)).toString('base64url'))
   const rule = (call: () => unknown) => {
@@ -106,7 +106,7 @@ describe('the envelope of a mail over HTTP', () => {
   }
   const TO = ['agent@mail.example']
 
-  test('holds a sender, which is empty for a bounce, and 1 to 100 recipients', () => {
+  test('the envelope has a sender, which is empty for a bounce, and 1 to 100 recipients', () => {
     expect(read({ from: 'ada@example.com', to: TO })).toEqual({
       ...{ from: 'ada@example.com', to: TO, spf: null },
     })
@@ -120,13 +120,13 @@ describe('the envelope of a mail over HTTP', () => {
       expect(rule(() => read({ from, to: TO }))).toBe('"from" must be an address, or empty')
   })
 
-  test('may hold the result of SPF', () => {
+  test('the envelope may contain the result of SPF', () => {
     expect(read({ from: '', to: TO, spf: 'pass' }).spf).toBe('pass')
     for (const spf of ['PASS', 'yes', 7, ''])
       expect(rule(() => read({ from: '', to: TO, spf }))).toStartWith('"spf" must be one of ')
   })
 
-  test('is base64url of a JSON object with at most 65,536 characters', () => {
+  test('the envelope is the base64url form of a JSON object, with at most 65,536 characters', () => {
     for (const value of [null, 7, 'text'])
       expect(rule(() => read(value))).toBe('must be base64url of a JSON object')
     expect(rule(() => readEnvelope('§'))).toBe('must be base64url of a JSON object')
@@ -136,7 +136,7 @@ describe('the envelope of a mail over HTTP', () => {
   })
 })
 
-test('a domain has a secret of its own, and a repeated request has the same id', () => {
+test('each domain has a different secret, and a repeated request has the same id', () => {
   const [one, other] = [domainSecret(SECRET, 'a.example'), domainSecret(SECRET, 'b.example')]
   expect(one).toHaveLength(32)
   expect(Buffer.from(one).equals(other)).toBe(false)

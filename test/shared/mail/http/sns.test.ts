@@ -14,8 +14,8 @@ const MESSAGE = {
 const read = (changes: Record<string, unknown> = {}) =>
   readSns(JSON.stringify({ ...MESSAGE, ...changes }))
 
-describe('an SNS message', () => {
-  test('is read with the fields that SNS has signed, in the order of their names', () => {
+describe('the service reads an SNS message', () => {
+  test('an SNS message is read with the fields that SNS has signed, sorted by their names', () => {
     expect(read()).toEqual({
       type: 'Notification',
       messageId: 'm-1',
@@ -32,7 +32,7 @@ describe('an SNS message', () => {
     )
   })
 
-  test('may have a content of any length, and all other fields have at most 2,000 characters', () => {
+  test('an SNS message may have a content of any length, but its other fields have at most 2,000 characters', () => {
     expect(read({ Message: 'x'.repeat(5_000) }).message).toHaveLength(5_000)
     expect(read({ TopicArn: 'x'.repeat(2_000) }).topicArn).toHaveLength(2_000)
     expect(() => read({ TopicArn: 'x'.repeat(2_001) })).toThrow(
@@ -41,14 +41,14 @@ describe('an SNS message', () => {
   })
 
   test.each(['MessageId', 'TopicArn', 'Message', 'Signature', 'SigningCertURL', 'Timestamp'])(
-    'is refused without %s, or if %s is no text',
+    'an SNS message is refused without the field %s, or if the field %s is not a text',
     (name) => {
       for (const value of [undefined, 7, null])
         expect(() => read({ [name]: value })).toThrow(`${name}: must be a text of at most `)
     },
   )
 
-  test('is refused with an unknown type or an unknown version of the signature', () => {
+  test('an SNS message is refused if its type or the version of its signature is unknown', () => {
     expect(() => read({ Type: 'Order' })).toThrow(
       'Type: must be Notification, SubscriptionConfirmation, UnsubscribeConfirmation',
     )
@@ -58,7 +58,7 @@ describe('an SNS message', () => {
       expect(() => readSns(json)).toThrow('Type: must be ')
   })
 
-  test('that confirms a subscription must name the URL of the confirmation', () => {
+  test('an SNS message that confirms a subscription must name the URL for the confirmation', () => {
     const confirmation = { Type: 'SubscriptionConfirmation', Token: 't' }
     const SubscribeURL = 'https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription'
     const { subscribeUrl, signedText } = read({ ...confirmation, SubscribeURL })
@@ -69,7 +69,7 @@ describe('an SNS message', () => {
   })
 })
 
-test('a URL of SNS has HTTPS, no credentials, and the host of the region', () => {
+test('a URL of SNS must have HTTPS, no credentials, and the host of the region', () => {
   const host = 'sns.eu-west-1.amazonaws.com'
   expect(isSnsUrl(`https://${host}/`, 'eu-west-1')).toBe(true)
   expect(isSnsUrl(`https://${host}.cn/`, 'eu-west-1')).toBe(true)
@@ -86,7 +86,7 @@ test('a URL of SNS has HTTPS, no credentials, and the host of the region', () =>
     expect([bad, isSnsUrl(bad, 'eu-west-1')]).toEqual([bad, false])
 })
 
-test('a certificate of SNS has a name that ends with `.pem`, directly below the host', () => {
+test('the URL of an SNS certificate has a file name that ends with `.pem`, directly below the host', () => {
   const at = (path: string) =>
     isCertificateUrl(`https://sns.eu-west-1.amazonaws.com${path}`, 'eu-west-1')
   expect(at('/SimpleNotificationService-0f.pem')).toBe(true)

@@ -1,4 +1,4 @@
-/** Tests what the results of sender authentication say about the author of a mail. */
+/** Tests what the results of sender authentication (SPF, DKIM, DMARC) say about the author of a mail. */
 import { describe, expect, test } from 'bun:test'
 import {
   type Authentication,
@@ -18,20 +18,20 @@ const CHECKED: Authentication = {
   internal: false,
 }
 
-test('a result word is a word of RFC 8601, and otherwise none', () => {
+test('an authentication result is a result word of RFC 8601, and any other word counts as none', () => {
   expect(authenticationWord('softfail')).toBe('softfail')
   expect(authenticationWord('PASS')).toBe('none')
   expect(authenticationWord('constructor')).toBe('none')
   expect(authenticationWord(undefined)).toBe('none')
 })
 
-test('mail of an inbox is internal, and mail that was not checked is not', () => {
+test('mail from an inbox of this service counts as internal, and unchecked mail does not', () => {
   expect(INTERNAL).toEqual({ ...CHECKED, internal: true })
   expect(UNCHECKED).toMatchObject({ spf: 'temperror', arc: 'temperror', internal: false })
   expect(UNREADABLE).toMatchObject({ dkim: 'permerror', dmarc: 'permerror', internal: false })
 })
 
-test('a check is unsure if SPF, DKIM or DMARC got no answer', () => {
+test('an authentication check is unsure if SPF, DKIM or DMARC got no DNS answer', () => {
   for (const check of ['spf', 'dkim', 'dmarc']) {
     expect(isUnsure({ ...CHECKED, [check]: 'temperror' })).toBe(true)
   }
@@ -39,7 +39,7 @@ test('a check is unsure if SPF, DKIM or DMARC got no answer', () => {
   expect(isUnsure({ ...CHECKED, spf: 'permerror' })).toBe(false)
 })
 
-describe('the address in From', () => {
+describe('the service judges whether the address in From is forged', () => {
   const forged = (
     given: Partial<Authentication>,
     { isAligned = true, from = ['a.example'], own = ['mail.example'] } = {},
@@ -51,30 +51,30 @@ describe('the address in From', () => {
   const unproven = { isAligned: false }
   const ofOurs = { from: ['a.example', 'mail.example'] }
 
-  test('is not forged if its domain is proven', () => {
+  test('an address in From is not forged if authentication proves its domain', () => {
     expect(forged({})).toBe(false)
   })
 
-  test('may be forged if nothing proves its domain', () => {
+  test('an address in From may be forged if nothing proves its domain', () => {
     expect(forged({}, unproven)).toBe(true)
   })
 
-  test('is not forged in internal mail, nor if DMARC passes', () => {
+  test('an address in From is not forged in internal mail, and not if DMARC passes', () => {
     expect(forged({ internal: true, dmarc: 'fail' }, { ...unproven, ...ofOurs })).toBe(false)
     expect(forged({ dmarc: 'pass' }, { ...unproven, ...ofOurs })).toBe(false)
   })
 
-  test('may be forged if DMARC fails or does not apply', () => {
+  test('an address in From may be forged if DMARC fails or does not apply', () => {
     expect(forged({ dmarc: 'fail' })).toBe(true)
     expect(forged({ dmarc: 'permerror' })).toBe(true)
     expect(forged({ dmarc: 'temperror' })).toBe(false)
   })
 
-  test('may be forged if outside mail names a domain of this service', () => {
+  test('an address in From may be forged if mail from outside names a domain of this service', () => {
     expect(forged({}, ofOurs)).toBe(true)
   })
 
-  test('is not forged if it is absent, unless DMARC fails', () => {
+  test('an absent address in From is not forged, unless DMARC fails', () => {
     expect(forged({}, { ...unproven, from: [] })).toBe(false)
     expect(forged({ dmarc: 'fail' }, { from: [] })).toBe(true)
   })

@@ -18,7 +18,7 @@ const OF: BounceOf = {
 const read = async (raw: string) =>
   readBounce(await PostalMime.parse(raw, { forceRfc822Attachments: true }))
 
-test('recipient, status and diagnostic of a bounce report are read (RFC 3464)', async () => {
+test('the recipient, status and diagnostic text of a bounce report are read (RFC 3464)', async () => {
   expect(await read(standardBounce(OF))).toEqual({
     isReport: true,
     messageIds: ['<offer@mail.test>'],
@@ -43,7 +43,7 @@ test('recipient, status and diagnostic of a bounce report are read (RFC 3464)', 
   expect(crlf?.recipients[0]?.addresses).toEqual(['ada@example.com'])
 })
 
-test('a forwarded recipient has two addresses, a delay is `delayed`, and a delivery is no bounce', async () => {
+test('a forwarded recipient has two addresses, a delay has the action `delayed`, and a delivery is no bounce', async () => {
   const forwarded = { ...OF, final: 'ada@home.test', original: OF.recipient }
   expect((await read(standardBounce(forwarded)))?.recipients[0]?.addresses).toEqual([
     'ada@example.com',
@@ -54,7 +54,7 @@ test('a forwarded recipient has two addresses, a delay is `delayed`, and a deliv
   expect(await read(standardBounce({ ...OF, action: 'delivered', status: '2.0.0' }))).toBeNull()
 })
 
-test('the older bounces of qmail, Exim, Exchange and Gmail are read', async () => {
+test('the service reads the older bounce formats of qmail, Exim, Exchange and Gmail', async () => {
   for (const form of [qmailBounce, eximBounce, exchangeBounce, gmailBounce]) {
     const bounce = await read(form(OF))
     expect([
@@ -66,7 +66,7 @@ test('the older bounces of qmail, Exim, Exchange and Gmail are read', async () =
   }
 })
 
-test('mail without the form of a report is no bounce', async () => {
+test('a mail without the form of a delivery report is not a bounce', async () => {
   const body = `\n\n550 5.1.1 ada@example.com failed\nMessage-ID: <offer@mail.test>\n`
   for (const mail of [
     `From: ada@example.com\nSubject: Undeliverable${body}`,
@@ -78,7 +78,7 @@ test('mail without the form of a report is no bounce', async () => {
   }
 })
 
-test('a hostile bounce report gives at most 100 recipients and no U+0000', async () => {
+test('a hostile bounce report leads to at most 100 recipients and no U+0000', async () => {
   const many = Array.from(
     { length: 5_000 },
     (_, n) => `Final-Recipient: rfc822; a${n}@x.test\nAction: failed\nStatus: 5.1.1\n`,
@@ -106,7 +106,7 @@ test('a hostile bounce report gives at most 100 recipients and no U+0000', async
   expect(JSON.stringify(nul)).not.toContain('\\u0000')
 })
 
-test('a permanent status code about the address of the recipient means a dead address', () => {
+test('a permanent status code about the recipient’s address means that the address does not exist', () => {
   for (const status of ['5.1.1', '5.1.10', '5.2.1', '5.2.2', '5.0.0', '5.4.1']) {
     expect([status, isAddressDead(status)]).toEqual([status, true])
   }
@@ -115,7 +115,7 @@ test('a permanent status code about the address of the recipient means a dead ad
   }
 })
 
-test('a reply to RCPT means no such mailbox only with certain enhanced status codes', () => {
+test('a refusal of RCPT means that the mailbox does not exist only with certain enhanced status codes', () => {
   for (const reply of [
     '550 5.1.1 unknown',
     '550-5.1.1 The email account',

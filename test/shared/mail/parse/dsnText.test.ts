@@ -1,4 +1,4 @@
-/** Tests each rule by which a bounce in free text is read. */
+/** Tests each rule by which the service reads a bounce that is written as free text. */
 import { describe, expect, test } from 'bun:test'
 import type { Attachment, Email } from 'postal-mime'
 import { readBounce } from '../../../../shared/mail/parse/dsn.ts'
@@ -22,10 +22,10 @@ const addresses = (text: string, given: Given = {}) =>
   recipients(text, given)?.map((one) => one.addresses[0]!) ?? null
 const FAILED = `${ADA}: 550 5.1.1 no such user`
 
-describe('a bounce in free text', () => {
+describe('the service recognises a bounce in free text', () => {
   const person = { name: 'Cy', address: 'cy@c.example' }
 
-  test('comes from the mail system: by its address, its name or its empty Return-Path', () => {
+  test('a bounce in free text must come from a mail system, as its address, its name or its empty Return-Path shows', () => {
     expect(addresses(FAILED)).toEqual([ADA])
     expect(addresses(FAILED, { from: { name: 'Postmaster', address: 'x@b.example' } })).toEqual([
       ADA,
@@ -37,7 +37,7 @@ describe('a bounce in free text', () => {
     expect(addresses(FAILED, { from: person })).toBeNull()
   })
 
-  test('has a status code, or returns the message and tells a failure', () => {
+  test('a bounce in free text has a status code, or returns the message and reports a failure', () => {
     const vague = `Delivery to ${ADA} failed.`
     expect(addresses(vague)).toBeNull()
     expect(addresses(`${vague}\n\nReceived: from x`)).toEqual([ADA])
@@ -47,7 +47,7 @@ describe('a bounce in free text', () => {
     expect(addresses(`Greetings to ${ADA}.`)).toBeNull()
   })
 
-  test('may name its recipients in X-Failed-Recipients, whoever sends it', () => {
+  test('a bounce in free text may name its recipients in X-Failed-Recipients, whoever sends it', () => {
     const given = { from: person, headers: { 'x-failed-recipients': `${ADA}, b@b.example` } }
     expect(read('Sorry', given)).toMatchObject({ isReport: true })
     expect(recipients('5.2.2 mailbox full', given)).toEqual(
@@ -66,14 +66,14 @@ describe('a bounce in free text', () => {
   })
 })
 
-describe('the recipients in free text', () => {
-  test('are neither the sender nor another address of the mail system', () => {
+describe('the service finds the recipients in a bounce in free text', () => {
+  test('the recipients in free text include neither the sender nor another address of the mail system', () => {
     const from = { name: 'postmaster', address: 'Robot@b.example' }
     expect(addresses(`robot@b.example says: ${FAILED}`, { from })).toEqual([ADA])
     expect(addresses(`Ask postmaster@b.example. ${FAILED}`)).toEqual([ADA])
   })
 
-  test('have the first status that follows them', () => {
+  test('each recipient in free text has the first status that follows it', () => {
     const status = (text: string) => recipients(text)!.map((one) => one.status)
     expect(status(`${ADA} is known.\n${FAILED}`)).toEqual(['5.1.1'])
     expect(status(`${FAILED}\n${ADA}: 552 5.2.2 full`)).toEqual(['5.1.1'])
@@ -81,18 +81,18 @@ describe('the recipients in free text', () => {
     expect(status(`${ADA}: error 421 busy`)).toEqual(['4.0.0'])
   })
 
-  test('are read before the returned message and outside of quoted lines', () => {
+  test('the recipients in free text are read only before the returned message and outside of quoted lines', () => {
     expect(addresses(`${FAILED}\n\nFrom: b@c.example`)).toEqual([ADA])
     expect(addresses(`> b@c.example\n${FAILED}`)).toEqual([ADA])
   })
 
-  test('wait for a later attempt if the mail host keeps trying', () => {
+  test('the recipients in free text are reported as delayed if the mail host keeps trying', () => {
     expect(recipients(`${ADA}: 451 4.2.0, will retry`)![0]!.action).toBe('delayed')
     expect(recipients(FAILED)![0]!.action).toBe('failed')
   })
 })
 
-test('a line without a name before its colon is no field of a report', () => {
+test('a line without a name before its colon is not a field of a bounce report', () => {
   const report = `Final-Recipient: rfc822; ${ADA}\nAction: failed\n: x\nStatus: 5.1.1\n`
   for (const content of [report, new TextEncoder().encode(report)]) {
     expect(recipients('', { attachments: [part('message/delivery-status', content)] })).toEqual([
@@ -101,7 +101,7 @@ test('a line without a name before its colon is no field of a report', () => {
   }
 })
 
-test('the diagnostic text replaces a missing or a vague status only', () => {
+test('the diagnostic text of a bounce replaces the status only if the status is missing or vague', () => {
   const status = (given: string) => {
     const report = `Final-Recipient: rfc822; ${ADA}\nAction: failed\n${given}Diagnostic-Code: smtp; 550 5.2.2 full\n`
     return recipients('', { attachments: [part('message/delivery-status', report)] })![0]!.status

@@ -1,4 +1,4 @@
-/** Tests how complaints (ARF) are read. */
+/** Tests how the service reads complaints in the Abuse Reporting Format (ARF). */
 import { describe, expect, test } from 'bun:test'
 import type { Attachment, Email } from 'postal-mime'
 import { readComplaint } from '../../../../shared/mail/parse/feedbackReport.ts'
@@ -12,8 +12,8 @@ const report = (...lines: string[]) =>
 const read = (...attachments: Attachment[]) => readComplaint({ attachments } as unknown as Email)
 const pathsOf = (...attachments: Attachment[]) => read(...attachments)?.returnPaths ?? null
 
-describe('a message is a complaint', () => {
-  test('if a part of the type message/feedback-report names an envelope sender', () => {
+describe('the service recognises a complaint', () => {
+  test('a message is a complaint if a part of the type message/feedback-report names an envelope sender', () => {
     expect(read(report(`Original-Mail-From: <${PATH}>`))).toEqual({ returnPaths: [PATH] })
     const text = `Feedback-Type: abuse\nReturn-Path: ${PATH}`
     expect(pathsOf(part('Message/Feedback-Report', text))).toEqual([PATH])
@@ -22,53 +22,56 @@ describe('a message is a complaint', () => {
     expect(read()).toBeNull()
   })
 
-  test.each(['abuse', 'FRAUD', 'opt-out', 'opt-out-list'])('of the feedback type %s', (type) => {
-    const text = `User-Agent: x\r\nfeedback-type:${type} \t\r\nReturn-Path: <${PATH}>`
-    expect(pathsOf(part('message/feedback-report', text))).toEqual([PATH])
-  })
+  test.each(['abuse', 'FRAUD', 'opt-out', 'opt-out-list'])(
+    'a message of the feedback type %s is a complaint',
+    (type) => {
+      const text = `User-Agent: x\r\nfeedback-type:${type} \t\r\nReturn-Path: <${PATH}>`
+      expect(pathsOf(part('message/feedback-report', text))).toEqual([PATH])
+    },
+  )
 
   test.each(['not-spam', 'auth-failure', 'abuse2', 'abuse fraud', ''])(
-    'but not of the feedback type "%s"',
+    'a message of the feedback type "%s" is not a complaint',
     (type) => {
       const text = `Feedback-Type: ${type}\r\nReturn-Path: <${PATH}>`
       expect(pathsOf(part('message/feedback-report', text))).toBeNull()
     },
   )
 
-  test('but not if its feedback type stands in another field', () => {
+  test('a message is not a complaint if its feedback type is in another field', () => {
     const text = `X-Feedback-Type: abuse\r\nReturn-Path: <${PATH}>`
     expect(pathsOf(part('message/feedback-report', text))).toBeNull()
   })
 })
 
-describe('the envelope sender', () => {
+describe('the service reads the envelope sender in a complaint', () => {
   test.each(['message/rfc822', 'message/rfc822-headers', 'TEXT/rfc822-headers'])(
-    'is read from the header of the returned %s',
+    'the envelope sender is read from the header of the returned %s',
     (type) => {
       expect(pathsOf(report(), part(type, `Return-Path: <${PATH}>\r\n\r\nHello`))).toEqual([PATH])
     },
   )
 
-  test('is not read from the body of the returned mail, nor from other parts', () => {
+  test('the envelope sender is not read from the body of the returned mail, nor from other parts', () => {
     const inBody = part('message/rfc822', `Subject: x\r\n\r\nReturn-Path: <${PATH}>\r\n`)
     expect(pathsOf(report(), inBody)).toBeNull()
     expect(pathsOf(report(), part('text/plain', `Return-Path: <${PATH}>`))).toBeNull()
   })
 
-  test('may stand in any case, with or without brackets', () => {
+  test('the envelope sender may be written in any case, with or without brackets', () => {
     expect(pathsOf(report(`return-path:${PATH} `, 'ORIGINAL-MAIL-FROM: <b@mail.example>'))).toEqual(
       [PATH, 'b@mail.example'],
     )
   })
 
-  test('is no list and no other field', () => {
+  test('the envelope sender may not be a list, and is not read from another field', () => {
     expect(pathsOf(report(`Return-Path: ${PATH}, b@mail.example`))).toBeNull()
     expect(pathsOf(report(`X-Return-Path: ${PATH}`))).toBeNull()
     expect(pathsOf(report('Return-Path: <>'))).toBeNull()
     expect(pathsOf(report('Return-Path: desk'))).toBeNull()
   })
 
-  test('is listed once, and at most ten are listed', () => {
+  test('each envelope sender is listed only once, and at most ten are listed', () => {
     const lines = Array.from({ length: 11 }, (_one, n) => `Return-Path: <a${n}@mail.example>`)
     expect(pathsOf(report(...lines))).toHaveLength(10)
     expect(pathsOf(report(lines[0]!, lines[0]!, lines[1]!))).toEqual([
@@ -78,17 +81,17 @@ describe('the envelope sender', () => {
   })
 })
 
-describe('a part', () => {
+describe('the service reads a part of a complaint', () => {
   const text = `Feedback-Type: abuse\rReturn-Path: <desk\u0000@mail.example>\r`
 
-  test('may be text or bytes, with any line ends, and loses NUL characters', () => {
+  test('a part of a complaint may be text or bytes, may have any line ends, and loses NUL characters', () => {
     const bytes = new TextEncoder().encode(text)
     for (const content of [text, bytes, bytes.buffer as ArrayBuffer]) {
       expect(pathsOf(part('message/feedback-report', content))).toEqual(['desk@mail.example'])
     }
   })
 
-  test('is read up to 262,144 bytes', () => {
+  test('a part of a complaint is read up to 262,144 bytes', () => {
     const line = `\nReturn-Path: <${PATH}>`
     const padded = (length: number) =>
       part('message/feedback-report', `Feedback-Type: abuse${' '.repeat(length - 20)}${line}`)

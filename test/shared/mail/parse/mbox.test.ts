@@ -1,24 +1,24 @@
-/** Tests how a mail is written into an mbox file. */
+/** Tests how the service writes a mail into an mbox file. */
 import { describe, expect, test } from 'bun:test'
 import { mboxEntry } from '../../../../shared/mail/parse/mbox.ts'
 
 const AT = new Date('2026-01-05T09:30:07Z')
 const entry = (text: string, sender = 'ada@a.example', at = AT) =>
   mboxEntry({ sender, at, bytes: Buffer.from(text, 'latin1') }).toString('latin1')
-/** Returns the text that the entry holds after its separator line. */
+/** Returns the text that follows the separator line of an mbox entry. */
 const written = (text: string) => entry(text).replace(/^[^\n]*\n/, '')
 
-describe('the separator line', () => {
+describe('the service writes the separator line of an mbox entry', () => {
   const line = (sender?: string, at?: Date) => entry('x', sender, at).split('\n')[0]
 
-  test('has the sender and the time in UTC, with a day of two columns', () => {
+  test('the separator line has the sender and the time in UTC, with two columns for the day', () => {
     expect(line()).toBe('From ada@a.example Mon Jan  5 09:30:07 2026')
     expect(line('b@a.example', new Date('2026-12-26T23:04:59Z'))).toBe(
       'From b@a.example Sat Dec 26 23:04:59 2026',
     )
   })
 
-  test('has MAILER-DAEMON for a sender that could end the line', () => {
+  test('the separator line has MAILER-DAEMON in place of a sender that could end the line', () => {
     const end = ' Mon Jan  5 09:30:07 2026'
     for (const sender of ['', 'a b@a.example', 'a@a.example\nFrom x', 'ä@a.example', 'a\x7f']) {
       expect(line(sender)).toBe(`From MAILER-DAEMON${end}`)
@@ -29,25 +29,25 @@ describe('the separator line', () => {
   })
 })
 
-describe('the mail', () => {
-  test('has LF line ends and an empty line behind it', () => {
+describe('the service writes the mail of an mbox entry', () => {
+  test('the mail in an mbox has LF line ends, and an empty line after it', () => {
     expect(written('A: 1\r\n\r\nHello\r\n')).toBe('A: 1\n\nHello\n\n')
     expect(written('A: 1\n\nHello')).toBe('A: 1\n\nHello\n\n')
     expect(written('')).toBe('\n\n')
   })
 
-  test('has one more > at each line that begins with From', () => {
+  test('the mail in an mbox has one more > before each line that begins with From', () => {
     expect(written('From a\nx\n>From b\r\n>>From c\rFrom d\n')).toBe(
       '>From a\nx\n>>From b\n>>>From c\r>From d\n\n',
     )
   })
 
-  test('keeps other lines', () => {
+  test('the mail in an mbox keeps its other lines', () => {
     const text = 'From: a\n From b\nx From c\nfrom d\n> From e\nFromm f\n\n'
     expect(written(text.slice(0, -1))).toBe(text)
   })
 
-  test('keeps each byte', () => {
+  test('the mail in an mbox keeps each of its bytes', () => {
     const bytes = Uint8Array.from({ length: 256 }, (_one, n) => n)
     expect(mboxEntry({ sender: 'a@a.example', at: AT, bytes }).subarray(-258, -2)).toEqual(
       Buffer.from(bytes),

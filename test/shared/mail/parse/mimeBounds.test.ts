@@ -10,7 +10,7 @@ const part = (n: number) =>
 const message = (parts: number) =>
   Buffer.from(`${HEAD}${Array.from({ length: parts }, (_, n) => part(n)).join('')}--b 1--\r\n`)
 
-test('a mail of up to 2,000 parts is parsed as a whole', async () => {
+test('a mail of up to 2,000 parts is parsed completely', async () => {
   for (const text of ['', 'Subject: x\r\n\r\nbody', `${HEAD}--b 1\r\n\r\nx\r\n--b 1--\r\n`]) {
     expect((await parseBounded(Buffer.from(text))).isWhole).toBe(true)
   }
@@ -18,16 +18,16 @@ test('a mail of up to 2,000 parts is parsed as a whole', async () => {
   expect([email.attachments.length, isWhole]).toEqual([1_999, true])
 })
 
-test('at most 2,000 parts are parsed, and a mail with more parts is labelled truncated', async () => {
+test('at most 2,000 parts of a mail are parsed, and a mail with more parts gets the label truncated', async () => {
   const { attachments, from, labels } = await parseMail(message(5_000), 'mail.test')
   expect([from, labels]).toEqual([['a@b.c'], ['received', 'unread', 'truncated']])
-  // The mail lists at most 1,000 attachments.
+  // The parsed mail lists at most 1,000 attachments.
   expect(attachments).toHaveLength(1_000)
   expect(attachments[999]?.filename).toBe('f999.txt')
   expect((await parseBounded(message(5_000))).email.attachments.length).toBeLessThanOrEqual(2_000)
 })
 
-test('the first million lines of a mail are parsed with bounded memory', async () => {
+test('the first million lines of a mail are parsed with limited memory', async () => {
   const before = process.memoryUsage().rss
   const raw = Buffer.from(`From: a@b.c\r\n\r\n${'a\r\n'.repeat(5_000_000)}`)
   const { text, extractedText, labels } = await parseMail(raw, 'mail.test')
@@ -37,7 +37,7 @@ test('the first million lines of a mail are parsed with bounded memory', async (
   expect(process.memoryUsage().rss - before).toBeLessThan(700 * 1024 * 1024)
 })
 
-test('a line that begins with two hyphens but is no boundary begins no MIME part', async () => {
+test('a line that begins with two hyphens but is not a boundary does not begin a MIME part', async () => {
   const sql = '-- a comment\r\n'.repeat(10_000)
   const raw = Buffer.from(`${HEAD}--b 1\r\nContent-Type: text/plain\r\n\r\n${sql}--b 1--\r\n`)
   const { text } = await parseMail(raw, 'mail.test')
@@ -66,14 +66,15 @@ test.each([
   },
 )
 
-test('a mail header of 34 MB uses bounded memory', async () => {
+test('a mail header of 34 MB uses only limited memory', async () => {
   for (const field of ['X: a\r\n', ' \r\n']) {
     const raw = Buffer.from(`From: a@b.c\r\n${field.repeat(34e6 / field.length)}\r\nbody`)
     Bun.gc(true)
     const before = process.memoryUsage().rss
     const mail = await parseMail(raw, 'mail.test').catch(() => unparseableMail(raw, 'x'))
     expect(mail.contentHash).toHaveLength(32)
-    // The test allows half of the memory limit in workers/mail/inbound/mailParser.ts. The parser took 450 to 535 MB.
+    // The test allows half of the memory limit that workers/mail/inbound/mailParser.ts sets. In a measurement, the
+    // parser took 450 to 535 MB.
     expect(process.memoryUsage().rss - before).toBeLessThan(768 * 1024 * 1024)
   }
 })

@@ -7,7 +7,7 @@ import { mailCorpora } from '../../../support/mail/corpora.ts'
 const bytes = (text: string) => new TextEncoder().encode(text)
 const read = (text: string) => parseMail(bytes(text), 'mail.test')
 
-test('parsed addresses lose their display names, groups are expanded, and duplicates are dropped', async () => {
+test('parsed addresses lose their display names, groups are expanded, and duplicates are removed', async () => {
   const mail = await read(
     'From: "Ada, L." <ada@x.test>\nTo: team: bob@x.test, <carl@x.test>;, bob@x.test\nCc: undisclosed-recipients:;\nReply-To: r@x.test\n\nx',
   )
@@ -19,7 +19,7 @@ test('parsed addresses lose their display names, groups are expanded, and duplic
   ])
 })
 
-test('the content hash ignores only the fields that relays add and the line ends of the header', () => {
+test('the content hash ignores only the header fields that relays add and the line ends of the header', () => {
   const base = 'Subject: a\r\nMessage-ID: <1@x>\r\n\r\nbody\r\n'
   const hash = contentHash(bytes(base))
   for (const same of [
@@ -39,7 +39,7 @@ test('the content hash ignores only the fields that relays add and the line ends
   }
 })
 
-test('a mail without Message-ID gets the same Message-ID on every route', async () => {
+test('a mail without a Message-ID gets the same Message-ID on every delivery route', async () => {
   const one = await read('Received: from a\nSubject: x\n\nbody')
   const two = await read('Received: from b\nSubject: x\n\nbody')
   expect(one.links.messageId).toMatch(/^<[0-9a-f]{32}@mail\.test>$/)
@@ -47,7 +47,7 @@ test('a mail without Message-ID gets the same Message-ID on every route', async 
   expect((await read('Subject: x\n\nother')).links.messageId).not.toBe(one.links.messageId)
 })
 
-test('an unparseable mail is stored with its raw text', () => {
+test('a mail that cannot be parsed is stored with its raw text', () => {
   const mail = unparseableMail(
     bytes('Subject: Broken\nMessage-ID: <b@x.test>\n\n\0raw'),
     'mail.test',
@@ -61,7 +61,7 @@ test('an unparseable mail is stored with its raw text', () => {
 })
 
 for (const { name, items } of mailCorpora()) {
-  test(`every mail of the ${name} corpus is parsed without U+0000`, async () => {
+  test(`every mail of the test set ${name} is parsed, and no result contains U+0000`, async () => {
     expect(items.length).toBeGreaterThan(150)
     for (const path of items) {
       const raw = readFileSync(path)
@@ -88,12 +88,12 @@ test.each([
     'Content-Type: multipart/mixed\r\n\r\nText.\r\n',
     'Text.',
   ],
-])('the text %s is shown raw, with the label unparseable', async (_, raw, want) => {
+])('a mail with the text %s is shown raw, with the label unparseable', async (_, raw, want) => {
   const { text, extractedText, labels } = await parseMail(Buffer.from(raw), 'mail.test')
   expect([text, extractedText, labels]).toEqual([want, want, ['received', 'unread', 'unparseable']])
 })
 
-test('a mail without a body has an empty text, and is not labelled unparseable', async () => {
+test('a mail without a body has an empty text, and does not get the label unparseable', async () => {
   for (const raw of ['', 'Subject: x\r\n', 'Subject: x\r\n\r\n \r\n']) {
     const { text, labels } = await parseMail(Buffer.from(raw), 'mail.test')
     expect([text.trim(), labels]).toEqual(['', ['received', 'unread']])

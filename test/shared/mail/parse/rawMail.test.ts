@@ -1,4 +1,4 @@
-/** Tests how the bytes of a mail are split and hashed without a MIME parser. */
+/** Tests how the service splits and hashes the bytes of a mail without a MIME parser. */
 import { describe, expect, test } from 'bun:test'
 import {
   contentHash,
@@ -14,28 +14,28 @@ const headers = (text: string, name = 'To') => rawHeaders(bytes(text), name)
 const hash = (text: string) => contentHash(bytes(text)).toString('hex')
 const MAIL = 'From: a@a.example\r\nSubject: Tide\r\n\r\nHello\r\n'
 
-describe('the header fields of a name', () => {
-  test('come in their order, whatever the case of the name', () => {
+describe('the service finds the header fields with a given name', () => {
+  test('the header fields of a name come in their order, whatever the case of the name', () => {
     expect(headers('To: a\r\nFrom: c\r\nTO: b\r\n\r\nbody')).toEqual(['a', 'b'])
     expect(headers('to: a\r\n\r\n', 'TO')).toEqual(['a'])
     expect(headers('Total: 1\r\nX-To: 2\r\n\r\n')).toEqual([])
   })
 
-  test('are unfolded and trimmed', () => {
+  test('the header fields of a name are unfolded and trimmed', () => {
     expect(headers('To: a,\r\n b,\r\n\t  c \r\nFrom: d\r\n\r\n')).toEqual(['a, b, c'])
     expect(headers('To: a,\n b\n\n')).toEqual(['a, b'])
     expect(headers('To:\r\n\r\n')).toEqual([''])
   })
 
-  test('are read as UTF-8', () => {
+  test('the header fields of a name are read as UTF-8', () => {
     expect(headers('To: Zoë\r\n\r\n')).toEqual(['Zoë'])
   })
 
-  test('are absent in a mail that begins with an empty line', () => {
+  test('a mail that begins with an empty line has no header fields', () => {
     for (const end of ['\r\n', '\n']) expect(headers(`${end}To: a${end}${end}`)).toEqual([])
   })
 
-  test('stand before the first empty line, with or without CR', () => {
+  test('the header fields of a mail end at the first empty line, with or without CR', () => {
     for (const end of ['\r\n', '\n']) {
       expect(headers(`From: a${end}${end}To: b${end}`)).toEqual([])
       expect(headers(`From: a${end}To: b`)).toEqual(['b'])
@@ -43,19 +43,19 @@ describe('the header fields of a name', () => {
     expect(headers('From: a\n\r\nTo: b')).toEqual([])
   })
 
-  test('end within the first mebibyte', () => {
+  test('the header fields of a mail are read only in the first mebibyte', () => {
     const far = (length: number) => `X: ${'x'.repeat(length - 10)}\r\nTo: b`
     expect(headers(far(MIB))).toEqual(['b'])
     expect(headers(far(MIB + 1))).toEqual([''])
   })
 
-  test('of the first name alone are the first header field', () => {
+  test('if a name occurs in several header fields, a single value is read from the first field', () => {
     expect(rawHeader(bytes('To: a\r\nTo: b\r\n\r\n'), 'to')).toBe('a')
     expect(rawHeader(bytes('From: a\r\n\r\n'), 'to')).toBeUndefined()
     expect(rawHeader(bytes(''), 'to')).toBeUndefined()
   })
 
-  test('are read of a part of a larger buffer', () => {
+  test('the header fields are read correctly if the mail is a part of a larger buffer', () => {
     const whole = bytes(`Subject: no\r\n${MAIL}`)
     expect(rawHeaders(whole.subarray(13), 'Subject')).toEqual(['Tide'])
     expect(rawBody(whole.subarray(13), 100).trim()).toBe('Hello')
@@ -63,38 +63,38 @@ describe('the header fields of a name', () => {
   })
 })
 
-describe('the text after the header', () => {
-  test('follows the empty line', () => {
+describe('the service finds the text after the header of a mail', () => {
+  test('the text after the header begins after the empty line', () => {
     expect(body(MAIL)).toBe('Hello')
     expect(body('From: a\n\nHello')).toBe('Hello')
     expect(body('From: a\r\n\r\nTo: not a header')).toBe('To: not a header')
   })
 
-  test('begins at the first line that is no field, even without an empty line', () => {
+  test('the text begins at the first line that is not a header field, even without an empty line before it', () => {
     expect(body('From: a\r\nHello there\r\nTo: b\r\n')).toBe('Hello there\r\nTo: b')
     expect(body('From: a\r\n folded\r\n\tfolded\r\nHello')).toBe('Hello')
     expect(body('Hello')).toBe('Hello')
   })
 
-  test('lacks fields whose name ends with blanks', () => {
+  test('the text after the header does not include fields whose name ends with blanks', () => {
     expect(body('From \t: a\r\nX-1_~!: b\r\nHello')).toBe('Hello')
     expect(body('Från: a\r\nHello')).toBe('Från: a\r\nHello')
     expect(body(': a')).toBe(': a')
   })
 
-  test('is empty if the mail has only fields', () => {
+  test('the text after the header is empty if the mail has only header fields', () => {
     expect(body('From: a')).toBe('')
     expect(body('From: a\r\n')).toBe('')
     expect(body('')).toBe('')
   })
 
-  test('has at most the wanted bytes', () => {
+  test('the text after the header has at most the number of bytes that the caller wants', () => {
     expect(rawBody(bytes('Hello'), 4)).toBe('Hell')
     expect(rawBody(bytes('From: a\nHello'), 5)).toBe('Hello')
   })
 })
 
-describe('the content hash', () => {
+describe('the service computes the content hash of a mail', () => {
   test.each([
     'Received',
     'return-path',
@@ -108,32 +108,32 @@ describe('the content hash', () => {
     'ARC-Seal',
     'X-Google-Smtp-Source',
     'X-MS-Exchange-Organization-SCL',
-  ])('ignores the trace field %s', (name) => {
+  ])('the content hash ignores the trace field %s', (name) => {
     expect(hash(`${name}: 1\r\n folded\r\n${MAIL}`)).toBe(hash(MAIL))
     expect(hash(`${name} \t: 1\r\n${MAIL}`)).toBe(hash(MAIL))
   })
 
   test.each(['X-Received-2', 'Subject', 'ARC', 'X-Return-Path', 'Received-By'])(
-    'covers the field %s',
+    'the content hash covers the header field %s',
     (name) => {
       expect(hash(`${name}: 1\r\n${MAIL}`)).not.toBe(hash(MAIL))
     },
   )
 
-  test('covers the body and its place after the header', () => {
+  test('the content hash covers the body and its place after the header', () => {
     expect(hash(`${MAIL}!`)).not.toBe(hash(MAIL))
     expect(hash('A: 1\r\nB: 2\r\n\r\n')).not.toBe(hash('A: 1\r\n\r\nB: 2\r\n'))
   })
 
-  test('keeps trace fields in the body', () => {
+  test('the content hash does not ignore trace fields in the body', () => {
     expect(hash(`${MAIL}Received: 1\r\n`)).not.toBe(hash(MAIL))
   })
 
-  test('is the same for CRLF and LF line ends of the header', () => {
+  test('the content hash is the same for CRLF and LF line ends in the header', () => {
     expect(hash('A: 1\n folded\nB: 2\n\nHello')).toBe(hash('A: 1\r\n folded\r\nB: 2\r\n\r\nHello'))
   })
 
-  test('tells fields with other bytes apart', () => {
+  test('the content hash differs if a header field has other bytes', () => {
     expect(contentHash(Uint8Array.of(0x41, 0x3a, 0xff))).not.toEqual(
       contentHash(Uint8Array.of(0x41, 0x3a, 0xfe)),
     )

@@ -1,4 +1,4 @@
-/** Tests which facts remain of a bounce that passes an allow list of senders. */
+/** Tests which facts of a bounce the service keeps if the bounce passes an allow list of senders. */
 import { expect, test } from 'bun:test'
 import type { Bounce } from '../../../../shared/mail/parse/dsn.ts'
 import type { ParsedMail } from '../../../../shared/mail/parse/parseMail.ts'
@@ -42,11 +42,11 @@ const reduced = (
   recipients: Bounce['recipients'] = [{ ...RECIPIENT, addresses: ['ada@b.example'] }],
 ) => reduceBounce(mail(), { bounce: bounce(recipients), proof: PROOF }, PLACE)
 
-test('no text of the mail host remains', () => {
+test('a reduced bounce contains no text that the mail host wrote', () => {
   expect(JSON.stringify(reduced())).not.toContain(FOREIGN)
 })
 
-test('the recipient of the sent copy, the action and the status are stated', () => {
+test('a reduced bounce states the recipient of the sent copy, the action and the status', () => {
   const { subject, text, extractedText, html } = reduced()
   expect(subject).toBe('Undelivered mail returned to sender')
   expect(text).toBe(
@@ -55,19 +55,19 @@ test('the recipient of the sent copy, the action and the status are stated', () 
   expect([extractedText, html]).toEqual([text, null])
 })
 
-test('a bounce without a status or a recipient still has a text', () => {
+test('a bounce without a status or a recipient still gets a text', () => {
   expect(reduced([{ ...RECIPIENT, addresses: [], status: null }]).text).toEndWith('Status: none')
   expect(reduced([]).text).toEndWith('Action: failed\nStatus: none')
 })
 
-test('the reduced mail answers the sent message and lies in the inbox', () => {
+test('the reduced bounce is a reply to the sent message and is stored in the same inbox', () => {
   const { links, to, labels } = reduced()
   expect(links.inReplyTo).toEqual(['<m1@mail.example>'])
   expect(to).toEqual(['desk@mail.example'])
   expect(labels).toEqual(['received', 'unread'])
 })
 
-test('the Message-ID is in the domain of the service, and differs for each content', () => {
+test('the Message-ID of a reduced bounce is in the domain of the service, and differs for each content', () => {
   const idOf = (hash: string) =>
     reduceBounce(mail(hash), { bounce: bounce([]), proof: PROOF }, PLACE).links.messageId
   expect(idOf('h1')).toMatch(/^<[0-9a-f]{32}@mail\.example>$/)

@@ -1,16 +1,19 @@
-/** Tests attribution lines in the form of mail clients. The mails around the lines were written for these tests. */
+/**
+ * Tests attribution lines (such as On Monday, Ann wrote) in the forms of mail clients. The mail texts around these
+ * attribution lines were written for these tests.
+ */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
 /**
- * Returns the reply text of a mail that consists of the writer’s own text and the text of `template` below. Each `|` in
- * `template` becomes a line end.
+ * Returns the reply text of a mail in which the text of `template` is below the writer’s own text. In `template`, each
+ * `|` becomes a line end.
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('an attribution', () => {
+describe('the service cuts an attribution line from the reply text', () => {
   const attributions = [
     'On Wed, Oct 8, 2014 at 10:33 AM, Bob Lee <bob@example.com> wrote:',
     'On Oct 8, 2014, at 10:33 AM, Bob <bob@example.com> wrote:',
@@ -54,7 +57,7 @@ describe('an attribution', () => {
     expect(replyText(`${OWN}\n${line}\n\nold`)).toBe(OWN)
   })
 
-  test('that is wrapped over several lines is cut', () => {
+  test('an attribution that is wrapped over several lines is cut', () => {
     expect(
       below('On Mon, Aug 19, 2013 at 2:36 AM, Bob Lee via Meta <|bob@x.test> wrote:||old'),
     ).toBe(OWN)
@@ -68,12 +71,12 @@ describe('an attribution', () => {
     )
   })
 
-  test('an attribution on the line of the own text is cut', () => {
+  test('an attribution on the same line as the writer’s own text is cut', () => {
     const line = 'Fine. On Wed, Apr 4, 2012 at 3:59 PM, bob@x.test wrote:\n> Hi'
     expect(replyText(line)).toBe('Fine.')
   })
 
-  test('without a date is cut if a quote or the end of the own text follows', () => {
+  test('an attribution without a date is cut if a quote or the end of the text follows it', () => {
     expect(below('Bob Lee wrote:|> old')).toBe(OWN)
     expect(below('bob@x.test wrote:||old')).toBe(OWN)
   })
@@ -87,7 +90,7 @@ describe('an attribution', () => {
     'Le 5 mai, Marie a écrit à tout le monde pour dire non.',
     'Am 5. Mai 2024 schrieb ich dir eine Mail.\nHast du sie?',
     'One thing: on my side, when I run it...\nOn 5 machines it fails.',
-  ])('a text without an attribution line stays whole in the reply text: %s', (text) =>
+  ])('a text without an attribution line is kept completely in the reply text: %s', (text) =>
     expect(replyText(text)).toBe(text),
   )
 })

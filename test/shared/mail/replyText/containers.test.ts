@@ -1,10 +1,10 @@
-/** Tests the HTML elements in which programs put a signature or a forwarded message. */
+/** Tests the HTML elements in which mail programs put a signature or a forwarded message. */
 import { describe, expect, test } from 'bun:test'
 import { replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'The yard door, please.'
 
-describe('the element of a signature', () => {
+describe('the service recognises the HTML element of a signature', () => {
   test.each([
     '<div id="AppleMailSignature">Owen</div><blockquote type="cite">old</blockquote>',
     '<signature>Owen</signature>',
@@ -21,7 +21,7 @@ describe('the element of a signature', () => {
   })
 })
 
-describe('in the element for the quote of a reply', () => {
+describe('a mail program puts other text into the element for the quote of a reply', () => {
   const head = 'From: L &lt;l@x.test&gt;<br>Date: 3 March 2026<br>Subject: Door'
   test.each([
     `<div class="zmail_extra"><div>============ Forwarded message ============<br>${head}</div><p>Body</p></div>`,
@@ -34,7 +34,7 @@ describe('in the element for the quote of a reply', () => {
     expect(text).toEndWith('Body')
   })
 
-  test('a quoted forward is cut', () => {
+  test('a forwarded mail inside a quote is cut from the reply text', () => {
     const quote = `<div class="gmail_quote"><div class="gmail_attr">On 3 Mar 2026 at 9:14, L &lt;l@x.test&gt; wrote:</div><blockquote class="gmail_quote">---------- Forwarded message ---------<br>${head}<br>Body</blockquote></div>`
     expect(replyTextFromHtml(`<div>${OWN}</div>${quote}`)).toBe(OWN)
   })

@@ -1,12 +1,12 @@
-/** Scores the reply text of mails whose authors had not seen the rules. */
+/** Measures the reply text of mails whose authors had not seen the extraction rules. */
 import { describe, expect, test } from 'bun:test'
 import { replyCorpora } from '../../../support/mail/corpora.ts'
 import { scoreReplies } from './score.ts'
 
-describe('the reply text', () => {
+describe('the service finds the reply text of mails in public sets', () => {
   /**
-   * Bounds the results for each set of mails: at least so many accepted replies, at least so many exact replies of the
-   * tier `core`, and at most so many replies with words of other people.
+   * Sets for each set of mails the minimum number of accepted replies, the minimum number of exact replies of the tier
+   * `core`, and the maximum number of replies with words of other people.
    */
   const bounds = {
     own: { accepted: 158, coreExact: 120, leaked: 1 },

@@ -1,10 +1,16 @@
-/** Tests quoted history on the reply's line or without an end, unlisted devices, and sentences that resemble these. */
+/**
+ * Tests quoted history that is on the same line as the reply or has no end, unlisted devices, and sentences that
+ * resemble such history.
+ */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'I will be there at noon.'
 
-/** Returns the writer’s own text, followed by the text of `template`. Each `|` in `template` becomes a line end. */
+/**
+ * Returns the writer’s own text, directly followed by the text of `template`. In `template`, each `|` becomes a line
+ * end.
+ */
 const withOwn = (template: string) => `${OWN}${template.replaceAll('|', '\n')}`.trim()
 
 describe('behind the own text', () => {
@@ -37,7 +43,7 @@ describe('behind the own text', () => {
     '||Lähetetty Foo 12:sta',
     '||Foo 12から送信',
     '|\u200b|\ufffc|\u3164|*\u0000',
-  ])('the reply text is only the own text, without the ending %s', (template) =>
+  ])('the reply text is only the writer’s own text, without the ending %s', (template) =>
     expect(replyText(withOwn(template))).toBe(OWN),
   )
 })

@@ -1,4 +1,4 @@
-/** Tests which lines count as the headers above a quoted message. */
+/** Tests which lines the service takes for the header block above a quoted message. */
 import { describe, expect, test } from 'bun:test'
 import {
   headerKind,
@@ -7,11 +7,11 @@ import {
 } from '../../../../shared/mail/replyText/headers.ts'
 
 const block = (...lines: string[]) => isHeaderBlock(lines, 0)
-/** Tells whether a block begins below a text and a blank line. */
+/** Tells whether a header block begins below a text and a blank line. */
 const below = (...lines: string[]) => isHeaderBlock(['Yes.', '', ...lines], 2)
 
-describe('the kind of a header line', () => {
-  test('is told by its label, in any case, with stars, and in many languages', () => {
+describe('the service recognises the kind of a header line', () => {
+  test('the kind of a header line is recognised by its label, in any case, with asterisks, and in many languages', () => {
     expect(headerKind('From: Ada')).toBe('from')
     expect(headerKind('*Von:* Ada')).toBe('from')
     expect(headerKind('SUBJECT : x')).toBe('subject')
@@ -20,7 +20,7 @@ describe('the kind of a header line', () => {
     expect(headerKind('Cc:')).toBe('cc')
   })
 
-  test('is unknown without a label of a header, and beyond the first 32 characters', () => {
+  test('the kind of a header line is unknown if it has no header label, or if the label is beyond the first 32 characters', () => {
     for (const line of ['', ': x', 'Hello: x', 'From Ada', 'x From: Ada'])
       expect([line, headerKind(line)]).toEqual([line, undefined])
     expect(headerKind(`${' '.repeat(26)}From: x`)).toBe('from')
@@ -28,8 +28,8 @@ describe('the kind of a header line', () => {
   })
 })
 
-describe('a block of headers', () => {
-  test('has a sender, a date, and a recipient or a subject', () => {
+describe('the service recognises a block of headers above a quoted message', () => {
+  test('a block of headers has a sender, a date, and a recipient or a subject', () => {
     expect(block('From: Ada', 'Sent: Monday 9:14', 'To: Tom', 'Subject: x')).toBe(true)
     expect(block('From: Ada', 'Date: Monday', 'Subject: x')).toBe(true)
     expect(block('From: Ada', 'Sent: Monday', 'To: Tom')).toBe(true)
@@ -41,14 +41,14 @@ describe('a block of headers', () => {
     expect(isHeaderBlock([], 0)).toBe(false)
   })
 
-  test('without a date stands below a drawn rule', () => {
+  test('a block of headers without a date must be below a drawn line', () => {
     const lines = ['From: Ada <ada@x.example>', 'To: Tom', 'Subject: x']
     expect(isHeaderBlock(['-----', ...lines], 1)).toBe(true)
     expect(isHeaderBlock(['-----', '', ...lines], 2)).toBe(true)
     expect(below(...lines)).toBe(false)
   })
 
-  test('may hold lines without a label, of which at most two stand together', () => {
+  test('a block of headers may have lines without a label, but at most two of them together', () => {
     const wrapped = (count: number) => [
       'From: Ada',
       ...Array(count).fill('more'),
@@ -59,18 +59,18 @@ describe('a block of headers', () => {
     expect(block(...wrapped(3))).toBe(false)
   })
 
-  test('ends at a blank line above a new block', () => {
+  test('a block of headers ends at a blank line before a new block', () => {
     expect(block('From: Ada', '', 'From: Tom', 'Sent: Monday', 'Subject: x')).toBe(false)
     expect(block('Sent: Monday', 'From: Tom', 'Subject: x')).toBe(true)
     expect(block('Sent: Monday', 'Subject: x', '', 'From: Tom', 'To: Ann')).toBe(false)
     expect(block('Sent: Monday', 'Subject: x', '', 'From: Tom', 'Hello')).toBe(true)
   })
 
-  test('ends at the next sender', () => {
+  test('a block of headers ends at the line of the next sender', () => {
     expect(block('From: Ada', 'From: Tom', 'Sent: Monday', 'Subject: x')).toBe(false)
   })
 
-  test('may be one line with all headers', () => {
+  test('a block of headers may be one line that has all headers', () => {
     expect(block('From: Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x')).toBe(true)
     expect(block('From: AdaSent: 9:14To: TomSubject: x')).toBe(true)
     expect(block('From: Ada To: Tom Date: 2 March')).toBe(false)
@@ -80,7 +80,7 @@ describe('a block of headers', () => {
     expect(block('发件人 李 发送日期 2026 收件人 王')).toBe(false)
   })
 
-  test('in an unlisted language has a sender with an address, three labels and a date with a time', () => {
+  test('a block of headers in an unlisted language needs a sender with an address, three labels and a date with a time', () => {
     const lines = ['Ii: Ada <ada@x.example>', 'Ya: 2026-03-02 09:14', 'Uu: Tom']
     expect(below(...lines)).toBe(true)
     expect(below(lines[0]!, lines[1]!)).toBe(false)
@@ -93,14 +93,14 @@ describe('a block of headers', () => {
     expect(below(...lines.slice(0, 2), ...labels(7))).toBe(false)
   })
 
-  test('with only a sender and an address is no request to send a mail', () => {
+  test('a block of headers may have only a sender with an address, unlike a request to send a mail', () => {
     expect(below('From: Ada <ada@x.example>', '', 'Hello')).toBe(true)
     expect(below('From: Ada <ada@x.example>', 'To: Tom', 'Hello')).toBe(false)
     expect(below('From: Ada', '', 'Hello')).toBe(false)
     expect(isHeaderBlock(['Yes.', 'From: Ada <ada@x.example>'], 1)).toBe(false)
   })
 
-  test('of HCL Notes has a name with its organization, a date, and labels alone on lines', () => {
+  test('a block of headers of HCL Notes has a name with its organization, a date, and labels alone on lines', () => {
     const notes = ['Ann Doe/HQ/ACME', '06/18/2024 10:11 AM', '', 'To', 'Bob', 'Subject', 'Re: x']
     expect(block(...notes)).toBe(true)
     expect(block('Ann Doe', ...notes.slice(1))).toBe(false)
@@ -111,8 +111,8 @@ describe('a block of headers', () => {
   })
 })
 
-describe('headers on the line of the reply', () => {
-  test('begin at the first header of a sender or a date', () => {
+describe('the service finds headers on the same line as the reply', () => {
+  test('the headers on the reply’s line begin at the first header of a sender or a date', () => {
     const own = 'Yes. '
     const head = 'From: Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x'
     expect(headersWithin(own + head, [])).toBe(own.length)
@@ -121,7 +121,7 @@ describe('headers on the line of the reply', () => {
     expect(headersWithin(`${own}From: Ada Sent: 2 Mar 2026 9:14 Subject: x`, [])).toBeUndefined()
   })
 
-  test('have a date with a digit, in any order of the headers', () => {
+  test('the headers on the reply’s line must have a date with a digit, but may be in any order', () => {
     const at = (head: string) => headersWithin(`Yes. ${head}`, [])
     const ada = 'From: Ada <ada@x.example>'
     expect(at(`Sent: 2 Mar 2026 9:14 ${ada} Subject: x`)).toBe(5)
@@ -134,20 +134,20 @@ describe('headers on the line of the reply', () => {
     expect(at(`${ada} Sent:${' '.repeat(60)}9:14 Subject: x`)).toBeUndefined()
   })
 
-  test('are found among the first twelve labels', () => {
+  test('the headers on the reply’s line are found only among the first twelve labels', () => {
     const head = 'From: Ada <ada@x.example> Sent: 9:14 Subject: x'
     expect(headersWithin(`Yes. ${'Cc: Tom '.repeat(9)}${head}`, [])).toBe(5 + 72)
     expect(headersWithin(`Yes. ${'Cc: Tom '.repeat(12)}${head}`, [])).toBeUndefined()
   })
 
-  test('may go on below the line', () => {
+  test('the headers on the reply’s line may continue on the lines below', () => {
     const rest = ['Sent: Monday 9:14', 'To: Tom', 'Subject: x']
     expect(headersWithin('Yes. From: Ada', rest)).toBe(5)
     expect(headersWithin('Yes. From: Ada', [])).toBeUndefined()
     expect(headersWithin('Yes. From: Ada', ['Hello', ...rest])).toBeUndefined()
   })
 
-  test('begin with a whole word', () => {
+  test('the headers on the reply’s line begin with a whole word', () => {
     const tail = ': Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x'
     expect(headersWithin(`Yes xfrom${tail}`, [])).toBe(undefined)
     expect(headersWithin(`YesFrom${tail}`, [])).toBe(3)

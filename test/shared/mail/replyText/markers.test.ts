@@ -1,16 +1,19 @@
-/** Tests header blocks and separators of mail clients. The mails around the lines were written for these tests. */
+/**
+ * Tests the header blocks and the separators that mail clients write above a quoted message. The mail texts around
+ * these lines were written for these tests.
+ */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
 /**
- * Returns the reply text of a mail that consists of the writer’s own text and the text of `template` below. Each `|` in
- * `template` becomes a line end.
+ * Returns the reply text of a mail in which the text of `template` is below the writer’s own text. In `template`, each
+ * `|` becomes a line end.
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('a header block or a separator', () => {
+describe('the reply text ends before a header block or a separator', () => {
   test.each([
     'From: Bob Lee|Sent: Wednesday, October 8, 2014 10:33 AM|To: Ann|Subject: RE: x||old',
     '________________________________|From: Bob <bob@x.test>|Sent: Monday||old',
@@ -71,10 +74,10 @@ describe('a header block or a separator', () => {
     'The list:\n\n--- Line items above 100 EUR ---\n\nPump, valve.',
     'Frage 1\n\n-- Antwort siehe oben --\n\nFrage 2: am Montag.',
     'I wrote the reply above this line in the draft.\n\nPlease check it.',
-  ])('the whole text stays in the reply text: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('the whole text is kept in the reply text: %s', (text) => expect(replyText(text)).toBe(text))
 })
 
-describe('the reply text of a whole mail', () => {
+describe('the service finds the reply text of a whole mail', () => {
   const tail = '\nFrom: Ann <ann@x.test>\nDate: Mon, Jun 1, 2026\nSubject: Report\n\nBody of it.'
   test.each([
     '---------- Forwarded message ---------',
@@ -94,23 +97,23 @@ describe('the reply text of a whole mail', () => {
     '---------- 转发的邮件 ---------',
     '---------- 転送メッセージ ---------',
     '---------- 전달된 메시지 ---------',
-  ])('a forwarded mail stays in the reply text: %s', (mark) => {
+  ])('a forwarded mail is kept in the reply text: %s', (mark) => {
     expect(replyText(`FYI\n\n${mark}${tail}`)).toBe(`FYI\n\n${mark}${tail}`)
     expect(replyText(`${mark}${tail}`)).toBe(`${mark}${tail}`)
   })
 
-  test('keeps a pasted forward', () => {
+  test('the reply text keeps a forwarded mail that the writer pasted', () => {
     const text = 'Fwd: Invoice\nFrom: billing@x.test\nDate: Mon, 1 Jun 2026\n\nSee below.'
     expect(replyText(text)).toBe(text)
   })
 
-  test('ends before a history with a forward', () => {
+  test('the reply text ends before a quoted history that contains a forwarded mail', () => {
     expect(
       below('On 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:|> -- Forwarded message --|> x'),
     ).toBe(OWN)
   })
 
-  test('keeps a bounce, and ends before a quoted bounce', () => {
+  test('the reply text keeps a bounce, but ends before a quoted bounce', () => {
     const bounce =
       'Delivery has failed to these recipients:\n\na@x.test\nFrom: B <b@x.test>\nTo: a\nDate: 1'
     expect(replyText(bounce)).toBe(bounce)
@@ -126,16 +129,16 @@ describe('the reply text of a whole mail', () => {
     'Sent from my iPhone',
     '-----Original Message-----\nHello',
     'From: B <b@x.test>\nSent: Monday\nTo: A\nSubject: x\n\nold',
-  ])('the reply text of a whole mail is never empty: %s', (text) =>
+  ])('the reply text of a mail that has a text is never empty: %s', (text) =>
     expect(replyText(text)).toBe(text),
   )
 
-  test('is empty for white space', () => {
+  test('the reply text is empty if the mail has only white space', () => {
     expect(replyText('')).toBe('')
     expect(replyText(' \r\n\t\n')).toBe('')
   })
 
-  test('has CRLF and CR as line ends', () => {
+  test('the reply text is found in mails with CRLF or CR as line ends', () => {
     expect(replyText('Yes.\r\n\r\nOn 1 Jun 2026 at 9:00, B <b@x.test> wrote:\r\n> a\r\n')).toBe(
       'Yes.',
     )

@@ -1,4 +1,7 @@
-/** Scores the reply text of mails in the form of mail clients. corpus.test.ts scores public suites in the same way. */
+/**
+ * Measures the reply text of test mails in the forms of mail clients. corpus.test.ts measures public sets of mails in
+ * the same way.
+ */
 import { expect, test } from 'bun:test'
 import { parseMail } from '../../../../shared/mail/parse/parseMail.ts'
 import type { ReplyMail } from './replyMails/build.ts'
@@ -8,7 +11,7 @@ const SHOW = process.env.SHOW_REPLIES === '1'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/.{76}/g, '$&\r\n')
 
-/** Returns the bytes of a mail with one part. */
+/** Returns the bytes of a mail that has one part. */
 const raw = ({ id, text, html }: ReplyMail) =>
   Buffer.from(
     [
@@ -55,7 +58,7 @@ const score = async (mails: ReplyMail[], show: boolean) => {
   }
 }
 
-test('every mail has a unique name, and either a text part or an HTML part', () => {
+test('every test mail has a unique name, and has a text part or an HTML part', () => {
   const mails = [...CORPUS.open, ...CORPUS.aside]
   expect(new Set(mails.map(({ id }) => id)).size).toBe(mails.length)
   expect(mails.filter(({ text, html }) => (text === undefined) === (html === undefined))).toEqual(
@@ -63,7 +66,7 @@ test('every mail has a unique name, and either a text part or an HTML part', () 
   )
 })
 
-test('99 % of the open mails and 97 % of the mails aside are accepted, and no reply is emptied', async () => {
+test('the reply text of 99 % of the open mails and of 97 % of the mails kept aside is accepted, and no reply is emptied', async () => {
   const open = await score(CORPUS.open, SHOW)
   const aside = await score(CORPUS.aside, false)
   process.stdout.write(`open ${JSON.stringify(open)}\naside ${JSON.stringify(aside)}\n`)

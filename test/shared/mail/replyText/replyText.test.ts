@@ -7,26 +7,26 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
 /** Returns the reply text of a mail with the writer's text above `template`, in which `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('inline answers and quote marks', () => {
-  test('answers between quotes stay with their quotes', () => {
+describe('the service recognises inline answers and quote marks', () => {
+  test('answers between quotes are kept in the reply text together with their quotes', () => {
     const text = 'Hi\n\n> Can you come?\nYes.\n> And Bob?\nNo.\n\nBye'
     expect(replyText(text)).toBe(text)
     const answers = 'On 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> one?\n\nyes\n\n> two?\n\nno'
     expect(replyText(`${answers}\n\n> three\n-- \nAnn`)).toBe(answers)
   })
 
-  test('a quote above the answer is cut only if an attribution names its sender', () => {
+  test('a quote above the answer is cut only if an attribution line names its sender', () => {
     expect(replyText('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> one?\n\nyes')).toBe('yes')
     expect(replyText('> one?\n\nyes')).toBe('> one?\n\nyes')
     expect(below('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|> one?||Bye')).toBe(`${OWN}\n\n\nBye`)
   })
 
-  test('a trailing quote is cut', () => {
+  test('a quote at the end of the mail is cut', () => {
     expect(below('> old|>|> text')).toBe(OWN)
     expect(replyText(`${OWN}\n\n2013/7/20 Bob <bob@x.test>\n\n| old\n|\n| text`)).toBe(OWN)
   })
 
-  test('the wrapped line of a quote without a mark is no answer', () => {
+  test('a wrapped line of a quote that has no quote mark does not count as an answer', () => {
     const wrapped =
       '> Lorem ipsum dolor sit amet, consectetur adipiscing elit, nulla|pharetra odio?|> x'
     expect(below(`On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|${wrapped}`)).toBe(OWN)
@@ -39,12 +39,12 @@ describe('inline answers and quote marks', () => {
     'Visit us now...\n>>> >>>  http://x.test <<<\nand click',
     'Try\n\n```\n-- comment\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> x\n```\n\nDoes it work?',
     '| a | b |\n| - | - |\n| 1 | 2 |',
-  ])('a text without a quote stays whole in the reply text: %s', (text) =>
+  ])('a text without a quote is kept completely in the reply text: %s', (text) =>
     expect(replyText(text)).toBe(text),
   )
 })
 
-describe('the reply text of HTML', () => {
+describe('the service finds the reply text of an HTML mail', () => {
   const cases: [string, string, string][] = [
     [
       'of Gmail ends before the quote',
@@ -127,7 +127,7 @@ describe('the reply text of HTML', () => {
   test.each(cases)('%s', (_name, html, want) => expect(replyTextFromHtml(html)).toBe(want))
 })
 
-describe('the reply text of hostile input is found in bounded CPU time for', () => {
+describe('the service finds the reply text of hostile input in limited CPU time', () => {
   const MB = 1_000_000
   const inputs: [string, string][] = [
     ['>', '>'.repeat(MB)],
@@ -147,7 +147,8 @@ describe('the reply text of hostile input is found in bounded CPU time for', () 
     ['zero-width spaces', '\u200b\n'.repeat(MB / 2)],
     ['alternating text and quotes', 'a\n> b\n'.repeat(MB / 6)],
   ]
-  // Each input took less than 0.2 s of CPU time. The test allows 2 s, because the machine may be busy.
+  // In a measurement, each input took less than 0.2 s of CPU time. The test allows 2 s, because the machine may be
+  // busy.
   test.each(inputs)('%s', (_name, text) => {
     expect(cpuMsOf(() => replyText(text))).toBeLessThan(2000)
   })

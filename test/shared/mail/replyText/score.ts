@@ -1,9 +1,9 @@
-/** Scores the reply text of mails whose reply is known. */
+/** Measures the reply text of mails whose correct reply text is known. */
 import PostalMime from 'postal-mime'
 import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
 import type { ReplyCase } from '../../../support/mail/corpora.ts'
 
-/** Removes invisible characters, and reduces white space to one blank. */
+/** Removes invisible characters, and replaces white space by one blank. */
 const squeeze = (text: string) =>
   text
     .normalize('NFC')
@@ -23,8 +23,8 @@ const extract = async (mail: ReplyCase) => {
 }
 
 /**
- * Counts the mails of a set by the result of their reply text. A `leaked` reply text still holds words of other people.
- * An `emptied` mail has lost its whole reply.
+ * Counts the mails of a set by how good their reply text is. A reply text counts as `leaked` if it still contains words
+ * of other people. A mail counts as `emptied` if its whole reply was lost.
  */
 export type ReplyScore = {
   all: number

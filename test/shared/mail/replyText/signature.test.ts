@@ -1,24 +1,27 @@
-/** Tests signature lines in the form of mail clients. The mails around the lines were written for these tests. */
+/**
+ * Tests signature lines in the forms that mail clients write. The mail texts around these signature lines were written
+ * for these tests.
+ */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
 /**
- * Returns the reply text of a mail that consists of the writer’s own text and the text of `template` below. Each `|` in
- * `template` becomes a line end.
+ * Returns the reply text of a mail in which the text of `template` is below the writer’s own text. In `template`, each
+ * `|` becomes a line end.
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('below the own text', () => {
+describe('a signature is below the writer’s own text', () => {
   test.each(['-- ', '--', '__', '—'])(
-    'a signature behind the delimiter %p is cut from the reply text',
+    'a signature after the delimiter %p is cut from the reply text',
     (mark) => {
       expect(replyText(`${OWN}\n${mark}\nBob\n+1 555 0123`)).toBe(OWN)
     },
   )
 
-  test('a rule with a signature is cut, and a rule before a full sentence stays', () => {
+  test('a drawn line with a signature is cut, and a drawn line before a full sentence is kept', () => {
     expect(below('—————|Ann Lee|ann@x.test')).toBe(OWN)
     expect(below('_______________________________________________|list@x.test')).toBe(OWN)
     const sections =
@@ -26,7 +29,7 @@ describe('below the own text', () => {
     expect(replyText(sections)).toBe(sections)
   })
 
-  test('a block that repeats the first name below a sign-off is cut', () => {
+  test('a block below a sign-off that repeats the first name is cut', () => {
     const text = 'See page 4.\n\nKind regards,\nAnn'
     expect(replyText(`${text}\n\nAnn Lee\nPartner, Quay Law LLP\n+44 20 7946 0000`)).toBe(text)
   })
@@ -35,7 +38,7 @@ describe('below the own text', () => {
     ['a name without a line below', 'See page 4.\n\nRegards,\nAnn\n\nAnn Lee'],
     ['a sentence about the writer', 'Done.\n\nThanks,\nAnn\n\nAnn Lee will call you.\nShe is in.'],
     ['a name without a sign-off', 'Who comes?\n\nAnn\n\nAnn Lee\nBob Ray\n\nThat is all.'],
-  ])('%s stays', (_, text) => {
+  ])('the text is kept if it has %s', (_, text) => {
     expect(replyText(text)).toBe(text)
   })
 
@@ -94,11 +97,11 @@ describe('below the own text', () => {
     'Von meinem Standpunkt aus ist das gut.\nGruß',
     'Hi,\nUnsubscribe me please.',
     'Hi,\nThis email is about the confidential deal; call me.',
-  ])('the sentence stays in the reply text: %s', (text) =>
+  ])('the sentence is kept in the reply text: %s', (text) =>
     expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`),
   )
 
-  test('legal notices and list footers are cut', () => {
+  test('legal notices and mailing list footers are cut from the reply text', () => {
     expect(
       below('This e-mail and any files are confidential and intended solely for the addressee.'),
     ).toBe(OWN)

@@ -3,7 +3,7 @@ import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Still broken after the update, I am afraid.'
 
-describe('the history of a ticket below a reply', () => {
+describe('the service recognises the history of a ticket below a reply', () => {
   test.each([
     [
       'entries with a time and a name',
@@ -29,7 +29,7 @@ describe('the history of a ticket below a reply', () => {
       'text without anything above',
       '2025-01-22 14:03 Ann Lee:\nHi.\n\n2025-01-23 15:00 Bob Ray:\nHo.',
     ],
-  ])('is not %s', (name, text) => {
+  ])('the history of a ticket below a reply is not %s', (name, text) => {
     const mail = name.startsWith('text') ? text : `${OWN}\n\n${text}`
     expect(replyText(mail)).toBe(mail)
   })

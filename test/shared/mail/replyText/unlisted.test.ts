@@ -1,5 +1,6 @@
 /**
- * Tests languages and mail programs that no list of the service names. Date, address and position show a line's kind.
+ * Tests languages and mail programs that the service does not list. In these cases, a date, an address and the position
+ * show which kind of line it is.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
@@ -8,12 +9,12 @@ import { cpuMsOf } from '../../../support/process/cpuTime.ts'
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
 /**
- * Returns the reply text of a mail that consists of the writer’s own text and the text of `template` below. Each `|` in
- * `template` becomes a line end.
+ * Returns the reply text of a mail in which the text of `template` is below the writer’s own text. In `template`, each
+ * `|` becomes a line end.
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('below the own text', () => {
+describe('an earlier mail is below the writer’s own text', () => {
   test.each([
     'ti 3. maalisk. 2026 klo 9.14 Mikko Salmi raapusti:|> Moi',
     'ti 3. maalisk. 2026 klo 9.14 Mikko Salmi <m@x.test> raapusti:||Moi',
@@ -63,7 +64,7 @@ describe('below the own text', () => {
   )
 })
 
-test('history on the line of the new text is cut', () => {
+test('quoted history on the same line as the new text is cut', () => {
   const own = 'Yes, Tuesday works.'
   for (const joined of [
     'On Tue, Mar 3, 2026 at 9:14 AM, Laura <l@x.test> wrote: Hello, which door?',
@@ -73,14 +74,14 @@ test('history on the line of the new text is cut', () => {
     expect(replyText(`${own} ${joined}`)).toBe(own)
 })
 
-test('a quote that the writer cites stays in the reply text above a quoted mail', () => {
+test('a quote that the writer cites is kept in the reply text, although it is above a quoted mail', () => {
   const cited = 'The lease says:\n\n> The tenant pays by the third day.\n\nSo no fee is due.'
   expect(replyText(`${cited}\n\nOn 3 Mar 2026, Laura <l@x.test> wrote:\n> Pay!`)).toBe(cited)
   const html = '<p>The lease says:</p><blockquote>Pay by day three.</blockquote><p>No fee.</p>'
   expect(replyTextFromHtml(html)).toBe('The lease says:\n\n> Pay by day three.\n\nNo fee.')
 })
 
-describe('the reply text of hostile input is found in bounded CPU time for', () => {
+describe('the service finds the reply text of hostile input in limited CPU time', () => {
   const MB = 1_000_000
   const inputs: [string, string][] = [
     ['brackets', '['.repeat(MB)],

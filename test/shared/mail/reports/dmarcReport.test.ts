@@ -1,4 +1,4 @@
-/** Tests how each element of a DMARC report is read. */
+/** Tests how the service reads each element of a DMARC report. */
 import { describe, expect, test } from 'bun:test'
 import { ReportError } from '../../../../shared/mail/reports/aggregateReport.ts'
 import { readDmarcReport } from '../../../../shared/mail/reports/dmarcReport.ts'
@@ -29,7 +29,7 @@ const fault = (xml: string) => {
   return null
 }
 
-test('a report has its id and its period, without blanks around them', () => {
+test('a DMARC report has its id and its period, without blanks around them', () => {
   expect(readDmarcReport(report(record(), { begin: ' 0 ' }))).toMatchObject({
     kind: 'dmarc',
     reportId: '17',
@@ -38,22 +38,22 @@ test('a report has its id and its period, without blanks around them', () => {
   })
 })
 
-test('the domain is in lower case, without a dot at its end', () => {
+test('the domain of a DMARC report is in lower case, without a dot at its end', () => {
   const domain = (given: string) => readDmarcReport(report(record(), { domain: given })).domain
   expect(domain(' Mail.A.Example. ')).toBe('mail.a.example')
   expect(domain('a&amp;b')).toBe('a&b')
   expect(domain('d'.repeat(256))).toHaveLength(255)
 })
 
-describe('a row', () => {
-  test('passes if DKIM or SPF passes', () => {
+describe('the service reads a row of a DMARC report', () => {
+  test('a row passes if DKIM or SPF passes for it', () => {
     const passed = (dkim: string, spf: string) => read({ dkim, spf })[0]!.isPassed
     expect(passed('pass', 'fail')).toBe(true)
     expect(passed('fail', 'pass')).toBe(true)
     expect(passed('fail', 'fail')).toBe(false)
   })
 
-  test('shows disposition, DKIM and SPF, each cut to 20 characters', () => {
+  test('a row shows the disposition, the DKIM result and the SPF result, each cut to 20 characters', () => {
     expect(read({ dkim: 'pass', spf: 'fail', disposition: 'reject' })[0]!.result).toBe(
       'reject, dkim=pass, spf=fail',
     )
@@ -61,41 +61,41 @@ describe('a row', () => {
     expect(read({ dkim: 'd'.repeat(21) })[0]!.result).toBe(`none, dkim=${'d'.repeat(20)}, spf=none`)
   })
 
-  test('has the address of its source, or none', () => {
+  test('a row has the address of its source, or no address', () => {
     expect(read({ ip: ' 192.0.2.1 ' })[0]!.source).toBe('192.0.2.1')
     expect(read({ ip: '' })[0]!.source).toBeNull()
     expect(read({})[0]!.source).toBeNull()
   })
 
-  test('takes nothing from the record before it', () => {
+  test('a row takes no value from the record before it', () => {
     expect(read({ ip: '192.0.2.1', count: '2', dkim: 'pass' }, {})).toEqual([
       { source: '192.0.2.1', count: 2, isPassed: true, result: 'none, dkim=pass, spf=none' },
       { source: null, count: 1, isPassed: false, result: 'none, dkim=none, spf=none' },
     ])
   })
 
-  test('comes after the rows with larger counts', () => {
+  test('a row comes after the rows with larger counts', () => {
     expect(read({ count: '1' }, { count: '3' }).map(({ count }) => count)).toEqual([3, 1])
   })
 })
 
-describe('an element', () => {
-  test('may have a prefix of a namespace', () => {
+describe('the service reads an XML element of a DMARC report', () => {
+  test('an element may have a namespace prefix', () => {
     const xml = report(record({ count: '5' })).replace(/<(\/?)/g, '<$1d:')
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })
 
-  test('counts only at its place', () => {
+  test('an element counts only if it is at its proper place', () => {
     const xml = report(record({ count: '5' })).replace('<row>', '<row><x><count>9</count></x>')
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })
 
-  test('that stands twice has its last text', () => {
+  test('an element that occurs twice has the text of its last occurrence', () => {
     const xml = report(record({ count: '5' })).replace('<row>', '<row><count>9</count>')
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })
 
-  test('may stand 12 deep', () => {
+  test('an element may be nested 12 levels deep', () => {
     const deep = (levels: number) =>
       report(record() + '<x>'.repeat(levels - 1) + '</x>'.repeat(levels - 1))
     expect(fault(deep(12))).toBeNull()
@@ -103,30 +103,30 @@ describe('an element', () => {
   })
 })
 
-test('a text without a domain or without records is no report', () => {
+test('a text without a domain or without records is not a DMARC report', () => {
   expect(fault(report(''))).toBe('it is no report of DMARC')
   expect(fault(report(record(), { domain: '' }))).toBe('it is no report of DMARC')
   expect(fault(report(record(), { domain: ' . ' }))).toBe('it is no report of DMARC')
   expect(fault('')).toBe('it is no report of DMARC')
 })
 
-test('a report needs times', () => {
+test('a DMARC report needs the times of its period', () => {
   expect(fault(report(record(), { begin: 'x' }))).toBe('its dates are no times')
   expect(fault(report(record(), { end: 'x' }))).toBe('its dates are no times')
 })
 
-test('a report has at most 100,000 records', () => {
+test('a DMARC report has at most 100,000 records', () => {
   const records = '<record/>'.repeat(100_000)
   expect(fault(report(records))).toBeNull()
   expect(fault(report(`${records}<record/>`))).toBe('it has too many records')
 })
 
-test('the definition of an entity is not expanded', () => {
+test('the definition of an XML entity is not expanded', () => {
   const xml = `<!DOCTYPE feedback [<!ENTITY x "evil.example">]>${report(record(), { domain: '&x;' })}`
   expect(readDmarcReport(xml).domain).toBe('&x;')
 })
 
-test('control characters of a report become blanks, because PostgreSQL refuses U+0000', () => {
+test('control characters of a report become blanks, because PostgreSQL cannot store U+0000', () => {
   const { domain } = readDmarcReport(report(record(), { domain: 'a\u0000b.example' }))
   expect(domain).toBe('a b.example')
 })

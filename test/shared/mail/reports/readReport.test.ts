@@ -28,11 +28,11 @@ test.each([
   ['gzip', gzipped],
   ['zip', zipped],
   ['plain text', bytes],
-])('a DMARC report in %s is read', (_name, pack) => {
+])('a DMARC report that comes in %s is read', (_name, pack) => {
   expect(readReport(pack(dmarcXml(D, RECORDS)))).toEqual(DMARC as never)
 })
 
-test('a TLS report is read with its domain, its period and the count of each result', () => {
+test('a TLS report is read with its domain, its period and the count for each result', () => {
   expect(readReport(gzipped(tlsJson(D)))).toEqual({
     kind: 'tls',
     domain: D,
@@ -68,7 +68,7 @@ test.each([
   expect(() => readReport(make())).toThrow(reason)
 })
 
-test('entities in a report are not expanded, so an entity bomb stays short', () => {
+test('XML entities in a report are not expanded, so an entity bomb stays short', () => {
   const bomb = `<!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>${dmarcXml(D, [
     { ...RECORDS[0], source: '&b;&b;' },
   ]).replace(/^<\?xml.*\?>\n/, '')}`
@@ -77,7 +77,7 @@ test('entities in a report are not expanded, so an entity bomb stays short', () 
   ])
 })
 
-test('a row with a negative count counts 0, and the thousand rows with the highest counts are kept', () => {
+test('a row with a negative count counts as 0, and only the thousand rows with the highest counts are kept', () => {
   const many = Array.from({ length: 1_200 }, (_, n) => ({ ...RECORDS[1], count: n - 1 }))
   const { rows } = readReport(bytes(dmarcXml(D, many)))
   expect(rows).toHaveLength(1_000)
@@ -85,7 +85,7 @@ test('a row with a negative count counts 0, and the thousand rows with the highe
   expect(readReport(bytes(dmarcXml(D, many.slice(0, 1)))).rows[0]!.count).toBe(0)
 })
 
-test('reports are read in the inboxes dmarc, tlsrpt and postmaster, and in the inbox of POSTMASTER', () => {
+test('the service reads reports in the inboxes dmarc, tlsrpt and postmaster, and in the inbox of POSTMASTER', () => {
   const inboxes = ['dmarc@a.test', 'tlsrpt@b.test', 'postmaster@a.test', 'ops@a.test', 'bot@a.test']
   expect(inboxes.filter((address) => isReportInbox(address, 'ops@a.test'))).toEqual(
     inboxes.slice(0, 4),
@@ -100,7 +100,7 @@ test.each([
   ['photos.zip', 'application/zip', false],
   ['page.xml', 'text/xml', false],
 ])(
-  'the attachment %s of type %s counts as an aggregate report: %p',
+  'the attachment %s of the type %s counts as an aggregate report or not: %p',
   (filename, contentType, isOne) => {
     expect(isReportFile({ filename, contentType, size: 100 })).toBe(isOne)
     expect(isReportFile({ filename, contentType, size: 3 * 1024 * 1024 })).toBe(false)

@@ -1,4 +1,4 @@
-/** Tests which mails hold aggregate reports. */
+/** Tests which mails the service takes for mails with aggregate reports (DMARC and TLS). */
 import { describe, expect, test } from 'bun:test'
 import {
   isReportFile,
@@ -6,7 +6,7 @@ import {
   REPORT_FILE_MAX_BYTES,
 } from '../../../../shared/mail/reports/reportMail.ts'
 
-test('reports come to inboxes of three names, and to the inbox of the postmaster', () => {
+test('aggregate reports are expected in inboxes of three names, and in the inbox of the postmaster', () => {
   const inbox = (address: string) => isReportInbox(address, 'ops@a.example')
   for (const name of ['dmarc', 'tlsrpt', 'postmaster', 'ops']) {
     expect(inbox(`${name}@a.example`)).toBe(true)
@@ -18,7 +18,7 @@ test('reports come to inboxes of three names, and to the inbox of the postmaster
   expect(isReportInbox('desk@a.example', undefined)).toBe(false)
 })
 
-describe('an attachment', () => {
+describe('the service decides whether an attachment is an aggregate report', () => {
   const file = (filename: string, contentType = 'application/octet-stream', size = 1) =>
     isReportFile({ filename, contentType, size })
 
@@ -31,25 +31,25 @@ describe('an attachment', () => {
     'b.example!a.example!0!86399.zip',
     'report.xml.gz',
     'report.json.gz',
-  ])('of the name %s may be a report', (name) => {
+  ])('an attachment with the name %s may be a report', (name) => {
     expect(file(name)).toBe(true)
   })
 
   test.each(['report.xml', 'report.zip', 'a!b.pdf', 'a!b.xmlx', 'report.gz', 'a!b.xml.gz.exe', ''])(
-    'of the name "%s" is no report',
+    'an attachment with the name "%s" is not a report',
     (name) => {
       expect(file(name)).toBe(false)
     },
   )
 
-  test('may be a report by its media type', () => {
+  test('an attachment may be recognised as a report by its media type', () => {
     expect(file('x', 'application/tlsrpt+gzip')).toBe(true)
     expect(file('x', 'Application/TLSRPT+JSON')).toBe(true)
     expect(file('x', 'application/tlsrpt+xml')).toBe(false)
     expect(file('x', 'application/tlsrpt+json; x')).toBe(false)
   })
 
-  test('has at most two mebibytes', () => {
+  test('an attachment that is a report has at most two mebibytes', () => {
     expect(file('r.xml.gz', '', REPORT_FILE_MAX_BYTES)).toBe(true)
     expect(file('r.xml.gz', '', REPORT_FILE_MAX_BYTES + 1)).toBe(false)
     expect(REPORT_FILE_MAX_BYTES).toBe(2_097_152)

@@ -1,4 +1,4 @@
-/** Makes reports in the form of large hosts. */
+/** Makes test reports (DMARC and TLS) in the forms that large mail hosts send. */
 import { gzipSync } from 'node:zlib'
 import { strToU8, zipSync } from 'fflate'
 

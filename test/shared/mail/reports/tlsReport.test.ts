@@ -1,4 +1,4 @@
-/** Tests how each member of a TLS report is read. */
+/** Tests how the service reads each member of a TLS report. */
 import { describe, expect, test } from 'bun:test'
 import { ReportError } from '../../../../shared/mail/reports/aggregateReport.ts'
 import { readTlsReport } from '../../../../shared/mail/reports/tlsReport.ts'
@@ -35,8 +35,8 @@ const fault = (value: unknown) => {
 }
 const NO_REPORT = 'it is no report of RFC 8460'
 
-describe('the rows of a report', () => {
-  test('are the successes and each kind of failure, the largest count first', () => {
+describe('the service reads the rows of a TLS report', () => {
+  test('the rows of a report are the successes and each kind of failure, the largest count first', () => {
     const one = policy('a.example', 3, failure(5, { 'sending-mta-ip': '192.0.2.1' }), failure(1))
     expect(read(report([one])).rows).toEqual([
       { source: '192.0.2.1', count: 5, isPassed: false, result: 'certificate-expired' },
@@ -45,25 +45,25 @@ describe('the rows of a report', () => {
     ])
   })
 
-  test('with the count 0 are left out', () => {
+  test('rows of a report that have the count 0 are left out', () => {
     expect(read(report([policy('a.example', 0, failure(0), failure('x'))])).rows).toEqual([])
     expect(read(report([policy('a.example', 1)])).rows).toHaveLength(1)
   })
 
-  test('belong to the domain of the first policy', () => {
+  test('the rows of a report belong to the domain of the first policy', () => {
     const { domain, rows } = read(
       report([policy('A.Example.', 1), policy('b.example', 2), policy('a.example', 3)]),
     )
     expect([domain, rows.map(({ count }) => count)]).toEqual(['a.example', [3, 1]])
   })
 
-  test('may lack failures', () => {
+  test('the rows of a report may contain no failures', () => {
     const { 'failure-details': _none, ...bare } = policy('a.example', 4)
     expect(read(report([bare])).rows.map(({ count }) => count)).toEqual([4])
   })
 })
 
-test('a report has its id and its period', () => {
+test('a TLS report has its id and its period', () => {
   expect(read(report([policy('a.example', 1)]))).toMatchObject({
     kind: 'tls',
     reportId: 'r1',
@@ -72,15 +72,15 @@ test('a report has its id and its period', () => {
   })
 })
 
-describe('no report', () => {
+describe('the service refuses what is not a TLS report', () => {
   const one = policy('a.example', 1)
 
-  test('is a text that is no JSON, or JSON of another kind', () => {
+  test('a text is not a report if it is not JSON, or is JSON of another kind', () => {
     expect(() => readTlsReport('{')).toThrow(new ReportError(NO_REPORT))
     expect([null, [], 7, {}].map(fault)).toEqual(Array(4).fill(NO_REPORT))
   })
 
-  test('lacks a member, or has a member that is no text', () => {
+  test('a text is not a report if it lacks a member, or has a member that is not a text', () => {
     expect(fault(report([one], { 'report-id': undefined }))).toBe(NO_REPORT)
     expect(fault(report([one], { 'date-range': { 'start-datetime': '0' } }))).toBe(NO_REPORT)
     expect(fault(report([{ ...one, policy: {} }]))).toBe(NO_REPORT)
@@ -90,12 +90,12 @@ describe('no report', () => {
     )
   })
 
-  test('has a time that is no time', () => {
+  test('a text is not a report if one of its times is not a time', () => {
     const range = { 'start-datetime': '0', 'end-datetime': 'x' }
     expect(fault(report([one], { 'date-range': range }))).toBe('its dates are no times')
   })
 
-  test('has no policy, more than 100 policies, or more than 10,000 failures of a policy', () => {
+  test('a text is not a report if it has no policy, more than 100 policies, or more than 10,000 failures of a policy', () => {
     expect(fault(report([]))).toBe(NO_REPORT)
     expect(fault(report(Array(100).fill(one)))).toBeNull()
     expect(fault(report(Array(101).fill(one)))).toBe(NO_REPORT)
@@ -105,13 +105,13 @@ describe('no report', () => {
     expect(fault(failing(10_001))).toBe(NO_REPORT)
   })
 
-  test('has a text above 255 characters', () => {
+  test('a text is not a report if it contains a text of more than 255 characters', () => {
     expect(fault(report([one], { 'report-id': 'r'.repeat(255) }))).toBeNull()
     expect(fault(report([one], { 'report-id': 'r'.repeat(256) }))).toBe(NO_REPORT)
   })
 })
 
-test('a report with a control character is no report', () => {
+test('a text with a control character is not a report', () => {
   for (const bad of ['\u0000', '\n'])
     expect(fault(report([policy('a.example', 1)], { 'report-id': `r${bad}1` }))).toBe(NO_REPORT)
 })

@@ -1,4 +1,4 @@
-/** Tests how aggregate reports are unpacked. */
+/** Tests how the service unpacks aggregate reports. */
 import { describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { zipSync } from 'fflate'
@@ -16,14 +16,14 @@ const faultOf = (given: Uint8Array) => {
   }
   return null
 }
-/** Changes bytes of an archive from an offset on. */
+/** Changes the bytes of an archive, beginning at an offset. */
 function changed(archive: Uint8Array, at: number, ...values: number[]): Uint8Array {
   const copy = archive.slice()
   copy.set(values, at)
   return copy
 }
 
-test('a report is unpacked from gzip, from a zip archive, and as it is', () => {
+test('a report is unpacked from gzip or from a zip archive, or is read as it is', () => {
   const text = '<feedback>ä</feedback>'
   expect(unpackReport(bytes(text))).toBe(text)
   expect(unpackReport(gzipSync(text))).toBe(text)
@@ -31,17 +31,17 @@ test('a report is unpacked from gzip, from a zip archive, and as it is', () => {
   expect(unpackReport(zip(bytes(text), 0))).toBe(text)
 })
 
-test('a text that begins with half a mark of an archive is no archive', () => {
+test('a text that begins with half of an archive’s signature is not an archive', () => {
   expect(unpackReport(bytes('P{}'))).toBe('P{}')
   expect(unpackReport(bytes('xK'))).toBe('xK')
   expect(unpackReport(bytes('\u001f{}'))).toBe('\u001f{}')
   expect(unpackReport(Uint8Array.of(0x41, 0x8b))).toStartWith('A')
 })
 
-describe('a zip archive', () => {
+describe('the service unpacks a report from a zip archive', () => {
   const archive = zip(bytes('{}'), 0)
 
-  test('gives its first file, behind the name and the extra field', () => {
+  test('the unpacked content is the first file of the zip archive, which follows the name and the extra field', () => {
     const two = zipSync({
       'one.json': [bytes('1'), { level: 0, extra: { 7: bytes('more') } }],
       'two.json': bytes('2'),
@@ -49,17 +49,17 @@ describe('a zip archive', () => {
     expect(unpackReport(two)).toBe('1')
   })
 
-  test('in a part of a larger buffer is read', () => {
+  test('a zip archive in a part of a larger buffer is read', () => {
     const whole = Uint8Array.of(1, 2, 3, ...archive)
     expect(unpackReport(whole.subarray(3))).toBe('{}')
   })
 
-  test('without a file is empty', () => {
+  test('a zip archive without a file counts as empty', () => {
     expect(faultOf(zipSync({}))).toBe('its archive is empty')
     expect(faultOf(bytes('PK\u0005'))).toBe('its archive is empty')
   })
 
-  test('that is cut or packed in another way is refused', () => {
+  test('a zip archive that is cut off or compressed in another way is refused', () => {
     expect(faultOf(archive.subarray(0, 29))).toBe('its archive is damaged')
     expect(faultOf(archive.subarray(0, 30))).toBe('its archive is empty')
     expect(faultOf(changed(archive, 8, 12, 0))).toBe(
@@ -70,7 +70,7 @@ describe('a zip archive', () => {
   })
 })
 
-test('a broken gzip file is damaged, and no bytes are empty', () => {
+test('a broken gzip file counts as damaged, and zero bytes count as empty', () => {
   expect(faultOf(gzipSync('hello').subarray(0, 12))).toBe('its archive is damaged')
   expect(faultOf(new Uint8Array(0))).toBe('its archive is empty')
   expect(faultOf(gzipSync(''))).toBe('its archive is empty')

@@ -1,4 +1,4 @@
-/** Tests which words of a reviewed mail are marked. */
+/** Tests which words the approval page marks in a mail under review. */
 import { describe, expect, test } from 'bun:test'
 import {
   markDifferences,
@@ -6,19 +6,19 @@ import {
   type Piece,
 } from '../../../../shared/mail/review/differences.ts'
 
-/** Writes marked pieces in brackets. */
+/** Writes the marked parts of a text in brackets. */
 const written = (pieces: Piece[]) =>
   pieces.map(({ text, mark }) => (mark === undefined ? text : `[${text}]`)).join('|')
 const compared = (text: string, other: string) => written(markDifferences(text, other, 'other'))
 
-describe('a word of a text', () => {
-  test('is not marked if the other text says it beside the same word', () => {
+describe('the service compares the words of the text part and the HTML part', () => {
+  test('a word is not marked if the other part has it beside the same word', () => {
     expect(compared('The tide is high.', 'The tide is high.')).toBe('The tide is high.')
     expect(compared('THE tide', 'the TIDE, twice')).toBe('THE tide')
     expect(compared('the, tide!', 'the tide')).toBe('the, tide!')
   })
 
-  test('is marked if the other text lacks it', () => {
+  test('a word is marked if the other part lacks it', () => {
     expect(compared('The tide is very high.', 'The tide is high.')).toBe(
       'The tide is |[very]| high.',
     )
@@ -28,31 +28,31 @@ describe('a word of a text', () => {
     expect(compared('pay', 'to pay more')).toBe('[pay]')
   })
 
-  test('is marked if it stands between other words', () => {
+  test('a word is marked if it is between other words in the other part', () => {
     expect(compared('a b c', 'c b a')).toBe('[a b c]')
   })
 
-  test('is marked with its neighbours and the signs between them', () => {
+  test('marked words that are neighbours are marked together with the punctuation between them', () => {
     expect(compared('go to: 7, Pier! now', 'go to now')).toBe('go to: |[7, Pier]|! now')
     expect(compared('x a y b z', 'x a q y w b z')).toBe('x a |[y]| b z')
   })
 
-  test('is known by the word before it or by the word behind it', () => {
+  test('a word is recognised by the word before it or by the word after it', () => {
     expect(compared('x b', 'a b')).toBe('[x]| b')
     expect(compared('a x', 'a b')).toBe('a |[x]')
   })
 
-  test('is known in any case of its letters, a Turkish capital too', () => {
+  test('a word is recognised whatever the case of its letters, even with a Turkish capital letter', () => {
     expect(markDifferences('İSTANBUL İl', 'İstanbul İL', 'm')).toEqual([{ text: 'İSTANBUL İl' }])
   })
 
-  test('may be of any script and hold digits', () => {
+  test('a word may be of any script, and may contain digits', () => {
     expect(compared('für 42', 'für 43')).toBe('für |[42]')
     expect(compared('潮 が', '潮')).toBe('潮 |[が]')
   })
 })
 
-test('the pieces of a text hold each of its characters and the mark', () => {
+test('the pieces of a compared text contain each of its characters and the mark', () => {
   const text = ' - pay 7 USDC now! '
   const pieces = markDifferences(text, 'pay now', 'not in the text')
   expect(pieces.map((piece) => piece.text).join('')).toBe(text)
@@ -63,7 +63,7 @@ test('the pieces of a text hold each of its characters and the mark', () => {
   expect(markDifferences(' - ', 'x', 'other')).toEqual([{ text: ' - ' }])
 })
 
-test('the matches of a pattern are marked, and the rest is kept', () => {
+test('the matches of a pattern are marked, and the rest of the text is kept', () => {
   const matched = (text: string) => written(markMatches(text, /<[^>]*>/g, 'tag'))
   expect(matched('a<b>c<d>')).toBe('a|[<b>]|c|[<d>]')
   expect(matched('<b><d>e')).toBe('[<b>]|[<d>]|e')

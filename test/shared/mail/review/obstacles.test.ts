@@ -1,4 +1,4 @@
-/** Tests which parts of a mail the page for approval cannot show as their recipients will see them. */
+/** Tests which parts of a mail the approval page cannot show in the way in which the recipients will see them. */
 import { describe, expect, test } from 'bun:test'
 import { HTML_MAX_CHARS, htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'
 
@@ -11,12 +11,12 @@ const PICTURE = { contentId: '<p1>', contentType: 'image/png', size: 1 }
 const faults = (html: string, attachments: Parameters<typeof htmlObstacles>[1] = []) =>
   htmlObstacles(html, attachments)
 
-test('an HTML part of words, tables and plain styles can be shown', () => {
+test('the approval page can show an HTML part of words, tables and plain styles', () => {
   expect(faults('')).toEqual([])
   expect(faults('<p style="color: red">a &lt;script&gt;</p><table><tr><td>b</table>')).toEqual([])
 })
 
-test('an HTML part has at most 200,000 characters', () => {
+test('the approval page can show an HTML part of at most 200,000 characters', () => {
   expect(HTML_MAX_CHARS).toBe(200_000)
   expect(faults('<script>'.padEnd(200_000))).toEqual(['the HTML part has the element script'])
   expect(faults('<script>'.padEnd(200_001))).toEqual([
@@ -24,7 +24,7 @@ test('an HTML part has at most 200,000 characters', () => {
   ])
 })
 
-test('an element that loads or runs something is an obstacle, which is named in lower case', () => {
+test('an element that loads or runs something prevents the display, and is named in lower case', () => {
   for (const name of ['script', 'IFRAME', 'frame', 'link', 'base', 'svg', 'xml', 'picture'])
     expect(faults(`<${name} >`)).toEqual([`the HTML part has the element ${name.toLowerCase()}`])
   for (const name of ['linked', '/script', 'p', ' script'])
@@ -32,10 +32,10 @@ test('an element that loads or runs something is an obstacle, which is named in 
   expect(faults('<!-- --!><form><script>')).toEqual(['the HTML part has the element form'])
 })
 
-describe('a picture', () => {
+describe('the approval page shows a picture of the mail', () => {
   const image = (source: string) => faults(`<img ${source}>`, [PICTURE])
 
-  test('may be an attachment or data of the mail', () => {
+  test('a picture may be an attachment of the mail or be contained in it as data', () => {
     for (const source of [
       'src="cid:p1"',
       "src='CID:p1'",
@@ -47,7 +47,7 @@ describe('a picture', () => {
       expect([source, image(source)]).toEqual([source, []])
   })
 
-  test('of another place is an obstacle', () => {
+  test('a picture that is at another place prevents the display', () => {
     for (const source of [
       'src="https://a.example/p.png"',
       "src='//a.example/p.png'",
@@ -68,7 +68,7 @@ describe('a picture', () => {
       expect([source, image(source)]).toEqual([source, []])
   })
 
-  test('is drawn from the one attachment with its content id', () => {
+  test('a picture is drawn only if exactly one attachment has its content id', () => {
     const html = '<img src="cid:p1">'
     expect(faults(html, [PICTURE, { ...PICTURE, contentId: 'p2' }])).toEqual([])
     expect(faults(html, [{ ...PICTURE, contentId: 'p1' }])).toEqual([])
@@ -80,7 +80,7 @@ describe('a picture', () => {
     expect(faults('<img src="data:image/png,A"><img src="cid:p3">', [PICTURE])).toEqual([UNDRAWN])
   })
 
-  test('is drawn if its type is known', () => {
+  test('a picture is drawn only if its media type is known', () => {
     const typed = (contentType: string) =>
       faults('<img src="cid:p1">', [{ ...PICTURE, contentType }])
     for (const type of ['image/jpeg', 'image/jpg', 'IMAGE/GIF', 'image/webp'])
@@ -89,7 +89,7 @@ describe('a picture', () => {
       expect([type, typed(type)]).toEqual([type, [UNDRAWN]])
   })
 
-  test('is drawn if all inline pictures together have at most 8 MiB', () => {
+  test('a picture is drawn only if all inline pictures together have at most 8 MiB', () => {
     const sized = (size: number) =>
       faults('<img src="cid:p1">', [
         { ...PICTURE, size: size - 1 },
@@ -102,11 +102,11 @@ describe('a picture', () => {
   })
 })
 
-describe('a style', () => {
+describe('the approval page checks the CSS styles of a mail', () => {
   const inElement = (css: string) => faults(`<style>${css}</style>`)
   const inAttribute = (css: string) => faults(`<p style = "${css}">`)
 
-  test('that loads something is an obstacle', () => {
+  test('a style that loads something prevents the display', () => {
     for (const css of [
       '@import "a.css"',
       'background: url(https://a.example/p.png)',
@@ -125,7 +125,7 @@ describe('a style', () => {
     expect(faults('<p>url(p.png) @import</p>')).toEqual([])
   })
 
-  test('is read after its entities are decoded', () => {
+  test('a style is checked after its HTML entities are decoded', () => {
     for (const css of [
       'background:&#117;rl(p.png)',
       'background:&#x75;rl(p.png)',
@@ -143,7 +143,7 @@ describe('a style', () => {
     expect(inAttribute('behavior&#x110000;:x')).toEqual([STYLE_LOADS])
   })
 
-  test('is read after its escapes are decoded and its comments are removed', () => {
+  test('a style is checked after its escapes are decoded and its comments are removed', () => {
     for (const css of [
       'background:\\75rl(p.png)',
       'background:\\000075 rl(p.png)',
@@ -161,7 +161,7 @@ describe('a style', () => {
     expect(inElement('background:u\\110000 rl(p.png)')).toEqual([])
   })
 
-  test('that depends on the device, the time or the reader is an obstacle', () => {
+  test('a style that depends on the device, the time or the reader prevents the display', () => {
     for (const css of ['@media print {}', '@supports (x) {}', 'a:hover {}', 'transition : x'])
       expect([css, inElement(css)]).toEqual([css, [DIFFERS]])
     expect(inAttribute('animation-name: x')).toEqual([DIFFERS])
@@ -170,14 +170,14 @@ describe('a style', () => {
   })
 })
 
-test('a comment with a condition is an obstacle', () => {
+test('a comment with a condition (conditional HTML) prevents the display', () => {
   for (const html of ['<!--[if mso]>x<![endif]-->', '<![if !mso]>', '<!--\n[ IF x]>', '<!-[endif]'])
     expect([html, faults(html)]).toEqual([html, [DIFFERS]])
   for (const html of ['<!-- if -->', '[if mso]', '<!--[x]-->'])
     expect([html, faults(html)]).toEqual([html, []])
 })
 
-test('an HTML part may have several obstacles, in the order of the rules', () => {
+test('an HTML part may have several obstacles to its display, which are listed in the order of the rules', () => {
   const html = '<form><img src=x><style>@import x; @media{}</style><img src="cid:p9">'
   expect(faults(html)).toEqual([
     'the HTML part has the element form',

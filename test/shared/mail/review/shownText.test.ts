@@ -1,8 +1,8 @@
-/** Tests that a shown text makes hidden characters visible. */
+/** Tests that the approval page makes hidden characters of a text visible. */
 import { describe, expect, test } from 'bun:test'
 import { shownText } from '../../../../shared/mail/review/shownText.ts'
 
-describe('an invisible character', () => {
+describe('the approval page shows an invisible character', () => {
   test.each([
     [0x00, 0x08],
     [0x0b, 0x1f],
@@ -24,14 +24,14 @@ describe('an invisible character', () => {
     [0xfff0, 0xfffb],
     [0x1d173, 0x1d17a],
     [0xe0000, 0xe0fff],
-  ])('from %i to %i is shown by its number', (from, to) => {
+  ])('an invisible character from %i to %i is shown by its number', (from, to) => {
     for (const code of [from, to]) {
       const name = code.toString(16).toUpperCase().padStart(4, '0')
       expect(shownText(`a${String.fromCodePoint(code)}b`)).toBe(`a⟨U+${name}⟩b`)
     }
   })
 
-  test('is no sign just beside these ranges', () => {
+  test('the characters just beside these ranges do not count as invisible', () => {
     const beside = [
       ...[0x09, 0x0a, 0x20, 0x7e, 0xa0, 0xac, 0xae, 0x34e, 0x350, 0x61b, 0x61d, 0x115e, 0x1161],
       ...[0x17b3, 0x17b6, 0x180a, 0x1810, 0x200a, 0x2010, 0x2027, 0x202f, 0x205f, 0x2070, 0x27ff],
@@ -44,47 +44,47 @@ describe('an invisible character', () => {
     }
   })
 
-  test('is each sign of a run', () => {
+  test('each invisible character of a sequence is shown', () => {
     expect(shownText('\u200b\u202e')).toBe('⟨U+200B⟩⟨U+202E⟩')
   })
 })
 
-test('letters, signs and emoji stay as they are', () => {
+test('letters, punctuation and emoji are shown unchanged', () => {
   const text = 'Zoë 鍵 ~ \u00a0 \u00ae ❤\ufe0f 👩\u{1f3fd} \t\n⟨x⟩'
   expect(shownText(text)).toBe(text)
 })
 
-test('CRLF is one line end, and a lone CR is shown', () => {
+test('a CRLF counts as one line end, and a CR alone is shown as a hidden character', () => {
   expect(shownText('a\r\nb\rc')).toBe('a\nb⟨U+000D⟩c')
 })
 
-describe('a run of blanks', () => {
-  test('is shown as a count from 200 blanks on', () => {
+describe('the approval page shows a long run of blanks', () => {
+  test('a run of blanks is shown as a count from 200 blanks on', () => {
     const run = (length: number) => `a${' '.repeat(length)}b`
     expect(shownText(run(199))).toBe(run(199))
     expect(shownText(run(200))).toBe('a⟨200 blanks⟩b')
     expect(shownText(`a${' \t\u00a0\u3000'.repeat(60)}b`)).toBe('a⟨240 blanks⟩b')
   })
 
-  test('ends at the end of its line', () => {
+  test('a run of blanks ends at the end of its line', () => {
     const half = ' '.repeat(150)
     expect(shownText(`a${half}\n${half}b`)).toBe(`a${half}\n${half}b`)
   })
 })
 
-describe('a run of empty lines', () => {
-  test('is shown as a count from 20 lines on', () => {
+describe('the approval page shows a long run of empty lines', () => {
+  test('a run of empty lines is shown as a count from 20 lines on', () => {
     const run = (lines: number) => `a${'\n'.repeat(lines + 1)}b`
     expect(shownText(run(19))).toBe(run(19))
     expect(shownText(run(20))).toBe('a\n⟨20 empty lines⟩\nb')
   })
 
-  test('may hold blanks', () => {
+  test('the empty lines of a run may contain blanks', () => {
     expect(shownText(`a\n${' \t\n'.repeat(25)}b`)).toBe('a\n⟨25 empty lines⟩\nb')
     expect(shownText(`a\r\n${'\r\n'.repeat(25)}b`)).toBe('a\n⟨25 empty lines⟩\nb')
   })
 
-  test('ends at a line with words', () => {
+  test('a run of empty lines ends at a line that has words', () => {
     const text = `a\n${'\n'.repeat(15)}b\n${'\n'.repeat(15)}c`
     expect(shownText(text)).toBe(text)
   })

@@ -1,4 +1,4 @@
-/** Tests how a search query is read, and which parts of a text it marks. */
+/** Tests how the service reads a search query, and which parts of a text the query marks. */
 import { describe, expect, test } from 'bun:test'
 import {
   highlight,
@@ -12,7 +12,10 @@ import { lexeme, searchKey } from '../../../../shared/mail/search/searchTerms.ts
 
 const PROJECT = 'prj_0123456789abcdef01234567'
 
-/** Writes a query as clauses: `a b` for a phrase, `|` between choices, `!` before a clause that must not match. */
+/**
+ * Writes a parsed query as clauses: `a b` for a phrase, `|` between choices, and `!` before a clause that must not
+ * match.
+ */
 const read = (q: string) =>
   parseSearch(q).clauses.map(
     ({ anyOf, not }) =>
@@ -30,88 +33,88 @@ const faultOf = (run: () => unknown) => {
 const words = (count: number, end = '') =>
   Array.from({ length: count }, (_one, n) => `word${n}${end}`).join(' ')
 
-describe('a query', () => {
-  test('requires each of its words', () => {
+describe('the service reads a search query', () => {
+  test('a query requires each of its words', () => {
     expect(read('Tide  tables')).toEqual(['tide', 'tables'])
     expect(read('tide-tables')).toEqual(['tide tables'])
   })
 
-  test('holds a phrase in quotes, even if the last quote is missing', () => {
+  test('a query may contain a phrase in quotes, even if the last quote is missing', () => {
     expect(read('"tide tables" due')).toEqual(['tide tables', 'due'])
     expect(read('due "tide tables')).toEqual(['due', 'tide tables'])
     expect(read('due "" ---')).toEqual(['due'])
   })
 
-  test('leaves out messages with a word or a phrase behind a minus', () => {
+  test('a query leaves out messages that contain a word or a phrase that follows a minus sign', () => {
     expect(read('due -tide -"low water"')).toEqual(['due', '!tide', '!low water'])
   })
 
-  test('joins two words with OR', () => {
+  test('a search query may join two words with OR', () => {
     expect(read('tide OR ebb due')).toEqual(['tide|ebb', 'due'])
     expect(read('tide OR "low water" OR ebb')).toEqual(['tide|low water|ebb'])
     expect(read('tide or ebb')).toEqual(['tide', 'or', 'ebb'])
     expect(read('"OR" tide')).toEqual(['or', 'tide'])
   })
 
-  test('joins nothing with an OR at its beginning or its end, or beside a minus', () => {
+  test('an OR at the beginning or the end of a search query, or beside a minus, joins nothing', () => {
     expect(read('OR tide OR')).toEqual(['tide'])
     expect(read('tide OR -ebb')).toEqual(['tide', '!ebb'])
     expect(read('due -ebb OR tide')).toEqual(['due', '!ebb', 'tide'])
     expect(read('due -OR')).toEqual(['due', '!or'])
   })
 
-  test('finds the beginning of a word before a star', () => {
+  test('a search query with a star after some letters finds words that begin with these letters', () => {
     expect(read('tid* "low wat*"')).toEqual(['tid*', 'low wat*'])
     expect(read('*tide')).toEqual(['tide'])
   })
 
-  test('finds an address by its words and as a whole', () => {
+  test('a search query finds an email address by its words and as a whole', () => {
     expect(read('Ada@Shop.Example')).toEqual(['ada shop example|ada@shop.example'])
   })
 
-  test('finds a single letter of a script without spaces as the beginning of a pair', () => {
+  test('a single letter of a script without spaces is searched as the beginning of a pair of letters', () => {
     expect(read('東')).toEqual(['東*'])
     expect(read('東京都')).toEqual(['東京 京都'])
   })
 
-  test('needs a word that must stand in the message', () => {
+  test('a search query needs at least one word that the message must contain', () => {
     for (const q of ['', ' ', '-tide', '""', '***', 'OR']) {
       expect(faultOf(() => read(q))).toBe('hold at least one word to look for')
     }
   })
 
-  test('has at most 64 words, and a whole address is no further word', () => {
+  test('a search query has at most 64 words, and a whole email address does not count as an additional word', () => {
     expect(read(words(64))).toHaveLength(64)
     expect(faultOf(() => read(words(65)))).toBe('hold at most 64 words')
     expect(read(`${words(61)} a@b.example`)).toHaveLength(62)
     expect(faultOf(() => read(`due -"${words(64)}"`))).toBe('hold at most 64 words')
   })
 
-  test('has at most eight beginnings of words', () => {
+  test('a search query has at most eight beginnings of words', () => {
     expect(read(words(8, '*'))).toHaveLength(8)
     expect(faultOf(() => read(words(9, '*')))).toBe('hold at most 8 beginnings of words')
   })
 
-  test('has beginnings of at least three letters, unless the script has no spaces', () => {
+  test('a beginning of a word in a search query has at least three letters, unless its script has no spaces', () => {
     expect(read('abc* 東京* 東*')).toEqual(['abc*', '東京', '東*'])
     expect(faultOf(() => read('ab*'))).toBe('have at least 3 letters before *')
     expect(faultOf(() => read('"long ab*"'))).toBe('have at least 3 letters before *')
   })
 })
 
-describe('a query on one field', () => {
-  test('is one phrase of the text', () => {
+describe('the service reads a search query on one field', () => {
+  test('a query on one field is one phrase that the text of the field must contain', () => {
     expect(parseField('from', 'Ada Shop').clauses).toEqual([
       { anyOf: [{ terms: ['ada', 'shop'], prefix: false }], not: false, field: 'from' },
     ])
   })
 
-  test('needs a letter or a digit, and has the bounds of other queries', () => {
+  test('a query on one field needs a letter or a digit, and has the same limits as other queries', () => {
     expect(faultOf(() => parseField('from', '@.-'))).toBe('hold at least one letter or digit')
     expect(faultOf(() => parseField('from', words(65)))).toBe('hold at most 64 words')
   })
 
-  test('matches in this field alone', () => {
+  test('a query on one field matches only in this field', () => {
     const query = parseField('from', 'ada')
     expect(holdsIn(query, { from: ['Ada'], subject: ['x'] })).toBe(true)
     expect(holdsIn(query, { from: ['Bob'], subject: ['Ada'] })).toBe(false)
@@ -121,10 +124,10 @@ describe('a query on one field', () => {
   })
 })
 
-describe('the texts of a message', () => {
+describe('the service matches a search query against the texts of a message', () => {
   const holds = (q: string, ...texts: string[]) => holdsIn(parseSearch(q), { text: texts })
 
-  test('match a query if each clause matches in one of them', () => {
+  test('the texts of a message match a query if each clause of the query matches in one of the texts', () => {
     expect(holds('tide due', 'the tide', 'is due')).toBe(true)
     expect(holds('tide due', 'the tide')).toBe(false)
     expect(holds('tide OR due', 'is due')).toBe(true)
@@ -132,7 +135,7 @@ describe('the texts of a message', () => {
     expect(holds('tide -due', 'the tide')).toBe(true)
   })
 
-  test('match a phrase whose words stand side by side in one text', () => {
+  test('the texts of a message match a phrase if its words are next to each other in one text', () => {
     expect(holds('"low water"', 'at low, water')).toBe(true)
     expect(holds('"low water"', 'low', 'water')).toBe(false)
     expect(holds('"low water"', 'low low water')).toBe(true)
@@ -140,7 +143,7 @@ describe('the texts of a message', () => {
     expect(holds('"low water"', 'low waters')).toBe(false)
   })
 
-  test('match the beginning of the last word alone', () => {
+  test('only the last word of a phrase may be the beginning of a longer word', () => {
     expect(holds('tid*', 'tides')).toBe(true)
     expect(holds('tid*', 'ebbtide')).toBe(false)
     expect(holds('"low wat*"', 'low waters')).toBe(true)
@@ -149,7 +152,7 @@ describe('the texts of a message', () => {
   })
 })
 
-test('the text for PostgreSQL joins phrases, choices and clauses, with the marks of beginnings and fields', () => {
+test('the tsquery text for PostgreSQL joins phrases, alternatives and clauses, and marks prefixes and fields', () => {
   const term = (word: string) => lexeme(searchKey(PROJECT), word)
   expect(searchText(PROJECT, parseSearch('"low wat*" OR ebb -due'))).toBe(
     `((${term('low')} <-> ${term('wat')}:*) | (${term('ebb')})) & !((${term('due')}))`,
@@ -160,24 +163,24 @@ test('the text for PostgreSQL joins phrases, choices and clauses, with the marks
   )
 })
 
-describe('a highlight', () => {
+describe('the service highlights the words that match a search query', () => {
   const marked = (text: string, q: string) =>
     highlight(text, parseSearch(q), 'text').map((piece) =>
       piece.ranges.map(([start, end]) => piece.text.slice(start, end)),
     )
 
-  test('marks the longest phrase at each place', () => {
+  test('a highlight marks the longest phrase at each place of the text', () => {
     expect(marked('low water and low tide', '"low water" OR low')).toEqual([['low water', 'low']])
     expect(marked('low water low', '"low water" OR low')).toEqual([['low water', 'low']])
     expect(marked('low water', 'wat*')).toEqual([['water']])
   })
 
-  test('marks no word that must be absent', () => {
+  test('a highlight marks no word that the search query excludes', () => {
     expect(marked('tide due', 'tide -due')).toEqual([['tide']])
     expect(highlight('ebb', parseSearch('tide'), 'text')).toEqual([])
   })
 
-  test('begins and ends 60 characters around its matches, at the start of a word', () => {
+  test('a highlight begins and ends 60 characters around its matches, at the start of a word', () => {
     const [piece] = highlight(
       `${'abcd '.repeat(20)}tide ${'x'.repeat(99)}`,
       parseSearch('tide'),
@@ -191,7 +194,7 @@ describe('a highlight', () => {
     expect(near!.ranges).toEqual([[60, 64]])
   })
 
-  test('of matches side by side shows each character once, in pieces of at most 400 characters', () => {
+  test('highlights of neighbouring matches show each character once, in pieces of at most 400 characters', () => {
     const text = Array.from({ length: 300 }, (_one, n) => `tide and ebb ${n}`).join(' ')
     const pieces = highlight(text, parseSearch('tide*'), 'text')
     expect(text.startsWith(pieces.map((piece) => piece.text).join(''))).toBe(true)
@@ -204,12 +207,12 @@ describe('a highlight', () => {
     }
   })
 
-  test('is one of at most three', () => {
+  test('a text has at most three highlights', () => {
     const far = `tide ${'x'.repeat(200)} `
     expect(marked(far.repeat(4), 'tide')).toEqual([['tide'], ['tide'], ['tide']])
   })
 
-  test('is searched in the first 65,536 characters', () => {
+  test('highlights are searched in the first 65,536 characters of a text', () => {
     const at = (index: number) => `${'x '.repeat(index / 2)}tide`
     expect(marked(at(65_532), 'tide')).toEqual([['tide']])
     expect(marked(at(65_534), 'tide')).toEqual([])

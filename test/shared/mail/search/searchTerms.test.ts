@@ -3,7 +3,7 @@ import { searchVector } from '../../../../shared/mail/search/searchTerms.ts'
 
 const NOTHING = { subject: '', from: [], to: [] }
 
-test('the vector of any text fits into a tsvector', () => {
+test('the search vector of any text fits into a tsvector of PostgreSQL', () => {
   const words = Array.from({ length: 16_000 }, (_, n) => n.toString(36))
   for (const text of [
     // The normalization NFKD turns the character U+FDFA into eighteen characters.
@@ -12,8 +12,8 @@ test('the vector of any text fits into a tsvector', () => {
     words.map((word) => `${word}${'𝔘'.repeat(60)}`).join(' '),
   ]) {
     const vector = searchVector('prj_1', { ...NOTHING, text })
-    // The vector as text is longer than the stored vector, because each term has a prefix, quotes and decimal
-    // positions.
+    // The text form of a search vector is longer than the stored vector, because each term has a prefix, quotes and
+    // decimal positions.
     expect(Buffer.byteLength(vector)).toBeLessThan(1024 * 1024)
   }
 })

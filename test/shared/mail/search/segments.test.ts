@@ -29,7 +29,7 @@ const listed = (bytes: Uint8Array) => {
   return all
 }
 
-test('search postings are read as they were written, also if the bytes of several leaves are joined', () => {
+test('search postings are read as they were written, even if the bytes of several index leaves are joined', () => {
   const random = createRandom(1, 'postings')
   const draw = (below: number) => random.int(0, below - 1)
   for (let round = 0; round < 200; round++) {
@@ -86,7 +86,7 @@ test('search terms are read from blocks in the order of their bytes', () => {
       return true
     })
     expect(read[start]).toBe(block.firstTerm)
-    // A block is larger than a quarter of a page only if it holds a single term.
+    // A block of search terms is larger than a quarter of a database page only if it holds a single term.
     if (block.terms.length > 1_950) expect(read.length - start).toBe(1)
   }
   expect(read).toEqual(terms)
@@ -94,7 +94,7 @@ test('search terms are read from blocks in the order of their bytes', () => {
   expect(bytes.toSorted(Buffer.compare)).toEqual(bytes)
 })
 
-test('a segment finds the messages that contain the words of every clause', () => {
+test('a segment of the search index finds the messages that contain the words of every clause', () => {
   const range = { firstLeaf: 4, lastLeaf: 6 }
   const placesOf = new Map(
     Object.entries({ a: [0, 1, 500], b: [1, 500], c: [2], 'd*': [0, 2] }).map(([term, all]) => {
@@ -119,13 +119,13 @@ test('a segment finds the messages that contain the words of every clause', () =
   expect(found('b OR c a')).toEqual([1, 500])
   expect(found('nobody')).toEqual([])
   expect(found('a nobody')).toEqual([])
-  // The search reads the terms of a prefix only if mayMatch returns true.
+  // The search reads the terms that begin with a prefix only if mayMatch returns true.
   const may = (typed: string) => mayMatch([parseSearch(typed)], placesOf)
   expect(['a b', 'nobody OR a', 'abc*', 'a -nobody', 'abc* a'].map(may)).not.toContain(false)
   expect(['nobody', 'abc* nobody', '"a nobody"', 'a nobody'].map(may)).not.toContain(true)
 })
 
-test('sixteen neighbouring segments of one size are merged into one segment, the oldest first', () => {
+test('sixteen neighbouring segments of the search index that have one size are merged into one, the oldest first', () => {
   const segments: { firstLeaf: number; lastLeaf: number }[] = []
   const sizes = () => segments.map(({ firstLeaf, lastLeaf }) => lastLeaf - firstLeaf + 1)
   for (let leaf = 1; leaf <= 1_000; leaf++) {
@@ -142,7 +142,8 @@ test('sixteen neighbouring segments of one size are merged into one segment, the
       true,
     )
   }
-  // The 1,000 leaves become 3 segments of 256 leaves, 14 segments of 16 leaves, and 8 segments of one leaf.
+  // The 1,000 leaves of the search index become 3 segments of 256 leaves, 14 segments of 16 leaves, and 8 segments of
+  // one leaf.
   expect(sizes()).toEqual([
     ...Array<number>(3).fill(256),
     ...Array<number>(14).fill(16),

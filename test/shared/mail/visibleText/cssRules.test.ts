@@ -1,4 +1,4 @@
-/** Tests how the style sheets of a mail are read, and which of their rules hold for an element. */
+/** Tests how the style sheets of an HTML mail are read, and which of their rules apply to an element. */
 import { describe, expect, test } from 'bun:test'
 import {
   cascade,
@@ -11,7 +11,7 @@ const valuesOf = (declarations: ReturnType<typeof readDeclarations>) =>
   Object.fromEntries([...declarations].map(([name, { value }]) => [name, value]))
 const read = (css: string) => valuesOf(readDeclarations(css))
 
-/** Makes an element from a selector such as `p#id.one.two`. */
+/** Returns an element that is described by a selector such as `p#id.one.two`. */
 function element(text: string): Selected {
   const [, name = '', id = '', classes = ''] = /^(\w+)(?:#(\w+))?((?:\.\w+)*)$/.exec(text) ?? []
   return { name, id, classes: classes.split('.').filter((one) => one !== '') }
@@ -20,21 +20,21 @@ const match = (css: string, path: string) => {
   const elements = path.split(' ').map(element)
   return valuesOf(new StyleSheet(css).match(elements.at(-1)!, elements.slice(0, -1)))
 }
-/** Returns the colour that a style sheet gives to the last element of a path. */
+/** Returns the colour that a style sheet gives to the last element in a path of nested elements. */
 const colour = (css: string, path: string) => match(css, path).color
 
-describe('declarations', () => {
-  test('are names and values in lower case without blanks around them', () => {
+describe('the service reads CSS declarations', () => {
+  test('CSS declarations have names and values in lower case without blanks around them', () => {
     expect(read(' COLOR : Red ;font: A b; ')).toEqual({ color: 'red', font: 'a b' })
     expect(read('background: url(a:b)')).toEqual({ background: 'url(a:b)' })
   })
 
-  test('without a colon or a known name do not count', () => {
+  test('CSS declarations without a colon or a known name are ignored', () => {
     expect(read('color; :red; unheard: 1; --color: red; ')).toEqual({})
     expect(read(':;c:;colors')).toEqual({})
   })
 
-  test('of the same name count by the last one, unless an earlier one is important', () => {
+  test('the last CSS declaration of a name applies, unless an earlier one is important', () => {
     expect(read('color: red; color: blue')).toEqual({ color: 'blue' })
     expect(read('color: red !important; color: blue')).toEqual({ color: 'red' })
     expect(read('color: red !important; color: blue ! IMPORTANT')).toEqual({ color: 'blue' })
@@ -45,12 +45,12 @@ describe('declarations', () => {
     })
   })
 
-  test('are important only by a mark at the end', () => {
+  test('a CSS declaration is important only if the mark for importance is at its end', () => {
     expect(read('color: unimportant')).toEqual({ color: 'unimportant' })
     expect(read('color: a !important b')).toEqual({ color: 'a !important b' })
   })
 
-  test('are read without comments', () => {
+  test('CSS declarations are read without their comments', () => {
     expect(read('co/* x */lor: red')).toEqual({})
     expect(read('color/* : blue; */: red')).toEqual({ color: 'red' })
     expect(read('/**/color: red/**/')).toEqual({ color: 'red' })
@@ -58,7 +58,7 @@ describe('declarations', () => {
     expect(read('color: red/*/; color: blue')).toEqual({ color: 'red' })
   })
 
-  test('are read after their escapes are decoded', () => {
+  test('CSS declarations are read after their escapes are decoded', () => {
     expect(read('\\63olor: red')).toEqual({ color: 'red' })
     expect(read('\\000063 olor: red')).toEqual({ color: 'red' })
     expect(read('c\\0olor: red')).toEqual({ color: 'red' })
@@ -69,8 +69,8 @@ describe('declarations', () => {
   })
 })
 
-describe('a rule', () => {
-  test('holds for elements by name, class and id', () => {
+describe('the service reads a CSS rule', () => {
+  test('a CSS rule applies to elements by name, class and id', () => {
     for (const selector of ['p', 'P', '*', '.one', '#id', 'p.one', 'p#id.two', '.one.two', '*.one'])
       expect([selector, colour(`${selector} {color: red}`, 'p#id.one.two')]).toEqual([
         selector,
@@ -83,7 +83,7 @@ describe('a rule', () => {
       ])
   })
 
-  test('may have several selectors, and several rules may have the same selector', () => {
+  test('a CSS rule may have several selectors, and several rules may have the same selector', () => {
     expect([colour('div, p {color: red}', 'p'), colour('div,p{color:red}', 'div')]).toEqual([
       'red',
       'red',
@@ -91,7 +91,7 @@ describe('a rule', () => {
     expect(match('p {color: red} p {font: a}', 'p')).toEqual({ color: 'red', font: 'a' })
   })
 
-  test('holds for an element inside of others, in their order', () => {
+  test('a CSS rule with nested selectors applies to an element inside of the other elements, in their order', () => {
     for (const selector of ['div p', 'div > p', '.a .b p', 'body p', 'body div p', '#x > p'])
       expect([selector, colour(`${selector} {color: red}`, 'body.a div#x.b p')]).toEqual([
         selector,
@@ -104,7 +104,7 @@ describe('a rule', () => {
       ])
   })
 
-  test('is left out if it has an unknown selector', () => {
+  test('a CSS rule with an unknown selector is left out', () => {
     for (const selector of [
       'p:hover',
       'p[title]',
@@ -123,20 +123,20 @@ describe('a rule', () => {
     expect(colour('p:hover, p {color: red}', 'p')).toBe('red')
   })
 
-  test('has at most six parts', () => {
+  test('a selector of a CSS rule has at most six parts', () => {
     const inside = (parts: number) => new StyleSheet(`${'p '.repeat(parts)}{color: red}`).isEmpty
     expect([inside(6), inside(7)]).toEqual([false, true])
   })
 
-  test('without a known property is left out', () => {
+  test('a CSS rule without a known property is left out', () => {
     const sheet = new StyleSheet('p {unheard: 1} p {}')
     expect(sheet.isEmpty).toBe(true)
     expect(sheet.match(element('p'), []).size).toBe(0)
   })
 })
 
-describe('of two rules for an element', () => {
-  test('the more specific rule counts, and of equal rules the later one', () => {
+describe('the service chooses between two CSS rules for one element', () => {
+  test('the more specific CSS rule applies, and of equally specific rules the later one', () => {
     for (const [stronger, weaker] of [
       ['#id', '.one.two'],
       ['.one', 'p'],
@@ -159,13 +159,13 @@ describe('of two rules for an element', () => {
     expect(colour('.two{color:red} .one{color:blue}', 'p.two.one')).toBe('blue')
   })
 
-  test('the important declaration counts', () => {
+  test('the important CSS declaration applies before the others', () => {
     expect(colour('p{color:red!important} #id{color:blue}', 'p#id')).toBe('red')
     expect(colour('p{color:red!important} #id{color:blue!important}', 'p#id')).toBe('blue')
   })
 })
 
-test('a cascade keeps the later declaration, and an important declaration before all others', () => {
+test('the CSS cascade keeps the later declaration, and prefers an important declaration to all others', () => {
   const all = (...list: string[]) => valuesOf(cascade(list.map(readDeclarations)))
   expect(all('color: red', 'color: blue; font: a')).toEqual({ color: 'blue', font: 'a' })
   expect(all('color: red !important', 'color: blue')).toEqual({ color: 'red' })
@@ -175,21 +175,21 @@ test('a cascade keeps the later declaration, and an important declaration before
   expect(all()).toEqual({})
 })
 
-describe('a style sheet', () => {
-  test('may have comments and marks of HTML', () => {
+describe('the service reads a style sheet', () => {
+  test('a style sheet may contain comments and HTML comment marks', () => {
     expect(colour('<!-- p {color: red} -->', 'p')).toBe('red')
     expect(colour('} ; p {color: red}', 'p')).toBe('red')
     expect(colour('{font: a} p {color: red}', 'p')).toBe('red')
     expect(colour('/* div */ p {color: red}', 'p')).toBe('red')
   })
 
-  test('may end within a rule', () => {
+  test('a style sheet may end within a rule', () => {
     expect(colour('p {color: red', 'p')).toBe('red')
     expect(new StyleSheet('p').isEmpty).toBe(true)
     expect(new StyleSheet('').isEmpty).toBe(true)
   })
 
-  test('has rules for all screens, which count like others', () => {
+  test('a style sheet may have rules for all screens, which apply like other rules', () => {
     for (const query of ['all', 'screen', 'only screen', 'ONLY  all '])
       expect([query, colour(`@media ${query} {p {color: red}} div {color: red}`, 'p')]).toEqual([
         query,
@@ -198,7 +198,7 @@ describe('a style sheet', () => {
     expect(colour('@media screen {p {color: red}} div {color: blue}', 'div')).toBe('blue')
   })
 
-  test('has rules with a condition, which do not count', () => {
+  test('rules of a style sheet that depend on a condition are ignored', () => {
     for (const rule of ['@media print', '@media screen and (x)', '@supports (x)', '@font-face']) {
       const css = `${rule} {p {color: red} p {color: red}} div {color: blue}`
       expect([rule, colour(css, 'p'), colour(css, 'div')]).toEqual([rule, undefined, 'blue'])
@@ -206,13 +206,13 @@ describe('a style sheet', () => {
     expect(new StyleSheet('@media print {p {color: red} div {color: red}').isEmpty).toBe(true)
   })
 
-  test('has at most 262,144 characters, and says so if it is cut', () => {
+  test('a style sheet is read up to 262,144 characters, and the result says if it was cut', () => {
     const css = (chars: number) => new StyleSheet('p {color: red}'.padEnd(chars))
     expect([css(262_144).isCut, css(262_144).isEmpty]).toEqual([false, false])
     expect([css(262_145).isCut, css(262_145).isEmpty]).toEqual([true, false])
   })
 
-  test('has at most 5,000 selectors, and says so if it is cut', () => {
+  test('a style sheet is read up to 5,000 selectors, and the result says if it was cut', () => {
     const css = (count: number) =>
       new StyleSheet(`${'b,'.repeat(count - 1)}p {color: red} i {color: red}`)
     expect(css(4_999).isCut).toBe(false)
@@ -223,7 +223,7 @@ describe('a style sheet', () => {
     expect(css(5_001).match(element('p'), []).size).toBe(0)
   })
 
-  test('knows the declarations of an element by its name, id and classes', () => {
+  test('a style sheet remembers the declarations of an element by its name, id and classes', () => {
     const sheet = new StyleSheet(
       'p {color: red} .one {color: blue} #x {color: green} div i {color: red}',
     )
@@ -239,7 +239,7 @@ describe('a style sheet', () => {
     }
   })
 
-  test('hides each new element after 300,000 steps', () => {
+  test('a style sheet hides each new element after 300,000 matching steps', () => {
     const shownAfter = (count: number) => {
       const sheet = new StyleSheet('i {color: red}'.repeat(1_000))
       for (let n = 0; n < count; n++) sheet.match(element(`i#x${n}`), [])
@@ -250,7 +250,7 @@ describe('a style sheet', () => {
     expect(shownAfter(301)).toEqual([undefined, 'none'])
   })
 
-  test('remembers the first thousand elements', () => {
+  test('a style sheet remembers the results of the first thousand elements', () => {
     const sheet = new StyleSheet(`p {color: red} ${'i {color: red}'.repeat(1_000)}`)
     for (let n = 1; n <= 1_001; n++) sheet.match(element(`p#x${n}`), [])
     for (let n = 0; n < 301; n++) sheet.match(element(`i#y${n}`), [])
@@ -258,7 +258,7 @@ describe('a style sheet', () => {
     expect([display('p#x1000'), display('p#x1001')]).toEqual([undefined, 'none'])
   })
 
-  test('takes a rule for an element inside of others as fitting after 300,000 steps', () => {
+  test('a CSS rule for nested elements counts as matching after 300,000 matching steps', () => {
     const inside = (ancestors: number) =>
       new StyleSheet('div p {color: red}').match(
         element('p'),

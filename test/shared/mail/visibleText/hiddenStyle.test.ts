@@ -1,4 +1,4 @@
-/** Tests by which styles and attributes an HTML element is hidden from a person. */
+/** Tests which styles and attributes hide an HTML element from a person. */
 import { describe, expect, test } from 'bun:test'
 import { readDeclarations } from '../../../../shared/mail/visibleText/cssRules.ts'
 import {
@@ -18,19 +18,19 @@ const sight = (
   }: { name?: string; attributes?: Record<string, string>; parent?: Sight } = {},
 ): Sight => sightOf(name, new Map(Object.entries(attributes)), readDeclarations(style), parent)
 
-/** Tells whether an element with a style is seen on a plain page, or inside of other elements. */
+/** Tells whether a person sees an element with a given style on a plain page, or inside of other elements. */
 const seen = (...given: Parameters<typeof sight>): boolean => isSeen(sight(...given))
 const expectSeen = (styles: readonly string[], expected: boolean) => {
   for (const style of styles) expect([style, seen(style)]).toEqual([style, expected])
 }
 
-test('an element without style is seen', () => {
+test('an HTML element without a style is visible', () => {
   expect(sight('')).toEqual(PAGE)
   expect(isSeen(PAGE)).toBe(true)
 })
 
-describe('an element of a hidden kind', () => {
-  test('is not seen', () => {
+describe('the service detects a hidden HTML element by its kind or its attributes', () => {
+  test('an element of a hidden kind is not visible', () => {
     for (const name of ['template', 'noscript', 'iframe', 'noembed', 'noframes', 'datalist'])
       expect([name, isUnseen(name), seen('', { name, attributes: { open: '' } })]).toEqual([
         name,
@@ -40,12 +40,12 @@ describe('an element of a hidden kind', () => {
     expect([isUnseen('p'), isUnseen('dialog')]).toEqual([false, true])
   })
 
-  test('is seen if it is an open dialog', () => {
+  test('a dialog element is visible if it is open', () => {
     expect(seen('', { name: 'dialog' })).toBe(false)
     expect(seen('', { name: 'dialog', attributes: { open: '' } })).toBe(true)
   })
 
-  test('has the attribute hidden and no display of its own', () => {
+  test('an element with the attribute hidden is hidden unless its style sets display', () => {
     const attributes = { hidden: '' }
     expect(seen('', { attributes })).toBe(false)
     expect(seen('display: block', { attributes })).toBe(true)
@@ -53,18 +53,18 @@ describe('an element of a hidden kind', () => {
   })
 })
 
-describe('an element is hidden', () => {
-  test('by its display', () => {
+describe('the service detects a hidden HTML element by its style', () => {
+  test('an element is hidden by its display property', () => {
     expectSeen(['display: none'], false)
     expectSeen(['display: block', 'display: inherit'], true)
   })
 
-  test('by its opacity of at most a twentieth', () => {
+  test('an element is hidden by an opacity of at most a twentieth', () => {
     expectSeen(['opacity: 0', 'opacity: 0.05', 'opacity: .01', 'opacity: 5%', 'opacity: 0%'], false)
     expectSeen(['opacity: 0.06', 'opacity: 1', 'opacity: 6%', 'opacity: inherit'], true)
   })
 
-  test('by a filter or a transformation', () => {
+  test('an element is hidden by a filter or a transformation', () => {
     expectSeen(
       [
         'filter: opacity(0)',
@@ -80,7 +80,7 @@ describe('an element is hidden', () => {
     )
   })
 
-  test('by a cut to a width or a height of at most one pixel', () => {
+  test('an element is hidden if it is cut to a width or a height of at most one pixel', () => {
     for (const side of ['max-height', 'height', 'max-width', 'width'])
       for (const cut of ['overflow: hidden', 'overflow-x: hidden', 'overflow-y: clip'])
         expect([side, cut, seen(`${cut}; ${side}: 0`)]).toEqual([side, cut, false])
@@ -99,7 +99,7 @@ describe('an element is hidden', () => {
     expectSeen(['height: 0', 'overflow: hidden', 'overflow: visible; height: 0'], true)
   })
 
-  test('by a clip without an area', () => {
+  test('an element is hidden by a clip without an area', () => {
     expectSeen(
       ['clip: rect(0,0,0,0)', 'clip: rect(1px, 1px, 1px, 1px)', 'clip: rect( 0 0 0 0)'],
       false,
@@ -109,7 +109,7 @@ describe('an element is hidden', () => {
     expectSeen(['clip-path: inset(5%)', 'clip-path: circle(50%)'], true)
   })
 
-  test('by a shift of 400 pixels beside the page', () => {
+  test('an element is hidden if it is shifted by 400 pixels beside the page', () => {
     for (const side of ['text-indent', 'margin-left', 'margin-top', 'margin']) {
       expectSeen([`${side}: -400px`, `${side}: -400`, `${side}: -400pt`, `${side}: -40em`], false)
       expectSeen([`${side}: -399px`, `${side}: -39em`, `${side}: 400px`, `${side}: auto`], true)
@@ -126,7 +126,7 @@ describe('an element is hidden', () => {
     expectSeen(['position: absolute; right: -400px'], true)
   })
 
-  test('by a place 5,000 pixels away', () => {
+  test('an element is hidden at a position 5,000 pixels away', () => {
     for (const side of ['right', 'bottom', 'left', 'top']) {
       expectSeen([`position: absolute; ${side}: 5000px`, `position: fixed; ${side}: 500em`], false)
       expectSeen(
@@ -137,14 +137,14 @@ describe('an element is hidden', () => {
     }
   })
 
-  test('in a hidden element, whatever its own style', () => {
+  test('an element inside of a hidden element is hidden, whatever its own style', () => {
     const parent = sight('display: none')
     expect(parent.gone).toBe(true)
     expect(seen('display: block', { parent })).toBe(false)
   })
 })
 
-test('an element is invisible until an element inside is visible', () => {
+test('an invisible element may contain an element that is visible again', () => {
   const parent = sight('visibility: hidden')
   expectSeen(['visibility: hidden', 'visibility: collapse'], false)
   expectSeen(['visibility: visible', 'visibility: inherit'], true)
@@ -153,10 +153,10 @@ test('an element is invisible until an element inside is visible', () => {
   expect(seen('visibility: visible', { parent })).toBe(true)
 })
 
-describe('the size of letters', () => {
+describe('the service decides by their size whether letters are visible', () => {
   const parent = sight('font-size: 1px')
 
-  test('is too small below two pixels, a tenth of a relative size, or ten per cent', () => {
+  test('letters are too small below two pixels, a tenth of a relative size, or ten per cent', () => {
     expectSeen(
       [
         'font-size: 0',
@@ -183,12 +183,12 @@ describe('the size of letters', () => {
     )
   })
 
-  test('may stand in the property font', () => {
+  test('the size of letters may be a part of the property font', () => {
     expectSeen(['font: 0/0 a', 'font: bold 1px/1 serif', 'font: 1px serif'], false)
     expectSeen(['font: 12px/1 serif', 'font: inherit', 'font: 1px serif; font-size: 12px'], true)
   })
 
-  test('is inherited, and a relative size of tiny letters is tiny', () => {
+  test('the size of letters is inherited, and a size relative to tiny letters is tiny', () => {
     for (const size of [
       '',
       'font-size: 2em',
@@ -204,7 +204,7 @@ describe('the size of letters', () => {
   })
 })
 
-describe('the colour of letters', () => {
+describe('the service compares the colour of letters with their background', () => {
   test.each([
     'white',
     '#fff',
@@ -253,7 +253,7 @@ describe('the colour of letters', () => {
     expect(seen(`color: ${colour}`)).toBe(true)
   })
 
-  test('is compared with a translucent background as it lies on the background below', () => {
+  test('the colour of letters is compared with a translucent background mixed with the background below', () => {
     const red = 'color: #E94560'
     const black = sight('background: black')
     for (const style of ['rgba(233,69,96,0.2)', 'rgb(233 69 96 / 20%)', '#E9456033'])
@@ -268,7 +268,7 @@ describe('the colour of letters', () => {
       expect(seen(`${red}; background: ${style}`, { parent: unknown })).toBe(false)
   })
 
-  test('is inherited with its transparency', () => {
+  test('the colour of letters is inherited with its transparency', () => {
     const transparent = sight('color: transparent')
     const white = sight('color: white; background: black')
     for (const style of ['', 'color: inherit']) {
@@ -279,7 +279,7 @@ describe('the colour of letters', () => {
     expect(seen('color: black', { parent: transparent })).toBe(true)
   })
 
-  test('may be an attribute of font and body', () => {
+  test('the colour of letters may be an attribute of the elements font and body', () => {
     expect(seen('', { name: 'font', attributes: { color: 'white' } })).toBe(false)
     expect(seen('', { name: 'body', attributes: { text: 'white' } })).toBe(false)
     expect(seen('', { name: 'body' })).toBe(true)
@@ -289,17 +289,17 @@ describe('the colour of letters', () => {
   })
 })
 
-describe('the background of letters', () => {
+describe('the service finds the background of letters', () => {
   const black = sight('background: black')
 
-  test('is a colour of the style, or else of the attribute', () => {
+  test('the background of letters is the colour of the style, or otherwise of the attribute', () => {
     expectSeen(['background-color: black', 'background: black', 'background: #000 none'], false)
     expectSeen(['background-color: white; background: black', 'background: red'], true)
     expect(seen('', { attributes: { bgcolor: 'black' } })).toBe(false)
     expect(seen('background: white', { attributes: { bgcolor: 'black' } })).toBe(true)
   })
 
-  test('is that of the parent if it is transparent or not stated', () => {
+  test('the background of letters is that of the parent element if it is transparent or not stated', () => {
     for (const style of [
       '',
       'background: none',
@@ -311,7 +311,7 @@ describe('the background of letters', () => {
     expect(seen('color: white; background: transparent', { parent: black })).toBe(true)
   })
 
-  test('is unknown behind a picture or a gradient, so that the letters are seen', () => {
+  test('the background of letters is unknown behind a picture or a gradient, so that the letters count as visible', () => {
     for (const style of [
       'background: url(x) black',
       'background-image: url(x); background-color: black',

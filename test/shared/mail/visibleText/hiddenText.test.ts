@@ -1,4 +1,4 @@
-/** Tests that the field `text` of a mail has only the text that a person sees. */
+/** Tests that the field `text` of a mail contains only the text that a person sees. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { parseMail } from '../../../../shared/mail/parse/parseMail.ts'
@@ -11,7 +11,7 @@ const htmlMail = (html: string) =>
     ),
     'mail.test',
   )
-test('a long style sheet hides the text of its first rules', async () => {
+test('the text that the first rules of a long style sheet hide stays hidden', async () => {
   const style = `.x{display:none}${' '.repeat(262_144)}`
   const { text } = await htmlMail(`<style>${style}</style><p>seen</p><p class="x">hidden</p>`)
   expect(text.trim()).toBe('seen')
@@ -74,7 +74,7 @@ test('hidden text of a mail reaches neither text nor extractedText, and the mail
 
 test('visible text of a mail stays, and the mail is not labelled as having hidden text', async () => {
   for (const html of [
-    // Layouts set the font size of a cell to 0, and the font size of its text to a visible size.
+    // Mail layouts set the font size of a table cell to 0, and give the text in the cell a visible font size.
     '<td style="font-size:0"><span style="font-size:14px">Seen</span></td>',
     '<div style="visibility:hidden"><b style="visibility:visible">Seen</b></div>',
     '<div style="background:#000;color:#fff">Seen</div>',
@@ -112,7 +112,7 @@ test('tag characters and bidirectional overrides are removed, and right-to-left 
   expect(hebrew.labels).not.toContain('hidden-text')
 })
 
-test('a mail whose plain text differs from its HTML is labelled text-differs', async () => {
+test('a mail whose plain text differs from its HTML gets the label text-differs', async () => {
   const html =
     '<p>Dear Ada, your parcel comes on Monday between nine and noon. Kind regards, Bob</p>'
   const other = await bothParts(
@@ -128,7 +128,7 @@ test('a mail whose plain text differs from its HTML is labelled text-differs', a
 })
 
 for (const { name, items } of mailCorpora()) {
-  test(`less than 6 % of the HTML mails of the ${name} corpus get each label`, async () => {
+  test(`less than 6 % of the HTML mails of the ${name} corpus get each label about hidden text`, async () => {
     const labels: string[] = []
     let withHtml = 0
     for (const path of items) {

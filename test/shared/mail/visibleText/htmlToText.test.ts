@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { htmlToText } from '../../../../shared/mail/visibleText/htmlToText.ts'
 import { cpuMsOf } from '../../../support/process/cpuTime.ts'
 
-describe('htmlToText', () => {
+describe('htmlToText converts HTML into text', () => {
   const cases: [string, string, string][] = [
     ['paragraphs and line breaks', '<p>Hi</p><p>there<br>you</p>', 'Hi\n\nthere\nyou'],
     [
@@ -40,11 +40,11 @@ describe('htmlToText', () => {
     ['text with the character <', 'a < b and <3', 'a < b and <3'],
     ['an empty text', '', ''],
   ]
-  test.each(cases)('returns the expected text for %s', (_name, html, want) =>
+  test.each(cases)('htmlToText returns the expected text for %s', (_name, html, want) =>
     expect(htmlToText(html).trimEnd()).toBe(want),
   )
 
-  test('keeps the text of HTML that is too deep or too long for a tree', () => {
+  test('htmlToText keeps the text of HTML that is too deep or too long to be parsed into a tree', () => {
     const deep = `${'<div>'.repeat(2000)}a &lt; b &#233; <b>c</b>${'</div>'.repeat(2000)}<p>d</p>`
     expect(htmlToText(deep)).toBe('a < b é c\nd')
     const hidden = `<style>x{}</style><script>1</script><!-- > -->${'<i>a</i> '.repeat(40_000)}`
@@ -55,7 +55,7 @@ describe('htmlToText', () => {
   })
 })
 
-describe('hostile HTML is converted in bounded CPU time for', () => {
+describe('hostile HTML is converted in bounded CPU time', () => {
   const MB = 1_000_000
   const inputs: [string, string][] = [
     ['nested elements', '<div>'.repeat(MB / 5)],
@@ -76,13 +76,14 @@ describe('hostile HTML is converted in bounded CPU time for', () => {
     ['spaces', `<p>a${' '.repeat(MB)}b</p>`],
     ['line ends', `<pre>${'\n'.repeat(MB)}</pre>`],
   ]
-  // Measured: less than 0.3 s for each input. The test's limit is higher, because the machine may be busy.
+  // The conversion took less than 0.3 s for each input when it was measured. The time limit in the test is higher,
+  // because the machine may be busy.
   test.each(inputs)('%s', (_name, html) => {
     expect(cpuMsOf(() => htmlToText(html))).toBeLessThan(2000)
   })
 })
 
-test('HTML with more than 60,000 tags and lines becomes no tree, and only loses its tags', () => {
+test('HTML with more than 60,000 tags and lines is not parsed into a tree, and only loses its tags', () => {
   // htmlToText writes dashes before list items only if the HTML is parsed into a tree.
   const list = '<ul><li>x</ul>'
   const of = (lines: number) => htmlToText(`${'\n'.repeat(lines)}${list}`).trim()

@@ -1,8 +1,8 @@
-/** Tests the limits of the depth and of the length of a stranger's JSON. */
+/** Tests the limits on the depth and the length of JSON that a stranger sends. */
 import { describe, expect, test } from 'bun:test'
 import { jsonFault } from '../../../../shared/till/bazaar/jsonBounds.ts'
 
-/** Nests a value in the given number of lists. */
+/** Returns a value inside of the given number of nested lists. */
 function nested(value: unknown, levels: number): unknown {
   let outer = value
   for (let n = 0; n < levels; n++) outer = [outer]
@@ -10,8 +10,8 @@ function nested(value: unknown, levels: number): unknown {
 }
 const isShort = (value: unknown, charsMax: number) => jsonFault(value, charsMax) === null
 
-describe('the depth of JSON', () => {
-  test('is at most 20 levels', () => {
+describe('the service limits the depth of JSON', () => {
+  test('the depth of JSON is at most 20 levels', () => {
     expect(jsonFault(nested(1, 20), 1_000)).toBeNull()
     expect(jsonFault(nested(1, 21), 1_000)).toBe('must be nested at most 20 levels')
     expect(jsonFault({ a: 1, b: { c: nested(1, 18) } }, 1_000)).toBeNull()
@@ -21,7 +21,7 @@ describe('the depth of JSON', () => {
   })
 })
 
-describe('the length of JSON', () => {
+describe('the service counts the length of JSON', () => {
   test.each([
     ['', 2],
     ['text', 6],
@@ -33,18 +33,18 @@ describe('the length of JSON', () => {
     [['a', 'b'], 10],
     [{ ab: 'c' }, 11],
     [{ ab: [null] }, 15],
-  ])('of %j counts as %d characters', (value, length) => {
+  ])('the JSON of %j counts as %d characters', (value, length) => {
     expect(jsonFault(value, length)).toBeNull()
     expect(jsonFault(value, length - 1)).toBe(`must be at most ${length - 1} characters of JSON`)
   })
 
-  test('is that of all parts together', () => {
+  test('the length of JSON is the length of all its parts together', () => {
     const long = Array.from({ length: 100 }, () => 'x'.repeat(8))
     expect([isShort(long, 1_102), isShort(long, 1_101)]).toEqual([true, false])
     expect([isShort(['a', 'b'], 5), isShort(['a', 'b'], 6)]).toEqual([false, false])
   })
 
-  test('is not measured further after the limit', () => {
+  test('the length of JSON is not counted any further after the limit', () => {
     const list = ['x'.repeat(10), nested(1, 30)]
     expect(jsonFault(list, 5)).toBe('must be at most 5 characters of JSON')
     expect(jsonFault(list, 100)).toBe('must be nested at most 20 levels')

@@ -1,4 +1,4 @@
-/** Tests the keywords that the JSON schema of a seller may use. */
+/** Tests which keywords the JSON schema of a seller may use. */
 import { expect, test } from 'bun:test'
 import { schemaFault } from '../../../../shared/till/bazaar/jsonSchema.ts'
 

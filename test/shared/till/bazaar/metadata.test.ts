@@ -1,4 +1,4 @@
-/** Tests how the metadata of an endpoint are written for x402 clients and catalogues. */
+/** Tests how the metadata of a paid endpoint are written for x402 clients and catalogues. */
 import { describe, expect, test } from 'bun:test'
 import {
   bazaarOf,
@@ -16,7 +16,7 @@ const PARTS = ['queryParams', 'pathParams', 'headers', 'body'] as const
 const INPUT_SCHEMA = { type: 'object', properties: { city: { type: 'string' } } }
 const MCP: McpInput = { inputSchema: INPUT_SCHEMA }
 
-/** Returns the parts of the extension that describe the call. */
+/** Returns the parts of the extension `bazaar` that describe the call. */
 function inputOf(input: HttpInput | McpInput, url = URL_PAID) {
   const { info, schema } = bazaarOf({ input }, url)!
   const { properties } = schema as { properties: { input: Record<string, unknown> } }
@@ -26,8 +26,8 @@ function inputOf(input: HttpInput | McpInput, url = URL_PAID) {
   }
 }
 
-describe('the words about a service', () => {
-  test('are its name, tags and icon, as far as they are given', () => {
+describe('the service writes the words about a service', () => {
+  test('the words about a service are its name, tags and icon, as far as the seller gives them', () => {
     const words = {
       serviceName: 'Weather',
       tags: ['rain'],
@@ -40,13 +40,13 @@ describe('the words about a service', () => {
   })
 })
 
-describe('the extension `bazaar`', () => {
-  test('exists only if the metadata say how to call the resource', () => {
+describe('the service writes the extension `bazaar`', () => {
+  test('the extension exists only if the metadata say how to call the resource', () => {
     expect(bazaarOf({ serviceName: 'Weather', output: {} }, URL_PAID)).toBeNull()
     expect(bazaarOf({ input: GET }, URL_PAID)).not.toBeNull()
   })
 
-  test('has a schema of draft 2020-12 that demands the input', () => {
+  test('the extension has a schema of JSON Schema draft 2020-12 that requires the input', () => {
     const { schema } = bazaarOf({ input: GET }, URL_PAID)!
     expect(schema).toMatchObject({
       $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -56,7 +56,7 @@ describe('the extension `bazaar`', () => {
     expect(Object.keys(schema.properties as object)).toEqual(['input'])
   })
 
-  test('names the template of the path, if there is one', () => {
+  test('the extension names the template of the path, if there is one', () => {
     const withTemplate = bazaarOf({ input: { ...GET, routeTemplate: '/weather/:city' } }, URL_PAID)
     expect(withTemplate?.routeTemplate).toBe('/weather/:city')
     for (const input of [GET, { ...GET, routeTemplate: undefined }, MCP])
@@ -64,8 +64,8 @@ describe('the extension `bazaar`', () => {
   })
 })
 
-describe('the input of a URL', () => {
-  test('by a method with a query has only its method and no body type', () => {
+describe('the extension describes the input of a URL', () => {
+  test('the input for an HTTP method with a query has only the method and no body type', () => {
     for (const method of ['GET', 'HEAD', 'DELETE'] as const) {
       const { info, schema } = inputOf({ method })
       expect(info).toEqual({ type: 'http', method })
@@ -81,7 +81,7 @@ describe('the input of a URL', () => {
     }
   })
 
-  test('by a method with a body has a body type, which is `json` by default', () => {
+  test('the input for an HTTP method with a body has a body type, which is `json` by default', () => {
     for (const method of ['POST', 'PUT', 'PATCH'] as const) {
       const { info, schema } = inputOf({ method })
       expect(info).toEqual({ type: 'http', method, bodyType: 'json' })
@@ -94,24 +94,27 @@ describe('the input of a URL', () => {
     expect(text.schema.properties.body).toEqual({ type: 'string' })
   })
 
-  test.each(PARTS)('shows the example of %s, and takes its schema or else an object', (part) => {
-    const input: HttpInput = { method: 'POST' }
-    const example = inputOf({ ...input, [part]: { city: 'Lima' } })
-    expect(example.info[part]).toEqual({ city: 'Lima' })
-    expect(example.schema.properties[part]).toEqual({ type: 'object' })
-    const form = { type: 'object', required: ['city'] }
-    const described = inputOf({ ...input, schema: { [part]: form } })
-    expect(described.info).not.toHaveProperty(part)
-    expect(described.schema.properties[part]).toEqual(form)
-    const both = inputOf({ ...input, [part]: { city: 'Lima' }, schema: { [part]: form } })
-    expect(both.schema.properties[part]).toEqual(form)
-    const names = Object.keys(both.schema.properties)
-    expect(names).toEqual(['type', 'method', 'bodyType', part])
-  })
+  test.each(PARTS)(
+    'the input of a URL shows the example of %s, and has its schema or otherwise the schema of any object',
+    (part) => {
+      const input: HttpInput = { method: 'POST' }
+      const example = inputOf({ ...input, [part]: { city: 'Lima' } })
+      expect(example.info[part]).toEqual({ city: 'Lima' })
+      expect(example.schema.properties[part]).toEqual({ type: 'object' })
+      const form = { type: 'object', required: ['city'] }
+      const described = inputOf({ ...input, schema: { [part]: form } })
+      expect(described.info).not.toHaveProperty(part)
+      expect(described.schema.properties[part]).toEqual(form)
+      const both = inputOf({ ...input, [part]: { city: 'Lima' }, schema: { [part]: form } })
+      expect(both.schema.properties[part]).toEqual(form)
+      const names = Object.keys(both.schema.properties)
+      expect(names).toEqual(['type', 'method', 'bodyType', part])
+    },
+  )
 })
 
-describe('the input of an MCP tool', () => {
-  test('names the tool of the URL and its schema', () => {
+describe('the extension describes the input of an MCP tool', () => {
+  test('the input of an MCP tool names the tool that the URL names, and its schema', () => {
     const { info, schema } = inputOf(MCP, 'mcp://tool/weather.today')
     expect(info).toEqual({ type: 'mcp', toolName: 'weather.today', inputSchema: INPUT_SCHEMA })
     expect(schema).toEqual({
@@ -130,7 +133,7 @@ describe('the input of an MCP tool', () => {
     ['description', 'Tells the weather', { type: 'string' }],
     ['transport', 'sse', { type: 'string', enum: ['sse'] }],
     ['example', { city: 'Lima' }, INPUT_SCHEMA],
-  ])('has a %s if one is given', (name, value, form) => {
+  ])('the input of an MCP tool has a %s if the seller gives one', (name, value, form) => {
     const { info, schema } = inputOf({ ...MCP, [name]: value }, 'mcp://tool/weather')
     expect(info[name]).toEqual(value as never)
     expect(schema.properties[name]).toEqual(form)
@@ -139,13 +142,13 @@ describe('the input of an MCP tool', () => {
   })
 })
 
-describe('the output of a resource', () => {
+describe('the extension describes the output of a resource', () => {
   const outputOf = (output: Output) => {
     const { info, schema } = bazaarOf({ input: GET, output }, URL_PAID)!
     return { info: info.output, schema: (schema.properties as Record<string, unknown>).output }
   }
 
-  test('is JSON without an example by default', () => {
+  test('the output of a resource is JSON without an example by default', () => {
     expect(outputOf({})).toEqual({
       info: { type: 'json' },
       schema: {
@@ -157,14 +160,14 @@ describe('the output of a resource', () => {
     expect(outputOf({}).info).not.toHaveProperty('example')
   })
 
-  test('has the type, example and schema of the seller', () => {
+  test('the output of a resource has the type, example and schema that the seller gives', () => {
     const { info, schema } = outputOf({ type: 'text', example: 'rain', schema: { type: 'string' } })
     expect(info).toEqual({ type: 'text', example: 'rain' })
     expect(schema).toMatchObject({ properties: { example: { type: 'string' } } })
     expect(outputOf({ example: null }).info).toEqual({ type: 'json', example: null })
   })
 
-  test('is absent if the seller describes none', () => {
+  test('the output of a resource is absent if the seller does not describe it', () => {
     expect(bazaarOf({ input: GET }, URL_PAID)?.info).toEqual({
       input: { type: 'http', method: 'GET' },
     })
@@ -172,18 +175,21 @@ describe('the output of a resource', () => {
   })
 })
 
-describe('a fault of the metadata', () => {
-  test.each(PARTS)('is a wrong schema of %s, or an example that does not follow it', (part) => {
-    const fault = (schema: unknown, example?: unknown) =>
-      metadataFault({ input: { ...GET, schema: { [part]: schema }, [part]: example as never } })
-    expect(fault({ type: 'text' })?.path).toBe(`input.schema.${part}.type`)
-    expect(fault({ type: 'object' }, 'text')?.path).toBe(`input.${part}`)
-    expect(fault({ required: ['a'] })).toBeNull()
-    expect(fault({ type: 'object' }, {})).toBeNull()
-    expect(fault(undefined, {})).toBeNull()
-  })
+describe('the service reports a fault in the metadata of an endpoint', () => {
+  test.each(PARTS)(
+    'the metadata are faulty if the schema of %s is wrong, or if the example does not follow the schema',
+    (part) => {
+      const fault = (schema: unknown, example?: unknown) =>
+        metadataFault({ input: { ...GET, schema: { [part]: schema }, [part]: example as never } })
+      expect(fault({ type: 'text' })?.path).toBe(`input.schema.${part}.type`)
+      expect(fault({ type: 'object' }, 'text')?.path).toBe(`input.${part}`)
+      expect(fault({ required: ['a'] })).toBeNull()
+      expect(fault({ type: 'object' }, {})).toBeNull()
+      expect(fault(undefined, {})).toBeNull()
+    },
+  )
 
-  test('is a wrong schema of an MCP tool, or an example that does not follow it', () => {
+  test('the metadata are faulty if the schema of an MCP tool is wrong, or if the example does not follow the schema', () => {
     const path = (inputSchema: McpInput['inputSchema'], example?: Record<string, unknown>) =>
       metadataFault({ input: { inputSchema, example } })?.path
     expect(path({ type: 'text' })).toBe('input.inputSchema.type')
@@ -192,7 +198,7 @@ describe('a fault of the metadata', () => {
     expect(path({ required: ['city'] })).toBeUndefined()
   })
 
-  test('is a wrong schema of the output, or an example that does not follow it', () => {
+  test('the metadata are faulty if the schema of the output is wrong, or if the example does not follow the schema', () => {
     const path = (output: Output) => metadataFault({ input: GET, output })?.path
     expect(path({ schema: 7 })).toBe('output.schema')
     expect(path({ schema: { type: 'string' }, example: null })).toBe('output.example')
@@ -201,7 +207,7 @@ describe('a fault of the metadata', () => {
     expect(path({ example: 7 })).toBeUndefined()
   })
 
-  test('is the first of several, and null without metadata', () => {
+  test('only the first of several faults is reported, and null if there are no metadata', () => {
     const wrong = { type: 'text' }
     const input = { ...GET, schema: { body: wrong, queryParams: wrong } }
     expect(metadataFault({ input, output: { schema: wrong } })).toEqual({
@@ -213,13 +219,13 @@ describe('a fault of the metadata', () => {
   })
 })
 
-describe('`outputSchema` of version 1', () => {
-  test('describes only a URL', () => {
+describe('the service writes `outputSchema` for x402 version 1', () => {
+  test('an output schema of x402 version 1 describes only a URL', () => {
     expect(outputSchemaV1({ output: { example: 1 } }, true)).toBeNull()
     expect(outputSchemaV1({ input: MCP }, true)).toBeNull()
   })
 
-  test('tells the method, and whether catalogues may list the resource', () => {
+  test('an output schema of x402 version 1 states the method, and whether catalogues may list the resource', () => {
     for (const discoverable of [true, false])
       expect(outputSchemaV1({ input: GET }, discoverable)).toEqual({
         input: { type: 'http', method: 'GET', discoverable },
@@ -231,7 +237,7 @@ describe('`outputSchema` of version 1', () => {
     ['queryParams', 'queryParams'],
     ['pathParams', 'pathParams'],
     ['headers', 'headerFields'],
-  ])('shows the example of %s as %s', (part, name) => {
+  ])('an output schema of x402 version 1 shows the example of %s as %s', (part, name) => {
     const { input } = outputSchemaV1({ input: { ...GET, [part]: { city: 'Lima' } } }, true)!
     expect(input).toEqual({
       type: 'http',
@@ -242,7 +248,7 @@ describe('`outputSchema` of version 1', () => {
     expect(Object.keys(input as object)).toHaveLength(4)
   })
 
-  test('shows a body only for a method that has one', () => {
+  test('an output schema of x402 version 1 shows a body only for a method that has a body', () => {
     const inputFor = (input: HttpInput) => outputSchemaV1({ input }, true)?.input
     expect(inputFor({ method: 'POST' })).toMatchObject({ bodyType: 'json', bodyFields: {} })
     expect(inputFor({ method: 'PUT', bodyType: 'text', body: 'Lima' })).toMatchObject({
@@ -252,7 +258,7 @@ describe('`outputSchema` of version 1', () => {
       expect(inputFor({ method, body: { a: 1 } })).not.toHaveProperty('bodyType')
   })
 
-  test('shows the example of the output', () => {
+  test('an output schema of x402 version 1 shows the example of the output', () => {
     const shown = (output: Output) => outputSchemaV1({ input: GET, output }, true)
     expect(shown({ example: { rain: true } })?.output).toEqual({ rain: true })
     expect(shown({ example: null })).toHaveProperty('output', null)

@@ -1,4 +1,4 @@
-/** Tests what is read from a seller's OpenAPI document about one URL. */
+/** Tests what the service reads about one URL from the OpenAPI document of a seller. */
 import { describe, expect, test } from 'bun:test'
 import type { HttpInput, Metadata } from '../../../../shared/till/bazaar/metadata.ts'
 import { readOpenApi, smallerForms } from '../../../../shared/till/bazaar/openApi.ts'
@@ -13,7 +13,7 @@ const LONGEST = 'x'.repeat(2_046)
 const documentOf = (paths: unknown, more: Json = {}) =>
   JSON.stringify({ openapi: '3.1.0', paths, ...more })
 
-/** Reads the metadata of a URL whose path is found. */
+/** Reads the metadata of a URL, and fails if the document has no path for the URL. */
 function metadataOf(paths: unknown, more: Json = {}, url = URL_PAID): Metadata {
   const read = readOpenApi(documentOf(paths, more), url)
   if ('fault' in read) throw new Error(read.fault)
@@ -25,23 +25,23 @@ const faultOf = (text: string, url = URL_PAID) => {
   return 'fault' in read ? read.fault : null
 }
 
-/** Reads the input of an operation with the parameters. */
+/** Reads the input of an operation that has the given parameters. */
 const withParameters = (parameters: unknown, more: Json = {}) =>
   inputOf({ '/weather': { get: { parameters } } }, more)
-/** Reads the input of an operation with a query parameter. */
+/** Reads the input of an operation that has one query parameter. */
 const withQuery = (parameter: Json, more: Json = {}) =>
   withParameters([{ in: 'query', name: 'city', ...parameter }], more)
-/** Reads the input of an operation with the content of a body. */
+/** Reads the input of an operation whose request body has the given content. */
 const withContent = (content: unknown, more: Json = {}) =>
   inputOf({ '/weather': { post: { requestBody: { content } } } }, more)
-/** Reads the output of an operation with the responses. */
+/** Reads the output of an operation that has the given responses. */
 const withResponses = (responses: unknown, more: Json = {}) =>
   metadataOf({ '/weather': { get: { responses } } }, more).output
 const ofType = (type: string, media: unknown) => ({ content: { [type]: media } })
 const ofJson = (media: unknown) => ofType('application/json', media)
 
-describe('an OpenAPI document', () => {
-  test('is JSON of version 3', () => {
+describe('the service reads an OpenAPI document', () => {
+  test('an OpenAPI document must be JSON of OpenAPI version 3', () => {
     expect(faultOf('openapi: 3.1.0')).toBe('the document is not JSON')
     for (const openapi of ['2.0', '30.1', 3, undefined])
       expect(faultOf(JSON.stringify({ openapi, paths: { '/weather': { get: {} } } }))).toBe(
@@ -51,7 +51,7 @@ describe('an OpenAPI document', () => {
     expect(faultOf(documentOf({ '/weather': { get: {} } }, { openapi: '3.0.3' }))).toBeNull()
   })
 
-  test('has a path for the URL', () => {
+  test('an OpenAPI document must have a path for the URL', () => {
     const fault = 'the document has no path for this URL'
     for (const paths of [undefined, null, [], {}, { '/rain': { get: {} } }, { weather: {} }])
       expect(faultOf(documentOf(paths))).toBe(fault)
@@ -59,7 +59,7 @@ describe('an OpenAPI document', () => {
     expect(faultOf(documentOf({ '/weather': { get: {} } }), `${URL_PAID}?a=/b`)).toBeNull()
   })
 
-  test('has a method that can be called, and GET goes first', () => {
+  test('an OpenAPI document must have a method that can be called for the URL, and GET is preferred', () => {
     const fault = 'the path has no method that can be called'
     for (const item of [null, {}, { options: {} }, { parameters: [] }])
       expect(faultOf(documentOf({ '/weather': item }))).toBe(fault)
@@ -72,7 +72,7 @@ describe('an OpenAPI document', () => {
       })
   })
 
-  test('names the service by its title, and the tags of the operation', () => {
+  test('an OpenAPI document names the service by its title, and gives the tags of the operation', () => {
     const tags = ['rain', 'x'.repeat(33), 'RAIN', 'sun']
     const paths = { '/weather': { get: { tags } } }
     expect(metadataOf(paths, { info: { title: 'Weather' } })).toMatchObject({
@@ -83,11 +83,11 @@ describe('an OpenAPI document', () => {
   })
 })
 
-describe('the path of a URL', () => {
+describe('the service finds the path of a URL in an OpenAPI document', () => {
   const at = (path: string, paths: Json, more: Json = {}) =>
     inputOf(paths, more, `https://seller.example${path}`)
 
-  test('may begin with the path of one of the first five servers', () => {
+  test('the path of a URL may begin with the path of one of the first five servers', () => {
     const paths = { '/weather': { get: {} } }
     const servers = ['https://api.example/v1/', '/v2', 'v3'].map((url) => ({ url }))
     for (const path of ['/v1/weather', '/v2/weather', '/v3/weather', '/weather'])
@@ -97,12 +97,12 @@ describe('the path of a URL', () => {
     expect(() => at('/6/weather', paths, { servers: many })).toThrow('has no path')
   })
 
-  test('does not begin with a malformed URL of a server', () => {
+  test('a malformed server URL is ignored when the path of a URL is searched', () => {
     const servers = [null, {}, { url: 7 }, { url: 'https://' }, 'text']
     expect(at('/weather', { '/weather': { get: {} } }, { servers })).toEqual({ method: 'GET' })
   })
 
-  test('may fit a template, whose variable parts then have the values of the URL', () => {
+  test('the path of a URL may match a template, whose variable parts then get their values from the URL', () => {
     const parameters = ['city', 'day'].map((name) => ({ in: 'path', name, schema: TEXT }))
     const paths = { '/weather/{city}/{day}': { get: { parameters } } }
     expect(at('/v1/weather/Lima/7', paths, { servers: [{ url: '/v1' }] })).toEqual({
@@ -112,7 +112,7 @@ describe('the path of a URL', () => {
     })
   })
 
-  test('fits a template in each part', () => {
+  test('the path of a URL must match a template in each part', () => {
     const paths = { '/weather/{city}': { get: {} } }
     expect(at('/weather/Lima', paths).routeTemplate).toBe('/weather/:city')
     for (const path of ['/weather', '/weather/', '/weather/Lima/7', '/rain/Lima'])
@@ -121,7 +121,7 @@ describe('the path of a URL', () => {
       expect(() => at('/weather/Lima', { [template]: { get: {} } })).toThrow('has no path')
   })
 
-  test('goes to an entry without a template first, and then to the first template', () => {
+  test('an entry without a template is preferred, and otherwise the first matching template is taken', () => {
     const templates = { '/{a}/today': { get: {} }, '/weather/{b}': { head: {} } }
     expect(at('/weather/today', { ...templates, '/weather/today': { delete: {} } })).toEqual({
       method: 'DELETE',
@@ -129,7 +129,7 @@ describe('the path of a URL', () => {
     expect(at('/weather/today', templates)).toEqual({ method: 'GET', routeTemplate: '/:a/today' })
   })
 
-  test('is looked for in the first 5,000 entries', () => {
+  test('the path of a URL is searched in the first 5,000 entries', () => {
     const others = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`/p${n}`, {}]))
     const weather = { '/weather': { get: {} } }
@@ -138,8 +138,8 @@ describe('the path of a URL', () => {
   })
 })
 
-describe('a parameter', () => {
-  test('is of the query, a header or the path', () => {
+describe('the service reads a parameter of an OpenAPI operation', () => {
+  test('a parameter is read from the query, a header or the path', () => {
     const one = { name: 'city', schema: TEXT, example: 'Lima' }
     const form = { type: 'object', properties: { city: TEXT } }
     expect(withParameters([{ in: 'query', ...one }])).toEqual({
@@ -156,7 +156,7 @@ describe('a parameter', () => {
       expect(Object.keys(withParameters([{ in: place, ...one }]))).toEqual(['method'])
   })
 
-  test('of the path has its value from the URL only', () => {
+  test('a path parameter has its value only from the URL', () => {
     const parameters = [
       { in: 'path', name: 'city', schema: { type: 'integer' }, example: 'Rome' },
       { in: 'path', name: 'day', schema: TEXT, example: '7' },
@@ -169,18 +169,18 @@ describe('a parameter', () => {
     })
   })
 
-  test('stands in a place of HTTP, and not in the prototype of an object', () => {
+  test('a parameter is ignored if its location is not one of HTTP, even if it is a property name of every object', () => {
     for (const place of ['toString', 'constructor', 'cookie'])
       expect(Object.keys(withQuery({ in: place }))).toEqual(['method'])
   })
 
-  test('is demanded once if the path and the operation demand it', () => {
+  test('a parameter that both the path and the operation require is listed as required once', () => {
     const city = { in: 'query', name: 'city', required: true, schema: TEXT }
     const input = inputOf({ '/weather': { parameters: [city], get: { parameters: [city] } } })
     expect(input.schema?.queryParams).toMatchObject({ required: ['city'] })
   })
 
-  test('keeps its schema beside a body', () => {
+  test('a parameter keeps its schema if the operation also has a body', () => {
     const parameters = [{ in: 'query', name: 'city', schema: TEXT }]
     const requestBody = ofJson({ schema: TEXT })
     const { schema } = inputOf({ '/weather': { post: { parameters, requestBody } } })
@@ -190,12 +190,12 @@ describe('a parameter', () => {
     })
   })
 
-  test('has a text as its name', () => {
+  test('a parameter is ignored if its name is not a text', () => {
     for (const name of [undefined, 7, null, '__proto__'])
       expect(Object.keys(withQuery({ name }))).toEqual(['method'])
   })
 
-  test('may be demanded', () => {
+  test('a parameter may be required', () => {
     const required = { type: 'object', properties: { city: TEXT }, required: ['city'] }
     expect(withQuery({ schema: TEXT, required: true }).schema?.queryParams).toEqual(required)
     for (const no of [false, 'true', undefined])
@@ -204,7 +204,7 @@ describe('a parameter', () => {
       )
   })
 
-  test('without an example hides the examples of its part if it is demanded', () => {
+  test('a required parameter without an example hides the examples of the other parameters in the same part', () => {
     const city = { in: 'query', name: 'city', schema: TEXT, example: 'Lima' }
     const day = { in: 'query', name: 'day', schema: TEXT }
     expect(withParameters([city, day]).queryParams).toEqual({ city: 'Lima' })
@@ -215,7 +215,7 @@ describe('a parameter', () => {
     expect(withParameters([city, other]).queryParams).toEqual({ city: 'Lima', day: '7' })
   })
 
-  test('may stand in the path entry or the operation, of which the first 30 count', () => {
+  test('a parameter may be in the path entry or in the operation, and only the first 30 parameters are read', () => {
     const many = (count: number) =>
       Array.from({ length: count }, (_, n) => ({ in: 'query', name: `p${n}`, schema: TEXT }))
     const last = { in: 'header', name: 'last', schema: TEXT }
@@ -235,7 +235,7 @@ describe('a parameter', () => {
   })
 })
 
-describe('the example of a parameter', () => {
+describe('the service reads the example of a parameter', () => {
   const exampleOf = (parameter: Json, more: Json = {}) =>
     withQuery(parameter, more).queryParams?.city
 
@@ -250,7 +250,7 @@ describe('the example of a parameter', () => {
     expect(exampleOf({ schema: TEXT })).toBeUndefined()
   })
 
-  test('may be behind a reference', () => {
+  test('the example of a parameter may be given by a reference', () => {
     const components = {
       examples: { City: { value: 'Lima' } },
       schemas: { 'a/b~c': { type: 'string', example: 'Rome' } },
@@ -266,7 +266,7 @@ describe('the example of a parameter', () => {
       expect([pointer, exampleOf(example(pointer), { components })]).toEqual([pointer, undefined])
   })
 
-  test('follows its schema, and has at most 2,048 characters of JSON', () => {
+  test('the example of a parameter must follow its schema, and has at most 2,048 characters of JSON', () => {
     expect(exampleOf({ example: 7, schema: TEXT })).toBeUndefined()
     expect(exampleOf({ example: 7, schema: { type: 'integer' } })).toBe(7)
     expect(exampleOf({ example: LONGEST })).toBe(LONGEST)
@@ -274,33 +274,33 @@ describe('the example of a parameter', () => {
   })
 })
 
-describe('the body of a call', () => {
+describe('the service reads the request body of an OpenAPI operation', () => {
   test.each([
     ['application/json', 'json', { a: 1 }],
     ['multipart/form-data', 'form-data', { a: 1 }],
     ['application/x-www-form-urlencoded', 'form-data', { a: 1 }],
     ['text/plain', 'text', 'Lima'],
-  ])('of %s has the body type %s', (type, bodyType, example) => {
+  ])('a request body of the media type %s has the body type %s', (type, bodyType, example) => {
     expect(withContent({ [type]: { schema: {}, example } })).toEqual({
       ...{ method: 'POST', bodyType, body: example, schema: { body: {} } },
     } as never)
   })
 
-  test('is JSON if several types are known, or none', () => {
+  test('a request body is JSON if several of its media types are known, or none', () => {
     const content = { 'text/plain': {}, 'application/json': { schema: TEXT } }
     expect(withContent(content)).toMatchObject({ bodyType: 'json', schema: { body: TEXT } })
     for (const none of [{ 'image/png': {} }, {}, undefined])
       expect(withContent(none)).toEqual({ method: 'POST', bodyType: 'json' })
   })
 
-  test('has an example that is a text for text, and else an object', () => {
+  test('the example of a request body is a text for the type text, and otherwise an object', () => {
     for (const example of [7, null, ['a'], 'text', true])
       expect(withContent({ 'application/json': { example } })).not.toHaveProperty('body')
     for (const example of [7, null, ['a'], { a: 1 }])
       expect(withContent({ 'text/plain': { example } })).not.toHaveProperty('body')
   })
 
-  test('has an example that follows its schema and is short', () => {
+  test('the example of a request body is kept only if it follows its schema and is short', () => {
     const schema = { type: 'object', properties: { a: TEXT } }
     const bodyFor = (a: unknown) => withContent({ 'application/json': { schema, example: { a } } })
     expect(bodyFor('b').body).toEqual({ a: 'b' })
@@ -315,8 +315,8 @@ describe('the body of a call', () => {
   })
 })
 
-describe('the output of a call', () => {
-  test('is the JSON of the first successful response', () => {
+describe('the service reads the output of an OpenAPI operation', () => {
+  test('the output of a call is the JSON of the first successful response', () => {
     const responses = {
       '200': ofJson({ schema: TEXT, example: 'rain' }),
       '201': ofJson({ schema: { type: 'integer' } }),
@@ -328,7 +328,7 @@ describe('the output of a call', () => {
     })
   })
 
-  test('is absent without a successful response in JSON', () => {
+  test('the output of a call is absent if no successful response is JSON', () => {
     for (const responses of [
       ...[undefined, {}, { default: ofJson({}) }, { '402': ofJson({}) }, { '200': {} }],
       { '200': ofType('text/plain', {}) },
@@ -336,7 +336,7 @@ describe('the output of a call', () => {
       expect(withResponses(responses)).toBeUndefined()
   })
 
-  test('has an example only if the example follows the schema', () => {
+  test('the output of a call has an example only if the example follows the schema', () => {
     const wrong = withResponses({ '200': ofJson({ schema: TEXT, example: 7 }) })
     expect(wrong).toEqual({ type: 'json', schema: TEXT })
     expect(wrong).not.toHaveProperty('example')
@@ -349,8 +349,8 @@ describe('the output of a call', () => {
   })
 })
 
-describe('a reference into the document', () => {
-  test('has at most ten parts', () => {
+describe('the service follows a reference inside of an OpenAPI document', () => {
+  test('a reference into the document has at most ten parts', () => {
     const nest = (value: unknown, depth: number): unknown =>
       depth === 0 ? value : { a: nest(value, depth - 1) }
     const parameter = { in: 'query', name: 'city', schema: TEXT }
@@ -360,12 +360,12 @@ describe('a reference into the document', () => {
   })
 })
 
-describe('the smaller forms of metadata', () => {
+describe('the service makes smaller forms of the metadata', () => {
   const words = { serviceName: 'Weather' }
   const bare: HttpInput = { method: 'POST', body: { a: 1 } }
   const input: HttpInput = { ...bare, schema: { body: TEXT } }
 
-  test('lose the schema of the output, the output, the schema of the call, and its examples', () => {
+  test('the smaller forms lose the schema of the output, then the output, the schema of the call, and its examples', () => {
     const output = { type: 'json', example: 'rain', schema: TEXT }
     const metadata = { ...words, input, output }
     expect(smallerForms(metadata)).toEqual([
@@ -377,14 +377,14 @@ describe('the smaller forms of metadata', () => {
     ])
   })
 
-  test('have no output without an example', () => {
+  test('the smaller forms have no output if it has no example', () => {
     for (const output of [{ schema: TEXT }, { example: undefined }])
       expect(smallerForms({ input, output })[1]).not.toHaveProperty('output')
     expect(smallerForms({ input })[1]).not.toHaveProperty('output')
     expect(smallerForms({ input, output: { example: null } })[1]?.output).toEqual({ example: null })
   })
 
-  test('do not exist for an MCP tool, or without an input', () => {
+  test('smaller forms do not exist for an MCP tool, or for metadata without an input', () => {
     for (const metadata of [words, { ...words, input: { inputSchema: {} }, output: {} }])
       expect(smallerForms(metadata)).toEqual([metadata])
   })

@@ -1,4 +1,4 @@
-/** Tests how a schema of an OpenAPI document becomes a small schema without references. */
+/** Tests how a schema of an OpenAPI document is converted into a small schema without references. */
 import { describe, expect, test } from 'bun:test'
 import { readSchema } from '../../../../shared/till/bazaar/openApiSchema.ts'
 
@@ -8,14 +8,14 @@ const rootOf = (schemas: unknown) => ({ components: { schemas } })
 const read = (schema: unknown, schemas: unknown = {}) => readSchema(rootOf(schemas), schema)
 const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
-/** Nests a schema in the given number of arrays. */
+/** Returns a schema inside of the given number of nested arrays. */
 function nested(schema: Json, levels: number): Json {
   let outer: Json = schema
   for (let n = 0; n < levels; n++) outer = { items: outer }
   return outer
 }
 
-describe('a kept keyword', () => {
+describe('the service keeps a keyword of an OpenAPI schema', () => {
   test.each([
     { type: 'string' },
     { required: ['city'] },
@@ -29,11 +29,11 @@ describe('a kept keyword', () => {
     { maxLength: 1 },
     { minItems: 1 },
     { maxItems: 1 },
-  ])('is %p', (schema) => {
+  ])('a kept keyword is %p', (schema) => {
     expect(read({ ...schema, pattern: '.*', title: 'City', anyOf: [] })).toEqual(schema)
   })
 
-  test('has a well-formed value, else it is left out alone', () => {
+  test('a keyword with a malformed value is left out, and the other keywords are kept', () => {
     expect(read({ type: 'text', minLength: -1, maxLength: 5, exclusiveMinimum: true })).toEqual({
       maxLength: 5,
     })
@@ -41,7 +41,7 @@ describe('a kept keyword', () => {
     expect(Object.keys(read({ minimum: undefined }))).toEqual([])
   })
 
-  test('lists at most 100 values', () => {
+  test('a kept keyword lists at most 100 values', () => {
     const names = Array.from({ length: 100 }, (_, n) => `n${n}`)
     expect(read({ enum: names, required: names })).toEqual({ enum: names, required: names })
     expect(read({ enum: [...names, 'n'], required: [...names, 'n'], minimum: 1 })).toEqual({
@@ -49,7 +49,7 @@ describe('a kept keyword', () => {
     })
   })
 
-  test('is null as a type too, if the schema is nullable', () => {
+  test('the kept type also allows null if the schema is nullable', () => {
     expect(read({ type: 'string', nullable: true })).toEqual({ type: ['string', 'null'] })
     for (const nullable of [false, 'true', 1, undefined])
       expect(read({ type: 'string', nullable })).toEqual({ type: 'string' })
@@ -60,8 +60,8 @@ describe('a kept keyword', () => {
   })
 })
 
-describe('a nested schema', () => {
-  test('is that of each property and of the items', () => {
+describe('the service keeps the nested schemas of an OpenAPI schema', () => {
+  test('a nested schema is kept for each property and for the items', () => {
     expect(
       read({
         properties: {
@@ -76,12 +76,12 @@ describe('a nested schema', () => {
     })
   })
 
-  test('is absent without properties and items', () => {
+  test('a nested schema is absent if there are no properties and no items', () => {
     for (const properties of [{}, [], null, 'city', undefined])
       expect(Object.keys(read({ type: 'object', properties }))).toEqual(['type'])
   })
 
-  test('is kept down to six levels', () => {
+  test('a nested schema is kept down to six levels', () => {
     expect(read(nested({ type: 'string' }, 6))).toEqual(nested({ type: 'string' }, 6))
     expect(read(nested({ type: 'string' }, 7))).toEqual(nested({}, 7))
     const wrap = (inner: Json): Json => ({ properties: { a: inner } })
@@ -90,7 +90,7 @@ describe('a nested schema', () => {
     expect(read(five(wrap(wrap({ type: 'string' }))))).toEqual(five(wrap(wrap({}))))
   })
 
-  test('is kept up to 200 schemas in all', () => {
+  test('nested schemas are kept up to 200 schemas in all', () => {
     const properties = Object.fromEntries(
       Array.from({ length: 300 }, (_, n) => [`p${n}`, { type: 'string' }]),
     )
@@ -105,7 +105,7 @@ describe('a nested schema', () => {
     expect([outer.b, items]).toEqual([{}, {}])
   })
 
-  test('has no properties when 200 schemas are read before', () => {
+  test('a nested schema has no properties if 200 schemas were read before', () => {
     const properties = Object.fromEntries(
       Array.from({ length: 198 }, (_, n) => [`p${n}`, { type: 'string' }]),
     )
@@ -115,8 +115,8 @@ describe('a nested schema', () => {
   })
 })
 
-describe('a reference', () => {
-  test('is replaced by the named schema', () => {
+describe('the service resolves a reference in an OpenAPI schema', () => {
+  test('a reference is replaced by the schema that it names', () => {
     const schemas = { City: { type: 'string' }, Place: { properties: { city: reference('City') } } }
     expect(read(reference('City'), schemas)).toEqual({ type: 'string' })
     expect(read({ items: reference('Place') }, schemas)).toEqual({
@@ -124,7 +124,7 @@ describe('a reference', () => {
     })
   })
 
-  test('allows anything if it names no schema of the document', () => {
+  test('a reference allows anything if it does not name a schema of the document', () => {
     const schemas = { City: { type: 'string' }, List: ['type'] }
     for (const $ref of [
       ...['#/components/schemas/Town', '#/components/schemas/', '#/components/schemas/City/type'],
@@ -135,7 +135,7 @@ describe('a reference', () => {
     expect(readSchema({}, reference('City'))).toEqual({})
   })
 
-  test('leads to a schema within eight references', () => {
+  test('a reference must lead to a schema within eight steps', () => {
     const chain = (length: number) =>
       Object.fromEntries(
         Array.from({ length }, (_, n) => [
@@ -147,18 +147,18 @@ describe('a reference', () => {
     expect(read(reference('s0'), chain(9))).toEqual({})
   })
 
-  test('to its own schema ends', () => {
+  test('a reference to the schema that contains it is not followed for ever', () => {
     const schemas = { A: reference('B'), B: reference('A'), Tree: { items: reference('Tree') } }
     expect(read(reference('A'), schemas)).toEqual({})
     expect(read(reference('Tree'), schemas)).toEqual(nested({}, 7))
   })
 
-  test('is a text, else the schema itself counts', () => {
+  test('a reference must be a text, or otherwise the schema that contains it is read itself', () => {
     expect(read({ $ref: 7, type: 'string' })).toEqual({ type: 'string' })
   })
 })
 
-test('a schema that is no object allows anything', () => {
+test('a schema that is not an object allows anything', () => {
   for (const schema of [undefined, null, true, 'string', [{ type: 'string' }]])
     expect(read(schema)).toEqual({})
 })

@@ -1,4 +1,4 @@
-/** Tests how the metadata that a seller gives for an endpoint are read, and how a fault is told. */
+/** Tests how the service reads the metadata that a seller gives for an endpoint, and how it reports a fault. */
 import { describe, expect, test } from 'bun:test'
 import {
   examplesFault,
@@ -6,7 +6,7 @@ import {
   readOutput,
 } from '../../../../shared/till/bazaar/readMetadata.ts'
 
-/** Returns the fault of the metadata, or null if they are read unchanged. */
+/** Returns the fault in the metadata, or null if the metadata are read unchanged. */
 function faultOf(
   value: unknown,
   read: (value: unknown) => { value: unknown } | { fault: string },
@@ -20,8 +20,8 @@ const http = (value: unknown) => faultOf(value, (one) => readInput(one, false))
 const mcp = (value: unknown) => faultOf(value, (one) => readInput(one, true))
 const output = (value: unknown) => faultOf(value, readOutput)
 
-describe('the input of a URL', () => {
-  test('is an object with a known method', () => {
+describe('the service reads the input of a URL in the metadata of a seller', () => {
+  test('the input of a URL is an object with a known HTTP method', () => {
     for (const method of ['GET', 'HEAD', 'DELETE', 'POST', 'PUT', 'PATCH'])
       expect(http({ method })).toBeNull()
     for (const method of ['get', 'OPTIONS', undefined, 7])
@@ -32,7 +32,7 @@ describe('the input of a URL', () => {
       expect(http(value)).toBe('input must be an object')
   })
 
-  test('has examples that are objects', () => {
+  test('the input of a URL has examples that are objects', () => {
     for (const part of ['queryParams', 'pathParams', 'headers']) {
       expect(http({ method: 'GET', [part]: { a: 1 } })).toBeNull()
       for (const wrong of ['a', null, 7])
@@ -40,7 +40,7 @@ describe('the input of a URL', () => {
     }
   })
 
-  test('has a body only with a method that has one', () => {
+  test('the input of a URL has a body only if its HTTP method has a body', () => {
     for (const method of ['POST', 'PUT', 'PATCH']) {
       expect(http({ method, body: {} })).toBeNull()
       expect(http({ method, bodyType: 'json' })).toBeNull()
@@ -52,7 +52,7 @@ describe('the input of a URL', () => {
         )
   })
 
-  test('has a text as body for text, and else an object', () => {
+  test('the body in the input of a URL is a text for the type text, and otherwise an object', () => {
     const method = 'POST'
     for (const more of [
       ...[{ bodyType: 'text', body: 'a' }, { bodyType: 'json', body: {} }, { bodyType: 'text' }],
@@ -73,7 +73,7 @@ describe('the input of a URL', () => {
     )
   })
 
-  test('has schemas of its parts only', () => {
+  test('the input of a URL has schemas only of its parts', () => {
     const method = 'GET'
     const schema = { queryParams: {}, pathParams: true, headers: {}, body: {} }
     expect(http({ method, schema })).toBeNull()
@@ -82,7 +82,7 @@ describe('the input of a URL', () => {
     expect(http({ method, schema: 7 })).toBe('input.schema must be an object')
   })
 
-  test('has a template of its path', () => {
+  test('the input of a URL may have a template of its path', () => {
     expect(http({ method: 'GET', routeTemplate: '/weather/:city' })).toBeNull()
     expect(http({ method: 'GET', routeTemplate: '/a/../b' })).toBe(
       'input.routeTemplate must begin with / and hold no .., no :// and no blanks, as in /weather/:city',
@@ -94,7 +94,7 @@ describe('the input of a URL', () => {
     expect(http({ inputSchema: {} })).not.toBeNull()
   })
 
-  test('has about 2,048 characters of JSON, at most 20 levels deep', () => {
+  test('the input of a URL has about 2,048 characters of JSON at most, nested at most 20 levels deep', () => {
     const longest = 'x'.repeat(2_048 - '{"method": "POST", "body": {"a": ""} }'.length - 20)
     expect(http({ method: 'POST', body: { a: longest } })).toBeNull()
     expect(http({ method: 'POST', body: { a: 'x'.repeat(2_048) } })).toBe(
@@ -106,17 +106,17 @@ describe('the input of a URL', () => {
   })
 })
 
-describe('the input of an MCP tool', () => {
+describe('the service reads the input of an MCP tool in the metadata of a seller', () => {
   const inputSchema = { type: 'object' }
 
-  test('has a schema', () => {
+  test('the input of an MCP tool must have a schema', () => {
     expect(mcp({ inputSchema })).toBeNull()
     for (const wrong of [undefined, null, true, 'object'])
       expect(mcp({ inputSchema: wrong })).toBe('input.inputSchema must be an object')
     expect(mcp({ method: 'GET' })).toBe('input.inputSchema must be an object')
   })
 
-  test('may have a description of at most 450 characters', () => {
+  test('the input of an MCP tool may have a description of at most 450 characters', () => {
     expect(mcp({ inputSchema, description: 'x'.repeat(450) })).toBeNull()
     expect(mcp({ inputSchema, description: 'x'.repeat(451) })).toBe(
       'input.description must be at most 450 characters',
@@ -124,7 +124,7 @@ describe('the input of an MCP tool', () => {
     expect(mcp({ inputSchema, description: 7 })).toBe('input.description must be a text')
   })
 
-  test('may have a transport and an example', () => {
+  test('the input of an MCP tool may have a transport and an example', () => {
     for (const transport of ['streamable-http', 'sse'])
       expect(mcp({ inputSchema, transport, example: { city: 'Lima' } })).toBeNull()
     expect(mcp({ inputSchema, transport: 'stdio' })).toBe(
@@ -138,8 +138,8 @@ describe('the input of an MCP tool', () => {
   })
 })
 
-describe('the output', () => {
-  test('may have a type of at most 64 characters, an example and a schema', () => {
+describe('the service reads the output in the metadata of a seller', () => {
+  test('the output may have a type of at most 64 characters, an example and a schema', () => {
     for (const value of [{}, { example: null }, { type: 'x'.repeat(64), example: 7, schema: true }])
       expect(output(value)).toBeNull()
     expect(output({ type: 'x'.repeat(65) })).toBe('output.type must be at most 64 characters')
@@ -152,7 +152,7 @@ describe('the output', () => {
   })
 })
 
-test('the fault of a schema or an example is told in one sentence', () => {
+test('the fault of a schema or an example is reported in one sentence', () => {
   const schema = { type: 'string' }
   expect(examplesFault({ output: { schema, example: 'rain' } })).toBeNull()
   expect(examplesFault({ output: { schema, example: 7 } })).toBe(

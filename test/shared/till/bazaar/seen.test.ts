@@ -1,4 +1,4 @@
-/** Tests which metadata are read from the 402 of a seller's own server. */
+/** Tests which metadata the service reads from the 402 response of a seller’s own server. */
 import { describe, expect, test } from 'bun:test'
 import { readBazaar, readSeen } from '../../../../shared/till/bazaar/seen.ts'
 
@@ -12,12 +12,12 @@ const header = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('
 const seen = (challenge: unknown) => readSeen(header(challenge))
 const seenOf = (resource: unknown) => seen({ resource })
 
-describe('the extension `bazaar` of a seller', () => {
-  test('is read with its info and its schema', () => {
+describe('the service reads the extension `bazaar` of a seller', () => {
+  test('the extension of a seller is read with its info and its schema', () => {
     expect(readBazaar({ ...BAZAAR, unknown: 1 })).toEqual(BAZAAR)
   })
 
-  test('describes an HTTP call, or an MCP tool with a name', () => {
+  test('the extension of a seller describes an HTTP call, or an MCP tool with a name', () => {
     expect(withInput({ type: 'http' })).not.toBeNull()
     expect(withInput({ type: 'http', toolName: 7 })).not.toBeNull()
     expect(withInput({ type: 'mcp', toolName: 'weather' })).not.toBeNull()
@@ -33,19 +33,19 @@ describe('the extension `bazaar` of a seller', () => {
       expect(readBazaar(value)).toBeNull()
   })
 
-  test('has a schema with at least one keyword', () => {
+  test('the extension of a seller has a schema with at least one keyword', () => {
     expect(withSchema({ type: 'object' })).not.toBeNull()
     for (const schema of [undefined, null, {}, true, 'object', [SCHEMA]])
       expect([schema, withSchema(schema)]).toEqual([schema, null])
   })
 
-  test('has an info that follows the schema', () => {
+  test('the info in the extension of a seller must follow its schema', () => {
     expect(withSchema({ required: ['input'] })).not.toBeNull()
     expect(withSchema({ required: ['output'] })).toBeNull()
     expect(withSchema({ properties: { input: { type: 'string' } } })).toBeNull()
   })
 
-  test('has only references into the schema itself, at any depth', () => {
+  test('references in the extension of a seller must point into the schema itself, at any depth', () => {
     for (const keyword of ['$ref', '$id', '$dynamicRef']) {
       for (const inside of ['#', '#/$defs/city'])
         expect(withSchema({ [keyword]: inside })).not.toBeNull()
@@ -58,13 +58,13 @@ describe('the extension `bazaar` of a seller', () => {
     expect(withSchema({ $schema: 'https://json-schema.org/draft/2020-12/schema' })).not.toBeNull()
   })
 
-  test('is refused if it is nested too deeply to be checked', () => {
+  test('the extension of a seller is refused if it is nested too deeply to be checked', () => {
     let deep: unknown = {}
     for (let n = 0; n < 200_000; n++) deep = { a: deep }
     expect(withSchema({ items: deep })).toBeNull()
   })
 
-  test('keeps a template of the path only if it is well-formed', () => {
+  test('the extension of a seller keeps a template of the path only if the template is well-formed', () => {
     const templateOf = (routeTemplate: unknown) => readBazaar({ ...BAZAAR, routeTemplate })
     expect(templateOf('/weather/:city')).toEqual({ ...BAZAAR, routeTemplate: '/weather/:city' })
     for (const wrong of ['weather', '/a/../b', 7, null, ['/weather/:city']]) {
@@ -74,8 +74,8 @@ describe('the extension `bazaar` of a seller', () => {
   })
 })
 
-describe('the metadata of a header `PAYMENT-REQUIRED`', () => {
-  test('are empty without a header, or if the header is no JSON object in base64', () => {
+describe('the service reads the metadata in a header `PAYMENT-REQUIRED`', () => {
+  test('the metadata are empty without the header, or if the header is not a JSON object in base64', () => {
     expect(readSeen(undefined)).toEqual({})
     for (const value of ['', 'no base64', Buffer.from('{').toString('base64')])
       expect(readSeen(value)).toEqual({})
@@ -83,7 +83,7 @@ describe('the metadata of a header `PAYMENT-REQUIRED`', () => {
       expect(Object.keys(seen(value))).toEqual([])
   })
 
-  test('hold the words about the service and the extension', () => {
+  test('the metadata of the header contain the words about the service and the extension', () => {
     const resource = {
       serviceName: 'Weather',
       tags: ['rain', 'sun'],
@@ -96,19 +96,19 @@ describe('the metadata of a header `PAYMENT-REQUIRED`', () => {
     expect(Object.keys(seen({ extensions: { bazaar: { info: INFO } } }))).toEqual([])
   })
 
-  test('leave out a service name that is no word', () => {
+  test('the metadata of the header leave out a service name that is not a valid word', () => {
     expect(seenOf({ serviceName: 'Weather' })).toEqual({ serviceName: 'Weather' })
     for (const serviceName of ['', 'x'.repeat(33), 'Wétter', 7])
       expect(Object.keys(seenOf({ serviceName }))).toEqual([])
   })
 
-  test('leave out tags that are no words, and repeated tags', () => {
+  test('the metadata of the header leave out tags that are not valid words, and repeated tags', () => {
     expect(seenOf({ tags: ['rain', 7, '', 'RAIN', 'sun'] })).toEqual({ tags: ['rain', 'sun'] })
     for (const tags of ['rain', [], [''], { 0: 'rain' }, null])
       expect(Object.keys(seenOf({ tags }))).toEqual([])
   })
 
-  test('leave out the URL of an icon that has a fault', () => {
+  test('the metadata of the header leave out an icon URL that has a fault', () => {
     const iconUrl = 'https://seller.example/icon.png'
     expect(seenOf({ iconUrl })).toEqual({ iconUrl })
     for (const wrong of ['https://127.0.0.1/', '/icon.png', 7, [iconUrl]])

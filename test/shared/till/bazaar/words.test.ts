@@ -1,4 +1,4 @@
-/** Tests the short texts that the metadata of an endpoint may hold. */
+/** Tests the short texts that the metadata of an endpoint may contain. */
 import { describe, expect, test } from 'bun:test'
 import {
   distinctTags,
@@ -7,40 +7,40 @@ import {
   isWord,
 } from '../../../../shared/till/bazaar/words.ts'
 
-describe('a word', () => {
-  test('has 1 to 32 characters of printable ASCII', () => {
+describe('the service checks a word in the metadata of an endpoint', () => {
+  test('a word has 1 to 32 characters of printable ASCII', () => {
     for (const word of ['a', ' ', '~', 'Weather: rain & sun', 'x'.repeat(32)])
       expect([word, isWord(word)]).toEqual([word, true])
     for (const word of ['', 'x'.repeat(33), 'é', '\x1f', '\x7f', 'a\n', '🦉', 'é'.repeat(33)])
       expect([word, isWord(word)]).toEqual([word, false])
   })
 
-  test('is a text', () => {
+  test('a word must be a text', () => {
     for (const value of [undefined, null, 7, true, ['a'], {}])
       expect([value, isWord(value)]).toEqual([value, false])
   })
 })
 
-describe('the tags', () => {
-  test('keep the first of neighbours that differ only in case, in their order', () => {
+describe('the service reads the tags of an endpoint', () => {
+  test('the tags keep their order, and only the first of neighbours that differ only in letter case', () => {
     expect(distinctTags(['Rain', 'RAIN', 'rain', 'sun'])).toEqual(['Rain', 'sun'])
     expect(distinctTags(['Rain', 'sun', 'RAIN', 'wind', 'rain'])).toEqual(['Rain', 'sun', 'wind'])
     expect(distinctTags([])).toEqual([])
   })
 
-  test('are at most the first five', () => {
+  test('only the first five tags are kept', () => {
     expect(distinctTags(['a', 'b', 'c', 'd', 'e', 'f'])).toEqual(['a', 'b', 'c', 'd', 'e'])
     expect(distinctTags(['a', 'A', 'b', 'c', 'd', 'e'])).toEqual(['a', 'b', 'c', 'd', 'e'])
   })
 
-  test('do not change the given list', () => {
+  test('the function that reads the tags does not change the given list', () => {
     const given = ['b', 'a']
     distinctTags(given)
     expect(given).toEqual(['b', 'a'])
   })
 })
 
-describe('the URL of an icon', () => {
+describe('the service checks the URL of an icon', () => {
   const NO_URL = 'be an http or https URL of ASCII characters'
   const NO_HOST = 'name a host, and no IP address'
 
@@ -56,7 +56,7 @@ describe('the URL of an icon', () => {
     expect(iconUrlFault(url)).toBeNull()
   })
 
-  test('has at most 2,048 characters', () => {
+  test('the URL of an icon has at most 2,048 characters', () => {
     const longest = 'https://seller.example/'.padEnd(2_048, 'x')
     expect(iconUrlFault(longest)).toBeNull()
     expect(iconUrlFault(`${longest}x`)).toBe('be at most 2048 characters')
@@ -84,13 +84,13 @@ describe('the URL of an icon', () => {
     ['https://localhost.localdomain/', NO_HOST],
     ['https://ip6-localhost/', NO_HOST],
     ['https://ip6-loopback/', NO_HOST],
-  ])('%p is refused, because it must %s', (url, fault) => {
+  ])('the icon URL %p is refused, because it must %s', (url, fault) => {
     expect(iconUrlFault(url)).toBe(fault)
   })
 })
 
-describe('the template of a path', () => {
-  /** Encodes the percent sign of a text some times more. */
+describe('the service checks the template of a path', () => {
+  /** Returns the text with its percent signs encoded the given number of times more. */
   const encoded = (text: string, times: number) => text.replaceAll('%', `%${'25'.repeat(times)}`)
 
   test.each(['/weather/:city', '/v1.2/a_b-c~d/:x', '/a%20b', '/a%2Fb', '/.', '/a:/b'])(
@@ -118,16 +118,16 @@ describe('the template of a path', () => {
     '/a%',
     '/a%ff',
     '/a%25ff',
-  ])('is not %p', (text) => {
+  ])('the template of a path must not be %p', (text) => {
     expect(isRouteTemplate(text)).toBe(false)
   })
 
-  test('has at most 512 characters', () => {
+  test('the template of a path has at most 512 characters', () => {
     expect(isRouteTemplate('/'.padEnd(512, 'x'))).toBe(true)
     expect(isRouteTemplate('/'.padEnd(513, 'x'))).toBe(false)
   })
 
-  test('is encoded at most four times, and hides no `..` or `://` in any decoding', () => {
+  test('the template of a path is encoded at most four times, and no decoding of it shows `..` or `://`', () => {
     for (let times = 0; times < 4; times++) {
       expect([times, isRouteTemplate(encoded('/a%20b', times))]).toEqual([times, true])
       expect([times, isRouteTemplate(encoded('/%2e%2e', times))]).toEqual([times, false])

@@ -1,6 +1,6 @@
 /**
- * Compares generated lists of allowed hosts with a naive model. A narrower list must not allow a host that the wider
- * list forbids.
+ * Compares generated lists of allowed hosts with a naive model. A narrower list of hosts must not allow a host that the
+ * wider list forbids.
  */
 import { expect, test } from 'bun:test'
 import {
@@ -19,7 +19,7 @@ const host = (most = 5) => parseAllowedHost(`${name(most)}${port()}`)!
 const entry = () => parseAllowedHost(`${chance(0.5) ? '*.' : ''}${name(4)}${port()}`)!
 const entries = () => Array.from({ length: int(0, 4) }, entry)
 
-/** Applies the rule of allowed hosts label by label. */
+/** Compares a host with the allowed hosts label by label. */
 function passes(list: readonly string[], wanted: string): boolean {
   const labelsOf = (text: string) => text.split(':')[0]!.split('.').toReversed()
   return list.some((one) => {
@@ -30,7 +30,7 @@ function passes(list: readonly string[], wanted: string): boolean {
   })
 }
 
-/** Returns hosts at the edges of the entries, and random hosts. */
+/** Returns hosts that just match or just miss the entries of the list, and random hosts. */
 const hostsNear = (list: readonly string[]) => [
   ...list.flatMap((one) => {
     const base = one.replace(/^\*\./, '')
@@ -55,7 +55,7 @@ test('a wildcard in a list of allowed hosts is not narrower than an exact host',
   expect(isWithin(meetHosts, ['a.test'], [])).toBe(false)
 })
 
-test('of 5,000 generated lists, no narrower list allows a host that the wider list refuses', () => {
+test('in a comparison of 5,000 generated lists, no narrower list allows a host that the wider list refuses', () => {
   const wrong: unknown[] = []
   let narrower = 0
   for (let n = 0; n < 5_000; n++) {

@@ -1,4 +1,4 @@
-/** Tests which paths a request with a secret may have. */
+/** Tests which paths a request with a secret may have if its credential lists allowed paths. */
 import { describe, expect, test } from 'bun:test'
 import {
   isAllowedPath,
@@ -6,7 +6,7 @@ import {
   parseAllowedPath,
 } from '../../../../shared/vault/bounds/allowedPaths.ts'
 
-describe('an allowed path', () => {
+describe('the service reads an allowed path of a credential', () => {
   test.each([
     ['/', '/'],
     ['/v1', '/v1'],
@@ -15,7 +15,7 @@ describe('an allowed path', () => {
     ['/.well-known/x', '/.well-known/x'],
     ['/a;b=1/c', '/a;b=1/c'],
     ['/a.b/x%20', '/a.b/x%20'],
-  ])('%s is %s', (text, path) => {
+  ])('the text %s is read as the allowed path %s', (text, path) => {
     expect(parseAllowedPath(text)).toBe(path)
   })
 
@@ -24,19 +24,19 @@ describe('an allowed path', () => {
     ...['/.', '/..', '/a/../b', '/a/...', '/%2e%2e/a', '/%2E/a', '/..;x/a', '/;x/a', '/a/ /b'],
     ...['/a%2fb', '/a%5Cb', '/a%252e', '/a%', '/a%zz', '/a%ff', '/a%00', '/a%0a', '/%20/a'],
     ...['/a／b/..', '/．．/a', '/a／／b'],
-  ])('is not "%s"', (text) => {
+  ])('the text "%s" is not an allowed path', (text) => {
     expect(parseAllowedPath(text)).toBeNull()
   })
 
-  test('has at most 1024 characters', () => {
+  test('an allowed path has at most 1024 characters', () => {
     const path = (length: number) => '/'.padEnd(length, 'a')
     expect(parseAllowedPath(path(1_024))).toBe(path(1_024))
     expect(parseAllowedPath(path(1_025))).toBeNull()
   })
 })
 
-describe('two allowed paths', () => {
-  test('have in common the narrower path', () => {
+describe('the service intersects two allowed paths', () => {
+  test('two allowed paths have the narrower path in common', () => {
     expect(meetPaths('/v1', '/v1/charges')).toBe('/v1/charges')
     expect(meetPaths('/v1/charges', '/v1')).toBe('/v1/charges')
     expect(meetPaths('/', '/v1')).toBe('/v1')
@@ -44,16 +44,16 @@ describe('two allowed paths', () => {
     expect(meetPaths('/v1', '/v1')).toBe('/v1')
   })
 
-  test('have nothing in common if no path is within the other', () => {
+  test('two allowed paths have nothing in common if neither path is within the other', () => {
     expect(meetPaths('/v1', '/v2')).toBeNull()
     expect(meetPaths('/v1', '/v10')).toBeNull()
   })
 })
 
-describe('the path of a request', () => {
+describe('the service compares the path of a request with the allowed paths', () => {
   const allowed = (path: string, entries = ['/v1', '/v2/x']) => isAllowedPath(entries, path)
 
-  test('is allowed if an entry is its prefix, segment by segment', () => {
+  test('the path of a request is allowed if an entry is its prefix, compared segment by segment', () => {
     for (const path of ['/v1', '/v1/', '/v1/a', '/v2/x', '/v2/x/y'])
       expect(allowed(path)).toBe(true)
     for (const path of ['/', '/v', '/v10', '/v2', '/v2/y', '/V1', '/x/v1']) {
@@ -72,30 +72,30 @@ describe('the path of a request', () => {
       '/v1/%',
       '/v1/%EF%BC%8E%EF%BC%8E',
     ],
-  ])('%s could leave its prefix', (path) => {
+  ])('the path %s is refused because it could leave the allowed prefix', (path) => {
     expect(allowed(path)).toBe(false)
   })
 
-  test('may hold encoded letters, dots within names and encoded slashes between names', () => {
+  test('the path of a request may contain encoded letters, dots within names and encoded slashes between names', () => {
     for (const path of ['/v1/%41', '/v1/a..b', '/v1/a%2fb', '/v1/a;x/b']) {
       expect(allowed(path)).toBe(true)
     }
   })
 
-  test('may write a percent-encoding with small or capital letters', () => {
+  test('the path of a request may write a percent-encoding with small or capital letters', () => {
     expect(allowed('/b%c3%bc/x', ['/b%C3%BC'])).toBe(true)
     expect(allowed('/b%C3%BC', ['/b%c3%bc'])).toBe(true)
     expect(allowed('/b%c3%bd', ['/b%C3%BC'])).toBe(false)
     expect(allowed('/AB', ['/ab'])).toBe(false)
   })
 
-  test('may be encoded four times', () => {
+  test('the path of a request may be encoded four times', () => {
     const encoded = (times: number) => `/v1/%${'25'.repeat(times - 1)}41`
     expect(allowed(encoded(4))).toBe(true)
     expect(allowed(encoded(5))).toBe(false)
   })
 
-  test('is any path if the entry `/` allows it', () => {
+  test('the path of a request may be any path if the entry `/` allows it', () => {
     for (const path of ['/', '/v1/../x', '/%', '//']) expect(allowed(path, ['/v1', '/'])).toBe(true)
   })
 })

@@ -1,4 +1,7 @@
-/** Compares generated lists of paths and placements with a naive model. A narrower list must allow no further use. */
+/**
+ * Compares generated lists of paths and placements of a secret with a naive model. A narrower list must not allow any
+ * use of a secret that the wider list forbids.
+ */
 import { expect, test } from 'bun:test'
 import {
   isAllowedPath,

@@ -1,5 +1,6 @@
 /**
- * Tests that an API key is valid until its revocation or the deletion of its project, and has its own rate window.
+ * Tests that an API key is valid until its revocation or the deletion of its project, and that each API key has its own
+ * rate limit window.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKey } from '../../../../shared/apiKey.ts'
@@ -34,7 +35,7 @@ async function newKey() {
   const { keyId } = (await authenticate(rawKey))!.identity
   return { projectId: project.id, key: rawKey, keyId }
 }
-/** Returns a changed API key that begins with the same lookup prefix. */
+/** Returns a changed copy of an API key that begins with the same lookup prefix. */
 const lookalike = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
 
 const authenticate = async (key: string) =>
@@ -58,9 +59,9 @@ test('an unrevoked API key of a deleted project has no identity', async () => {
   expect(await findKeyScopes(pool, keyId)).toBeNull()
 })
 
-test('a wrong API key with a known prefix has no identity and does not count for the right API key', async () => {
+test('a wrong API key with a known prefix has no identity and is not counted as a request of the right API key', async () => {
   const { key, projectId } = await newKey()
-  // The rate window is moved a minute ahead, so that the window does not end between two requests.
+  // The rate limit window is moved a minute ahead, so that the window does not end between two requests.
   await pool.query(
     `update rate_windows set window_start = window_start + interval '1 minute' where subject = $1`,
     [projectId],
@@ -79,7 +80,7 @@ test('storing a known platform key again changes nothing', async () => {
   expect(rows).toEqual([{ name: 'first' }])
 })
 
-test('a second revocation of an API key keeps the time of the first, and other projects keep their API keys', async () => {
+test('a second revocation of an API key keeps the time of the first, and API keys of other projects stay valid', async () => {
   const [{ projectId, keyId }, neighbour] = [await newKey(), await newKey()]
   await revokeProjectKey(pool, projectId)
   await pool.query(`update api_keys set revoked_at = '2020-01-01' where id = $1`, [keyId])
@@ -90,8 +91,8 @@ test('a second revocation of an API key keeps the time of the first, and other p
 })
 
 /**
- * Returns API keys that were used once. The rate windows of these API keys are moved a minute ahead, so that no window
- * ends between two requests.
+ * Returns API keys that were each used once. The rate limit windows of these API keys are moved a minute ahead, so that
+ * no window ends between two requests.
  */
 async function frozenKeys(count: number): Promise<string[]> {
   const made = await Promise.all(Array.from({ length: count }, () => newKey()))
@@ -102,7 +103,7 @@ async function frozenKeys(count: number): Promise<string[]> {
   return made.map(({ key }) => key)
 }
 
-test('requests of one batch are counted for each API key separately, each in its own rate window', async () => {
+test('requests of one batch are counted for each API key separately, each in its own rate limit window', async () => {
   const [one = '', two = ''] = await frozenKeys(2)
   const wanted = (key: string, budget: '' | ':x402' = '') => ({ key, budget })
   const batch = [

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Moves the rate window of a subject by the given number of minutes. */
+/** Moves the rate limit window of a subject by the given number of minutes. */
 const shift = (subject: string, minutes: number) =>
   pool.query(
     `update rate_windows set window_start = date_trunc('minute', clock_timestamp()) + $2 * interval '1 minute'
@@ -31,7 +31,7 @@ const startOf = async (subject: string): Promise<number | undefined> => {
   return rows[0]?.window_start.getTime()
 }
 
-test('after the end of a rate window the count restarts with the weight of the next request', async () => {
+test('after the end of a rate limit window the count restarts with the weight of the next request', async () => {
   await countRequests(pool, 'prj_a', 190)
   await shift('prj_a', -1)
   const before = (await startOf('prj_a'))!
@@ -41,16 +41,16 @@ test('after the end of a rate window the count restarts with the weight of the n
   expect(await startOf('prj_a')).toBe(usage.resetsAt.getTime() - 60_000)
 })
 
-test('the weights of the requests in one rate window add up', async () => {
+test('the weights of the requests in one rate limit window add up', async () => {
   await countRequests(pool, 'prj_b', 2)
-  // The start of the rate window is moved a minute ahead, so that the window does not end between the two counts.
+  // The start of the rate limit window is moved a minute ahead, so that the window does not end between the two counts.
   await shift('prj_b', 1)
   const { used, resetsAt } = await countRequests(pool, 'prj_b', 5)
   expect(used).toBe(7)
   expect(resetsAt.getTime()).toBe((await startOf('prj_b'))! + 60_000)
 })
 
-test('a request of a process whose clock is behind counts in the current rate window', async () => {
+test('a request of a process whose clock is behind counts in the current rate limit window', async () => {
   await countAuthFailure(pool, '192.0.2.1')
   await shift('ip:192.0.2.1', 2)
   const start = await startOf('ip:192.0.2.1')
@@ -58,7 +58,7 @@ test('a request of a process whose clock is behind counts in the current rate wi
   expect(await startOf('ip:192.0.2.1')).toBe(start)
 })
 
-test('two concurrent requests are both counted in the rate window', async () => {
+test('two concurrent requests are both counted in the rate limit window', async () => {
   await countRequests(pool, 'prj_c', 1)
   await shift('prj_c', 1)
   const hold = 'select from rate_windows where subject = $1 for update'
@@ -68,7 +68,7 @@ test('two concurrent requests are both counted in the rate window', async () => 
   expect(counts.map(({ used }) => used).toSorted()).toEqual([2, 3])
 })
 
-test('a rate window is deleted an hour after its end', async () => {
+test('a rate limit window is deleted an hour after its end', async () => {
   for (const subject of ['prj_old', 'prj_new']) await countRequests(pool, subject, 1)
   await shift('prj_old', -62)
   await shift('prj_new', -58)

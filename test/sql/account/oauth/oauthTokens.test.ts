@@ -1,4 +1,4 @@
-/** Tests when codes and tokens of OAuth are valid. Each test makes a grant of its own. */
+/** Tests when OAuth authorization codes and tokens are valid. Each test makes its own OAuth grant. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { newToken } from '../../../../shared/oauth/oauthTokens.ts'
 import { hashSecret } from '../../../../shared/secretHash.ts'
@@ -27,7 +27,7 @@ const REDIRECT = 'https://host.example/cb'
 const SCOPES = ['mail:read', 'mail:send']
 let made = 0
 
-/** Makes a registered client, a project and a grant with an unused authorization code. */
+/** Makes a registered OAuth client, a project and a grant with an unused authorization code. */
 async function newGrant({ clientId = `client-${++made}`, role = 'operator' } = {}) {
   const projectId = await newProject(pool)
   const id = `grant-${++made}`
@@ -78,7 +78,7 @@ const isValid = async (token: string) => (await authenticateToken(pool, token)) 
 const change = (table: string, set: string, where: string, value: unknown) =>
   pool.query(`update ${table} set ${set} where ${where} = $1`, [value])
 
-/** Lists the changes that end a grant. */
+/** Lists the database changes that end an OAuth grant. */
 const ENDINGS: [string, (grant: Grant) => Promise<unknown>][] = [
   ['its grant is revoked', ({ id }) => change('oauth_grants', 'revoked_at = now()', 'id', id)],
   [
@@ -97,8 +97,8 @@ const ENDINGS: [string, (grant: Grant) => Promise<unknown>][] = [
   ],
 ]
 
-describe('an authorization code', () => {
-  test('gives tokens with the scopes and the resource of its grant', async () => {
+describe('the service exchanges an authorization code for tokens', () => {
+  test('an authorization code gives tokens with the scopes and the resource of its OAuth grant', async () => {
     const grant = await newGrant()
     const { access, refresh: second, ...rest } = await tokensOf(grant)
     expect(rest).toEqual({ scopes: SCOPES, resource: 'https://purser.example/mcp' })
@@ -113,7 +113,7 @@ describe('an authorization code', () => {
     expect(await isValid(second)).toBe(false)
   })
 
-  test('is refused a second time, and the second use ends the tokens of the first use', async () => {
+  test('an authorization code is refused a second time, and the second use ends the tokens of the first use', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     expect(await exchange(grant)).toBe('invalid_grant')
@@ -124,7 +124,7 @@ describe('an authorization code', () => {
     )
   })
 
-  test('gives tokens to one of ten simultaneous uses', async () => {
+  test('an authorization code gives tokens to only one of ten simultaneous uses', async () => {
     const grant = await newGrant()
     const results = await Promise.all(Array.from({ length: 10 }, () => exchange(grant)))
     expect(results.filter((result) => result !== 'invalid_grant')).toHaveLength(1)
@@ -160,8 +160,8 @@ describe('an authorization code', () => {
   })
 })
 
-describe('an access token', () => {
-  test('is valid for an hour, but no longer than its grant', async () => {
+describe('the service checks an OAuth access token', () => {
+  test('an access token is valid for an hour, but no longer than its OAuth grant', async () => {
     const left = async (id: string) =>
       (
         await pool.query(
@@ -209,12 +209,12 @@ describe('an access token', () => {
     expect(await refresh(grant, token)).toBe('invalid_grant')
   })
 
-  test('needs no registered client if the client is a URL', async () => {
+  test('an access token needs no registered client if the client id is a URL', async () => {
     const grant = await newGrant({ clientId: 'https://host.example/client.json' })
     expect(await isValid((await tokensOf(grant)).access)).toBe(true)
   })
 
-  test('of an owner is valid while the owner has the project', async () => {
+  test('an access token of an owner is valid while the owner has the project', async () => {
     const grant = await newGrant({ role: 'owner' })
     expect(await exchange(grant)).toBe('invalid_grant')
     await pool.query('insert into person_projects (person_id, project_id) values ($1, $2)', [
@@ -223,14 +223,14 @@ describe('an access token', () => {
     expect(await isValid((await tokensOf(grant)).access)).toBe(true)
   })
 
-  test('loses a scope that its grant loses', async () => {
+  test('an access token loses a scope when its OAuth grant loses the scope', async () => {
     const grant = await newGrant()
     const { access } = await tokensOf(grant)
     await change('oauth_grants', `scopes = '{mail:send,vault:use}'`, 'id', grant.id)
     expect((await authenticateToken(pool, access))?.identity.scopes).toEqual(['mail:send'])
   })
 
-  test('counts each request, and notes the use of its grant once a minute', async () => {
+  test('the service counts each request of an access token, and stores the use of its OAuth grant once a minute', async () => {
     const grant = await newGrant()
     const { access } = await tokensOf(grant)
     const usedAt = async () =>
@@ -250,7 +250,7 @@ describe('an access token', () => {
     expect((await usedAt()).getTime()).toBeGreaterThanOrEqual(first.getTime())
   })
 
-  test('tells how far its project has written, only if the caller needs it', async () => {
+  test('the check of an access token returns the latest write position of its project only if the caller needs it', async () => {
     const grant = await newGrant()
     const { access } = await tokensOf(grant)
     await pool.query(`insert into project_writes (project_id, lsn) values ($1, '0/10')`, [
@@ -261,8 +261,8 @@ describe('an access token', () => {
   })
 })
 
-describe('a refresh token', () => {
-  test('gives a new pair, and again within a minute, because answers get lost', async () => {
+describe('the service exchanges a refresh token for new tokens', () => {
+  test('a refresh token gives a new pair of tokens, and again within a minute, because responses may get lost', async () => {
     const grant = await newGrant()
     const { refresh: token } = await tokensOf(grant)
     for (let n = 0; n < 2; n++) {
@@ -273,7 +273,7 @@ describe('a refresh token', () => {
     }
   })
 
-  test('ends its grant if it comes again after a minute', async () => {
+  test('a refresh token ends its OAuth grant if it is used again after a minute', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     await refresh(grant, token)
@@ -286,13 +286,13 @@ describe('a refresh token', () => {
       )
     await rotated(55)
     expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
-    // The second use within the minute does not move the time of the first use.
+    // A second use of the grant within the minute does not change the stored time of the first use.
     await rotated(61)
     expect(await refresh(grant, token)).toBe('invalid_grant')
     expect(await isValid(access)).toBe(false)
   })
 
-  test('gives fewer scopes if asked, and never more than it has', async () => {
+  test('a refresh token gives fewer scopes if the client asks for fewer, and never more than it has', async () => {
     const grant = await newGrant()
     const { refresh: token } = await tokensOf(grant)
     const narrow = await refresh(grant, token, ['mail:read'])
@@ -305,7 +305,7 @@ describe('a refresh token', () => {
     expect(await refresh(grant, token, ['mail:read'])).toBe('invalid_scope')
   })
 
-  test('is refused for another client, as an access token, and after its expiry', async () => {
+  test('a refresh token is refused for another client, as an access token, and after its expiry', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     expect(await refresh({ ...grant, clientId: 'other' }, token)).toBe('invalid_grant')
@@ -321,8 +321,8 @@ describe('a refresh token', () => {
   })
 })
 
-describe('a revocation', () => {
-  test('of an access token ends this token alone', async () => {
+describe('the service revokes OAuth tokens and grants', () => {
+  test('the revocation of an access token ends only this token', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     await revokeToken(pool, access, 'other')
@@ -332,7 +332,7 @@ describe('a revocation', () => {
     expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
   })
 
-  test('of a refresh token ends the grant, and only its client can revoke it', async () => {
+  test('the revocation of a refresh token ends the OAuth grant, and only the client of the token can revoke it', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     await revokeToken(pool, token, 'other')
@@ -344,7 +344,7 @@ describe('a revocation', () => {
     expect(await refresh(grant, token)).toBe('invalid_grant')
   })
 
-  test('of a grant tells whether the grant was still valid', async () => {
+  test('the revocation of an OAuth grant tells whether the grant was still valid', async () => {
     const { id } = await newGrant()
     expect([
       await endGrant(pool, id),
@@ -354,7 +354,7 @@ describe('a revocation', () => {
   })
 })
 
-test('old rows of OAuth are deleted after their periods, and younger rows are kept', async () => {
+test('old OAuth rows are deleted after their retention periods, and younger rows are kept', async () => {
   const [old, young] = [await newGrant(), await newGrant()]
   await Promise.all([tokensOf(old), tokensOf(young)])
   const ago = (period: string) => `clock_timestamp() - interval '${period}'`

@@ -1,4 +1,4 @@
-/** Tests that a purge deletes the rows of its project only. */
+/** Tests that a purge of a deleted project deletes only the rows of this project. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { beginIdempotent } from '../../../../sql/account/idempotency.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
@@ -28,9 +28,9 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const KEPT = [
-  // The rows of these tables stay after the deletion of a project, for audit.
+  // The rows of these tables are kept for audits after the deletion of a project.
   ...['payments', 'seller_endpoints', 'api_keys'],
-  // The row of `project_retention` stays as long as the payments of its project.
+  // The row of `project_retention` is kept as long as the payments of its project.
   'project_retention',
   // The rows of these tables are deleted when their messages and threads are deleted.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],
@@ -69,7 +69,7 @@ test('a purge of a live project deletes nothing', async () => {
   expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
 })
 
-test('the erasure of a project is not complete while a row is left', async () => {
+test('the erasure of a project is not complete while one of its rows is left', async () => {
   await using own = await createTestDatabase()
   const projectId = await newProject(own.pool)
   await own.pool.query('insert into project_limits (project_id, daily_gas) values ($1, 1)', [
@@ -103,7 +103,7 @@ test('a deleted project loses its mail and deliveries, and another project keeps
   expect((await row(pool, 'webhook_deliveries', neighbour.delivery)).status).toBe('pending')
 })
 
-test('every table with rows of a project is purged, or kept for a reason', async () => {
+test('every table with rows of a project is either purged or kept for a stated reason', async () => {
   const { rows } = await pool.query(
     `select table_name as name from information_schema.columns
      where table_schema = 'public' and column_name = 'project_id'`,
@@ -112,7 +112,7 @@ test('every table with rows of a project is purged, or kept for a reason', async
   expect(rows.map(({ name }) => name).toSorted()).toEqual([...purged, ...KEPT].toSorted())
 })
 
-/** Returns the tables with a row, but without the tables of the service itself. */
+/** Returns the names of the tables that have a row, without the tables that belong to the service itself. */
 async function tablesInUse(): Promise<string[]> {
   const { rows } = await pool.query<{ name: string }>(
     `select table_name as name from information_schema.tables
@@ -159,7 +159,7 @@ test('a purged project without payments leaves only its project row and its API 
   }
 })
 
-test('payments of a purged project stay, with their endpoint and the retention of the project', async () => {
+test('payments of a purged project are kept, together with their endpoint and the retention row of the project', async () => {
   const projectId = await newProject(pool)
   const actor = { projectId, keyPrefix: 'lopk-test', requestId: 'req' }
   await updateRetention(pool, projectId, { paymentDetails: 7 }, actor)
@@ -178,7 +178,7 @@ test('payments of a purged project stay, with their endpoint and the retention o
   expect(rowCount).toBe(1)
 })
 
-test('a purge whose job was lost is queued again after a minute', async () => {
+test('a purge of a project whose job was lost is queued again after a minute', async () => {
   const projectId = await newProject(pool)
   await deleteProject(pool, projectId)
   await dropJobs(pool)

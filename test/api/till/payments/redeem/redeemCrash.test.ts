@@ -1,4 +1,6 @@
-/** Tests that an API process is killed during a redeem, and that the caller repeats the redeem at another process. */
+/**
+ * Tests that an API process is killed during a redeem call, and that the caller repeats the call at another process.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../../shared/till/devnetAccounts.ts'
 import { printed, startProcess } from '../../../../support/process/process.ts'
@@ -31,7 +33,7 @@ for (const { step, statement } of [
   { step: 'while the process reads the state of the payment', statement: 'find-payments' },
   { step: 'after the grant is stored, and before the response', statement: 'take-grants' },
 ]) {
-  test(`a redeem grants once although its API process is killed ${step}`, async () => {
+  test(`a payment is redeemed once although its API process is killed ${step}`, async () => {
     const before = await sent()
     const url = new URL(till.service.database.url)
     await using database = await startTcpProxy(Number(url.port))

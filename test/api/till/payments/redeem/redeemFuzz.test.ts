@@ -1,4 +1,7 @@
-/** Tests ten thousand mutated payment headers. Every response is a verdict, and no response is a grant. */
+/**
+ * Tests ten thousand mutated payment headers against redeem. Every response is a verdict, and no response confirms a
+ * payment.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { amount } from '../../../../support/database/extent.ts'
 import type { Agent } from '../../../../support/service.ts'
@@ -16,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** Returns a pseudo-random generator (mulberry32). With the same seed every run makes the same payment headers. */
+/** Returns a pseudo-random generator (mulberry32). With the same seed, every run generates the same payment headers. */
 function randomOf(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -89,7 +92,7 @@ function mutate(header: string, random: (below: number) => number): string {
   }
 }
 
-test(`${HEADERS} mutated payment headers cause no 5xx, no hang and no grant`, async () => {
+test(`${HEADERS} mutated payment headers cause no 5xx, no hang and no successful redeem`, async () => {
   const random = randomOf(402)
   const { header } = await pay()
   const reasons = new Map<string, number>()
@@ -102,7 +105,8 @@ test(`${HEADERS} mutated payment headers cause no 5xx, no hang and no grant`, as
       const startedMs = performance.now()
       const { status, body } = await redeem(seller, mutant)
       slowestMs = Math.max(slowestMs, performance.now() - startedMs)
-      // A mutation that only respells the payment (the case of a checksum, for example) leaves the payment valid.
+      // A mutation that only writes the payment differently (the case of a checksum, for example) leaves the payment
+      // valid.
       if (status !== 200 || typeof body.ok !== 'boolean') throw new Error(`${status} for ${mutant}`)
       const said = body.ok ? 'ok' : body.reason
       reasons.set(said, (reasons.get(said) ?? 0) + 1)

@@ -29,7 +29,7 @@ const sentByGasWallet = () =>
 const many = <Item>(count: number, make: (n: number) => Promise<Item>): Promise<Item[]> =>
   Promise.all(Array.from({ length: count }, (_, n) => make(n)))
 
-test('50 concurrent redeems of one payment header lead to one transaction and one grant', async () => {
+test('50 concurrent redeems of one payment header lead to one transaction, and only one of them succeeds', async () => {
   const before = await sentByGasWallet()
   const { header } = await pay()
   const answers = await many(50, () => redeem(seller, header))
@@ -59,7 +59,7 @@ test('50 concurrent redeems with one shared Idempotency-Key get the same stored 
   expect((await redeem(seller, header)).body.ok).toBe(false)
 })
 
-test('a payment header is refused for a second resource, for another amount and for another project', async () => {
+test('the service refuses a payment header for a second resource, for another amount and for another project', async () => {
   const other = 'https://api.example.com/other'
   await registerEndpoint(till.service.database.pool, {
     projectId: seller.project.id,
@@ -96,7 +96,8 @@ test('one gas wallet settles 500 distinct concurrent payments', async () => {
   )
   const ms = performance.now() - startedMs
   expect(answers.filter(({ body }) => !body.ok).map(({ body }) => body)).toEqual([])
-  // One transaction carries several payments, so the transaction hash and the log index together name a payment.
+  // One transaction can carry several payments, so only the transaction hash and the log index together identify a
+  // payment.
   const transfers = new Set(answers.map(({ body }) => `${body.txHash}:${body.logIndex}`))
   expect(transfers.size).toBe(500)
   const transactions = new Set(answers.map(({ body }) => body.txHash)).size
@@ -116,7 +117,8 @@ test('several gas wallets share the settlement of concurrent payments', async ()
   }
   const shop = await shared.newSeller()
   const hashes = new Set<unknown>()
-  // One gas wallet's group may take all waiting payments, so the other wallet gets work only while the first is busy.
+  // A group transaction of one gas wallet may take all waiting payments, so the other wallet gets work only while the
+  // first is busy.
   await waitFor('a transaction of each wallet', async () => {
     const payments = await many(60, () => pay())
     const answers = await many(60, (n) => redeem(shop, payments[n]!.header))

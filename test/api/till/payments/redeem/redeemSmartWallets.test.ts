@@ -1,4 +1,7 @@
-/** Tests payments from undeployed wallets (ERC-6492). One transaction deploys the wallet and moves the money. */
+/**
+ * Tests payments from contract wallets that are not deployed yet (ERC-6492). One transaction deploys the contract
+ * wallet and moves the money.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Address, parseAbi } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../../../shared/till/devnetAccounts.ts'
@@ -51,8 +54,8 @@ const balanceOf = (address: Address) =>
 const sentByGasWallet = () =>
   till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
-describe('a wallet of an allowed factory', () => {
-  test('is deployed and pays in one transaction, and its later payments need no factory', async () => {
+describe('a contract wallet comes from a factory that the operator allows', () => {
+  test('a wallet of an allowed factory is deployed and pays in one transaction, and its later payments need no factory', async () => {
     const wallet = await newWallet()
     const before = await sentByGasWallet()
     const { body } = await redeem(seller, await payFrom(wallet))
@@ -64,7 +67,7 @@ describe('a wallet of an allowed factory', () => {
     expect(await balanceOf(wallet.address)).toBe(980_000n)
   })
 
-  test('pays once, although many callers redeem the same header concurrently', async () => {
+  test('a wallet of an allowed factory pays once, although many callers redeem the same header concurrently', async () => {
     const wallet = await newWallet()
     const before = await sentByGasWallet()
     const header = await payFrom(wallet)
@@ -74,7 +77,7 @@ describe('a wallet of an allowed factory', () => {
     expect(await balanceOf(wallet.address)).toBe(990_000n)
   })
 
-  test('pays twice when two of its payments arrive before its deployment', async () => {
+  test('a wallet of an allowed factory pays twice when two of its payments arrive before its deployment', async () => {
     const wallet = await newWallet()
     const headers = [await payFrom(wallet), await payFrom(wallet)]
     const answers = await Promise.all(headers.map((header) => redeem(seller, header)))
@@ -82,7 +85,7 @@ describe('a wallet of an allowed factory', () => {
     expect(await balanceOf(wallet.address)).toBe(980_000n)
   })
 
-  test('is not deployed if its payment is only verified', async () => {
+  test('a wallet of an allowed factory is not deployed if its payment is only verified', async () => {
     const wallet = await newWallet()
     const header = await payFrom(wallet)
     const challenge = { amount: PRICE, resource: RESOURCE }
@@ -97,7 +100,7 @@ describe('a wallet of an allowed factory', () => {
   })
 })
 
-describe('no transaction is sent, and no payment is claimed, for', () => {
+describe('the service sends no transaction and claims no payment for a wallet that cannot pay', () => {
   const refused: [string, (wallet: Wallet) => Promise<string>, string][] = [
     [
       'a wallet of a factory that is not allowed',
@@ -125,12 +128,12 @@ describe('no transaction is sent, and no payment is claimed, for', () => {
       const { body } = await redeem(seller, await header(wallet))
       expect(body).toMatchObject({ ok: false, stage: 'verify', reason })
       expect(await sentByGasWallet()).toBe(before)
-      // The same wallet still pays with an honest header, because the refusal spent no nonce.
+      // The same contract wallet still pays with an honest header, because the refused payment used up no nonce.
       expect((await redeem(seller, await payFrom(wallet))).body.ok).toBe(true)
     })
   }
 
-  test('a wallet without money', async () => {
+  test('a wallet without money causes no transaction and no claim', async () => {
     const wallet = await newWallet({ funds: 0n })
     const { body } = await redeem(seller, await payFrom(wallet))
     expect(body).toMatchObject({ ok: false, reason: 'insufficient_funds' })

@@ -1,4 +1,4 @@
-/** Tests challenge and redeem with x402 version 2. */
+/** Tests the challenge and redeem calls with x402 version 2. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Agent } from '../../../../support/service.ts'
 import {
@@ -39,8 +39,8 @@ const challenge = async (body: Record<string, unknown> = {}) => {
   return answer
 }
 
-describe('challenge', () => {
-  test('accepts the network in both spellings, and has the terms of both x402 versions', async () => {
+describe('a seller requests a challenge of x402 version 2', () => {
+  test('the challenge call accepts the network in both spellings, and returns the terms of both x402 versions', async () => {
     for (const network of ['base-sepolia', NETWORK]) {
       const { accepts, headers } = await challenge({ network, description: 'Ein Bericht für 1 ct' })
       expect(accepts[0].network).toBe('base-sepolia')
@@ -66,7 +66,7 @@ describe('challenge', () => {
     }
   })
 
-  test('has a header below 3 kB even for a long description, and the full description in the body', async () => {
+  test('the challenge header stays below 3 kB even for a long description, and the body has the full description', async () => {
     const description = 'ü'.repeat(500)
     const { accepts, headers } = await challenge({ description })
     expect(accepts[0].description).toBe(description)
@@ -75,8 +75,8 @@ describe('challenge', () => {
   })
 })
 
-describe('redeem', () => {
-  test('accepts a payment of x402 version 2 as header and as object, and responds in version 2', async () => {
+describe('a seller redeems a payment of x402 version 2', () => {
+  test('the redeem call accepts a payment of x402 version 2 as header and as object, and responds in version 2', async () => {
     for (const form of [encodeHeader, (value: unknown) => value]) {
       const { body } = await redeem(seller, form(payloadV2(await pay())), { network: NETWORK })
       expect(body).toMatchObject({ ok: true, payer: payer.address })
@@ -97,19 +97,19 @@ describe('redeem', () => {
     }
   })
 
-  test('responds to a payment of x402 version 1 in version 1', async () => {
+  test('the redeem call responds to a payment of x402 version 1 in version 1', async () => {
     const { body } = await redeem(seller, (await pay()).header)
     expect(body.headers).toEqual({ 'X-PAYMENT-RESPONSE': body.paymentResponse })
     expect(decodeHeader(body.paymentResponse).network).toBe('base-sepolia')
   })
 
-  test('ignores the resource that the payer names, because the seller names the resource', async () => {
+  test('the redeem call ignores the resource that the payer names, because the seller names the resource', async () => {
     const resource = { url: 'https://elsewhere.example/dear' }
     const { body } = await redeem(seller, payloadV2(await pay(), { resource }))
     expect(body).toMatchObject({ ok: true, signedReceipt: { body: { resource: RESOURCE } } })
   })
 
-  test('gives the reason for a refused payment in both x402 versions', async () => {
+  test('the redeem call gives the reason for a refused payment in both x402 versions', async () => {
     const { body } = await redeem(seller, encodeHeader(payloadV2(await pay({ value: 9_999n }))))
     expect(body).toMatchObject({
       ok: false,
@@ -129,7 +129,7 @@ describe('redeem', () => {
     })
   })
 
-  test('names the settlement of a payment that was granted before, in the x402 version of the call', async () => {
+  test('the redeem call names the settlement of a payment that was redeemed before, in the x402 version of the call', async () => {
     const signed = await pay()
     const { body: paid } = await redeem(seller, signed.header)
     expect(paid.ok).toBe(true)
@@ -149,7 +149,7 @@ describe('redeem', () => {
     ])
   })
 
-  test('names a payment that is still being settled, and requests no new signature', async () => {
+  test('the redeem call names a payment that is still being settled, and requests no new signature', async () => {
     const slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '50' } })
     await using _ = slow
     const shop = await slow.newSeller()

@@ -1,6 +1,7 @@
 /**
  * Compares the payments that the chain accepts with the payments that this service accepts. This service accepts no
- * payment that the chain rejects. It rejects a payment that the chain accepts only for the reasons in this table.
+ * payment that the chain rejects. The service rejects a payment that the chain accepts only for the reasons that this
+ * table lists.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Address, encodeAbiParameters, type Hex } from 'viem'
@@ -51,13 +52,15 @@ type Row = {
   authorization?: () => Partial<Authorization>
   domain?: UsdcNetwork
   respell?: (signature: Hex) => Hex
-  /** Lists the fields of the authorization that are changed after the wallet has signed it. */
+  /** Lists the fields of the authorization that the test changes after the wallet has signed it. */
   tamper?: Partial<Authorization>
   envelope?: Record<string, unknown>
   asked?: Record<string, unknown>
   /** Tells whether the chain accepts the authorization exactly as the payment header carries it. */
   chain: boolean
-  /** Names the reason of the refusal. Null means paid. */
+  /**
+   * Is the reason with which the service refuses the payment. If the reason is null, the payment is accepted and paid.
+   */
   reason: string | null
 }
 
@@ -199,9 +202,9 @@ const ROWS: Row[] = [
   },
 ]
 
-describe('redeem', () => {
+describe('redeem agrees with the chain', () => {
   for (const row of ROWS) {
-    test(`gives the verdict that the table states beside the chain’s verdict: ${row.name}`, async () => {
+    test(`the verdict of redeem is the one that the table states beside the chain’s verdict: ${row.name}`, async () => {
       const changes = row.authorization?.() ?? {}
       const made = await pay(changes, row.domain === undefined ? {} : { network: row.domain })
       const authorization = { ...made.authorization, ...row.tamper }
@@ -218,7 +221,7 @@ describe('redeem', () => {
     })
   }
 
-  test('refuses a used authorization as a duplicate, as the chain does', async () => {
+  test('redeem refuses a used authorization as a duplicate, as the chain does', async () => {
     const { header, authorization, signature: signed } = await pay()
     expect((await redeem(seller, header)).body.ok).toBe(true)
     expect(await chainAccepts(till.client, authorization, signed)).toBe(false)
@@ -226,7 +229,7 @@ describe('redeem', () => {
   })
 })
 
-test('a header with random bytes as its signature neither spends a nonce nor gets a grant', async () => {
+test('a payment header with random bytes as its signature spends no nonce and is not accepted', async () => {
   for (const from of [payer.address, wallet]) {
     const { authorization, header } = await pay({ from })
     const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)
@@ -238,7 +241,7 @@ test('a header with random bytes as its signature neither spends a nonce nor get
   }
 })
 
-test('50 concurrent redeems of one contract wallet’s header give one grant', async () => {
+test('of 50 concurrent redeems of one contract wallet’s payment header, only one succeeds', async () => {
   const { header } = await pay({ from: wallet })
   const answers = await Promise.all(Array.from({ length: 50 }, () => redeem(seller, header)))
   expect(answers.filter(({ body }) => body.ok)).toHaveLength(1)

@@ -1,4 +1,7 @@
-/** Tests the verdict on a presented payment: which payment it joins, what refuses it, and how long it waits. */
+/**
+ * Tests the verdict on a payment that a caller presents: which stored payment it joins, why it is refused, and how long
+ * the caller waits.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import pino from 'pino'
 import { encodeAbiParameters, type Hex } from 'viem'
@@ -55,7 +58,10 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Makes the services that the verdict uses. Without `daily` the project has no limit on its settlements. */
+/**
+ * Returns the services that the verdict on a payment uses. Without `daily`, the project has no daily limit on its
+ * settlements.
+ */
 function services(daily: number | null = null): Services {
   const limits = { dailySettlements: daily, dailyGas: null }
   const metrics = { settlementRefused: () => refusals++ }
@@ -76,27 +82,27 @@ const offer = (changes: Partial<Offer> = {}, project = projectId): Offer => ({
   ...changes,
 })
 
-/** Makes a payment that is valid until the year 2096, with a nonce of its own. */
+/** Returns a signed payment that is valid until the year 2096, with a nonce of its own. */
 const signed = (changes: Partial<Authorization> = {}): Promise<PaymentPayload> =>
   paymentOf({ validAfter: 0n, validBefore: 4_000_000_000n, nonce: newHash(), ...changes })
-/** Makes a payment that only the contract at its payer's address can accept. */
+/** Returns a payment that only the contract at its payer's address can accept as signed. */
 const ofWallet = (changes: Partial<Authorization> = {}) => signed({ from: WALLET, ...changes })
 
 type Given = { offer?: Offer; forMs?: number; daily?: number | null }
 
-/** Presents a payment, and waits `forMs` for its end. */
+/** Presents a payment to the service, and waits `forMs` milliseconds for its end. */
 const present = (
   payload: PaymentPayload,
   { offer: given = offer(), forMs = 0, daily = null }: Given = {},
 ) => settleWithin(services(daily), given, { ok: true, payload }, performance.now() + forMs)
 
-/** Returns the kind of a verdict, and the stage and reason of a refusal. */
+/** Returns the kind of a verdict on a payment, and for a refusal its stage and reason. */
 async function verdictOn(payload: PaymentPayload, given: Given = {}): Promise<string> {
   const outcome = await present(payload, given)
   return outcome.kind === 'refused' ? `${outcome.stage} ${outcome.reason}` : outcome.kind
 }
 
-/** Waits until a payment or a check of an authorization is stored, and returns its id. */
+/** Waits until the payment or the check of an authorization is stored, and returns the id of this row. */
 const stored = (payload: PaymentPayload, table: 'payments' | 'payment_checks'): Promise<string> =>
   waitFor(`a row of ${table}`, async () => {
     const nonce = table === 'payments' ? 'authorization_nonce' : `claim->>'authorization_nonce'`
@@ -106,7 +112,7 @@ const stored = (payload: PaymentPayload, table: 'payments' | 'payment_checks'): 
     return rows[0]?.id
   })
 
-/** Stores the payment of an authorization without checking its signature or its time. */
+/** Stores the payment of an authorization directly, without a check of its signature or its time. */
 const claimed = (
   { payload: { authorization, signature } }: PaymentPayload,
   changes: Partial<NewClaim> = {},
@@ -118,8 +124,8 @@ const claimed = (
     ...changes,
   })
 
-describe('a presented payment', () => {
-  test('is refused with its fault if it cannot be decoded, or breaks a term of the offer', async () => {
+describe('a caller presents a payment', () => {
+  test('a payment is refused with its fault if it cannot be decoded, or breaks a term of the offer', async () => {
     const decoded = { ok: false, x402Version: 1, reason: 'invalid_payload', detail: '' } as const
     expect(await settleWithin(services(), offer(), decoded, 0)).toEqual({
       kind: 'refused',
@@ -135,7 +141,7 @@ describe('a presented payment', () => {
     )
   })
 
-  test('is claimed once, and is pending at the deadline', async () => {
+  test('a payment that is presented twice is claimed once, and is pending at the deadline', async () => {
     const payload = await signed()
     const first = await present(payload)
     expect(first).toMatchObject({
@@ -147,7 +153,7 @@ describe('a presented payment', () => {
     expect(await verdictOn(payload)).toBe('pending')
   })
 
-  test('is settled as soon as its transfer is on the chain, for its first and for later callers', async () => {
+  test('a payment is settled for all its callers as soon as its transfer is on the chain', async () => {
     const payload = await signed()
     const waiting = [
       present(payload, { forMs: 20_000 }),
@@ -166,7 +172,7 @@ describe('a presented payment', () => {
     expect(await verdictOn(payload, { forMs: 60_000 })).toBe('settled')
   })
 
-  test('is refused with the stage and the reason of its failure', async () => {
+  test('a payment that fails is refused with the stage and the reason of its failure', async () => {
     for (const stage of ['verify', 'settle'] as const) {
       const payload = await signed()
       const waiting = present(payload, { forMs: 20_000 })
@@ -180,7 +186,7 @@ describe('a presented payment', () => {
     }
   })
 
-  test('throws if its payment is deleted while the caller waits', async () => {
+  test('the wait for a payment throws if the payment is deleted meanwhile', async () => {
     const payload = await signed()
     const waiting = present(payload, { forMs: 20_000 })
     const id = await stored(payload, 'payments')
@@ -190,7 +196,7 @@ describe('a presented payment', () => {
     expect(await thrown).toBe(`the payment ${id} is gone`)
   })
 
-  test('is a duplicate for another resource, another project or another price', async () => {
+  test('a payment is a duplicate if it is presented again for another resource, project or price', async () => {
     const nonce = newHash()
     const payload = await signed({ nonce })
     expect(await verdictOn(payload)).toBe('pending')
@@ -206,8 +212,8 @@ describe('a presented payment', () => {
   })
 })
 
-describe('a payment that is not claimed', () => {
-  test('tells that the project has reached its limit of the day, and counts the refusal', async () => {
+describe('the service does not claim a payment', () => {
+  test('a payment beyond the daily limit is refused with this reason, and the refusal is counted', async () => {
     const own = offer({}, await newProject(pool))
     expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe('pending')
     const before = refusals
@@ -217,7 +223,7 @@ describe('a payment that is not claimed', () => {
     expect(refusals).toBe(before + 1)
   })
 
-  test('tells that the payer gave its name to another payment', async () => {
+  test('a payment is refused if the payer gave its name to another payment before', async () => {
     const named = async () => ({ ...(await signed()), paymentIdentifier: 'order-5521-of-ada' })
     const first = await named()
     expect(await verdictOn(first)).toBe('pending')
@@ -225,7 +231,7 @@ describe('a payment that is not claimed', () => {
     expect(await verdictOn(await named())).toBe('verify payment_identifier_conflict')
   })
 
-  test('has no other reason in a deleted project', async () => {
+  test('a payment in a deleted project is refused with a general error', async () => {
     const gone = await newProject(pool)
     await deleteProject(pool, gone)
     const payload = await signed()
@@ -237,10 +243,10 @@ describe('a payment that is not claimed', () => {
   })
 })
 
-describe('the payment of a header that has expired', () => {
+describe('a caller presents a payment header that has expired', () => {
   const EXPIRED = 'verify invalid_exact_evm_payload_authorization_valid_before'
 
-  test('is reported if the header is that of the payment', async () => {
+  test('the payment is reported for an expired header if the header is exactly that of the payment', async () => {
     const payload = await signed({ validBefore: 1n })
     expect(await verdictOn(payload)).toBe(EXPIRED)
     const id = await claimed(payload)
@@ -250,7 +256,7 @@ describe('the payment of a header that has expired', () => {
     expect(await verdictOn(payload)).toBe('settled')
   })
 
-  test('is not reported if one member differs', async () => {
+  test('the payment is not reported for an expired header if one member of the header differs', async () => {
     const others: Partial<NewClaim>[] = [
       { validAfter: 1n },
       { validBefore: 2n },
@@ -267,7 +273,7 @@ describe('the payment of a header that has expired', () => {
     }
   })
 
-  test('is reported for each spelling of its signature', async () => {
+  test('the payment is reported for an expired header in each spelling of its signature', async () => {
     const payload = await signed({ validBefore: 1n })
     await claimed(payload)
     const { signature } = payload.payload
@@ -279,14 +285,14 @@ describe('the payment of a header that has expired', () => {
   })
 })
 
-/** Wraps the signature of a wallet by ERC-6492. */
+/** Wraps the signature of a contract wallet in the form of ERC-6492. */
 function wrapped(signature: Hex): Hex {
   const parts = [{ type: 'address' }, { type: 'bytes' }, { type: 'bytes' }] as const
   return `${encodeAbiParameters(parts, [FACTORY, '0x12', signature])}${MAGIC.slice(2)}`
 }
 
-describe('a payment of a contract wallet', () => {
-  /** Presents a payment, and ends its check on the chain as a worker does. */
+describe('a contract wallet makes a payment', () => {
+  /** Presents a payment, and ends its check on the chain in the way in which a worker does. */
   async function checked(
     payload: PaymentPayload,
     end: (checkId: string) => Promise<unknown>,
@@ -297,7 +303,7 @@ describe('a payment of a contract wallet', () => {
     const outcome = await presented
     return outcome.kind === 'refused' ? `${outcome.stage} ${outcome.reason}` : outcome.kind
   }
-  /** Returns whether the chain was asked about a payment. */
+  /** Tells whether the service asked the chain about a payment. */
   const isAsked = async ({ payload: { authorization } }: PaymentPayload) => {
     const sql = `select from payment_checks where claim->>'authorization_nonce' = $1`
     return (await pool.query(sql, [authorization.nonce])).rowCount !== 0
@@ -305,7 +311,7 @@ describe('a payment of a contract wallet', () => {
   const pass = async (id: string) => passCheck(pool, (await findCheck(pool, id))!)
   const refuse = (id: string) => refuseCheck(pool, id, 'insufficient_funds')
 
-  test('is claimed after the chain accepts it, and settles', async () => {
+  test('the payment of a contract wallet is claimed after the chain accepts it, and settles', async () => {
     const payload = await ofWallet()
     expect(
       await checked(payload, async (id) => {
@@ -318,14 +324,14 @@ describe('a payment of a contract wallet', () => {
     expect(await verdictOn(payload)).toBe('settled')
   })
 
-  test('is refused with the reason of the chain, and is not claimed', async () => {
+  test('the payment of a contract wallet is refused with the reason that the chain gives, and is not claimed', async () => {
     const payload = await ofWallet()
     expect(await checked(payload, refuse)).toBe('verify insufficient_funds')
     const sql = 'select from payments where authorization_nonce = $1'
     expect((await pool.query(sql, [payload.payload.authorization.nonce])).rows).toEqual([])
   })
 
-  test('joins the payment that a parallel call has claimed, although the chain reports it as used', async () => {
+  test('a payment joins the one that a parallel call has claimed, although the chain reports its authorization as used', async () => {
     const payload = await ofWallet()
     const outcome = await checked(payload, async (id) => {
       const paymentId = await claimed(payload)
@@ -336,7 +342,7 @@ describe('a payment of a contract wallet', () => {
     expect(outcome).toBe('settled')
   })
 
-  test('is a duplicate if a parallel call has claimed it with another signature or for another resource', async () => {
+  test('a payment is a duplicate if a parallel call has claimed it with another signature or for another resource', async () => {
     for (const other of [
       { signature: `0x${'22'.repeat(65)}` as const },
       { resourceUrl: `${RESOURCE}2` },
@@ -352,14 +358,14 @@ describe('a payment of a contract wallet', () => {
     }
   })
 
-  test('is a duplicate without a question to the chain if another payment has its authorization', async () => {
+  test('a payment is a duplicate, without a call to the chain, if another payment has its authorization', async () => {
     const payload = await ofWallet()
     await claimed(payload, { resourceUrl: `${RESOURCE}2` })
     expect(await verdictOn(payload)).toBe('verify duplicate_settlement')
     expect(await isAsked(payload)).toBe(false)
   })
 
-  test('is refused without a question to the chain if the limit of the day is reached', async () => {
+  test('a payment is refused, without a call to the chain, if the daily limit is reached', async () => {
     const own = offer({}, await newProject(pool))
     expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe('pending')
     const payload = await ofWallet()
@@ -369,7 +375,7 @@ describe('a payment of a contract wallet', () => {
     expect(await isAsked(payload)).toBe(false)
   })
 
-  test('tells why it was not claimed after the chain accepted it', async () => {
+  test('a payment that was not claimed after the chain accepted it is refused with the reason', async () => {
     const paymentIdentifier = 'order-5523-of-ada'
     await claimed(await ofWallet(), { paymentIdentifier })
     expect(await checked({ ...(await ofWallet()), paymentIdentifier }, pass)).toBe(
@@ -378,8 +384,8 @@ describe('a payment of a contract wallet', () => {
   })
 })
 
-describe('the claim of an authorization', () => {
-  test('holds the terms of the offer, and the form of the signature that the chain gets', async () => {
+describe('the service writes the claim of an authorization', () => {
+  test('the claim of an authorization holds the terms of the offer, and the signature in the form that the chain gets', async () => {
     const payload = { ...(await ofWallet()), x402Version: 2, paymentIdentifier: 'order-1' } as const
     const terms = { endpointId: 'se_1', matchKey: 'api.example.com/report' }
     const erc6492 = { factory: FACTORY, factoryData: '0x12', signature: '0x34' } as const

@@ -1,5 +1,6 @@
 /**
- * Tests lists of the console: filters in the URL, elements only for visible rows, and the scroll position after Back.
+ * Tests lists of the console: filters in the URL, DOM elements only for visible rows, and the scroll position after
+ * Back.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
@@ -17,8 +18,8 @@ import '../../../../support/whole.ts'
 const TABLE = 'Webhook deliveries'
 const ROWS = 640
 /**
- * Limits the rows that are in the DOM to four pages of fifty. These are the visible rows, and the rows of one screen
- * above and below.
+ * Limits the number of rows in the DOM to four pages of fifty. These rows are the visible rows, and the rows of one
+ * screen above and one below.
  */
 const ROWS_SHOWN_MAX = 200
 
@@ -48,8 +49,8 @@ const numberOf = (url: string) => Number(/event-(\d+)/.exec(url)![1])
 const rowOf = (page: Page, n: number) => page.getByRole('row', { name: `/event-${n}/` })
 
 /**
- * Scrolls down until the row with number n appears. @returns the greatest number of rows that were in the DOM at the
- * same time.
+ * Scrolls down a list until the row with number n appears. @returns the greatest number of rows that were in the DOM at
+ * the same time.
  */
 async function scrollTo({ page }: ConsolePage, n: number): Promise<number> {
   let most = 0
@@ -64,9 +65,9 @@ async function scrollTo({ page }: ConsolePage, n: number): Promise<number> {
   return most
 }
 
-describe.skipIf(!hasBrowser)('a long list of the console', () => {
+describe.skipIf(!hasBrowser)('the console shows a long list', () => {
   for (const width of [1440, 360]) {
-    test(`loads rows while a person scrolls, and has few row elements at ${width} px`, async () => {
+    test(`a long list loads rows while a person scrolls, and has few row elements at ${width} px`, async () => {
       await using console = await openConsole(browser, service, { width })
       const { page, complaints } = console
       await console.open(screen())
@@ -86,7 +87,7 @@ describe.skipIf(!hasBrowser)('a long list of the console', () => {
     })
   }
 
-  test('keeps its rows, scroll position and focus when a person comes back', async () => {
+  test('a long list keeps its rows, scroll position and focus when a person comes back to it', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(screen())
@@ -105,7 +106,7 @@ describe.skipIf(!hasBrowser)('a long list of the console', () => {
     await waitFor('the focus', () =>
       row.evaluate((element: any) => element.contains(element.ownerDocument.activeElement)),
     )
-    // A screen without a list keeps its scroll position too, although its content loads later.
+    // A screen without a list keeps its scroll position after Back too, although its content loads later.
     const { body } = await agent.post('/v0/messages/send', {
       to: ['a@b.example'],
       subject: 'Long',
@@ -122,13 +123,13 @@ describe.skipIf(!hasBrowser)('a long list of the console', () => {
       'the place in the thread',
       async () => Math.abs((await page.evaluate<number>('scrollY')) - top) < 5,
     )
-    // A new visit of the list begins at the top.
+    // A new visit of the list begins at the top of the list.
     await console.open('projects')
     await console.open(screen())
     expect(await page.evaluate<number>('scrollY')).toBe(0)
   })
 
-  test('shows new rows at the top, and keeps the scroll position of a person who reads further down', async () => {
+  test('a long list shows new rows at the top, and keeps the scroll position of a person who reads further down', async () => {
     const other = await service.newAgent()
     const webhookId = await addDeliveries(service, other, { count: 160 })
     await using console = await openConsole(browser, service)
@@ -155,8 +156,8 @@ describe.skipIf(!hasBrowser)('a long list of the console', () => {
   })
 })
 
-describe.skipIf(!hasBrowser)('the filters of a console list', () => {
-  test('find rows of later pages, are part of the URL, and are removed by Back', async () => {
+describe.skipIf(!hasBrowser)('a person filters a list of the console', () => {
+  test('the filters of a list find rows of later pages, are part of the URL, and are removed by the Back button', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(screen())
@@ -183,11 +184,11 @@ describe.skipIf(!hasBrowser)('the filters of a console list', () => {
     expect(numberOf((await urls(page))[0]!)).toBe(1)
   })
 
-  test('use the days of the person’s time zone', async () => {
+  test('the date filters of a list use the days of the person’s time zone', async () => {
     const { pool } = service.database
     const other = await service.newAgent()
     const webhookId = await addDeliveries(service, other, { count: 3 })
-    // In Auckland (UTC+13) only the second message is on 11 January.
+    // In the time zone of Auckland (UTC+13), only the second message is on 11 January.
     for (const [n, at] of [
       [1, '2026-01-10T10:59:59Z'],
       [2, '2026-01-10T11:00:00Z'],
@@ -208,7 +209,7 @@ describe.skipIf(!hasBrowser)('the filters of a console list', () => {
     expect(await page.getByLabel('Since').inputValue()).toBe('2026-01-11')
   })
 
-  test('exist on every list of the console', async () => {
+  test('the filters exist on every list of the console', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     const project = `projects/${agent.project.id}`

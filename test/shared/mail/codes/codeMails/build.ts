@@ -1,4 +1,7 @@
-/** Makes the parts of the mails with codes and links: voices of services, and values that differ from mail to mail. */
+/**
+ * Builds the parts of test mails with codes and links: the phrases of invented services, and values that differ from
+ * mail to mail.
+ */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -10,7 +13,7 @@ type Content = {
   /** Is the plain text of the mail. Each mail has at least one of `text` and `html`. */
   text?: string
   html?: string
-  /** Holds the codes that a person would type. */
+  /** Lists the codes that a person would type from this mail. */
   codes: string[]
   /** Maps the URL of each link to the purpose of the link. */
   links: Record<string, Purpose>
@@ -20,7 +23,7 @@ export type CodeMail = Content & { id: string }
 
 export type Layout = { name: string; make: (v: Voice, x: Values) => Content }
 
-/** Names the lines of a service's voice, in the order of the lines in the fixtures. */
+/** Names the lines in the phrases of an invented service, in the order in which the fixtures have them. */
 const FIELDS = [
   'brand',
   'subject',
@@ -72,7 +75,7 @@ export type Values = {
   digits: (length: number) => string
   letters: (length: number) => string
   pick: <T>(choices: readonly T[]) => T
-  /** Fills numbers that are no codes into a sentence. */
+  /** Fills numbers that are not codes into a sentence. */
   fill: (sentence: string) => string
 }
 
@@ -117,7 +120,8 @@ export function valuesOf(name: string, language: string): Values {
       : pick(PLAIN[key]!)
   return {
     digits: (length) => draw('0123456789', length),
-    // A code of letters also holds at least one digit. Only the mail layout `letters-alone` has codes without digits.
+    // A generated code of letters also contains at least one digit. Only the mail layout `letters-alone` has codes that
+    // contain no digits.
     letters: (length) =>
       draw('ABCDEFGHJKLMNPQRSTUVWXYZ23456789', length - 2) + draw('2345678', 1) + draw('KQX', 1),
     pick,
@@ -131,12 +135,12 @@ export const coded = (sentence: string, code: string): string => sentence.replac
 export const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** Returns the address of the service of a voice. */
+/** Returns the web address of the invented service. */
 export const site = ({ name }: Voice) => `https://${name.replace('.', '-')}.example`
 
 const isRightToLeft = ({ language }: Voice) => language === 'ar'
 
-/** Returns a page in the form of mail builders: tables in tables, and a hidden preview. */
+/** Returns an HTML page in the form that mail builders use: tables in tables, and a hidden preview text. */
 export const page = (v: Voice, body: string, preview = '') =>
   `<!DOCTYPE html><html lang="${v.language}"${isRightToLeft(v) ? ' dir="rtl"' : ''}><head><meta charset="utf-8"><title>${escaped(v.brand)}</title><style>body{color:#333333;background:#f4f4f7}.btn{background:#482913;color:#ffffff}@media (max-width:600px){.c{width:100%!important}}</style></head><body>${
     preview === ''

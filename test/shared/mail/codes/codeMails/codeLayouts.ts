@@ -1,4 +1,4 @@
-/** Holds layouts of mails with a code. */
+/** Holds layouts of test mails that contain a one-time code. */
 import { anchor, coded, escaped, FOOTER_TEXT, type Layout, page, paragraph, site } from './build.ts'
 
 const cells = (code: string, style: string) =>

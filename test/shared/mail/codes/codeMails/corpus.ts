@@ -1,8 +1,9 @@
 /**
- * Holds mails of services with codes, links and other numbers. The mails were written before the extraction.
- * The hash of a name puts half of the layouts aside, and one of the two voices of each language. A mail aside shares
- * neither layout nor wording with an open mail. Rules are made with the `open` mails alone. The mails `aside` show
- * whether the rules generalise.
+ * Holds test mails of invented services with codes, links and other numbers. The test mails were written before the
+ * extraction of codes existed. Half of the mail layouts, and one of two invented services in each language, are kept
+ * aside. The hash of a name decides this. A mail that is kept aside has neither its layout nor its wording in common
+ * with an open mail. The extraction rules are written with the help of the `open` mails only. The mails kept `aside`
+ * show whether the rules work on mails that their author has not seen.
  */
 import { type CodeMail, hashOf, type Layout, VOICES, type Voice, valuesOf } from './build.ts'
 import { codeLayouts } from './codeLayouts.ts'
@@ -14,7 +15,8 @@ import { singles } from './singles.ts'
 const isOdd = (name: string) => hashOf(name) % 2 === 1
 
 /**
- * Tells whether a voice (the phrases of one invented service) is kept aside. One voice of each language is kept aside.
+ * Tells whether the phrases of one invented service (a voice) are kept aside for tests. In each language, the phrases
+ * of one invented service are kept aside.
  */
 const isVoiceAside = ({ name, language }: Voice) => name.endsWith('.a') === isOdd(language)
 
@@ -24,7 +26,7 @@ function mailsOf(aside: boolean): CodeMail[] {
   const voices = VOICES.filter((voice) => isVoiceAside(voice) === aside)
   const layouts = LAYOUTS.filter(({ name }) => isOdd(name) === aside)
   const made = layouts.flatMap(({ name, make }: Layout, n) =>
-    // Each mail layout is made in every second language, and the next layout is made in the omitted languages.
+    // Each mail layout is used in every second language, and the next layout is used in the other languages.
     voices
       .filter((_, at) => (at + n) % 2 === 0)
       .map((voice) => {

@@ -1,11 +1,14 @@
 /**
- * Draws mails with numbers of every kind beside the words of one-time codes. None of the numbers is a code. Half of the
- * templates are aside, and no weight is learned from these templates.
+ * Generates random test mails with numbers of every kind beside words that usually announce a one-time code. In these
+ * mails none of the numbers is a code. Half of the templates are kept aside, and the training learns no weight from
+ * them.
  */
 import { createRandom, type Random } from '../../../../chaos/random.ts'
 import { type CodeMail, coded, hashOf, VOICES, valuesOf } from './build.ts'
 
-/** Holds sentences and lines of mails. `{n}` stands for n digits, `{A}` for letters and digits. */
+/**
+ * Holds sentences and lines for test mails. In these texts `{n}` stands for n digits, and `{A}` for letters and digits.
+ */
 const TEMPLATES = [
   'Your code review #{5} was approved. Reviewers left 12 comments on build {6}.',
   'We changed the verification code page in release {4}. See pull request {4}.',
@@ -86,7 +89,7 @@ const SUBJECTS = [
 
 type Draw = { aside: boolean; seed: number }
 
-/** Draws `count` mails with numbers and without a code, from the open templates or from the templates aside. */
+/** Generates `count` random mails with numbers but without a code, from the open templates or from those kept aside. */
 export function hardNegatives(count: number, { aside, seed }: Draw): CodeMail[] {
   const draw = createRandom(seed, 'hard negatives')
   return Array.from({ length: count }, (_, n) => ({
@@ -98,7 +101,9 @@ export function hardNegatives(count: number, { aside, seed }: Draw): CodeMail[] 
   }))
 }
 
-/** Draws `count` mails with one code among sentences with other numbers, in the languages of the voices. */
+/**
+ * Generates `count` random mails with one code among sentences with other numbers, in all languages of the test mails.
+ */
 export function mixtures(count: number, { aside, seed }: Draw): CodeMail[] {
   const draw = createRandom(seed, 'mixtures')
   const voices = VOICES.filter(({ name }) => (hashOf(name) % 2 === 1) === aside)

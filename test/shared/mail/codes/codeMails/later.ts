@@ -1,4 +1,7 @@
-/** Holds mails that were written after the first rules. The rules for vouchers and calls were made with these mails. */
+/**
+ * Holds test mails that were written after the first extraction rules. The rules for voucher codes and phone calls were
+ * written with the help of these mails.
+ */
 export const LATER: [subject: string, text: string, codes: string[]][] = [
   ['Hello', 'Your code is 482913 for order 771204.', ['482913']],
   ['Hello', 'Order 771204: your code is 482913.', ['482913']],

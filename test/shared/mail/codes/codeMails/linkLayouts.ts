@@ -1,4 +1,4 @@
-/** Holds layouts of mails with links and without a code. */
+/** Holds layouts of test mails that contain links but no code. */
 import {
   anchor,
   escaped,

@@ -1,4 +1,4 @@
-/** Holds layouts of mails with numbers and without a code. */
+/** Holds layouts of test mails with numbers but without a code. */
 import { anchor, escaped, FOOTER_TEXT, type Layout, page, paragraph, site } from './build.ts'
 
 const rows = (lines: readonly (readonly string[])[]) =>

@@ -1,4 +1,4 @@
-/** Scores the codes and links that the parser finds in mails. */
+/** Measures how many of the codes and links in test mails the parser finds. */
 import { parseMail } from '../../../../../shared/mail/parse/parseMail.ts'
 import type { CodeMail } from './build.ts'
 
@@ -7,7 +7,7 @@ const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/.
 const part = (type: 'plain' | 'html', content: string) =>
   `Content-Type: text/${type}; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n${base64(content)}`
 
-/** Returns the bytes of a mail with codes or links for the parser. */
+/** Returns the raw bytes of a test mail with codes or links, as input for the parser. */
 const rawOf = ({ id, subject, text, html }: CodeMail) =>
   Buffer.from(
     [
@@ -22,12 +22,12 @@ const rawOf = ({ id, subject, text, html }: CodeMail) =>
     ].join('\r\n'),
   )
 
-/** Holds the number of right cases among all cases. */
+/** Holds how many cases of all cases are right. */
 export type Share = { right: number; all: number }
 
 export const percent = ({ right, all }: Share): number => Math.round((1000 * right) / all) / 10
 
-/** Returns the 95 % interval of a share, in percent (Wilson 1927). */
+/** Returns the 95 % confidence interval of a share, in percent (Wilson 1927). */
 export function interval({ right, all }: Share): [low: number, high: number] {
   const z = 1.96
   const rate = right / all
@@ -37,17 +37,17 @@ export function interval({ right, all }: Share): [low: number, high: number] {
   return [bound(middle - spread), bound(middle + spread)]
 }
 
-/** Counts the values that were found with one confidence, and the right values among them. */
+/** Counts, for each confidence, the values that were found with it and the right values among them. */
 export type Calibration = Map<number, Share>
 
 export type Score = {
   mails: number
   codes: { precision: Share; recall: Share }
-  /** Counts the mails with codes in which the most certain found value is a code of the mail. */
+  /** Counts the mails with codes, and those among them whose most certain found value is a code of the mail. */
   first: Share
   links: { precision: Share; recall: Share }
   calibration: Calibration
-  /** Lists each mail whose found codes or links differ from the expected values. */
+  /** Lists each mail for which the found codes or links differ from the expected ones. */
   misses: string[]
 }
 

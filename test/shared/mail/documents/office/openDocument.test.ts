@@ -1,4 +1,4 @@
-/** Tests how the texts, sheets and slides of OpenDocument files become text. */
+/** Tests how the service turns the texts, sheets and slides of OpenDocument files into text. */
 import { describe, expect, test } from 'bun:test'
 import { strToU8, zipSync } from 'fflate'
 import { DocumentError } from '../../../../../shared/mail/documents/document.ts'
@@ -18,12 +18,12 @@ const readFiles = (kind: Kind, files: Record<string, string>) =>
     kind,
   )
 
-/** Reads a document by the XML of its body and of its own styles. */
+/** Reads a document that is built from the XML of its body and of its own styles. */
 const read = (kind: Kind, body: string, styles = '') =>
   readFiles(kind, {
     'content.xml': `<office:document-content><office:automatic-styles>${styles}</office:automatic-styles><office:body>${body}</office:body></office:document-content>`,
   })
-/** Returns the text, and the reasons for which words were left out. */
+/** Returns the extracted text, and the reasons for which words were left out. */
 function seen(...given: Parameters<typeof read>): string[] {
   const { text, omitted } = read(...given)
   return [text, ...omitted]
@@ -42,25 +42,25 @@ const style = (name: string, properties: string) =>
 const WHITE = style('white', '<style:text-properties fo:color="#ffffff"/>')
 const DARK = style('dark', '<style:paragraph-properties fo:background-color="#000000"/>')
 
-describe('a text', () => {
-  test('has a line for each paragraph and heading', () => {
+describe('the service reads an OpenDocument text', () => {
+  test('the extracted text has a line for each paragraph and heading', () => {
     expect(read('odt', `no<text:h>a</text:h>no${p('b')}no`).text).toBe('a\nb')
   })
 
-  test('has one blank for blanks in a row, and blanks, tabs and line breaks that are elements', () => {
+  test('several blanks in a row become one blank, and elements for blanks, tabs and line breaks are kept', () => {
     expect(
       read('odt', p('a \n b<text:s/>c<text:s text:c="3"/>d<text:tab/>e<text:line-break/>f')).text,
     ).toBe('a b c   d\te\nf')
   })
 
-  test('has at most 100 blanks of one element', () => {
+  test('one element for blanks gives at most 100 blanks', () => {
     const blanks = (count: string) =>
       read('odt', p(`a<text:s text:c="${count}"/>b`)).text.length - 2
     expect([blanks('100'), blanks('101'), blanks('0'), blanks('-3')]).toEqual([100, 100, 1, 1])
     expect([blanks('x'), blanks('1.5')]).toEqual([1, 1])
   })
 
-  test('keeps the links to other places', () => {
+  test('the extracted text keeps the links to other places', () => {
     const { text, links } = read(
       'odt',
       p('<text:a xlink:href="https://a.example/">a</text:a><text:a>b</text:a>'),
@@ -69,17 +69,17 @@ describe('a text', () => {
     expect(links).toEqual([{ href: 'https://a.example/', text: '' }])
   })
 
-  test('has a footnote in brackets inside its sentence', () => {
+  test('the extracted text has a footnote in brackets inside its sentence', () => {
     const note = `<text:note><text:note-citation>1</text:note-citation><text:note-body>${p('b')}${p('c')}</text:note-body></text:note>`
     expect(read('odt', p(`a${note}d`) + p('e')).text).toBe('a [bc]d\ne')
   })
 
-  test('leaves out titles, descriptions and scripts without a word', () => {
+  test('the extracted text leaves out titles, descriptions and scripts, and does not mention them', () => {
     for (const name of ['svg:title', 'svg:desc', 'office:scripts', 'office:settings'])
       expect(seen('odt', p(`a<${name}>no<${name}>no</${name}>no</${name}>b`))).toEqual(['ab'])
   })
 
-  test('names what it leaves out', () => {
+  test('the extraction names what it leaves out', () => {
     for (const [name, why] of [
       ['office:annotation', 'comments'],
       ['text:tracked-changes', 'deleted-text'],
@@ -93,7 +93,7 @@ describe('a text', () => {
     }
   })
 
-  test('leaves out a hidden section', () => {
+  test('the extracted text leaves out a hidden section', () => {
     const section = (display: string) =>
       seen('odt', `<text:section ${display}>${p('b')}</text:section>${p('a')}`)
     expect(section('text:display="none"')).toEqual(['a', 'hidden-text'])
@@ -102,7 +102,7 @@ describe('a text', () => {
     expect(seen('odt', `<text:p text:display="none">a</text:p>`)).toEqual(['a'])
   })
 
-  test('has headers and footers from the styles, which slides and sheets have not', () => {
+  test('the extracted text has headers and footers from the styles, which slides and sheets do not have', () => {
     const files = {
       'styles.xml': `<office:styles>${p('no')}</office:styles><office:master-styles><style:header>${p('h')}</style:header></office:master-styles>`,
       'content.xml': `<office:body>${p('a')}</office:body>`,
@@ -111,7 +111,7 @@ describe('a text', () => {
     expect(readFiles('odp', files).text).toBe('a')
   })
 
-  test('is read up to a million characters', () => {
+  test('an OpenDocument text is read up to a million characters', () => {
     const { text, omitted } = read('odt', p('x'.repeat(999_999)) + p('y'))
     expect(text).toBe('x'.repeat(999_999))
     expect([...omitted]).toEqual(['truncated'])
@@ -119,7 +119,7 @@ describe('a text', () => {
   })
 })
 
-describe('a document', () => {
+describe('some OpenDocument files cannot be read', () => {
   const reason = (files: Record<string, string>) => {
     try {
       return readFiles('odt', files).text
@@ -129,7 +129,7 @@ describe('a document', () => {
     }
   }
 
-  test('with a password is encrypted', () => {
+  test('a document with a password is reported as encrypted', () => {
     const manifest = (name: string) =>
       reason({
         'META-INF/manifest.xml': `<m><${name}/></m>`,
@@ -139,13 +139,13 @@ describe('a document', () => {
     expect(manifest('manifest:file-entry')).toBe('a')
   })
 
-  test('is malformed without its content', () => {
+  test('a document without its content is reported as malformed', () => {
     expect(reason({ 'styles.xml': '<a/>' })).toBe('malformed')
   })
 })
 
-describe('words that a person does not see', () => {
-  test('have the colour of their background', () => {
+describe('the extracted text leaves out words that a person does not see', () => {
+  test('words that have the colour of their background are left out', () => {
     const styles = WHITE + DARK
     expect(seen('odt', p(`a${span('no', 'white')}b`), styles)).toEqual(['ab', 'invisible-text'])
     expect(seen('odt', p('no', 'white') + p('a'), styles)).toEqual(['a', 'invisible-text'])
@@ -159,12 +159,12 @@ describe('words that a person does not see', () => {
     ])
   })
 
-  test('still end their line', () => {
+  test('words that are left out still end their line', () => {
     expect(read('odt', p('a') + p('no', 'white') + p('b'), WHITE).text).toBe('a\n\nb')
   })
 
   test.each(['frame', 'custom-shape', 'rect', 'text-box'])(
-    'stand in a %s of their colour',
+    'words in a %s of their own colour are left out',
     (name) => {
       const drawn = `<draw:${name} draw:style-name="dark">${p(span('a', 'white'))}</draw:${name}>${p(span('no', 'white'))}`
       expect(seen('odt', drawn, WHITE + DARK)).toEqual(['a', 'invisible-text'])
@@ -172,13 +172,13 @@ describe('words that a person does not see', () => {
   )
 })
 
-describe('a table of a text', () => {
-  test('has a line for each row, and a tab between cells', () => {
+describe('the service reads a table in an OpenDocument text', () => {
+  test('a table has a line for each row, and a tab between cells', () => {
     const rows = row(cell('a') + cell('b<text:tab/>c')) + row(cell('d'))
     expect(read('odt', p('x') + table(rows) + p('y')).text).toBe('x\na\tb c\nd\n\ny')
   })
 
-  test('repeats a cell, at most 200 times', () => {
+  test('a repeated cell of a table is written at most 200 times', () => {
     const count = (n: number) =>
       read('odt', table(row(cell('a', repeated(n))))).text.split('\t').length
     expect([count(2), count(200), count(201)]).toEqual([2, 200, 200])
@@ -196,7 +196,7 @@ describe('a table of a text', () => {
     ])
   })
 
-  test('leaves out a hidden row', () => {
+  test('the extracted text leaves out a hidden row of a table', () => {
     const hidden = (visibility: string) =>
       seen('odt', table(row(cell('no'), `table:visibility="${visibility}"`) + row(cell('a'))))
     expect(hidden('collapse')).toEqual(['a', 'hidden-cells'])
@@ -206,11 +206,11 @@ describe('a table of a text', () => {
   })
 })
 
-describe('a sheet', () => {
+describe('the service reads an OpenDocument sheet', () => {
   const sheet = (rows: string) => read('ods', table(rows, 'table:name="One"')).text.slice(4)
   const column = (attributes: string) => `<table:table-column ${attributes}/>`
 
-  test('begins with its name, and has a line for each row with a value', () => {
+  test('the text of a sheet begins with the sheet’s name, and has a line for each row with a value', () => {
     const first = table(
       row(cell('1') + cell('') + cell('2')) + row(cell('')) + row(cell('3')),
       'table:name="One"',
@@ -218,12 +218,12 @@ describe('a sheet', () => {
     expect(read('ods', first + table(row(cell('4')))).text).toBe('One\n1\t\t2\n3\n\n\n4')
   })
 
-  test('has each cell in one line', () => {
+  test('the text of a sheet has each cell on one line', () => {
     const two = `<table:table-cell>${p(' a<text:tab/>b<text:line-break/>')}${p('c')}</table:table-cell>`
     expect(sheet(row(two + cell('d')))).toBe('a b c\td')
   })
 
-  test('repeats a cell with words at most 200 times, and goes on after all repeats', () => {
+  test('a repeated cell with words is written at most 200 times, and the sheet continues after all repeats', () => {
     const count = (n: number) => sheet(row(cell('a', repeated(n)))).split('\t').length
     expect([count(1), count(200), count(201)]).toEqual([1, 200, 200])
     const cells = (n: number) => sheet(row(cell('', repeated(n)) + cell('a'))).length
@@ -233,7 +233,7 @@ describe('a sheet', () => {
     expect(sheet(row(covered + cell('a')))).toBe('\t\ta')
   })
 
-  test('leaves out hidden columns', () => {
+  test('the text of a sheet leaves out hidden columns', () => {
     const hidden = (columns: string) =>
       seen('ods', table(columns + row(cell('1') + cell('2') + cell('3') + cell('4'))))
     const gone = 'table:visibility="collapse"'
@@ -255,7 +255,7 @@ describe('a sheet', () => {
     expect(seen('ods', table(column(`${gone}`) + row(cell('') + cell('a'))))).toEqual(['\ta'])
   })
 
-  test('leaves out a hidden row, and a sheet that is hidden as a whole', () => {
+  test('the extracted text leaves out a hidden row, and a sheet that is completely hidden', () => {
     const rows = row(cell('no'), 'table:visibility="filter"') + row(cell('a'))
     expect(seen('ods', table(rows))).toEqual(['a', 'hidden-cells'])
     const styles = style('gone', '<style:table-properties table:display="false"/>')
@@ -280,12 +280,12 @@ describe('a sheet', () => {
   })
 })
 
-describe('a slide', () => {
+describe('the service reads an OpenDocument slide', () => {
   const page = (content: string, attributes = '') =>
     `<draw:page ${attributes}>${content}</draw:page>`
   const frame = (content: string, place = '') => `<draw:frame ${place}>${p(content)}</draw:frame>`
 
-  test('has its number, also after a hidden slide', () => {
+  test('the text of a slide has the slide’s number, even after a hidden slide', () => {
     const styles = style(
       'gone',
       '<style:drawing-page-properties presentation:visibility="hidden"/>',
@@ -298,18 +298,18 @@ describe('a slide', () => {
     ).toEqual(['Slide 1\na'])
   })
 
-  test('has a background of its own', () => {
+  test('a slide may have its own background', () => {
     const styles = `${WHITE}${style('night', '<style:drawing-page-properties draw:fill="solid" draw:fill-color="#000000"/>')}`
     const pages =
       page(frame(span('a', 'white')), 'draw:style-name="night"') + page(frame(span('no', 'white')))
     expect(seen('odp', pages, styles)).toEqual(['Slide 1\na\n\nSlide 2', 'invisible-text'])
   })
 
-  test('has a table with tabs between cells', () => {
+  test('a table of a slide has tabs between its cells', () => {
     expect(read('odp', page(table(row(cell('a') + cell('b'))))).text).toBe('Slide 1\na\tb')
   })
 
-  test('leaves out shapes beside the page', () => {
+  test('the text of a slide leaves out shapes that are beside the page', () => {
     const size = '<style:page-layout-properties fo:page-width="100pt" fo:page-height="50pt"/>'
     const at = (x: number, y: number, more = '') =>
       seen('odp', page(frame('a', `svg:x="${x}pt" svg:y="${y}pt" ${more}`)), size).slice(1)

@@ -1,4 +1,4 @@
-/** Tests how the styles of a workbook are read, and how a number of a cell is shown. */
+/** Tests how the service reads the styles of an Excel workbook, and how it writes the number of a cell. */
 import { describe, expect, test } from 'bun:test'
 import { strToU8, zipSync } from 'fflate'
 import {
@@ -17,26 +17,26 @@ const XF = '<cellXfs><xf/></cellXfs>'
 const fontOf = (xml: string) => stylesOf(`<fonts><font>${xml}</font></fonts>${XF}`)[0]?.ink
 const groundOf = (xml: string) => stylesOf(`<fills><fill>${xml}</fill></fills>${XF}`)[0]?.ink.ground
 
-describe('the styles of a workbook', () => {
-  test('are the formats of cells alone, in their order', () => {
+describe('the service reads the styles of a workbook', () => {
+  test('the styles of a workbook are only the formats of cells, in their order', () => {
     const styles = stylesOf(
       '<cellStyleXfs><xf numFmtId="9"/></cellStyleXfs><cellXfs><xf numFmtId="14"/><xf numFmtId="18"/></cellXfs><dxfs><xf numFmtId="9"/></dxfs>',
     )
     expect(styles.map(({ format }) => format)).toEqual(['yyyy-mm-dd', 'h:mm'])
   })
 
-  test('are none if the workbook has no part with styles', () => {
+  test('a workbook without a styles part has no styles', () => {
     const archive = new ZipArchive(zipSync({ a: strToU8('a') }))
     expect(readSheetStyles(archive, 'xl/styles.xml')).toEqual([])
   })
 
-  test('are read up to 70,000', () => {
+  test('the styles of a workbook are read up to 70,000', () => {
     const many = (count: number) => stylesOf(`<cellXfs>${'<xf/>'.repeat(count)}</cellXfs>`).length
     expect(many(70_000)).toBe(70_000)
     expect(many(70_001)).toBe(70_000)
   })
 
-  test('take font and fill by their numbers, or else the first ones', () => {
+  test('a style takes its font and fill by their numbers, or otherwise the first ones', () => {
     const [first, second, third] = stylesOf(
       '<fonts><font><sz val="8"/></font><font><sz val="12"/></font></fonts>' +
         '<fills><fill><fgColor rgb="FF00FF00"/></fill><fill><fgColor rgb="FFFF0000"/></fill></fills>' +
@@ -48,7 +48,7 @@ describe('the styles of a workbook', () => {
     expect(third?.ink).toEqual({})
   })
 
-  test('take no font and no fill that stand outside of the lists', () => {
+  test('a style takes no font and no fill whose number is outside of the lists', () => {
     expect(stylesOf(`<dxfs><font><sz val="8"/></font><fill/></dxfs>${XF}`)[0]?.ink).toEqual({})
     expect(fontOf('')).toEqual({})
     expect(
@@ -56,7 +56,7 @@ describe('the styles of a workbook', () => {
     ).toEqual({})
   })
 
-  test('take a number format of the workbook before a built-in format', () => {
+  test('a style takes a number format of the workbook before a built-in format', () => {
     const styles = stylesOf(
       '<numFmts><numFmt numFmtId="14" formatCode="0.0"/><numFmt numFmtId="164" formatCode="h"/><numFmt numFmtId="165"/></numFmts>' +
         '<cellXfs><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="1"/></cellXfs>',
@@ -64,14 +64,14 @@ describe('the styles of a workbook', () => {
     expect(styles.map(({ format }) => format)).toEqual(['0.0', 'h', '', ''])
   })
 
-  test('take no number format of a conditional style', () => {
+  test('a style takes no number format of a conditional style', () => {
     const [style] = stylesOf(
       '<dxfs><numFmt numFmtId="14" formatCode="0.0"/></dxfs><cellXfs><xf numFmtId="14"/></cellXfs>',
     )
     expect(style?.format).toBe('yyyy-mm-dd')
   })
 
-  test('hide a cell whose number format is empty for each sign', () => {
+  test('a style hides a cell if its number format is empty for each sign', () => {
     const isHidden = (code: string) =>
       stylesOf(
         `<numFmts><numFmt numFmtId="164" formatCode="${code}"/></numFmts><cellXfs><xf numFmtId="164"/></cellXfs>`,
@@ -83,21 +83,21 @@ describe('the styles of a workbook', () => {
   })
 })
 
-describe('the colour of a font', () => {
-  test('is its digits, or white and black of the theme', () => {
+describe('the service reads the colour of a font', () => {
+  test('the colour of a font is given by its digits, or is white or black of the theme', () => {
     expect(fontOf('<color rgb="FF12AB34"/>')).toEqual({ colour: '12ab34' })
     expect(fontOf('<color theme="0"/>')).toEqual({ colour: 'ffffff' })
     expect(fontOf('<color theme="1"/>')).toEqual({ colour: '000000' })
   })
 
-  test('is unknown for other colours of the theme, for a tint and for an index', () => {
+  test('the colour of a font is unknown for other colours of the theme, for a tint and for an index', () => {
     for (const color of ['theme="4"', 'theme="0" tint="-0.5"', 'indexed="9"'])
       expect([color, fontOf(`<color ${color}/>`)]).toEqual([color, { colour: null }])
   })
 })
 
-describe('the background of a cell', () => {
-  test('is the first colour of a solid pattern', () => {
+describe('the service reads the background of a cell', () => {
+  test('the background of a cell is the first colour of a solid pattern', () => {
     expect(
       groundOf('<patternFill patternType="solid"><fgColor rgb="FFFF0000"/></patternFill>'),
     ).toBe('ff0000')
@@ -107,64 +107,64 @@ describe('the background of a cell', () => {
     expect(groundOf('<fgColor rgb="FFFF0000"/><fgColor rgb="FF00FF00"/>')).toBe('ff0000')
   })
 
-  test('is not stated without a pattern', () => {
+  test('the background of a cell is not stated if there is no pattern', () => {
     expect(groundOf('<patternFill patternType="none"/>')).toBeUndefined()
     expect(
       groundOf('<patternFill patternType="solid"><bgColor rgb="FFFF0000"/></patternFill>'),
     ).toBeUndefined()
   })
 
-  test('is unknown for a mixed pattern and for a gradient', () => {
+  test('the background of a cell is unknown for a mixed pattern and for a gradient', () => {
     const colour = '<fgColor rgb="FFFF0000"/>'
     expect(groundOf(`<patternFill patternType="gray125">${colour}</patternFill>`)).toBeNull()
     expect(groundOf(`<gradientFill>${colour}</gradientFill>`)).toBeNull()
   })
 })
 
-describe('a number in a cell', () => {
+describe('the service writes the number of a cell', () => {
   const shown = (value: number, format: string, is1904 = false) => shownValue(value, format, is1904)
 
-  test('without a format has at most 15 digits', () => {
+  test('a number without a format has at most 15 digits', () => {
     expect(shown(0.1 + 0.2, '')).toBe('0.3')
     expect(shown(1234.5, '#,##0.00')).toBe('1234.5')
     expect(shown(-7, 'General')).toBe('-7')
   })
 
-  test('is empty unless it is finite', () => {
+  test('a number is written as an empty text unless it is finite', () => {
     expect([shown(Number.NaN, ''), shown(Number.POSITIVE_INFINITY, '0%')]).toEqual(['', ''])
   })
 
-  test('is a percentage with the decimals of its format', () => {
+  test('a number with a percentage format is written as a percentage with the format’s decimals', () => {
     expect(shown(0.726, '0.0%')).toBe('72.6%')
     expect(shown(0.726, '0%')).toBe('73%')
     expect(shown(0.12345, '0.?#%')).toBe('12.35%')
     expect(shown(0.0123456789012345, `0.${'0'.repeat(13)}%`)).toBe('1.234567890123%')
   })
 
-  test('is a date for the days of the format', () => {
+  test('a number is written as a date if its format shows days', () => {
     expect(shown(45_000, 'yyyy-mm-dd')).toBe('2023-03-15')
     expect(shown(45_000.75, 'D')).toBe('2023-03-15')
     expect(shown(45_000, 'mmm')).toBe('2023-03-15')
     expect(shown(45_000, 'mm')).toBe('45000')
   })
 
-  test('is a time of day with seconds unless they are zero', () => {
+  test('a number is written as a time of day, with seconds unless they are zero', () => {
     expect(shown(0.4375, 'h:mm')).toBe('10:30')
     expect(shown(45_000.5 + 1 / 86_400, 'mm:ss')).toBe('12:00:01')
     expect(shown(0.5 - 1 / 864_000_000, 'h:mm:ss')).toBe('12:00')
   })
 
-  test('is a date and a time if its format shows both', () => {
+  test('a number is written as a date and a time if its format shows both', () => {
     expect(shown(45_000.4375, 'd.m.yy h:mm')).toBe('2023-03-15 10:30')
   })
 
-  test('counts its days from 1899-12-30, or from 1904-01-01', () => {
+  test('a number that is a date counts its days from 1899-12-30, or from 1904-01-01', () => {
     expect(shown(0, 'yyyy')).toBe('1899-12-30')
     expect(shown(0, 'yyyy', true)).toBe('1904-01-01')
     expect(shown(2_958_465, 'yyyy')).toBe('9999-12-31')
   })
 
-  test('is no date before the first day and after the last day of the calendar', () => {
+  test('a number is not a date if it is before the first or after the last day of the calendar', () => {
     expect(shown(-1, 'yyyy')).toBe('-1')
     for (const day of [2_958_466, 2_958_467, 2_958_465.999_999_9])
       expect(shown(day, 'yyyy')).toBe(String(day))
@@ -172,7 +172,7 @@ describe('a number in a cell', () => {
     expect(shown(2_957_004, 'yyyy', true)).toBe('2957004')
   })
 
-  test('is shown by the first section of its format, without quoted words, escapes and colours', () => {
+  test('a number is written by the first section of its format, without quoted words, escapes and colours', () => {
     for (const format of ['0 "days"', '\\d0', '[Red]0', '_d0', '*d0', '0;yyyy', '"h"0'])
       expect([format, shown(45_000, format)]).toEqual([format, '45000'])
     expect(shown(45_000, '"x"yyyy"%"')).toBe('2023-03-15')

@@ -1,4 +1,4 @@
-/** Tests how the sheets of an Excel workbook become lines of text. */
+/** Tests how the service turns the sheets of an Excel workbook into lines of text. */
 import { describe, expect, test } from 'bun:test'
 import { strToU8, zipSync } from 'fflate'
 import { DocumentError } from '../../../../../shared/mail/documents/document.ts'
@@ -16,7 +16,7 @@ const relations = (list: [id: string, type: string, target: string, more?: strin
 
 type Parts = { strings?: string; styles?: string; own?: string; workbook?: string }
 
-/** Reads a workbook with one sheet, which holds the given XML. */
+/** Reads a workbook with one sheet, which consists of the given XML. */
 function read(sheet: string, { strings, styles, own, workbook = '' }: Parts = {}) {
   const files: Record<string, string> = {
     [MAIN]: `<workbook>${workbook}<sheets><sheet name="One" r:id="r1"/></sheets></workbook>`,
@@ -41,7 +41,7 @@ const readFiles = (files: Record<string, string>) =>
     ),
     MAIN,
   )
-/** Returns the rows of the only sheet without the name of the sheet. */
+/** Returns the rows of the only sheet, without the line that has the sheet's name. */
 const rowsOf = (sheet: string, parts: Parts = {}) => read(sheet, parts).text.split('\n').slice(1)
 const row = (cells: string, attributes = '') => `<row ${attributes}>${cells}</row>`
 const cell = (value: string, attributes = '') => `<c ${attributes}><v>${value}</v></c>`
@@ -57,12 +57,12 @@ function reasonOf(call: () => unknown): string | null {
   }
 }
 
-describe('a sheet', () => {
-  test('begins with its name, and has a line for each row with a value', () => {
+describe('the service reads a sheet of a workbook', () => {
+  test('the text of a sheet begins with its name, and has a line for each row that has a value', () => {
     expect(read(row(cell('1') + cell('2')) + row('') + row(cell('3'))).text).toBe('One\n1\t2\n3')
   })
 
-  test('has a cell at its place, or after the cell before it', () => {
+  test('a cell of a sheet is at the place that it names, or after the cell before it', () => {
     expect(rowsOf(row(cell('1', 'r="B1"') + cell('2') + cell('3', 'r="E1"')))).toEqual([
       '\t1\t2\t\t3',
     ])
@@ -71,11 +71,11 @@ describe('a sheet', () => {
     expect(line).toBe(`${'\t'.repeat(27)}1`)
   })
 
-  test('keeps an empty place for an empty cell', () => {
+  test('a sheet keeps an empty place for an empty cell', () => {
     expect(rowsOf(row(`<c/>${cell('2')}`))).toEqual(['\t2'])
   })
 
-  test('shows the first thousand columns, and says so if there are more', () => {
+  test('the text of a sheet shows the first thousand columns, and says so if there are more', () => {
     const last = read(row(cell('1', 'r="ALL1"')))
     expect(last.text).toEndWith('\t1')
     expect([...last.omitted]).toEqual([])
@@ -84,7 +84,7 @@ describe('a sheet', () => {
     expect([...beyond.omitted]).toEqual(['truncated'])
   })
 
-  test('may be missing in the archive', () => {
+  test('a sheet may be missing in the archive of its workbook', () => {
     const files = {
       [MAIN]: '<workbook><sheets><sheet r:id="r9"/><sheet name="Two  x"/></sheets></workbook>',
     }
@@ -92,7 +92,7 @@ describe('a sheet', () => {
   })
 })
 
-describe('a workbook', () => {
+describe('the service reads an Excel workbook', () => {
   const two = (state: string) =>
     readFiles({
       [MAIN]: `<workbook><sheets><sheet name="One" r:id="r1" ${state}/><sheet name="Two" r:id="r2"/></sheets></workbook>`,
@@ -104,30 +104,30 @@ describe('a workbook', () => {
       'xl/b.xml': row(cell('2')),
     })
 
-  test('has its sheets in order, with an empty line between them', () => {
+  test('the text of a workbook has its sheets in order, with an empty line between them', () => {
     expect(two('').text).toBe('One\n1\n\nTwo\n2')
     expect(two('state="visible"').text).toStartWith('One')
     expect([...two('').omitted]).toEqual([])
   })
 
-  test('leaves out a hidden sheet, and says so', () => {
+  test('the text of a workbook leaves out a hidden sheet, and says so', () => {
     for (const state of ['hidden', 'veryHidden']) {
       const { text, omitted } = two(`state="${state}"`)
       expect([text, [...omitted]]).toEqual(['Two\n2', ['hidden-sheets']])
     }
   })
 
-  test('is malformed without its main part', () => {
+  test('a workbook without its main part is reported as malformed', () => {
     expect(reasonOf(() => readFiles({ a: '' }))).toBe('malformed')
   })
 
-  test('has at most 500,000 cells', () => {
+  test('a workbook is read up to 500,000 cells', () => {
     const cells = (count: number) => () => read(row('<c/>'.repeat(count)))
     expect(reasonOf(cells(500_000))).toBeNull()
     expect(reasonOf(cells(500_001))).toBe('too_large')
   })
 
-  test('has dates from 1904 if it says so', () => {
+  test('a workbook counts its dates from 1904 if it says so', () => {
     const styles = '<cellXfs><xf numFmtId="14"/></cellXfs>'
     const shown = (workbook: string) => rowsOf(row(cell('0')), { styles, workbook })
     expect(shown('<workbookPr date1904="1"/>')).toEqual(['1904-01-01'])
@@ -137,8 +137,8 @@ describe('a workbook', () => {
   })
 })
 
-describe('a cell', () => {
-  test('shows a text of the list of texts', () => {
+describe('the service reads a cell of a sheet', () => {
+  test('a cell shows a text from the workbook’s list of texts', () => {
     const strings =
       '<si><t>no</t></si><si><r><t>a </t>no</r><x>!</x><r><t>b\n c</t></r><rPh><t>p</t><t>h</t></rPh><r><t>d</t></r></si>'
     expect(rowsOf(row(cell('1', 't="s"') + cell('0', 't="s"')), { strings })).toEqual([
@@ -147,18 +147,18 @@ describe('a cell', () => {
     expect(read(row(cell('7', 't="s"')), { strings }).text).toBe('One')
   })
 
-  test('shows a text of its own', () => {
+  test('a cell shows a text that it contains itself', () => {
     expect(rowsOf(row('<c t="inlineStr"><is><t>a</t></is><x>b</x></c>'))).toEqual(['a'])
     expect(rowsOf(row(cell('1.50', 't="str"')))).toEqual(['1.50'])
     expect(rowsOf(row('<c><f>A1+1</f><v>2</v></c>'))).toEqual(['2'])
     expect(rowsOf(row('<c><v>2</v>no</c><c t="inlineStr"><t>a</t>no</c>'))).toEqual(['2\ta'])
   })
 
-  test('shows TRUE or FALSE', () => {
+  test('a cell with a logical value shows TRUE or FALSE', () => {
     expect(rowsOf(row(cell('1', 't="b"') + cell('0', 't="b"')))).toEqual(['TRUE\tFALSE'])
   })
 
-  test('shows a number by its number format', () => {
+  test('a cell shows a number in its number format', () => {
     const styles = '<cellXfs><xf/><xf numFmtId="9"/></cellXfs>'
     const numbers = row(cell('0.5', 's="1"') + cell('0.50') + cell('0.5', 's="7"'))
     expect(rowsOf(numbers, { styles })).toEqual(['50%\t0.5\t0.5'])
@@ -167,13 +167,13 @@ describe('a cell', () => {
   })
 })
 
-describe('a value that a person does not see', () => {
+describe('the extracted text leaves out values that a person does not see', () => {
   const seen = (sheet: string, parts: Parts = {}) => {
     const { text, omitted } = read(sheet, parts)
     return [text.slice(4), ...omitted]
   }
 
-  test('stands in a hidden column, or in a column without width', () => {
+  test('a value in a hidden column, or in a column without width, is left out', () => {
     const cells = row(cell('1') + cell('2') + cell('3') + cell('4'))
     const columns = (attributes: string) => seen(`<cols><col ${attributes}/></cols>${cells}`)
     for (const hidden of ['hidden="1"', 'hidden="true"', 'width="0"', 'hidden="0" width="0.0"'])
@@ -184,7 +184,7 @@ describe('a value that a person does not see', () => {
     expect(columns('min="1" hidden="1"')).toEqual(['1\t2\t3\t4'])
   })
 
-  test('stands in a hidden row, or in a row without height', () => {
+  test('a value in a hidden row, or in a row without height, is left out', () => {
     for (const hidden of ['hidden="1"', 'hidden="true"', 'ht="0"'])
       expect(seen(row(cell('1'), hidden) + row(cell('2')))).toEqual(['2', 'hidden-cells'])
     expect(seen(row(cell('1'), 'ht="9" hidden="0"'))).toEqual(['1'])
@@ -192,7 +192,7 @@ describe('a value that a person does not see', () => {
     expect(seen(row(cell('1')) + row('', 'hidden="1"'))).toEqual(['1'])
   })
 
-  test('has a number format that shows nothing, or the colour of its background', () => {
+  test('a value whose number format shows nothing, or that has the colour of its background, is left out', () => {
     const styles =
       '<numFmts><numFmt numFmtId="164" formatCode=";;;"/></numFmts>' +
       '<fonts><font/><font><color rgb="FFFFFFFF"/></font><font><sz val="2"/></font></fonts>' +
@@ -204,7 +204,7 @@ describe('a value that a person does not see', () => {
     expect(styled(3)).toEqual(['', 'tiny-text'])
   })
 
-  test('is a comment on a cell', () => {
+  test('a comment on a cell is left out', () => {
     for (const type of ['comments', 'threadedComment'])
       expect(seen(row(cell('1')), { own: relations([['r1', type, 'c.xml']]) })).toEqual([
         '1',
@@ -214,7 +214,7 @@ describe('a value that a person does not see', () => {
   })
 })
 
-test('the links of a sheet are its hyperlinks to other places', () => {
+test('the links of a sheet are those of its hyperlinks that lead to other places', () => {
   const url = 'https://a.example/'
   const own = relations([
     ['r1', 'hyperlink', url, 'TargetMode="External"'],
@@ -231,7 +231,7 @@ test('a workbook is read up to a million characters of text', () => {
   expect([...omitted]).toEqual(['truncated'])
 })
 
-test('the texts of a workbook have at most 16,000,000 characters', () => {
+test('the texts of a workbook are read up to 16,000,000 characters', () => {
   const strings = (more: number) => () =>
     read('', {
       strings: `<si><t>${'x'.repeat(8_000_000)}</t></si><si><t>${'x'.repeat(8_000_000 + more)}</t></si>`,

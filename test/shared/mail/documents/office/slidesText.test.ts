@@ -1,4 +1,4 @@
-/** Tests how the shapes and tables of PowerPoint slides become text. */
+/** Tests how the service turns the shapes and tables of PowerPoint slides into text. */
 import { describe, expect, test } from 'bun:test'
 import { strToU8, zipSync } from 'fflate'
 import { readSlides } from '../../../../../shared/mail/documents/office/slidesText.ts'
@@ -28,7 +28,7 @@ const readFiles = (files: Record<string, string>) =>
     MAIN,
   )
 
-/** Reads slides by the XML of their shapes, or by the whole XML of a slide. */
+/** Reads slides that are given as the XML of their shapes, or as the whole XML of a slide. */
 function read(slides: string[], parts: Record<string, string> = {}, size = SIZE) {
   const ids = slides.map((_, n) => `<p:sldId r:id="r${n}"/>`).join('')
   return readFiles({
@@ -45,7 +45,7 @@ function read(slides: string[], parts: Record<string, string> = {}, size = SIZE)
     ...parts,
   })
 }
-/** Returns the words of the only slide, and the reasons for which words were left out. */
+/** Returns the words of the only slide, and the reasons for which other words were left out. */
 function seen(slide: string, parts: Record<string, string> = {}, size = SIZE): string[] {
   const { text, omitted } = read([slide], parts, size)
   return [text.replace(/^Slide 1\n?/, ''), ...omitted]
@@ -59,12 +59,12 @@ const shape = (content: string, properties = '', own = '') =>
   `<p:sp><p:nvSpPr><p:cNvPr ${own}/></p:nvSpPr><p:spPr>${properties}</p:spPr><p:txBody>${content}</p:txBody></p:sp>`
 const HERE = place(100, 100, 200, 100)
 
-describe('a presentation', () => {
-  test('has its slides in order, each with its number', () => {
+describe('the service reads a PowerPoint presentation', () => {
+  test('the text of a presentation has its slides in order, each with its number', () => {
     expect(read([shape(p(run('a'))), shape(p(run('b')))]).text).toBe('Slide 1\na\n\nSlide 2\nb')
   })
 
-  test('leaves out a hidden slide, which keeps its number', () => {
+  test('the text of a presentation leaves out a hidden slide, which keeps its number', () => {
     for (const value of ['0', 'false']) {
       const hidden = `<p:sld show="${value}"><p:spTree>${shape(p(run('no')))}</p:spTree></p:sld>`
       const { text, omitted } = read([hidden, shape(p(run('a')))])
@@ -73,7 +73,7 @@ describe('a presentation', () => {
     expect(seen(`<p:sld show="1"><x show="0"/>${shape(p(run('a')))}</p:sld>`)).toEqual(['a'])
   })
 
-  test('is read up to a thousand slides', () => {
+  test('a presentation is read up to a thousand slides', () => {
     const numbered = (count: number) => {
       const { text, omitted } = read(Array(count).fill(shape('')))
       return [text.split('\n').at(-1), ...omitted]
@@ -82,7 +82,7 @@ describe('a presentation', () => {
     expect(numbered(1_001)).toEqual(['Slide 1000', 'truncated'])
   })
 
-  test('is read up to a million characters', () => {
+  test('a presentation is read up to a million characters', () => {
     const slides = (chars: number) => {
       const { text, omitted } = read([shape(p(run('x'.repeat(chars)))), '<p:sld show="0"></p:sld>'])
       return [text.length, ...omitted]
@@ -93,12 +93,12 @@ describe('a presentation', () => {
     expect(read([shape(p(run('x'.repeat(999_992))) + p(run('y')))]).text).toEndWith('x')
   })
 
-  test('is malformed without its main part, and may lack a slide', () => {
+  test('a presentation is malformed without its main part, but a slide may be missing', () => {
     expect(() => readFiles({ a: '' })).toThrow('malformed')
     expect(readFiles({ [MAIN]: '<p:sldId r:id="r9"/><p:sldId/>' }).text).toBe('Slide 1\n\nSlide 2')
   })
 
-  test('names speaker notes with a letter, and comments', () => {
+  test('the extraction names speaker notes that have a letter, and comments, as left out', () => {
     const own = (type: string) => ({
       'ppt/slides/_rels/s0.xml.rels': relations([['r1', type, '../n.xml']]),
     })
@@ -110,7 +110,7 @@ describe('a presentation', () => {
     expect(seen(shape(p(run('a'))), own('image'))).toEqual(['a'])
   })
 
-  test('keeps the links to other places', () => {
+  test('the text of a presentation keeps the links to other places', () => {
     const click = (id: string) => run(`to ${id}`, `<a:hlinkClick r:id="${id}"/>`)
     const { text, links } = read([shape(p(click('r1') + click('r2') + click('r9')))], {
       'ppt/slides/_rels/s0.xml.rels': relations([
@@ -123,24 +123,24 @@ describe('a presentation', () => {
   })
 })
 
-describe('the text of a slide', () => {
-  test('has a line for each paragraph and each line break', () => {
+describe('the service reads the text of a slide', () => {
+  test('the text of a slide has a line for each paragraph and each line break', () => {
     expect(seen(shape(p(`${run('a')}<a:br/>${run('b')}`) + p(run('c'))))).toEqual(['a\nb\nc'])
   })
 
-  test('has the words of text elements alone', () => {
+  test('the text of a slide has only the words of text elements', () => {
     expect(seen(shape(p('no<a:r>no<a:t>a</a:t>no</a:r><a:fld><a:t>b</a:t></a:fld>')))).toEqual([
       'ab',
     ])
   })
 
-  test('has one of two versions of a shape', () => {
+  test('the text of a slide has only one of two versions of a shape', () => {
     const both = `<mc:Choice>${shape(p(run('a')))}</mc:Choice><mc:Fallback>${shape(p(run('no')))}<mc:Fallback>${shape(p('<a:br/>'))}</mc:Fallback>${shape(p(run('no')))}</mc:Fallback>`
     expect(seen(both + shape(p(run('b'))))).toEqual(['a\nb'])
     expect(seen(shape(p(run('a<mc:Fallback>no</mc:Fallback>b'))))).toEqual(['ab'])
   })
 
-  test('has a line for each row of a table, and a tab between cells', () => {
+  test('the text of a slide has a line for each row of a table, and a tab between cells', () => {
     const cell = (text: string, attributes = '') => `<a:tc ${attributes}>${p(run(text))}</a:tc>`
     const row = (cells: string) => `<a:tr>${cells}</a:tr>`
     const table = (rows: string) => `<p:graphicFrame><a:tbl>${rows}</a:tbl></p:graphicFrame>`
@@ -155,8 +155,8 @@ describe('the text of a slide', () => {
   })
 })
 
-describe('words that a person does not see', () => {
-  test('stand in a hidden shape', () => {
+describe('the text of a slide leaves out words that a person does not see', () => {
+  test('words in a hidden shape are left out', () => {
     expect(seen(shape(p(run('no')), '', 'hidden="1"') + shape(p(run('a'))))).toEqual([
       '\na',
       'hidden-text',
@@ -165,7 +165,7 @@ describe('words that a person does not see', () => {
     expect(seen(`<p:cNvPr hidden="1"/>${shape(p(run('a')))}`)).toEqual(['a'])
   })
 
-  test('are smaller than three points', () => {
+  test('words smaller than three points are left out', () => {
     const sized = (sz: number) => seen(shape(p(run('a', '', `sz="${sz}"`))))
     expect(sized(299)).toEqual(['', 'tiny-text'])
     expect(sized(300)).toEqual(['a'])
@@ -188,11 +188,11 @@ describe('words that a person does not see', () => {
     expect(seen(`<p:grpSp/>${shape(p(run('no')), off)}`)).toEqual(['', 'off-page-text'])
   })
 
-  test('stand nowhere beside a page of unknown size', () => {
+  test('no words count as beside the page if the size of the page is unknown', () => {
     expect(seen(shape(p(run('a')), place(9_999, 9_999, 9, 9)), {}, '')).toEqual(['a'])
   })
 
-  test('stand beside the page only if their shape states place and size', () => {
+  test('words count as beside the page only if their shape states its place and size', () => {
     const off = '<a:off x="5000" y="0"/>'
     expect(seen(shape(p(run('a')), off))).toEqual(['a'])
     expect(seen(shape(p(run('a')), '<a:ext cx="1" cy="1"/>'))).toEqual(['a'])
@@ -202,7 +202,7 @@ describe('words that a person does not see', () => {
     expect(seen(shape(p(run('a')), twice))).toEqual(['a'])
   })
 
-  test('have the colour of the page', () => {
+  test('words that have the colour of the page are left out', () => {
     expect(seen(shape(p(run('a', BLACK))))).toEqual(['a'])
     for (const colour of [
       WHITE,
@@ -222,7 +222,7 @@ describe('words that a person does not see', () => {
       expect([colour, seen(shape(p(run('a', colour))))]).toEqual([colour, ['a']])
   })
 
-  test('have a colour of their own, and not that of another element', () => {
+  test('words have the colour that they state themselves, and not the colour of another element', () => {
     expect(seen(shape(p(`<a:endParaRPr>${WHITE}</a:endParaRPr>${run('a')}`)))).toEqual(['a'])
     expect(seen(shape(p(`${run('a')}${WHITE}${run('b')}`)))).toEqual(['ab'])
     expect(seen(shape(p(`<a:r><a:rPr/>${WHITE}<a:t>a</a:t></a:r>`)))).toEqual(['a'])
@@ -230,7 +230,7 @@ describe('words that a person does not see', () => {
     expect(seen(WHITE + shape(p(run('a'))))).toEqual(['a'])
   })
 
-  test('have the colour of their shape', () => {
+  test('words that have the colour of their shape are left out', () => {
     expect(seen(shape(p(run('a', WHITE)), BLACK))).toEqual(['a'])
     expect(seen(shape(p(run('no', BLACK)), BLACK))).toEqual(['', 'invisible-text'])
     expect(seen(shape(p(run('no', WHITE)), `<a:ln>${BLACK}</a:ln>`))).toEqual([
@@ -246,10 +246,10 @@ describe('words that a person does not see', () => {
   })
 })
 
-describe('the colour behind a shape without colour', () => {
+describe('the service finds the colour behind a shape without colour', () => {
   const white = (x: number, y: number) => shape(p(run('a', WHITE)), place(x, y, 20, 20))
 
-  test('is unknown over a painted shape or a picture', () => {
+  test('the colour behind a shape is unknown over a painted shape or a picture', () => {
     for (const below of [shape('', HERE + BLACK), `<p:pic><p:spPr>${HERE}</p:spPr></p:pic>`]) {
       expect(seen(below + white(150, 150))).toEqual(['a'])
       for (const [x, y] of [
@@ -267,7 +267,7 @@ describe('the colour behind a shape without colour', () => {
     }
   })
 
-  test('is that of the page over a shape without colour, and over a line', () => {
+  test('the colour behind a shape is that of the page over a shape without colour, and over a line', () => {
     expect(seen(shape('', HERE) + white(150, 150))[0]).toBe('')
     expect(seen(`<p:cxnSp><p:spPr>${HERE}${BLACK}</p:spPr></p:cxnSp>${white(150, 150)}`)[0]).toBe(
       '',
@@ -278,12 +278,12 @@ describe('the colour behind a shape without colour', () => {
     expect(seen(white(150, 150) + shape('', HERE + BLACK))[0]).toBe('')
   })
 
-  test('is unknown if a shape of unknown place comes after a painted shape', () => {
+  test('the colour behind a shape is unknown if a shape of unknown place comes after a painted shape', () => {
     expect(seen(shape('', HERE + BLACK) + shape(p(run('a', WHITE))))).toEqual(['a'])
   })
 })
 
-describe('the colour of the page', () => {
+describe('the service finds the colour of the page', () => {
   const bg = (colour: string) => `<p:bg><p:bgPr>${colour}</p:bgPr></p:bg>`
   const parts = (layout: string, master: string) => ({
     'ppt/slides/_rels/s0.xml.rels': relations([['r1', 'slideLayout', '../layout.xml']]),
@@ -297,7 +297,7 @@ describe('the colour of the page', () => {
       parts(layout, master),
     )[0]
 
-  test('is that of the slide, or else of its layout, or else of its master', () => {
+  test('the page has the colour of the slide, or otherwise of its layout, or otherwise of its master', () => {
     expect(onPage('')).toBe('')
     expect(onPage(bg(BLACK), bg(WHITE), bg(WHITE))).toBe('a')
     expect(onPage(bg(WHITE), bg(BLACK), bg(BLACK))).toBe('')
@@ -306,13 +306,13 @@ describe('the colour of the page', () => {
     expect(onPage('', '', bg(BLACK))).toBe('a')
   })
 
-  test('is unknown if its element names no colour', () => {
+  test('the colour of the page is unknown if its element names no colour', () => {
     expect(onPage(bg(''))).toBe('a')
     expect(onPage(bg(`${WHITE}<a:alpha/>`))).toBe('')
     expect(onPage(bg(`<a:other></a:other>${WHITE}`))).toBe('')
   })
 
-  test('is not the colour of another element', () => {
+  test('the colour of the page is not taken from another element', () => {
     expect(onPage(BLACK)).toBe('')
     expect(onPage(`${bg(WHITE)}${BLACK}`)).toBe('')
     expect(onPage(`<p:spTree></p:spTree>${bg(BLACK)}`)).toBe('')

@@ -1,4 +1,4 @@
-/** Tests how the paragraphs, tables and links of a Word document become text. */
+/** Tests how the service turns the paragraphs, tables and links of a Word document into text. */
 import { describe, expect, test } from 'bun:test'
 import { strToU8, zipSync } from 'fflate'
 import { readWord } from '../../../../../shared/mail/documents/office/wordText.ts'
@@ -15,7 +15,7 @@ const relations = (list: Relation[]) =>
 const EXTERNAL = 'TargetMode="External"'
 const URL = 'https://a.example/'
 
-/** Reads a document by the XML of its body, its styles and its further parts. */
+/** Reads a document that is given as the XML of its body, its styles and its further parts. */
 function read(
   body: string,
   {
@@ -33,7 +33,7 @@ function read(
   const zip = Object.fromEntries(Object.entries(files).map(([name, xml]) => [name, strToU8(xml)]))
   return readWord(new ZipArchive(zipSync(zip)), 'word/document.xml')
 }
-/** Returns the text, and the reasons for which words were left out. */
+/** Returns the extracted text, and the reasons for which words were left out. */
 function seen(...given: Parameters<typeof read>): string[] {
   const { text, omitted } = read(...given)
   return [text, ...omitted]
@@ -47,18 +47,18 @@ const row = (cells: string, properties = '') =>
   `<w:tr><w:trPr>${properties}</w:trPr>${cells}</w:tr>`
 const WHITE = '<w:color w:val="FFFFFF"/>'
 
-describe('a document', () => {
-  test('has a line for each paragraph', () => {
+describe('the service reads a Word document', () => {
+  test('the text of a document has a line for each paragraph', () => {
     expect(read(p(run('a') + run(' b')) + p(run('c'))).text).toBe('a b\nc')
   })
 
-  test('has the words of text elements alone', () => {
+  test('the text of a document has only the words of text elements', () => {
     expect(read(`no<w:p>no<w:r><w:instrText>no</w:instrText><w:t>a</w:t>no</w:r></w:p>`).text).toBe(
       'a',
     )
   })
 
-  test('has tabs, line breaks and hyphens that are elements', () => {
+  test('the text of a document has the tabs, line breaks and hyphens that are elements', () => {
     expect(
       read(
         p(
@@ -68,19 +68,19 @@ describe('a document', () => {
     ).toBe('a\tb\nc\nd-e')
   })
 
-  test('has no tab for a tab stop of a paragraph', () => {
+  test('a tab stop of a paragraph adds no tab to the text of the document', () => {
     expect(read(`${p(run('a'), '<w:tabs><w:tab w:val="left"/></w:tabs>')}<w:tab/>b`).text).toBe('a')
     expect(read(`<w:p><w:pPr/><w:r><w:tab/><w:t>a</w:t></w:r></w:p>`).text).toBe('\ta')
   })
 
-  test('shows one of two versions of a drawing', () => {
+  test('the text of a document shows only one of two versions of a drawing', () => {
     const choice = `<mc:Choice>${run('a')}</mc:Choice>`
     const fallback = `<mc:Fallback>${run('no')}<mc:Fallback>${run('no')}</mc:Fallback><w:br/></mc:Fallback>`
     expect(read(p(`${choice}${fallback}${run('b')}`)).text).toBe('ab')
     expect(read(p(run('a<mc:Fallback>no</mc:Fallback>'))).text).toBe('a')
   })
 
-  test('has its headers before the text, and its footers and notes after the text', () => {
+  test('the text of a document has headers before the text, and footers and notes after it', () => {
     const links: Relation[] = [
       ['e', 'endnotes', 'e.xml'],
       ['n', 'footnotes', 'n.xml'],
@@ -93,17 +93,17 @@ describe('a document', () => {
     expect(read(p(run('a')), { links, parts }).text).toBe('h\n\na\n\nf\n\nn\n\ne')
   })
 
-  test('is malformed without its main part', () => {
+  test('a document without its main part is reported as malformed', () => {
     const archive = new ZipArchive(zipSync({ a: strToU8('a') }))
     expect(() => readWord(archive, 'word/document.xml')).toThrow('malformed')
   })
 
-  test('may have no styles', () => {
+  test('a document may have no styles part', () => {
     const archive = new ZipArchive(zipSync({ 'a.xml': strToU8(p(run('a'))) }))
     expect(readWord(archive, 'a.xml').text).toBe('a')
   })
 
-  test('names comments if they have a letter', () => {
+  test('the extraction names comments as left out if they contain a letter', () => {
     const comment = (text: string) =>
       seen(p(run('a')), {
         links: [['c', 'comments', 'c.xml']],
@@ -114,10 +114,10 @@ describe('a document', () => {
   })
 })
 
-describe('a link', () => {
+describe('the service reads a link of a Word document', () => {
   const link = (id: string, text: string) => `<w:hyperlink r:id="${id}">${run(text)}</w:hyperlink>`
 
-  test('is kept with its words if it leads to another place', () => {
+  test('a link is kept with its words if it leads to another place', () => {
     const links: Relation[] = [
       ['r1', 'hyperlink', URL, EXTERNAL],
       ['r2', 'hyperlink', 'https://b.example/'],
@@ -128,12 +128,12 @@ describe('a link', () => {
     expect(found).toEqual([{ href: URL, text: 'b' }])
   })
 
-  test('has no words that a person does not see', () => {
+  test('a link has no words that a person does not see', () => {
     const body = p(`<w:hyperlink r:id="r1">${run('no', WHITE)}${run('a')}</w:hyperlink>`)
     expect(read(body, { links: [['r1', 'hyperlink', URL, EXTERNAL]] }).links[0]?.text).toBe('a')
   })
 
-  test('of a footer is named by the footer', () => {
+  test('a link in a footer is named by the footer', () => {
     const { links } = read(p(link('r1', 'no')), {
       links: [['f', 'footer', 'f.xml']],
       parts: {
@@ -145,16 +145,16 @@ describe('a link', () => {
   })
 })
 
-describe('a table', () => {
+describe('the service reads a table of a Word document', () => {
   const table = (rows: string, properties = '') =>
     `<w:tbl><w:tblPr>${properties}</w:tblPr>${rows}</w:tbl>`
 
-  test('has a line for each row, and a tab between cells', () => {
+  test('the text of a table has a line for each row, and a tab between cells', () => {
     const rows = row(cell(run('a')) + cell(`${run('b')}<w:tab/>${run('c')}`)) + row(cell(run('d')))
     expect(read(p(run('x')) + table(rows) + p(run('y'))).text).toBe('x\na\tb c\nd\n\ny')
   })
 
-  test('has an empty cell for each further column of a wide cell', () => {
+  test('a wide cell of a table is followed by an empty cell for each further column', () => {
     const wide = (span: string) => read(table(row(cell(run('a'), span) + cell(run('b'))))).text
     expect(wide('<w:gridSpan w:val="3"/>')).toBe('a\t\t\tb')
     expect(wide('<w:gridSpan/>')).toBe('a\tb')
@@ -170,7 +170,7 @@ describe('a table', () => {
     ).toBe('a\tb')
   })
 
-  test('may have a hidden row, which is named', () => {
+  test('a hidden row of a table is left out and named', () => {
     const rows = (hidden: string) => seen(table(row(cell(run('no')), hidden) + row(cell(run('a')))))
     expect(rows('<w:hidden/>')).toEqual(['a', 'hidden-cells'])
     expect(rows('<w:hidden w:val="0"/>')).toEqual(['no\na'])
@@ -178,7 +178,7 @@ describe('a table', () => {
     expect(seen(table(row(cell(`<w:hidden/>${run('a')}`))))).toEqual(['a'])
   })
 
-  test('has cells with a background of their own', () => {
+  test('a cell of a table may have its own background', () => {
     const dark = '<w:shd w:fill="000000"/>'
     expect(seen(table(row(cell(run('a', WHITE), dark))))).toEqual(['a'])
     expect(seen(table(row(cell(run('a'), dark) + cell(run('no', WHITE)))))).toEqual([
@@ -195,7 +195,7 @@ describe('a table', () => {
     ])
   })
 
-  test('with a shaded style has cells whose background is unknown', () => {
+  test('the background of a cell is unknown if its table has a shaded style', () => {
     const styles =
       '<w:style w:styleId="Dark"><w:shd w:fill="000000"/></w:style><w:style w:styleId="Plain"><w:shd w:fill="auto"/></w:style>'
     const styled = (name: string) =>
@@ -211,20 +211,23 @@ describe('a table', () => {
   })
 })
 
-describe('words that a person does not see', () => {
+describe('the text of a document leaves out words that a person does not see', () => {
   const styled = (properties: string) => seen(p(run('a', properties)))
 
-  test.each(['vanish', 'webHidden', 'specVanish'])('have the property %s', (name) => {
-    expect(styled(`<w:${name}/>`)).toEqual(['', 'hidden-text'])
-    expect(styled(`<w:${name} w:val="false"/>`)).toEqual(['a'])
-  })
+  test.each(['vanish', 'webHidden', 'specVanish'])(
+    'words with the property %s are left out',
+    (name) => {
+      expect(styled(`<w:${name}/>`)).toEqual(['', 'hidden-text'])
+      expect(styled(`<w:${name} w:val="false"/>`)).toEqual(['a'])
+    },
+  )
 
-  test('are smaller than three points', () => {
+  test('words that are smaller than three points are left out', () => {
     expect(styled('<w:sz w:val="5"/>')).toEqual(['', 'tiny-text'])
     expect(styled('<w:sz w:val="6"/>')).toEqual(['a'])
   })
 
-  test('have the colour of the page, of a highlighter or of a shade', () => {
+  test('words that have the colour of the page, of a highlighter or of a shade are left out', () => {
     expect(styled(WHITE)).toEqual(['', 'invisible-text'])
     expect(styled('<w:color w:val="auto"/>')).toEqual(['a'])
     expect(styled(`${WHITE}<w:highlight w:val="yellow"/>`)).toEqual(['a'])
@@ -236,7 +239,7 @@ describe('words that a person does not see', () => {
     expect(styled(`${WHITE}<w:shd/>`)).toEqual(['', 'invisible-text'])
   })
 
-  test('have properties for one run or one paragraph', () => {
+  test('the properties that hide words apply to one run or one paragraph', () => {
     expect(seen(p(run('no', '<w:vanish/>') + run('a')))).toEqual(['a', 'hidden-text'])
     expect(seen(p(run('a', WHITE), '<w:shd w:fill="000000"/>'))).toEqual(['a'])
     expect(seen(p(run('a'), '<w:shd w:fill="000000"/>') + p(run('no', WHITE)))).toEqual([
@@ -247,7 +250,7 @@ describe('words that a person does not see', () => {
     expect(seen(`<w:p><w:shd w:fill="000000"/>${run('a')}</w:p>`)).toEqual(['a'])
   })
 
-  test('are deleted, or moved to another place', () => {
+  test('words that are deleted, or moved to another place, are left out', () => {
     expect(seen(p(`<w:del><w:r><w:delText>no</w:delText></w:r></w:del>${run('a')}`))).toEqual([
       'a',
       'deleted-text',
@@ -260,12 +263,12 @@ describe('words that a person does not see', () => {
   })
 })
 
-describe('a style', () => {
+describe('the service applies the styles of a Word document', () => {
   const style = (id: string, content: string, base = '') =>
     `<w:style w:styleId="${id}">${base === '' ? '' : `<w:basedOn w:val="${base}"/>`}${content}</w:style>`
   const hidden = '<w:rPr><w:vanish/></w:rPr>'
 
-  test('holds for a paragraph or for a run', () => {
+  test('a style applies to a paragraph or to a run', () => {
     const styles = style('H', hidden) + style('N', '<w:rPr><w:b/></w:rPr>')
     expect(seen(p(run('a'), '<w:pStyle w:val="H"/>'), { styles })).toEqual(['', 'hidden-text'])
     expect(seen(p(run('a', '<w:rStyle w:val="H"/>')), { styles })).toEqual(['', 'hidden-text'])
@@ -277,11 +280,11 @@ describe('a style', () => {
     )
   })
 
-  test('named Normal holds for each paragraph', () => {
+  test('a style named Normal applies to each paragraph', () => {
     expect(seen(p(run('a')), { styles: style('Normal', hidden) })).toEqual(['', 'hidden-text'])
   })
 
-  test('inherits from its base, and states more than its base', () => {
+  test('a style inherits from its base style, and may state more than its base', () => {
     const styles =
       style('A', hidden) +
       style('B', '', 'A') +
@@ -291,7 +294,7 @@ describe('a style', () => {
     expect(styled('C')).toEqual(['a'])
   })
 
-  test('is followed through 20 styles, also in a circle', () => {
+  test('a style is followed through 20 base styles, even if they form a circle', () => {
     const chain = (length: number) =>
       Array.from({ length }, (_, n) =>
         style(`s${n}`, n === length - 1 ? hidden : '', `s${n + 1}`),
@@ -305,7 +308,7 @@ describe('a style', () => {
     ])
   })
 
-  test('states its shade outside of its run, and other properties inside', () => {
+  test('a style states its shade outside of its run properties, and other properties inside', () => {
     const styles = style('W', `<w:pPr><w:shd w:fill="000000"/></w:pPr>`) + style('V', '<w:vanish/>')
     expect(seen(p(run('a', WHITE), '<w:pStyle w:val="W"/>'), { styles })).toEqual(['a'])
     expect(seen(p(run('a'), '<w:pStyle w:val="V"/>'), { styles })).toEqual(['a'])
@@ -313,13 +316,13 @@ describe('a style', () => {
     expect(seen(p(run('a'), '<w:pStyle w:val="R"/>'), { styles: after })).toEqual(['a'])
   })
 
-  test('ends with its element', () => {
+  test('a style ends with its XML element', () => {
     const styles = `${style('A', '')}<w:rPr><w:vanish/></w:rPr>`
     expect(seen(p(run('a'), '<w:pStyle w:val="A"/>'), { styles })).toEqual(['a'])
   })
 })
 
-test('a document is read up to a million characters', () => {
+test('a Word document is read up to a million characters', () => {
   const { text, omitted } = read(p(run('x'.repeat(1_000_000))) + p(run('y')))
   expect(text).toBe('x'.repeat(1_000_000))
   expect([...omitted]).toEqual(['truncated'])

@@ -1,4 +1,4 @@
-/** Tests how the files of a zip archive are found, unpacked and listed. */
+/** Tests how the service finds, unpacks and lists the files of a zip archive. */
 import { describe, expect, test } from 'bun:test'
 import { deflateRawSync } from 'node:zlib'
 import { strToU8, type Zippable, zipSync } from 'fflate'
@@ -15,7 +15,7 @@ const zip = (files: Record<string, string>): Buffer =>
     zipSync(Object.fromEntries(Object.entries(files).map(([name, text]) => [name, strToU8(text)]))),
   )
 
-/** Changes a number in the last record of a kind. */
+/** Changes a number in the last record of a given kind in the archive. */
 function changed(
   bytes: Buffer,
   record: string,
@@ -28,7 +28,7 @@ function changed(
   return copy
 }
 
-/** Returns the reason of the error that a call throws. */
+/** Returns the reason of the error that a function call throws. */
 function reasonOf(call: () => unknown): string | null {
   try {
     call()
@@ -43,11 +43,11 @@ const textOf = (archive: ZipArchive, name: string) => {
   return bytes === null ? null : Buffer.from(bytes).toString()
 }
 
-describe('a zip archive', () => {
+describe('the service reads a zip archive', () => {
   const bytes = zip({ 'a.txt': 'Hello', 'b/c.txt': 'x'.repeat(1_000) })
   const archive = new ZipArchive(bytes)
 
-  test('names its files and their unpacked sizes', () => {
+  test('a zip archive names its files and their unpacked sizes', () => {
     expect(archive.names).toEqual(['a.txt', 'b/c.txt'])
     expect([archive.sizeOf('a.txt'), archive.sizeOf('b/c.txt'), archive.sizeOf('d')]).toEqual([
       5, 1_000, 0,
@@ -55,40 +55,40 @@ describe('a zip archive', () => {
     expect(archive.isCut).toBe(false)
   })
 
-  test('unpacks a file by its name', () => {
+  test('a file of a zip archive is unpacked by its name', () => {
     expect(textOf(archive, 'a.txt')).toBe('Hello')
     expect(textOf(archive, 'b/c.txt')).toBe('x'.repeat(1_000))
     expect(archive.read('d')).toBeNull()
   })
 
-  test('holds a file packed or as it is', () => {
+  test('a zip archive may hold a file compressed or uncompressed', () => {
     const stored = zipSync({ 'a.txt': [strToU8('Hello'), { level: 0 }] })
     expect(textOf(new ZipArchive(stored), 'a.txt')).toBe('Hello')
   })
 
-  test('may have no files', () => {
+  test('a zip archive may contain no files', () => {
     expect(new ZipArchive(zip({})).names).toEqual([])
   })
 
-  test('may stand inside of a larger buffer', () => {
+  test('a zip archive may be a part of a larger buffer', () => {
     const larger = Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(3)])
     const inner = new ZipArchive(new Uint8Array(larger).subarray(7, 7 + bytes.length))
     expect(textOf(inner, 'a.txt')).toBe('Hello')
   })
 
-  test('may end with a comment of at most 65,535 bytes', () => {
+  test('a zip archive may end with a comment of at most 65,535 bytes', () => {
     const behind = (length: number) => () =>
       new ZipArchive(Buffer.concat([bytes, Buffer.alloc(length, 'x')])).names.length
     expect(behind(65_535)()).toBe(2)
     expect(reasonOf(behind(65_536))).toBe('malformed')
   })
 
-  test('counts the last end record', () => {
+  test('if a zip archive has several end records, the last one counts', () => {
     const empty = zip({})
     expect(new ZipArchive(Buffer.concat([bytes, empty])).names).toEqual([])
   })
 
-  test('may have extra fields and comments between its files', () => {
+  test('a zip archive may have extra fields and comments between its files', () => {
     const many = Buffer.from(
       zipSync({
         'a.txt': [strToU8('one'), { comment: 'a comment', extra: { 99: strToU8('extra') } }],
@@ -99,7 +99,7 @@ describe('a zip archive', () => {
     expect([textOf(both, 'a.txt'), textOf(both, 'b.txt')]).toEqual(['one', 'two'])
   })
 
-  test('is indexed up to 10,000 files', () => {
+  test('a zip archive is indexed up to 10,000 files', () => {
     const files = (count: number) =>
       new ZipArchive(zip(Object.fromEntries(Array.from({ length: count }, (_, n) => [`${n}`, '']))))
     const [whole, cut] = [files(10_000), files(10_001)]
@@ -108,25 +108,25 @@ describe('a zip archive', () => {
   })
 })
 
-describe('a damaged archive', () => {
+describe('the service reads a damaged zip archive', () => {
   const bytes = zip({ 'a.txt': 'Hello' })
   const open = (damaged: Buffer) => reasonOf(() => new ZipArchive(damaged))
   const unpack = (damaged: Buffer) => reasonOf(() => new ZipArchive(damaged).read('a.txt'))
 
-  test('has no end record', () => {
+  test('an archive without an end record is damaged', () => {
     expect(open(Buffer.alloc(0))).toBe('malformed')
     expect(open(Buffer.alloc(100))).toBe('malformed')
     expect(open(bytes.subarray(0, -1))).toBe('malformed')
   })
 
-  test('names more files than it has, or a place that holds no entry', () => {
+  test('an archive is damaged if it names more files than it has, or a place that has no entry', () => {
     expect(open(changed(bytes, END, 10, 2))).toBe('malformed')
     expect(open(changed(bytes, END, 16, 0, 4))).toBe('malformed')
     expect(open(changed(bytes, END, 16, bytes.length, 4))).toBe('malformed')
     expect(open(changed(bytes, END, 16, bytes.length - 45, 4))).toBe('malformed')
   })
 
-  test('may have its directory at the very end', () => {
+  test('the directory of an archive may be at the very end', () => {
     const end = Buffer.from(bytes.subarray(bytes.lastIndexOf(END, undefined, 'latin1')))
     const entry = Buffer.alloc(46)
     entry.write(ENTRY, 'latin1')
@@ -134,14 +134,14 @@ describe('a damaged archive', () => {
     expect(new ZipArchive(Buffer.concat([end, entry])).names).toEqual([''])
   })
 
-  test('holds no file at the place that an entry names', () => {
+  test('an archive is damaged if there is no file at the place that an entry names', () => {
     expect(unpack(changed(bytes, ENTRY, 42, 1, 4))).toBe('malformed')
     expect(unpack(changed(bytes, ENTRY, 42, bytes.length, 4))).toBe('malformed')
     expect(unpack(changed(bytes, ENTRY, 42, bytes.length - 29, 4))).toBe('malformed')
     expect(unpack(changed(bytes, LOCAL, 0, 0))).toBe('malformed')
   })
 
-  test('may have an empty file at its very end', () => {
+  test('an archive may have an empty file at its very end', () => {
     const end = bytes.subarray(bytes.lastIndexOf(END, undefined, 'latin1'))
     const entry = Buffer.alloc(46)
     entry.write(ENTRY, 'latin1')
@@ -152,7 +152,7 @@ describe('a damaged archive', () => {
     expect(textOf(new ZipArchive(last), '')).toBe('')
   })
 
-  test('has bytes that do not unpack, or an unknown way of packing', () => {
+  test('an archive is damaged if its bytes do not unpack, or if its compression method is unknown', () => {
     const packed = changed(bytes, ENTRY, 10, 8)
     expect(unpack(changed(packed, LOCAL, 30 + 5, 0xffff))).toBe('malformed')
     for (const method of [1, 9, 12, 99])
@@ -160,14 +160,14 @@ describe('a damaged archive', () => {
   })
 })
 
-test('an encrypted file is not unpacked', () => {
+test('an encrypted file in an archive is not unpacked', () => {
   const encrypted = new ZipArchive(changed(zip({ 'a.txt': 'Hello' }), ENTRY, 8, 1))
   expect(encrypted.sizeOf('a.txt')).toBe(5)
   expect(reasonOf(() => encrypted.read('a.txt'))).toBe('encrypted')
   expect(encrypted.read('b.txt')).toBeNull()
 })
 
-test('the files of an archive unpack to at most 64 MiB together', () => {
+test('the files of an archive may unpack to at most 64 MiB together', () => {
   const half = deflateRawSync(Buffer.alloc(32 * MB), { level: 1 })
   const files = { one: [strToU8('1'), { level: 0 }], half: [half, { level: 0 }] } satisfies Zippable
   const archive = new ZipArchive(changed(Buffer.from(zipSync(files)), ENTRY, 10, 8))
@@ -177,7 +177,7 @@ test('the files of an archive unpack to at most 64 MiB together', () => {
   expect(reasonOf(() => archive.read('half'))).toBe('too_large')
 })
 
-describe('the name of a file', () => {
+describe('the service decodes the name of a file in an archive', () => {
   const NAME = Buffer.from('aXX.txt')
   const named = (letters: number[], flags: number) => {
     const bytes = changed(zip({ 'aXX.txt': '' }), ENTRY, 8, flags)
@@ -185,29 +185,29 @@ describe('the name of a file', () => {
     return new ZipArchive(bytes).names
   }
 
-  test('is UTF-8 if its bytes are valid UTF-8', () => {
+  test('the name of a file is read as UTF-8 if its bytes are valid UTF-8', () => {
     expect(named([0xc3, 0xbc], 0)).toEqual(['aü.txt'])
     expect(named([0xc3, 0xbc], 1 << 11)).toEqual(['aü.txt'])
   })
 
-  test('is Latin-1 if its bytes are not valid UTF-8, unless the archive says UTF-8', () => {
+  test('the name of a file is read as Latin-1 if its bytes are not valid UTF-8, unless the archive says UTF-8', () => {
     expect(named([0xfc, 0x58], 0)).toEqual(['aüX.txt'])
     expect(named([0xfc, 0x58], 1 << 11)).toEqual(['a\ufffdX.txt'])
   })
 })
 
-describe('the text of an archive', () => {
-  test('lists the names and sizes of its files without folders', () => {
+describe('the service describes an archive as text', () => {
+  test('the text of an archive lists the names and sizes of its files without the folders', () => {
     const { text, omitted } = listArchive(new ZipArchive(zip({ 'b/': '', 'b/a.txt': 'Hello' })))
     expect(text).toBe('b/a.txt\t5 bytes')
     expect([...omitted]).toEqual([])
   })
 
-  test('has a blank in place of control characters of a name', () => {
+  test('the text of an archive has a blank in place of control characters of a name', () => {
     expect(listArchive(new ZipArchive(zip({ 'a\n\tb': '' }))).text).toBe('a b\t0 bytes')
   })
 
-  test('lists 2,000 files, and says so if there are more', () => {
+  test('the text of an archive lists 2,000 files, and says so if there are more', () => {
     const listed = (count: number) => {
       const files = Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, '']))
       const { text, omitted } = listArchive(new ZipArchive(zip(files)))
@@ -217,7 +217,7 @@ describe('the text of an archive', () => {
     expect(listed(2_001)).toEqual([2_000, 'truncated'])
   })
 
-  test('says that it is cut if the archive has more files than names', () => {
+  test('the text of an archive says that it is cut if the archive has more files than names', () => {
     const one = zip({ a: '' })
     const [start, end] = [ENTRY, END].map((record) => one.lastIndexOf(record, undefined, 'latin1'))
     const entries = Buffer.concat(Array(10_001).fill(one.subarray(start, end)))

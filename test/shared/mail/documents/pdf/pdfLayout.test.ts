@@ -1,9 +1,9 @@
-/** Tests how the words of a PDF page become lines, columns and paragraphs. */
+/** Tests how the service turns the words of a PDF page into lines, columns and paragraphs. */
 import { describe, expect, test } from 'bun:test'
 import { layOut } from '../../../../../shared/mail/documents/pdf/pdfLayout.ts'
 import type { Run } from '../../../../../shared/mail/documents/pdf/pdfRuns.ts'
 
-/** Makes words from `x` to `end` on the base line `y`, in letters of ten points. */
+/** Returns words that reach from `x` to `end` on the base line `y`, in letters of ten points. */
 const run = (text: string, x: number, end: number, y = 100, size = 10): Run => ({
   ...{ text, x, end, y, size },
   unseen: null,
@@ -11,13 +11,13 @@ const run = (text: string, x: number, end: number, y = 100, size = 10): Run => (
 const row = (...texts: [text: string, x: number, end: number][]) =>
   layOut(texts.map(([text, x, end]) => run(text, x, end)))
 
-test('a page without words has no text', () => {
+test('a PDF page without words has no text', () => {
   expect(layOut([])).toBe('')
   expect(layOut([run('', 0, 10), run(' ', 0, 10, 50)])).toBe('')
 })
 
-describe('a line', () => {
-  test('holds the words whose base lines differ by less than 0.45 of the letter size', () => {
+describe('the service forms lines from the words of a PDF page', () => {
+  test('a line has the words whose base lines differ by less than 0.45 of the letter size', () => {
     const at = (y: number, size = 10) => layOut([run('a', 0, 10), run('b', 10, 20, y, size)])
     expect([at(104.4), at(95.6)]).toEqual(['ab\n', 'ab\n'])
     expect([at(104.5), at(95.5)]).toEqual(['a\nb\n', 'a\nb\n'])
@@ -25,7 +25,7 @@ describe('a line', () => {
     expect(layOut([run('a', 0, 10, 100, 20), run('b', 10, 20, 108.9)])).toBe('ab\n')
   })
 
-  test('is as large as its largest words', () => {
+  test('a line is as high as its largest words', () => {
     const three = (size: number) =>
       layOut([run('a', 0, 10), run('b', 10, 20, 100, size), run('c', 20, 30, 108)])
     expect([three(20), three(10)]).toEqual(['abc\n', 'ab\nc\n'])
@@ -33,12 +33,12 @@ describe('a line', () => {
     expect(layOut([run('a', 0, 10), empty, run('c', 20, 30, 108)])).toBe('a\nc\n')
   })
 
-  test('has its words from left to right', () => {
+  test('the words of a line are sorted from left to right', () => {
     expect(row(['b', 10, 20], ['a', 0, 10])).toBe('ab\n')
     expect(row(['b', 20, 10], ['a', 10, 0])).toBe('ab\n')
   })
 
-  test('may go on after a line of another height, to the right of its end', () => {
+  test('a line may continue after a line of another height, to the right of its end', () => {
     const later = (x: number) =>
       layOut([run('a', 0, 50), run('b', 61, 80), run('c', 0, 50, 88), run('d', x, 200)])
     expect(later(80)).toBe('a\tbd\nc\n')
@@ -52,7 +52,7 @@ describe('a line', () => {
     expect(shorter).toBe('b\ta\nc\nd\n')
   })
 
-  test('goes on after at most seven other lines', () => {
+  test('a line continues after at most seven other lines', () => {
     const after = (count: number) =>
       layOut([
         run('a', 0, 10),
@@ -62,14 +62,14 @@ describe('a line', () => {
     expect([after(7), after(8)]).toEqual(['ab', 'a'])
   })
 
-  test('without letters is left out', () => {
+  test('a line that has no letters is left out', () => {
     expect(layOut([run('a', 0, 10), run('  ', 0, 10, 88), run('b', 0, 10, 82)])).toBe('a\nb\n')
     expect(layOut([run(' ', 0, 5), run('a', 5, 10)])).toBe(' a\n')
   })
 })
 
-describe('a gap between words', () => {
-  test('is a space from 0.15 of the letter size, and a tab from more than the letter size', () => {
+describe('the service interprets a gap between words on a PDF page', () => {
+  test('a gap is a space from 0.15 of the letter size on, and a tab if it is wider than the letter size', () => {
     const gap = (width: number) => row(['a', 0, 10], ['b', 10 + width, 40])
     expect([gap(0), gap(1.5), gap(1.6), gap(10), gap(10.1)]).toEqual([
       'ab\n',
@@ -80,25 +80,25 @@ describe('a gap between words', () => {
     ])
   })
 
-  test('adds no space to a space of the page', () => {
+  test('a gap adds no space to a space that the page already has', () => {
     expect(row(['a ', 0, 10], ['b', 14, 20])).toBe('a b\n')
     expect(row(['a ', 0, 10], [' b', 25, 30])).toBe('a\tb\n')
     expect(row(['a', 0, 10], ['  b', 10, 20])).toBe('a b\n')
   })
 
-  test('before the first words of a line is nothing', () => {
+  test('a gap before the first words of a line is ignored', () => {
     expect(row(['a', 500, 510])).toBe('a\n')
   })
 
-  test('begins at the furthest end of the words before it', () => {
+  test('a gap begins at the furthest end of the words before it', () => {
     expect(row(['a', 0, 30], ['b', 5, 10], ['c', 31, 40])).toBe('abc\n')
     expect(row(['a', 30, 0], ['c', 31, 40])).toBe('ac\n')
     expect(row(['a', 0, 10], ['b', 20, 10])).toBe('ab\n')
   })
 })
 
-describe('a paragraph', () => {
-  test('begins at a line that stands lower by more than 1.9 of the letter size', () => {
+describe('the service forms paragraphs from the lines of a PDF page', () => {
+  test('a paragraph begins at a line that is lower than the line before by more than 1.9 of the letter size', () => {
     const next = (y: number, size = 10) => layOut([run('a', 0, 10), run('b', 0, 10, y, size)])
     expect([next(81), next(80.9), next(119), next(119.1)]).toEqual([
       'a\nb\n',
@@ -111,25 +111,25 @@ describe('a paragraph', () => {
   })
 })
 
-describe('letters', () => {
-  test('of Hebrew and Arabic are turned into the order of reading', () => {
+describe('the service orders the letters of a PDF page', () => {
+  test('the letters of Hebrew and Arabic are put into the order of reading', () => {
     expect(row(['םולש', 0, 40])).toBe('שלום\n')
     expect(row(['12.5 םולש', 0, 40])).toBe('שלום 12.5\n')
     expect(row(['abc', 0, 40])).toBe('abc\n')
     expect(row(['12 34', 0, 40])).toBe('12 34\n')
   })
 
-  test('of Hebrew within another language are turned word by word', () => {
+  test('the letters of Hebrew words within another language are put in order word by word', () => {
     expect(row(['hello all םולש end', 0, 40])).toBe('hello all שלום end\n')
     expect(row(['hello all רקוב בוט', 0, 40])).toBe('hello all טוב בוקר\n')
   })
 
-  test('count as right-to-left if at least half of them are', () => {
+  test('the letters of a line count as right-to-left if at least half of them are', () => {
     expect(row(['ab םא', 0, 40])).toBe('אם ab\n')
     expect(row(['abc םא', 0, 40])).toBe('abc אם\n')
   })
 
-  test('of typesetters become ordinary letters', () => {
+  test('the letters that typesetters use (such as ligatures) become ordinary letters', () => {
     expect(row(['ﬁn', 0, 10])).toBe('fin\n')
   })
 })

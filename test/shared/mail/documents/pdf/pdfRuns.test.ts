@@ -1,4 +1,4 @@
-/** Tests where the operators of a PDF page show words, and which words a person does not see. */
+/** Tests where the operators of a PDF page show words, and which of these words a person does not see. */
 import { describe, expect, test } from 'bun:test'
 import { OPS } from 'unpdf/pdfjs'
 import {
@@ -15,7 +15,7 @@ const FONTS: Record<string, ReturnType<PageOperators['fontOf']>> = {
   type3: { fontMatrix: [0.01, 0, 0, 0.01, 0, 0] },
 }
 
-/** Runs operators on a page of 600 × 800 points, whose layer `off` is not shown. */
+/** Runs operators on a page of 600 × 800 points. The layer `off` of this page is not shown. */
 const runs = (...operators: Operator[]): Run[] =>
   runsOf({
     fnArray: operators.map(([name]) => OPS[name]),
@@ -44,17 +44,17 @@ const fill = (
   [left, bottom, right, top],
 ]
 
-/** Shows a word at 100, 100 after some operators, and returns it. */
+/** Shows a word at the position 100, 100 after some operators, and returns it. */
 const word = (...before: Operator[]): Run => runs(FONT, ...before, at(100, 100), WORD).at(-1)!
 const unseen = (...before: Operator[]) => word(...before).unseen
 const placeOf = ({ x, end, y }: Run) => [x, end, y].map((n) => Math.round(n * 1000) / 1000)
 
-describe('words', () => {
-  test('have a base line from their start to their end, and the size of their font', () => {
+describe('the service reads the words of a PDF page', () => {
+  test('words have a base line from their start to their end, and the size of their font', () => {
     expect(word()).toEqual({ text: 'ab', x: 100, end: 110, y: 100, size: 10, unseen: null })
   })
 
-  test('follow each other on the same line', () => {
+  test('words that are shown one after another follow each other on the same line', () => {
     const [one, two] = runs(FONT, at(100, 100), WORD, WORD)
     expect([placeOf(one!), placeOf(two!)]).toEqual([
       [100, 110, 100],
@@ -62,7 +62,7 @@ describe('words', () => {
     ])
   })
 
-  test('need a list of glyphs, in which null and a glyph without letters take no place', () => {
+  test('words need a list of glyphs, in which null and a glyph without letters take no space', () => {
     expect(runs(FONT, at(1, 1), ['showText', 'x'], ['showText'])).toEqual([])
     expect(runs(FONT, at(1, 1), show(null), show({}))).toEqual([])
     expect(runs(FONT, at(1, 1), show(glyph('a'), null, {}, glyph('b')))[0]).toMatchObject({
@@ -71,7 +71,7 @@ describe('words', () => {
     })
   })
 
-  test('may have spaces between letters and words, and a width', () => {
+  test('words may have extra space between letters and between words, and a horizontal scale', () => {
     const spaced = (...before: Operator[]) =>
       placeOf(
         runs(
@@ -87,7 +87,7 @@ describe('words', () => {
     expect(spaced(['setHScale', 50], ['setWordSpacing', 2])).toBe(108.5)
   })
 
-  test('are cut at a gap of more than 180 thousandths of the font size', () => {
+  test('words are split at a gap of more than 180 thousandths of the font size', () => {
     const cut = (gap: number) =>
       runs(FONT, at(100, 100), show(glyph('a'), gap, glyph('b'))).map((one) => [
         one.text,
@@ -103,29 +103,29 @@ describe('words', () => {
     expect(runs(FONT, at(100, 100), show(-200, glyph('b'))).map(placeOf)).toEqual([[100, 107, 100]])
   })
 
-  test('from right to left stand letter by letter', () => {
+  test('words that are written from right to left are kept as separate letters', () => {
     const texts = runs(FONT, at(1, 1), show(glyph('a'), glyph('ש'), glyph('ל'), glyph('b'))).map(
       ({ text }) => text,
     )
     expect(texts).toEqual(['a', 'ש', 'ל', 'b'])
   })
 
-  test('in a vertical font go down', () => {
+  test('words in a vertical font run downwards', () => {
     const [one, two] = runs(['setFont', 'vertical', 10], at(100, 100), WORD, WORD)
     expect([placeOf(one!)[2], placeOf(two!)[2]]).toEqual([100, 80])
   })
 
-  test('have the widths and the scale of a type 3 font', () => {
+  test('words in a type 3 font have the widths and the scale of this font', () => {
     const [one] = runs(['setFont', 'type3', 1], at(100, 100), show(glyph('a', 50)))
     expect(one).toMatchObject({ end: 100.5, size: 1, unseen: null })
   })
 })
 
-describe('the place of words', () => {
+describe('the service computes the place of words on a PDF page', () => {
   const places = (...operators: Operator[]) =>
     runs(FONT, ...operators).map((one) => placeOf(one).filter((_, n) => n !== 1))
 
-  test('moves by steps from the start of the line', () => {
+  test('the place of words moves by steps from the start of the line', () => {
     expect(places(['beginText'], ['moveText', 10, 20], WORD, ['moveText', 5, 7], WORD)).toEqual([
       [10, 20],
       [15, 27],
@@ -133,24 +133,24 @@ describe('the place of words', () => {
     expect(places(['moveText', 10, 20], ['beginText'], WORD)).toEqual([[0, 0]])
   })
 
-  test('moves to the next line by the leading', () => {
+  test('the place of words moves to the next line by the leading', () => {
     expect(places(at(10, 100), ['setLeading', 12], ['nextLine'], WORD)).toEqual([[10, 88]])
     expect(places(at(10, 100), ['setLeadingMoveText', 3, -9], ['nextLine'], WORD)).toEqual([
       [13, 82],
     ])
   })
 
-  test('is set by a matrix as six numbers or as a list, and kept by a broken matrix', () => {
+  test('the place of words is set by a matrix of six numbers or a list, and is kept if the matrix is broken', () => {
     expect(places(['setTextMatrix', 1, 0, 0, 1, 7, 8], WORD)).toEqual([[7, 8]])
     expect(places(at(7, 8), ['setTextMatrix', [1, 2]], WORD)).toEqual([[7, 8]])
     expect(places(at(7, 8), ['transform', 1], WORD)).toEqual([[7, 8]])
   })
 
-  test('rises above the line', () => {
+  test('the place of words rises above the line by the text rise', () => {
     expect(places(at(7, 8), ['setTextRise', 3], WORD)).toEqual([[7, 11]])
   })
 
-  test('is changed by the matrix of the page until the state is restored', () => {
+  test('the place of words is changed by the matrix of the page until the state is restored', () => {
     const double: Operator = ['transform', 2, 0, 0, 2, 10, 20]
     for (const [begin, end] of [
       ['save', 'restore'],
@@ -163,7 +163,7 @@ describe('the place of words', () => {
     expect(places(['restore'], at(1, 2), WORD)).toEqual([[1, 2]])
   })
 
-  test('is changed by the matrix of a form and by both matrices of an annotation', () => {
+  test('the place of words is changed by the matrix of a form and by both matrices of an annotation', () => {
     const moved = [1, 0, 0, 1, 10, 20]
     expect(
       places(
@@ -193,7 +193,7 @@ describe('the place of words', () => {
     ])
   })
 
-  test('is restored through 500 levels', () => {
+  test('the saved state of a page is restored through 500 levels', () => {
     const deep = (levels: number) => {
       const saves = Array.from({ length: levels }, (): Operator[] => [
         ['save'],
@@ -205,8 +205,8 @@ describe('the place of words', () => {
   })
 })
 
-describe('words that a person does not see', () => {
-  test('stand on a layer that is not shown', () => {
+describe('the service detects words that a person does not see', () => {
+  test('words on a layer that is not shown are hidden', () => {
     const layer = (tag: string, name: string): Operator => ['beginMarkedContentProps', tag, name]
     expect(unseen(layer('OC', 'off'))).toBe('hidden-text')
     expect(unseen(layer('OC', 'on'))).toBeNull()
@@ -218,7 +218,7 @@ describe('words that a person does not see', () => {
     expect(unseen(layer('OC', 'off'), ['beginMarkedContent', 'P'])).toBe('hidden-text')
   })
 
-  test('have their middle beside the page', () => {
+  test('words are off the page if their middle is beside the page', () => {
     const placed = (x: number, y: number) =>
       runs(['setFont', 'plain', 9], at(x, y), show(glyph('a', 1_000)))[0]!.unseen
     for (const [x, y] of [
@@ -237,7 +237,7 @@ describe('words that a person does not see', () => {
       expect([x, y, placed(x, y)]).toEqual([x, y, 'off-page-text'])
   })
 
-  test('stand outside of the clip', () => {
+  test('words outside of the clipping area are hidden', () => {
     const clipped = (clip: Operator, ...box: number[]) =>
       unseen(clip, ['constructPath', OPS.endPath, [null], box])
     for (const clip of ['clip', 'eoClip'] as const) {
@@ -254,7 +254,7 @@ describe('words that a person does not see', () => {
     expect(unseen(['paintFormXObjectBegin', [1, 0, 0, 1, 50, 0], [100, 0, 120, 800]])).toBeNull()
   })
 
-  test('are smaller than two points, unless the font scales its letters', () => {
+  test('words smaller than two points are hidden, unless their font scales its letters', () => {
     expect(unseen(['setFont', 'plain', 1.9])).toBe('tiny-text')
     expect(unseen(['setFont', 'plain', 2])).toBeNull()
     expect(unseen(['setFont', 'unheard', 1.9])).toBe('tiny-text')
@@ -263,7 +263,7 @@ describe('words that a person does not see', () => {
     expect(unseen(['setGState', [['Font', ['plain', 1]]]])).toBe('tiny-text')
   })
 
-  test('are painted by no mode, or almost transparent', () => {
+  test('words are hidden if their text mode does not paint them, or if they are almost transparent', () => {
     for (const [mode, why] of [
       [0, null],
       [1, null],
@@ -279,7 +279,7 @@ describe('words that a person does not see', () => {
     expect(unseen(['setFillTransparent'])).toBe('invisible-text')
   })
 
-  test('have the colour of the page, by fill or by outline', () => {
+  test('words are hidden if their fill or their outline has the colour of the page', () => {
     const stroke: Operator = ['setStrokeRGBColor', '#ffffff']
     const outline = (mode: number): Operator => ['setTextRenderingMode', mode]
     expect(unseen(WHITE)).toBe('invisible-text')
@@ -293,10 +293,10 @@ describe('words that a person does not see', () => {
   })
 })
 
-describe('a painted area', () => {
+describe('the service takes account of painted areas on a PDF page', () => {
   const BLACK: Operator = ['setFillRGBColor', '#000000']
 
-  test('is the background of later words whose middle it holds', () => {
+  test('a painted area is the background of later words whose middle is inside the area', () => {
     expect(unseen(BLACK, fill(100, 100, 110, 110))).toBe('invisible-text')
     expect(unseen(BLACK, fill(100, 100, 110, 110), WHITE)).toBeNull()
     expect(unseen(BLACK, fill(106, 100, 120, 110), WHITE)).toBe('invisible-text')
@@ -305,7 +305,7 @@ describe('a painted area', () => {
     )
   })
 
-  test('is painted by each operator that fills', () => {
+  test('a painted area results from each operator that fills a path', () => {
     for (const paint of [
       'fill',
       'eoFill',
@@ -322,7 +322,7 @@ describe('a painted area', () => {
     expect(unseen(['constructPath', OPS.fill, [null], [90, 90]], WHITE)).toBe('invisible-text')
   })
 
-  test('moves with the matrix of the page, and ends at the clip', () => {
+  test('a painted area moves with the matrix of the page, and ends at the clipping area', () => {
     const moved: Operator = ['transform', 1, 0, 0, 1, 90, 90]
     expect(unseen(['save'], moved, fill(0, 0, 30, 30), ['restore'], WHITE)).toBeNull()
     const clip: Operator[] = [['clip'], ['constructPath', OPS.endPath, [null], [200, 0, 600, 800]]]
@@ -331,12 +331,12 @@ describe('a painted area', () => {
     )
   })
 
-  test('on a layer that is not shown is not painted', () => {
+  test('an area on a layer that is not shown is not painted', () => {
     const off: Operator = ['beginMarkedContentProps', 'OC', 'off']
     expect(unseen(off, fill(90, 90, 120, 120), ['endMarkedContent'], WHITE)).toBe('invisible-text')
   })
 
-  test('has an unknown colour if it is a picture or no rectangle', () => {
+  test('a painted area has an unknown colour if it is a picture or is not a rectangle', () => {
     const picture: Operator[] = [
       ['save'],
       ['transform', 90, 0, 0, 90, 90, 90],
@@ -363,7 +363,7 @@ describe('a painted area', () => {
     expect(unseen(['constructPath', OPS.fill, null, [90, 90, 120, 120]])).toBeNull()
   })
 
-  test('covers the words before it that it holds from start to end', () => {
+  test('a painted area hides earlier words if it covers them from start to end', () => {
     const covered = (...after: Operator[]) => runs(FONT, at(100, 100), WORD, ...after)[0]!.unseen
     expect(covered()).toBeNull()
     expect(covered(fill(100, 100, 110, 110))).toBe('invisible-text')
@@ -383,7 +383,7 @@ describe('a painted area', () => {
     ).toBe('hidden-text')
   })
 
-  test('is remembered among the last 500 at least', () => {
+  test('a painted area is remembered while it is among at least the last 500', () => {
     const more = (count: number) => Array.from({ length: count }, () => fill(300, 300, 310, 310))
     expect(unseen(fill(90, 90, 120, 120), ...more(999), WHITE)).toBeNull()
     expect(unseen(fill(90, 90, 120, 120), ...more(1_000), WHITE)).toBe('invisible-text')

@@ -1,4 +1,4 @@
-/** Holds mails of Apple Mail on macOS and iOS. */
+/** Holds test mails in the forms of Apple Mail on macOS and iOS. */
 import { blocks, broken, chosen, escaped, fill, quoted, type ReplyMail, tierOf } from './build.ts'
 
 const ATTRIBUTION: Record<string, string> = {
@@ -66,7 +66,7 @@ const macPlain = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes mails of older releases, which put the attribution before the quote. */
+/** Makes test mails of older releases of Apple Mail, which put the attribution line before the quote element. */
 const macOldPlain = (choice: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
   return {
@@ -107,7 +107,9 @@ const phoneHtml = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes a fresh mail of a telephone, with a device line at the end and without a quote. */
+/**
+ * Makes a test mail that is not a reply and was written on a telephone. It has a device line at the end and no quote.
+ */
 const phoneFresh = (language: string): ReplyMail => {
   const { body } = chosen(`${language}:short`)
   return {

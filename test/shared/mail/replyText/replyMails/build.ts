@@ -1,4 +1,4 @@
-/** Makes the parts of test replies that do not depend on the writer’s mail client. */
+/** Makes the parts of test replies that are independent of the writer’s mail client. */
 import { PHRASES, type Phrases } from './phrases.ts'
 
 export type ReplyMail = {
@@ -9,11 +9,14 @@ export type ReplyMail = {
   expected: string
   /** Lists texts besides `expected` that a careful reader may also accept as the reply. */
   alt?: string[]
-  /** Tells how the wanted text is known: readers agree about a `core` mail; docs/contract.md decides a `policy` mail. */
+  /**
+   * Tells how certain the expected text is: readers agree about a `core` mail, and docs/contract.md decides about a
+   * `policy` mail.
+   */
   tier: 'core' | 'policy'
 }
 
-/** Tells whether the reply’s new text is the short or the long form of the phrases. */
+/** Tells whether the new text of the reply has the short or the long form. */
 export type Length = 'short' | 'long'
 
 const words = (language: string): Phrases => {
@@ -23,8 +26,8 @@ const words = (language: string): Phrases => {
 }
 
 /**
- * Replaces {n} by the name and {e} by the address of the person who wrote the earlier mail, {a} by name and address,
- * and {m} by the name of the replying writer. The persons belong to the language.
+ * Replaces {n} by the name and {e} by the address of the person who wrote the earlier mail, {a} by both, and {m} by the
+ * name of the replying writer. The names fit the language of the mail.
  */
 export const fill = (language: string, template: string) => {
   const { them, me, from } = words(language)
@@ -63,19 +66,19 @@ export const quoted = (text: string, mark = '> ') =>
 export const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** Returns one element for each line, with an empty element for an empty line. */
+/** Returns one HTML element for each line, and an empty element for an empty line. */
 export const blocks = (text: string, open = '<div>', close = '</div>', empty = '<br>') =>
   text
     .split('\n')
     .map((line) => `${open}${line === '' ? empty : escaped(line)}${close}`)
     .join('')
 
-/** Joins lines with `<br>`. */
+/** Joins the lines of a text with `<br>`. */
 export const broken = (text: string) => escaped(text).replaceAll('\n', '<br>\n')
 
 export const tierOf = (length: Length) => (length === 'short' ? 'core' : 'policy')
 
-/** Splits the choice of a mail, for example `de:short`, into its parts. */
+/** Splits the choice of a test mail, for example `de:short`, into its parts. */
 export const chosen = (choice: string) => {
   const [language = '', length = 'short', form = 'text'] = choice.split(':')
   return {

@@ -1,4 +1,4 @@
-/** Holds mails of QQ, 163, Foxmail, Naver and Daum. */
+/** Holds test mails in the forms of QQ, 163, Foxmail, Naver and Daum. */
 import { broken, chosen, fill, quoted, type ReplyMail } from './build.ts'
 
 const qq = (form: 'zh' | 'en'): ReplyMail => {

@@ -1,6 +1,6 @@
 /**
- * Holds replies with sign-offs, and replies with text that programs, virus scanners and lawyers add. Readers disagree
- * about such text, so docs/contract.md decides.
+ * Holds test replies with sign-offs, and replies with text that programs, virus scanners and lawyers add. Readers
+ * disagree whether such text is part of the reply, so docs/contract.md decides.
  */
 import type { ReplyMail } from './build.ts'
 

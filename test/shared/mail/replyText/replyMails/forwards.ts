@@ -1,7 +1,10 @@
-/** Holds forwarded mails. A forward with a comment stays whole (docs/contract.md §4). */
+/**
+ * Holds test mails that are forwarded mails. A forwarded mail with a comment is kept completely in the reply text
+ * (docs/contract.md §4).
+ */
 import { broken, chosen, escaped, fill, quoted, type ReplyMail } from './build.ts'
 
-/** Makes a forward: a comment, a banner, and the header and the text of the other mail. */
+/** Makes a forwarded mail: a comment, a banner, and the header and the text of the other mail. */
 const forward = (
   id: string,
   comment: string,
@@ -172,7 +175,7 @@ const forwardsHtml: ReplyMail[] = [
   },
 ]
 
-/** Makes a forward of a conversation: the forwarded mail quotes an older mail. */
+/** Makes a forwarded conversation, in which the forwarded mail quotes an older mail. */
 const forwardedThread: ReplyMail = (() => {
   const { original, short } = chosen('sv')
   const text = `Kan du ta hand om detta?\n\n---------- Forwarded message ---------\n${fill('sv', 'Från: {a}')}\nDate: tis 3 mars 2026 kl 09:14\nSubject: Förslag\nTo: Elin <elin@kontor.example>\n\n${original}\n\nDen mån 2 mars 2026 kl 16:40 skrev Elin <elin@kontor.example>:\n\n${quoted(short)}\n`

@@ -1,7 +1,7 @@
-/** Holds mails that seem to quote, and mails with tickets, disclaimers and signatures. */
+/** Holds test mails that only seem to quote, and mails with tickets, disclaimers and signatures. */
 import { broken, chosen, fill, quoted, type ReplyMail, wrap } from './build.ts'
 
-/** Makes mails without a quote. */
+/** Makes test mails that contain no quote. */
 const whole = (id: string, text: string): ReplyMail => ({
   id: `whole-${id}`,
   text,
@@ -194,7 +194,7 @@ const disclaimers: ReplyMail[] = [
   ),
 ]
 
-/** Makes mails with the banner that the gateway of a recipient puts on top of mail from outside. */
+/** Makes test mails with a banner that the recipient's mail gateway puts above mail from outside. */
 const external: ReplyMail = {
   id: 'external-banner',
   text: 'The gate code is 4471.\n\nFrom: Laura Whitfield <laura.whitfield@harbour-print.example>\nSent: Tuesday, March 3, 2026 9:14 AM\nTo: Owen Hale <owen@office.example>\nSubject: [EXTERNAL] Gate\n\nCAUTION: This email originated from outside the organization.\n\nWhich code opens the gate?\n',
@@ -240,7 +240,7 @@ const signatures: ReplyMail[] = [
   ),
 ]
 
-/** Makes a chain of two programs: an answer of a desktop program above a quoted answer of a web program. */
+/** Makes a chain of mails from two programs: a reply from a desktop program above a quoted reply from a web program. */
 const mixed: ReplyMail[] = ['nl', 'cs', 'da'].map((language) => {
   const { body, original } = chosen(`${language}:short`)
   const lower = quoted(original)

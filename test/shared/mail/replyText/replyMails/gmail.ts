@@ -1,4 +1,4 @@
-/** Holds mails of Gmail on the web, Android and iOS. */
+/** Holds test mails in the forms of Gmail on the web, Android and iOS. */
 import {
   blocks,
   broken,
@@ -50,7 +50,10 @@ const ATTRIBUTION: Record<string, string> = {
 const attribution = (language: string, variant = language) =>
   fill(language, ATTRIBUTION[variant] ?? '')
 
-/** Makes a reply in plain text. Gmail wraps the attribution line, so the address often stands alone on a line. */
+/**
+ * Makes a reply in plain text, as Gmail writes it. Gmail wraps the attribution line, so the email address is often
+ * alone on a line.
+ */
 const plain = (choice: string, variant?: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
   return {
@@ -71,7 +74,10 @@ const web = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes mails from which a relay or a ticket system has removed the classes. Only the blockquote is left. */
+/**
+ * Makes test mails from which a relay or a ticket system has removed the HTML classes. Only the blockquote element is
+ * left in these mails.
+ */
 const stripped = (choice: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
   return {
@@ -102,7 +108,7 @@ const signedPlain = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes quotes of three authors. Older lines have more marks. */
+/** Makes nested quotes of three authors. The lines of older mails have more quote marks. */
 const deep = (choice: string): ReplyMail => {
   const { language, body, original, short } = chosen(choice)
   const older = `${short}\n\n${wrap(attribution(language).replace('9:14', '8:02'))}\n\n${quoted(original)}`

@@ -1,4 +1,7 @@
-/** Holds inline answers, which stay with the quoted lines that they answer (docs/contract.md §4). */
+/**
+ * Holds inline answers, which the reply text keeps together with the quoted lines that they answer (docs/contract.md
+ * §4).
+ */
 import { blocks, escaped, quoted, type ReplyMail } from './build.ts'
 
 type Answers = {

@@ -1,7 +1,7 @@
-/** Holds mails of Outlook on the desktop, on the web and on telephones. */
+/** Holds test mails in the forms of Outlook on the desktop, on the web and on telephones. */
 import { blocks, broken, chosen, escaped, fill, type ReplyMail, tierOf } from './build.ts'
 
-/** Holds the words of a language for from, sent, to and subject, and a date in the form of the language. */
+/** Holds the words for from, sent, to and subject in each language, and a date in the form of the language. */
 const LABELS: Record<string, [string, string, string, string, string]> = {
   en: ['From', 'Sent', 'To', 'Subject', 'Tuesday, March 3, 2026 9:14 AM'],
   de: ['Von', 'Gesendet', 'An', 'Betreff', 'Dienstag, 3. März 2026 09:14'],
@@ -145,7 +145,7 @@ const webHtml = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes mails of the new Outlook, which keeps the signature in a separate element. */
+/** Makes test mails of the new Outlook, which keeps the signature in a separate HTML element. */
 const webSigned = (choice: string): ReplyMail => {
   const { language, body, original, me } = chosen(choice)
   return {
@@ -167,7 +167,10 @@ const phoneHtml = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes mails that a gateway has rewritten. No class and no identifier is left. */
+/**
+ * Makes test mails of Outlook that a gateway has rewritten. These mails have no class and no identifier left in their
+ * HTML.
+ */
 const bareHtml = (choice: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
   return {

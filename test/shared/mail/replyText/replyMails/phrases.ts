@@ -1,12 +1,12 @@
-/** Holds phrases of a writer and of the author who is answered, in thirty languages. */
+/** Holds the phrases of a replying writer and of the author of the earlier mail, in thirty languages. */
 export type Phrases = {
   me: string
   them: string
-  /** Is the address of the answered author. */
+  /** Is the address of the author whose mail is answered. */
   from: string
-  /** Is the reply’s new text in a short form without a greeting. */
+  /** Is the new text of the reply in a short form without a greeting. */
   short: string
-  /** Is the reply’s new text with greeting, sign-off and name, all of which stay in the reply text. */
+  /** Is the new text of the reply with a greeting, sign-off and name, all of which belong to the reply text. */
   long: string
   /** Is the text of the earlier mail that the reply quotes. */
   original: string

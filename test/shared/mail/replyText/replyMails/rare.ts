@@ -1,4 +1,7 @@
-/** Holds mails of rare programs. Their forms are in heads.jsonl and devices.jsonl of test/fixtures/replies. */
+/**
+ * Holds test mails in the forms of rarely used mail programs. The forms of these mails are in heads.jsonl and
+ * devices.jsonl of test/fixtures/replies.
+ */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { chosen, fill, quoted, type ReplyMail } from './build.ts'
@@ -11,8 +14,8 @@ type Head = {
    */
   head: string
   /**
-   * Is the text that the mail program puts before each quoted line. A program that only appends the earlier mail has no
-   * such prefix.
+   * Is the text that the mail program writes before each quoted line. A mail program that only appends the earlier mail
+   * writes no such prefix.
    */
   mark?: string
   /** Is the line that the mail program writes between the reply and the quote. */

@@ -1,4 +1,4 @@
-/** Holds mails of Samsung, K-9, GMX, WEB.DE, Mail.ru and Yandex. */
+/** Holds test mails in the forms of Samsung, K-9, GMX, WEB.DE, Mail.ru and Yandex. */
 import { blocks, broken, chosen, escaped, fill, quoted, type ReplyMail, tierOf } from './build.ts'
 
 type Galaxy = { sent: string; banner: string; labels: [string, string, string, string] }

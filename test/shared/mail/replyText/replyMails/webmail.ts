@@ -1,4 +1,4 @@
-/** Holds mails of Yahoo, Proton, Fastmail, Spark, Superhuman, HEY, Zoho and Thunderbird. */
+/** Holds test mails in the forms of Yahoo, Proton, Fastmail, Spark, Superhuman, HEY, Zoho and Thunderbird. */
 import {
   blocks,
   broken,
@@ -58,7 +58,7 @@ const thunderbirdHtml = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes mails with the answer below the quote and the signature at the end, as on mailing lists. */
+/** Makes test mails in which the answer is below the quote and the signature is at the end, as on mailing lists. */
 const thunderbirdBottom = (choice: string): ReplyMail => {
   const { language, body, original, me } = chosen(choice)
   return {
@@ -110,7 +110,9 @@ const yahooHtml = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes mails of the telephone program, which writes name and address without a space. */
+/**
+ * Makes test mails of Yahoo's telephone program, which writes the name and the address without a space between them.
+ */
 const yahooPhone: ReplyMail = {
   id: 'yahoo-phone-en',
   text: ' Both sizes, please. And could you add a sample of the cream paper?\n\nYahoo Mail: Search, Organize, Conquer \n \n  On Tue, Mar 3, 2026 at 9:14 AM, Laura Whitfield<laura.whitfield@harbour-print.example> wrote:   Hello Owen, which size do you want?\nLaura  \n',
