@@ -1,0 +1,160 @@
+/** Tests how the owner stops and resumes a purse, and how the cancellations of its open payments are sent. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import { transaction } from '../../../sql/db.ts'
+import { resumePurse, stopPurse, takeCancellations } from '../../../sql/purse/stop.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { newKeyring, newPurse } from '../../support/purse/purseRows.ts'
+import { newProject, row } from '../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let keyring: Keyring
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  keyring = await newKeyring(pool)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'owner', requestId: 'req_1' })
+const stop = (projectId: string) => stopPurse(pool, keyring, actorOf(projectId))
+const resume = (projectId: string) => resumePurse(pool, actorOf(projectId))
+
+async function auditOf(projectId: string): Promise<string[]> {
+  const { rows } = await pool.query(
+    `select action || ' ' || outcome || coalesce(' ' || detail, '') as line from audit_log
+     where project_id = $1 and action in ('purse.stop', 'purse.resume') order by "row"`,
+    [projectId],
+  )
+  return rows.map(({ line }) => line)
+}
+
+async function stoppedBy(projectId: string) {
+  const { rows } = await pool.query(
+    'select frozen_at, frozen_by from purses where project_id = $1',
+    [projectId],
+  )
+  return rows[0] as { frozen_at: Date | null; frozen_by: string | null }
+}
+
+/** Makes a stopped purse with signed payments, of which each has a signed cancellation. */
+async function stoppedWith(payments: number) {
+  const purse = await newPurse(pool, keyring)
+  const ids: string[] = []
+  for (let n = 0; n < payments; n++) {
+    const wanted = await purse.wanted(1_000n)
+    expect(await purse.reserve([wanted])).toEqual(['signed'])
+    ids.push(wanted.id)
+  }
+  await stop(purse.projectId)
+  // Other tests leave cancellations on the same network, so each purse has a network of its own.
+  const network = `network of ${purse.projectId}`
+  await pool.query('update purchases set network = $2 where project_id = $1', [
+    purse.projectId,
+    network,
+  ])
+  const take = async (limit = 10) =>
+    (await takeCancellations(pool, network, limit)).map(({ id }) => id)
+  return { ids, take, projectId: purse.projectId }
+}
+
+describe('the stop of a purse', () => {
+  test('of a project without a purse changes nothing, and the audit log shows the try', async () => {
+    const projectId = await newProject(pool)
+    expect([await stop(projectId), await resume(projectId)]).toEqual([false, false])
+    expect(await auditOf(projectId)).toEqual(['purse.stop not_found', 'purse.resume not_found'])
+  })
+
+  test('lasts until the owner resumes the purse, and the audit log shows both', async () => {
+    const { projectId } = await newPurse(pool, keyring)
+    expect(await stop(projectId)).toBe(true)
+    expect(await stoppedBy(projectId)).toMatchObject({
+      frozen_at: expect.any(Date),
+      frozen_by: 'owner',
+    })
+    expect(await resume(projectId)).toBe(true)
+    expect(await stoppedBy(projectId)).toEqual({ frozen_at: null, frozen_by: null })
+    expect(await auditOf(projectId)).toEqual([
+      'purse.stop ok cancels 0 open payments',
+      'purse.resume ok',
+    ])
+  })
+
+  test('keeps the first time and the first person if two people stop the purse', async () => {
+    const { projectId } = await newPurse(pool, keyring)
+    await stop(projectId)
+    const first = await stoppedBy(projectId)
+    await stopPurse(pool, keyring, { ...actorOf(projectId), keyPrefix: 'second' })
+    expect(await stoppedBy(projectId)).toEqual(first)
+  })
+
+  test('signs one cancellation for each open payment, and none at a repeated stop', async () => {
+    const { ids, projectId } = await stoppedWith(2)
+    const signatures = async () =>
+      Promise.all(ids.map(async (id) => (await row(pool, 'purchases', id)).cancel_signature))
+    const first = await signatures()
+    expect(new Set(first).size).toBe(2)
+    for (const signature of first) expect(signature).toMatch(/^0x[0-9a-f]{130}$/)
+    await stop(projectId)
+    expect(await signatures()).toEqual(first)
+    expect(await auditOf(projectId)).toEqual([
+      'purse.stop ok cancels 2 open payments',
+      'purse.stop ok cancels 0 open payments',
+    ])
+  })
+})
+
+describe('a cancellation of a payment', () => {
+  const age = (id: string, seconds: number) =>
+    pool.query(
+      'update purchases set cancel_sent_at = clock_timestamp() - make_interval(secs => $2) where id = $1',
+      [id, seconds],
+    )
+
+  test('is taken once, and again 30 seconds later unless the chain has shown it', async () => {
+    const { ids, take } = await stoppedWith(1)
+    expect(await take()).toEqual(ids)
+    expect(await take()).toEqual([])
+    await age(ids[0]!, 29)
+    expect(await take()).toEqual([])
+    await age(ids[0]!, 31)
+    expect(await take()).toEqual(ids)
+    await age(ids[0]!, 31)
+    await pool.query('update purchases set cancel_seen_at = now() where id = $1', ids)
+    expect(await take()).toEqual([])
+  })
+
+  test('is not taken after the authorization has expired, because the token refuses it', async () => {
+    const { ids, take } = await stoppedWith(1)
+    await pool.query(
+      `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id = $1`,
+      ids,
+    )
+    expect(await take()).toEqual([])
+  })
+
+  test('is not taken after the chain has shown the payment', async () => {
+    const { ids, take } = await stoppedWith(1)
+    await pool.query(
+      `update purchases set money = 'spent', tx_hash = '0x01', block_number = 1, block_hash = '0x02' where id = $1`,
+      ids,
+    )
+    expect(await take()).toEqual([])
+  })
+
+  test('that was never sent comes before one that was sent, up to the limit', async () => {
+    const { ids, take } = await stoppedWith(3)
+    await age(ids[0]!, 40)
+    expect((await take(2)).toSorted()).toEqual([ids[1]!, ids[2]!].toSorted())
+    expect(await take(2)).toEqual([ids[0]!])
+  })
+
+  test('that another worker takes at this moment is left to that worker', async () => {
+    const { ids, take } = await stoppedWith(2)
+    await transaction(pool, async (db) => {
+      await db.query('select from purchases where id = $1 for update', [ids[0]])
+      expect(await take()).toEqual([ids[1]!])
+    })
+  })
+})
