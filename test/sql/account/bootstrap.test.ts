@@ -20,10 +20,16 @@ const projectKey = generateKey('project')
 let made = 0
 
 /** Makes a configuration with a data directory of its own. */
-function configWith(about: Partial<Config> & { keys?: Config['bootstrap'] } = {}): Config {
+function configWith(about: Partial<Config> & { keys?: Partial<Config['bootstrap']> } = {}): Config {
   const { keys = {}, ...changes } = about
   const dataDir = mkdtempSync(join(directory, `${++made}-`))
-  return { ...parseConfig({}), dataDir, mailDomain: 'mail.example', bootstrap: keys, ...changes }
+  return {
+    ...parseConfig({}),
+    dataDir,
+    mailDomain: 'mail.example',
+    bootstrap: { platformKey: undefined, projectKey: undefined, ...keys },
+    ...changes,
+  }
 }
 const inChain = (config: Config, embeddedDevnet: boolean): Config => ({
   ...config,
@@ -140,7 +146,7 @@ describe('in production', () => {
 })
 
 describe('the migration stores the given keys', () => {
-  test.each<[string, Config['bootstrap'], string[], number]>([
+  test.each<[string, Partial<Config['bootstrap']>, string[], number]>([
     ['none', {}, [], 0],
     ['the platform key', { platformKey }, ['platform'], 1],
     ['the project key with its project', { projectKey }, ['project'], 1],
