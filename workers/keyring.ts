@@ -12,9 +12,9 @@ import {
 import { hasDkimKeys } from '../sql/mail/domains/dkimKeys.ts'
 
 /**
- * Starts the master keys of a process that sends mail. If the database holds DKIM keys, the master keys are mandatory.
- * The master keys are checked when the database is ready.
- * @throws {ConfigError} if a master key is wrong or missing. The error names the master key.
+ * Loads and checks the master keys of a process that sends mail. If the database contains DKIM keys, the master keys
+ * are mandatory. The master keys are checked when the database is ready.
+ * @throws {ConfigError} if a master key is wrong or missing. The error names the wrong or missing master key.
  */
 export async function startSigningKeys(
   config: Config,
@@ -32,9 +32,9 @@ export async function startSigningKeys(
 }
 
 /**
- * Starts the master keys of a process that delivers webhooks. The master keys are checked when the database is ready.
- * Encrypts webhook secrets that an earlier version stored in plain text.
- * @throws {ConfigError} if a key is wrong or missing. The error names the key.
+ * Loads and checks the master keys of a process that delivers webhooks. The master keys are checked when the database
+ * is ready. Encrypts webhook secrets that an earlier version stored in plain text.
+ * @throws {ConfigError} if a master key is wrong or missing. The error names the wrong or missing master key.
  */
 export async function startKeyring(
   config: Config,

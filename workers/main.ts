@@ -31,7 +31,9 @@ const CONCURRENCY_MAX = 500
 
 function readArguments(args: string[]): {
   runners: RunnerName[]
-  /** Limits the concurrent jobs of each pool. `null` means that each pool uses its own default. */
+  /**
+   * Limits the concurrent jobs of each worker pool. A limit of `null` means that each worker pool uses its own default.
+   */
   concurrency: number | null
 } {
   let values: { pool?: string; concurrency?: string }
@@ -54,7 +56,10 @@ function readArguments(args: string[]): {
   return { runners: chosen, concurrency }
 }
 
-/** Returns the runners of a pool by the pool's name. For the name of a runner, returns this runner alone. */
+/**
+ * Returns the runners that belong to a worker pool, by the name of the pool. If the name is that of a runner, returns
+ * only this runner.
+ */
 function runnersOf(name: string): readonly RunnerName[] {
   const pools: Record<string, readonly RunnerName[]> = POOLS
   const found = pools[name] ?? RUNNER_NAMES.filter((runner) => runner === name)
@@ -66,13 +71,13 @@ function runnersOf(name: string): readonly RunnerName[] {
 const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
 
 const ARGUMENTS = process.argv.slice(2)
-/** Returns the secrets that all runners of this process need. */
+/** Returns the names of the secrets that all runners of this process need. */
 const secrets = () => readArguments(ARGUMENTS).runners.flatMap(readBy)
 
 await runService(process, { name: 'workers', openLog, secrets }, async (config, log) => {
-  // Graphile Worker does not await the statement that deletes a finished job's row. If a connection breaks right then,
-  // a promise without a handler rejects. queue/recoverJobs.ts then releases the job. A second run of the job changes
-  // nothing.
+  // Graphile Worker does not await the statement that deletes the database row of a finished job. If the connection
+  // breaks during this statement, a promise without a handler rejects. queue/recoverJobs.ts then releases the job. A
+  // second run of the finished job changes nothing.
   process.on('unhandledRejection', (error) => {
     if (isDatabaseUnavailable(error)) {
       return log.warn({ err: error }, 'the end of a job was not recorded: the database is away')
@@ -111,20 +116,20 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
   }
 })
 
-/** Holds the settings and the shared tools of the runners. `start` returns the settings of a runner. */
+/** Holds the settings and the tools that all runners share. The function `start` returns the settings of a runner. */
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
   /**
-   * Is the store of large contents. `null` means that large contents are in the database, or that this process does not
-   * need them.
+   * Is the store for contents that are too large for the database. `null` means that large contents are in the
+   * database, or that this process does not need them.
    */
   objectStore: ObjectStore | null
   stop(): Promise<void>
 }
 
 /**
- * Creates the parts that runners need. The code of each runner is loaded only when that runner starts. The code of the
- * other runners would cost a process up to 35 MB and 0.3 s of CPU.
+ * Creates the parts that the runners of this process need. The code of each runner is loaded only if that runner
+ * starts. Loading the code of the other runners would cost a process up to 35 MB and 0.3 s of CPU.
  */
 function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config

@@ -16,7 +16,10 @@ type SignInOptions = Omit<ServiceSender, 'pool'> & {
   signInTokens: SignInTokens
 }
 
-/** Mails a sign-in link to the person who has an address. Sends no mail to an address that belongs to nobody. */
+/**
+ * Mails a sign-in link to the person to whom an email address belongs. Sends no mail if the email address belongs to
+ * nobody.
+ */
 export const createMailSignInLink =
   ({ pool, outcomes }: PoolContext, options: SignInOptions): Task<'mail_sign_in_link'> =>
   async ({ requestId }) => {
@@ -25,7 +28,7 @@ export const createMailSignInLink =
       wanted === null
         ? { isDeferred: false }
         : await mailLink({ pool, ...options }, requestId, wanted)
-    // If the outcome of the mail were not recorded, a retry would send the mail again.
+    // If the outcome of the mail were not recorded, a retry of the job would send the mail again.
     await outcomes.record(() => recordSignInMail(pool, requestId, isDeferred))
   }
 

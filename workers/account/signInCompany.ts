@@ -17,13 +17,14 @@ export type CompanyOptions = {
 }
 
 const TIMEOUT_S = 5
-/** After this many milliseconds the discovery document and the keys of the identity provider are fetched again. */
+/** Sets after how many milliseconds the discovery document and the keys of the identity provider are fetched again. */
 const FRESH_MS = 10 * 60_000
 
 /**
- * Performs both steps of a sign-in at the company's identity provider (OpenID Connect Core §3.1). The first step makes
- * the URL of the provider's page. The second step exchanges the authorization code when the browser has returned. The
- * operator names the provider, so the provider may be at a private address.
+ * Performs both steps of a sign-in at the identity provider of the company (OpenID Connect Core §3.1). The first step
+ * makes the URL of the identity provider’s sign-in page. The second step exchanges the authorization code after the
+ * browser has returned from the identity provider. The operator chooses the identity provider, so the provider may be
+ * at a private address.
  */
 export function createSignInCompany(
   { pool, outcomes }: PoolContext,
@@ -49,8 +50,8 @@ export function createSignInCompany(
       )
     } else if (signIn?.state === 'answered') {
       const end = await exchange(provider, baseUrl, signIn).catch(faultOf)
-      // An authorization code can be exchanged only once. If this outcome is not recorded, the person must begin the
-      // sign-in again.
+      // An authorization code can be exchanged only once. If the outcome of this exchange is not recorded, the person
+      // must begin the sign-in again.
       await outcomes.record(() => endSignIn(pool, signInId, end))
     }
   }
@@ -104,8 +105,8 @@ async function exchange(
 }
 
 /**
- * Returns the reason of the identity provider's refusal in the provider's words. The reason holds no token and no
- * authorization code.
+ * Returns the reason of the identity provider's refusal in the provider's words. The reason of the refusal contains no
+ * token and no authorization code.
  */
 function faultOf(error: unknown): { fault: string } {
   const { message, cause } = error instanceof Error ? error : { message: '', cause: null }

@@ -32,7 +32,7 @@ import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import { MULTICALL3_ADDRESS } from '../till/wallets/walletDeployment.ts'
 
-/** Is the amount that the devnet's payer receives: 1,000,000 USDC. */
+/** Is the amount that the payer account of the devnet receives: 1,000,000 USDC. */
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n
 const GAS_FUNDS_WEI = 10_000n * 10n ** 18n
 
@@ -54,18 +54,25 @@ const RECEIPT_WAIT_MS = 60_000
 
 export type DevnetClient = ReturnType<typeof devnetClient>
 
-/** Keeps Bun's `fetch` from sending loopback requests through HTTP_PROXY. The type in viem lacks this option. */
+/**
+ * Prevents `fetch` of Bun from sending loopback requests through HTTP_PROXY. The TypeScript type in viem lacks this
+ * option.
+ */
 const NO_PROXY = { proxy: false } as RequestInit
 
 /**
- * Limits the bytes of anvil's state, which anvil returns in one response. Ten thousand payments make 14 MB, but viem's
- * own limit is 10 MB.
+ * Limits the bytes of the state of anvil, which anvil returns in one response. Ten thousand payments make 14 MB, but
+ * viem's own limit is 10 MB.
  */
 const STATE_MAX_BYTES = 1024 * 1024 * 1024
 
-/** Creates a client for anvil's own methods. The client sends from unlocked accounts, so it needs no key. */
+/**
+ * Creates an RPC client for the methods that only anvil has. The client sends transactions from unlocked accounts, so
+ * it needs no key.
+ */
 export function devnetClient(rpcUrl: string) {
-  // `retryCount` is 0, because a failed call means that the devnet process has ended, and a retry is useless.
+  // The option `retryCount` is 0, because a failed call means that the devnet process has ended, and a retry is
+  // useless.
   const transport = http(rpcUrl, {
     retryCount: 0,
     fetchOptions: NO_PROXY,
@@ -76,8 +83,8 @@ export function devnetClient(rpcUrl: string) {
     .extend(walletActions)
     .extend((client) => ({
       /**
-       * Polls for a receipt. viem's own action polls only when a new block arrives. If each transaction is a block and
-       * the receipt arrives just after the first poll, viem's action waits in vain.
+       * Polls for a transaction receipt. viem's own action polls only when a new block arrives. If each transaction is
+       * a separate block and the receipt arrives just after the first poll, viem's action waits in vain.
        */
       async waitForTransactionReceipt({ hash }: { hash: Hex }) {
         for (const deadlineMs = performance.now() + RECEIPT_WAIT_MS; ; ) {
@@ -95,9 +102,9 @@ export function devnetClient(rpcUrl: string) {
 
 /**
  * Deploys USDC and Multicall3, and funds the gas wallet and the payer. The chain must be empty and must mine each
- * transaction at once (automine). Sends nothing from the gas wallet, so the gas wallet's nonce stays 0.
+ * transaction at once (automine). Sends nothing from the gas wallet, so that the nonce of the gas wallet stays 0.
  *
- * @throws Error when a transaction reverts.
+ * @throws Error if a transaction reverts.
  */
 export async function deployDevnetContracts(client: DevnetClient): Promise<void> {
   const usdc = USDC_NETWORKS['base-sepolia'].usdcAddress
@@ -121,7 +128,7 @@ export async function deployDevnetContracts(client: DevnetClient): Promise<void>
   await client.setBalance({ address: DEVNET_ACCOUNTS.gasWallet.address, value: GAS_FUNDS_WEI })
 }
 
-/** Returns the initializer calls of Circle's upgrades in the order of the upgrades. */
+/** Returns the calls that initialize the upgrades of Circle’s contract, in the order of the upgrades. */
 function tokenSetup(owner: Address): Hex[] {
   const { eip712Name } = USDC_NETWORKS['base-sepolia']
   const payer = DEVNET_ACCOUNTS.payer.address
@@ -176,7 +183,8 @@ async function moveCode(client: DevnetClient, from: Address, to: Address): Promi
 }
 
 /**
- * Returns the creation code of Multicall3. viem holds this code for its own deployless calls, but does not export it.
+ * Returns the creation code of Multicall3. viem contains this code for its own deployless calls, but does not export
+ * it.
  */
 async function multicall3Bytecode(): Promise<Hex> {
   const url = new URL('constants/contracts.js', import.meta.resolve('viem'))

@@ -1,9 +1,9 @@
 /**
- * Runs the embedded devnet: one anvil process with chain id 84532, USDC and Multicall3. The state of the chain survives
- * restarts. The devnet is for development and tests. Signatures made for the devnet are worthless on Base.
+ * Runs the embedded devnet: one anvil process with chain id 84532, USDC and Multicall3. The state of the devnet’s chain
+ * survives restarts. The devnet is for development and tests. Signatures made for the devnet are worthless on Base.
  *
- * anvil's own option `--state` writes the state only on exit, or at intervals but not atomically. So this module
- * fetches the state over RPC and renames the new file over the old file, at most a second after each block.
+ * anvil's own option `--state` writes the state only on exit, or at intervals but not atomically. Therefore this module
+ * fetches the chain state over RPC and renames the new file over the old file, at most a second after each block.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -18,7 +18,7 @@ const { chainId: CHAIN_ID, usdcAddress: USDC_ADDRESS } = USDC_NETWORKS['base-sep
 const START_TIMEOUT_MS = 20_000
 const STOP_TIMEOUT_MS = 5_000
 const SAVE_INTERVAL_MS = 1_000
-/** The dumps of the devnet's state may take at most a twentieth of the time, because a dump grows with the chain. */
+/** The dumps of the chain state may take at most a twentieth of the time, because a dump grows with the chain. */
 const SAVE_DUTY = 20
 
 /** Describes the methods of a pino logger that the devnet uses. */
@@ -30,13 +30,17 @@ type DevnetLog = {
 export type StartDevnetParameters = {
   /** Is the port on which the devnet listens. The port 0 means any unused port. */
   port: number
-  /** Tells whether the devnet may use any other port when `port` is taken. */
+  /** Tells whether the devnet may use any other port if `port` is in use. */
   orAnyPort?: boolean
   /**
-   * Is the file that holds the state of the chain. The files `<stateFile>.pid` and `<stateFile>.cache` lie beside it.
+   * Is the path of the file that contains the state of the chain. The files `<stateFile>.pid` and `<stateFile>.cache`
+   * are beside the state file.
    */
   stateFile: string
-  /** Sets the number of seconds between two blocks. Without this setting each transaction is mined at once. */
+  /**
+   * Sets the number of seconds between two blocks of the devnet. Without this setting each transaction is mined at
+   * once.
+   */
   blockTimeS?: number
   log: DevnetLog
 }
@@ -45,13 +49,13 @@ export type Devnet = {
   rpcUrl: string
   port: number
   chainId: number
-  /** Resolves with the reason when the devnet process ends by itself. */
+  /** Resolves with the reason if the devnet process ends by itself. */
   ended: Promise<string>
-  /** Saves the state of the chain and ends the devnet process. Further calls do nothing. */
+  /** Saves the state of the chain and ends the devnet process. Further calls of this function do nothing. */
   stop(): Promise<void>
 }
 
-/** Reports that another process uses the port that the devnet should listen on. */
+/** Reports that another process uses the port on which the devnet should listen. */
 export class PortTaken extends Error {
   constructor(port: number) {
     super(`port ${port} is taken by another program`)
@@ -59,12 +63,11 @@ export class PortTaken extends Error {
 }
 
 /**
- * Starts the devnet from its state file. Deploys the contracts anew when there is no state file. If a killed service
- * left a devnet running, saves the state of that devnet and ends it first.
+ * Starts the devnet from its state file. Deploys the contracts anew if there is no state file. If a killed service left
+ * a devnet process running, saves the state of that devnet and ends it first.
  *
- * @throws {PortTaken}
- * @throws Error when anvil is not installed for this platform, another live process uses the state file, or the file
- * cannot be loaded.
+ * @throws {PortTaken} @throws Error if anvil is not installed for this platform, another live process uses the state
+ * file, or the file cannot be loaded.
  *
  * @example
  * const devnet = await startDevnet({ port: 8545, stateFile: '.data/devnet.state', log })
@@ -112,8 +115,8 @@ export async function startDevnet(parameters: StartDevnetParameters): Promise<De
 }
 
 /**
- * Returns the path of anvil's binary for this platform. The launcher of the package would put a Node process between
- * this process and anvil.
+ * Returns the path of the anvil executable for this platform. The launcher script of the anvil package would put a Node
+ * process between this process and anvil.
  */
 function anvilBinary(): string {
   const arch = process.arch === 'x64' ? 'amd64' : process.arch
@@ -136,22 +139,26 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--host', '127.0.0.1'],
     ['--port', String(port)],
     ['--chain-id', String(CHAIN_ID)],
-    // The cache path on the command line also shows which state file the devnet process serves.
+    // The cache path on the command line also shows which state file the anvil process serves.
     ['--cache-path', `${stateFile}.cache`],
-    // anvil's default limit for a request is 2 MB. The chain's state after some thousand payments is larger.
+    // The default limit of anvil for a request is 2 MB. The state of the chain after some thousand payments is larger
+    // than this limit.
     ['--no-request-size-limit'],
   ].flat()
   // anvil gets an empty environment, because FOUNDRY_* and ANVIL_* variables would change the chain.
   return spawn(anvilBinary(), options, { env: {}, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-/** Reads the port from anvil's banner. If port 0 was requested, only the banner tells the chosen port. */
+/**
+ * Reads the port from the text that anvil prints at its start. If port 0 was requested, only this text tells which port
+ * anvil chose.
+ */
 function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   return new Promise((done, fail) => {
     let output = ''
     const timer = setTimeout(() => fail(new Error('the devnet did not start')), START_TIMEOUT_MS)
     const read = (chunk: Buffer) => {
-      // Once anvil listens, its output is read and dropped, because a full pipe would stop anvil.
+      // After anvil listens, its output is read and dropped, because a full pipe would stop anvil.
       if (output.length > 64 * 1024) return
       output += chunk.toString('utf8')
       const match = /Listening on [\d.]+:(\d+)/.exec(output)
@@ -170,7 +177,10 @@ function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   })
 }
 
-/** Restores the saved state of the chain, or deploys the contracts. @returns true if there was a state to restore. */
+/**
+ * Restores the saved state of the chain, or deploys the contracts if there is none. @returns true if there was a saved
+ * state.
+ */
 async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise<boolean> {
   await client.setLoggingEnabled(false)
   const state = await readState(stateFile)
@@ -214,7 +224,7 @@ type Running = {
   log: DevnetLog
 }
 
-/** Saves the state of the chain again and again until the returned function is called. */
+/** Saves the state of the chain repeatedly until the caller calls the returned function. */
 function stopper({ child, endChild, client, stateFile, log }: Running): () => Promise<void> {
   let stopping: Promise<void> | undefined
   let timer: Timer | undefined
@@ -243,8 +253,8 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
   const stop = async () => {
     clearTimeout(timer)
     await saving
-    // The devnet's state is saved at its end even without a new block, because balances and code can be set without a
-    // block.
+    // The state of the devnet is saved at its end even without a new block, because balances and code can be set
+    // without a block.
     if (!hasEnded(child)) await save(client, stateFile)
     process.off('exit', endChild)
     await end(child)

@@ -6,8 +6,7 @@ import { runService } from '../../shared/process/service.ts'
 import { PortTaken, startDevnet } from './devnet.ts'
 
 /**
- * Runs the embedded devnet as a separate process, because nothing else in production loads the artifacts of the
- * contracts.
+ * Runs the embedded devnet as a separate process, because nothing else in production loads the compiled contracts.
  */
 const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
 

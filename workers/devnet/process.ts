@@ -14,7 +14,7 @@ const POLL_INTERVAL_MS = 25
 const pidFile = (stateFile: string) => `${stateFile}.pid`
 
 /**
- * Writes two process ids to a file beside the state file: that of the devnet's process, and that of its owner, this
+ * Writes two process ids to a file beside the state file: that of the devnet process, and that of its owner, this
  * process.
  */
 export async function recordProcess(
@@ -25,11 +25,11 @@ export async function recordProcess(
 }
 
 /**
- * Ends the devnet process that a killed owner left running. Does nothing when there is no such process.
+ * Ends the devnet process that a killed owner left running. Does nothing if there is no such devnet process.
  *
- * @param salvage is called with the RPC URL of that process while the process still runs, to save its state. If the
- * call fails, the process is ended all the same, because the last saved state is at most a second old.
- * @throws Error when the owner is alive: two services would overwrite each other's state.
+ * @param salvage is called with the RPC URL of the devnet process while the process still runs, to save its state. If
+ * the call of `salvage` fails, the process is still ended, because the last saved state is at most a second old.
+ * @throws Error if the owner is alive, because two services would overwrite each other's state.
  */
 export async function endOrphan(
   stateFile: string,
@@ -52,17 +52,17 @@ async function readRecord(stateFile: string) {
   try {
     return recordSchema.parse(JSON.parse(await readFile(pidFile(stateFile), 'utf8')))
   } catch {
-    // The file with the process id is absent, or a crash of its writer cut the file short.
+    // Here the file with the process id is absent, or a crash of its writer cut the file short.
     return null
   }
 }
 
 /**
- * Tells whether a process is the devnet of a state file. The system reuses process ids, so the command line must name
- * the state file.
+ * Tells whether a process is the devnet that serves a state file. The operating system reuses process ids, so the
+ * command line must name the state file.
  */
 async function isDevnet(pid: number, stateFile: string): Promise<boolean> {
-  // A zombie process has a pid, but no command line.
+  // A zombie process has a process id, but no command line.
   return (await commandLineOf(pid)).includes(`${stateFile}.cache`)
 }
 

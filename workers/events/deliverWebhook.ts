@@ -17,7 +17,7 @@ import type { PoolContext, Task } from '../queue/task.ts'
 import { createDeliveryBatchers, type DeliveryBatchers } from './deliveryBatchers.ts'
 
 type DeliverOptions = {
-  /** Decrypts the secrets of webhooks. */
+  /** Decrypts the secrets that sign webhook requests. */
   keyring: KeyringSource
   policy: OutboundPolicy
 }
@@ -25,15 +25,18 @@ type DeliverOptions = {
 type Sender = PoolContext &
   DeliverOptions & { batchers: DeliveryBatchers; connections: KeptConnections }
 
-/** Limits a whole delivery attempt, from name resolution to the end of the HTTP response (docs/contract.md §7). */
+/**
+ * Limits the time of a whole webhook delivery attempt, from name resolution to the end of the HTTP response
+ * (docs/contract.md §7).
+ */
 const ATTEMPT_TIMEOUT_MS = 10_000
-/** Limits the bytes of an HTTP response that the delivery log keeps. */
+/** Limits how many bytes of an HTTP response the delivery log stores. */
 const LOGGED_BYTES = 1024
 
 /**
- * Makes one attempt to deliver an event and records its outcome. The same transaction queues the next attempt. A crash
- * before that transaction repeats the attempt under the same idempotency key. A crash after that transaction changes
- * nothing.
+ * Makes one attempt to deliver an event to a webhook, and records the outcome of the attempt. The same transaction
+ * queues the next delivery attempt. A crash before that transaction commits repeats the attempt under the same
+ * idempotency key. A crash after that transaction commits changes nothing.
  */
 export const createDeliverWebhook = (
   context: PoolContext,
@@ -126,7 +129,8 @@ function judge(
   answer: GuardedResponse,
   delivery: DueDelivery,
 ): Pick<AttemptResult, 'status' | 'retryInS'> {
-  // A forbidden network address stays forbidden. A retry would only tell an attacker more.
+  // A network address that is forbidden once stays forbidden, so a retry is useless. A retry to a forbidden address
+  // would only give an attacker more information.
   if (!answer.ok && answer.kind === 'blocked') return { status: 'aborted', retryInS: null }
   const verdict = webhookVerdict(answer.ok ? answer.status : null)
   if (verdict !== 'retry') return { status: verdict, retryInS: null }
@@ -135,8 +139,8 @@ function judge(
 }
 
 /**
- * Cuts the text of an HTTP response for the delivery log. PostgreSQL stores no U+0000, and the cut must not split a
- * character.
+ * Cuts the text of an HTTP response for the delivery log. PostgreSQL stores no U+0000, and the cut of the response text
+ * must not split a character.
  */
 function loggedPrefix(text: string): string {
   const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, LOGGED_BYTES)

@@ -3,7 +3,9 @@ import type { Pool } from '../../sql/db.ts'
 import { type AttemptResult, recordAttempts } from '../../sql/events/attempts.ts'
 import { type DueDelivery, findDueDeliveries } from '../../sql/events/deliveries.ts'
 
-/** Holds two batchers of one process: the reads of due webhook deliveries, and the writes of delivery attempts. */
+/**
+ * Holds two batchers of one process: one for reads of due webhook deliveries, and one for writes of delivery attempts.
+ */
 export type DeliveryBatchers = {
   due: Batcher<string, DueDelivery | null>
   attempts: Batcher<AttemptResult, boolean>
@@ -11,13 +13,14 @@ export type DeliveryBatchers = {
 
 /**
  * Sets how the deliveries of webhooks are batched. One batch collects deliveries while another batch runs. A single
- * delivery never waits.
+ * webhook delivery never waits for a batch to fill.
  */
 const BATCHING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
- * Creates the batchers of one connection pool. Retries come due in bursts, because deliveries that failed together are
- * due together. One statement handles up to 200 deliveries, so that even the last delivery of a burst is made in time.
+ * Creates the two delivery batchers for one database connection pool. Retries of webhook deliveries become due in
+ * bursts, because deliveries that failed together are due together. One statement handles up to 200 deliveries, so that
+ * even the last delivery of a burst is made in time.
  */
 export const createDeliveryBatchers = (pool: Pool): DeliveryBatchers => ({
   due: createBatcher({ ...BATCHING, run: (ids: string[]) => findDueDeliveries(pool, ids) }),

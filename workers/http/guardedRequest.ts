@@ -1,10 +1,10 @@
 /**
  * Sends the HTTP requests to every URL that a tenant gave: webhooks, endpoint verification, and uses of a secret
- * (docs/decisions/guarded-requests.md). No other code may call such a URL.
+ * (docs/decisions/guarded-requests.md). No other code may send requests to such a URL.
  *
- * The function uses node:http, because `fetch` obeys HTTP_PROXY, and then a check of the resolved address means
- * nothing. `fetch` also inflates bodies: 48 KB became 50 MB in 126 ms. node:http does neither, and its lookup hook can
- * check the address that it dials.
+ * The function uses node:http, because `fetch` obeys HTTP_PROXY, which makes a check of the resolved address
+ * meaningless. `fetch` also inflates compressed bodies: 48 KB became 50 MB in 126 ms. node:http does neither, and its
+ * lookup hook can check the address to which it connects.
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
 import {
@@ -20,13 +20,13 @@ import { isPublicAddress } from '../../shared/http/publicAddress.ts'
 import { traced } from '../../shared/process/tracing.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
 
-/** Limits the bytes that are read of an HTTP response. After these bytes the connection is closed. */
+/** Limits the bytes that are read of an HTTP response. After this number of bytes the connection is closed. */
 export const RESPONSE_BYTES_MAX = 64 * 1024
 
 const USER_AGENT = 'Purser/1'
 const PAYMENT_REQUIRED = 'payment-required'
 
-/** Resolves a host name to all its addresses. In production this is `lookup` of node:dns with `all: true`. */
+/** Resolves a host name to all its addresses. In production this function is `lookup` of node:dns with `all: true`. */
 export type Resolve = (
   hostname: string,
   answer: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
@@ -34,9 +34,12 @@ export type Resolve = (
 
 /** Decides which network addresses a request may reach. */
 export type OutboundPolicy = {
-  /** Allows private, loopback and link-local addresses, and any port. Only development needs such addresses. */
+  /**
+   * Allows requests to private, loopback and link-local addresses, and to any port. Only development needs such
+   * addresses.
+   */
   allowPrivate: boolean
-  /** Resolves host names. The default is the resolver of the system. */
+  /** Resolves host names to their addresses. The default is the resolver of the operating system. */
   resolve?: Resolve
 }
 
@@ -50,15 +53,18 @@ export type GuardedRequestParameters = OutboundPolicy & {
    * response.
    */
   timeoutMs: number
-  /** Limits the bytes that are read of the response. The default is {@link RESPONSE_BYTES_MAX}. */
+  /** Limits how many bytes of the response are read. The default limit is {@link RESPONSE_BYTES_MAX}. */
   responseBytesMax?: number
   /** Adds certificate authorities in PEM form for this request. */
   ca?: string
-  /** Reuses an open connection of the same owner. Without `kept` the connection is closed after the response. */
+  /** Reuses an open connection of the same owner. If `kept` is absent, the connection is closed after the response. */
   kept?: { by: KeptConnections; owner: string }
 }
 
-/** Describes an HTTP response as it was received. The array `headers` holds a name and a value in turn. */
+/**
+ * Describes an HTTP response as it was received. The array `headers` contains header names and their values
+ * alternately.
+ */
 export type Exchange =
   | {
       ok: true
@@ -71,7 +77,10 @@ export type Exchange =
     }
   | Failure
 
-/** Returns the value of the first header with a lower-case name. Returns `null` if there is no such header. */
+/**
+ * Returns the value of the first response header with the given lower-case name. Returns `null` if there is no such
+ * header.
+ */
 export function headerOf(headers: readonly string[], wanted: string): string | null {
   const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === wanted)
   return at === -1 ? null : (headers[at + 1] ?? null)
@@ -89,7 +98,9 @@ export type GuardedResponse =
     }
   | Failure
 
-/** Describes a failed request. `detail` may be shown to the tenant, because it names no resolved address. */
+/**
+ * Describes a failed HTTP request. The text `detail` may be shown to the tenant, because it names no resolved address.
+ */
 type Failure = { ok: false; kind: 'blocked' | 'timeout' | 'network'; detail: string; ms: number }
 
 class BlockedError extends Error {
@@ -101,8 +112,8 @@ const systemResolve: Resolve = (hostname, answer) => {
 }
 
 /**
- * Checks the addresses of a host before a connection. Node calls this hook for each connection, so the checked address
- * is the dialled address.
+ * Checks the addresses of a host before a connection is opened. Node calls this hook for each connection, so the
+ * checked address is the address to which Node connects.
  */
 function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction {
   return (hostname, options, callback) => {
@@ -112,7 +123,7 @@ function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction 
         callback(error ?? Object.assign(new Error('no address'), { code: 'ENOTFOUND' }), '', 0)
         return
       }
-      // A private address among public addresses is an attack or a mistake, so nothing is dialled.
+      // A private address among public addresses is an attack or a mistake, so no connection is opened.
       if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) {
         callback(new BlockedError('address is not public'), '', 0)
         return
@@ -139,7 +150,7 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
       ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
       ...headers,
     },
-    // A reused connection skips the lookup hook, because its address was checked when it was dialled.
+    // A reused connection skips the lookup hook, because its address was checked when the connection was opened.
     ...(kept === undefined
       ? { agent: false }
       : { agent: isSecure ? kept.by.https : kept.by.http, owner: kept.owner }),
@@ -152,8 +163,8 @@ type Body = { body: Buffer; truncated: boolean }
 
 /**
  * Holds connections that stay open after a response, for a burst of requests to one receiver. Two owners never share a
- * connection, because one owner must not read the responses of the other. An idle connection is closed before the
- * shortest delay of a retry. The retry then opens a new connection.
+ * connection, because one owner must not read the responses that belong to the other. An idle connection is closed
+ * before the shortest delay of a webhook retry ends. The webhook retry then opens a new connection.
  */
 export type KeptConnections = { http: HttpAgent; https: HttpsAgent }
 
@@ -199,7 +210,8 @@ function readPrefix(response: IncomingMessage, bytesMax: number): Promise<Body> 
 /**
  * Sends one HTTP request, follows no redirect, and reads a limited prefix of the response.
  *
- * @returns any HTTP status as `ok: true`. A remote failure is returned as a value, and never thrown as an exception.
+ * @returns `ok: true` for a response with any HTTP status. A failure of the remote host is returned as a value, and
+ * never thrown as an exception.
  */
 export async function guardedExchange(parameters: GuardedRequestParameters): Promise<Exchange> {
   const { url, allowPrivate } = parameters
@@ -259,7 +271,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     return { ok: false, kind: 'network', detail: errorCode(error), ms: ms() }
   } finally {
     clearTimeout(timer)
-    // The call of `destroy` ends the connection also after a cut or missing response.
+    // The call of `destroy` ends the connection even if the response is cut or missing.
     request.on('error', () => {})
     if (!isWhole) request.destroy()
   }
@@ -285,8 +297,8 @@ export async function guardedRequest(
 }
 
 /**
- * Returns an error code such as ECONNREFUSED. The message of an error is not returned, because it could name the
- * dialled address.
+ * Returns the code of a network error, such as ECONNREFUSED. The message of a network error is not returned, because it
+ * could name the address to which the service connected.
  */
 function errorCode(error: unknown): string {
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code

@@ -54,8 +54,8 @@ export const createAnnounceApproval =
   }
 
 /**
- * Sends the event about a mail that waits for the owner, and finds the notice for the owner. Returns `null` if nobody
- * must be notified.
+ * Sends the event about a mail that waits for the approval of the owner, and finds the notice for the owner. Returns
+ * `null` if no person must be notified.
  */
 async function announce(stores: MailStores, approvalId: string) {
   const { pool } = stores
@@ -63,7 +63,7 @@ async function announce(stores: MailStores, approvalId: string) {
   if (approval?.state !== 'waiting') return null
   const { projectId, subject: messageId } = approval
   if (approval.kind === 'mail') {
-    // From now on the bytes of the held mail do not change, because the owner decides about these bytes.
+    // From now on the bytes of the held mail do not change, because the owner decides about exactly these bytes.
     if ((await heldBytes(stores, { projectId, messageId })) === null) return null
     if (!(await announceHeld(pool, approval))) return null
   }
@@ -71,7 +71,7 @@ async function announce(stores: MailStores, approvalId: string) {
   return notice === null ? null : { approval, notice }
 }
 
-/** Creates the task that ends an approval request when nobody has decided in time. */
+/** Creates the task that ends an approval request if nobody has decided in time. */
 export const createExpireApproval =
   ({ pool }: PoolContext): Task<'expire_approval'> =>
   ({ approvalId }) =>
@@ -102,11 +102,11 @@ async function notify(
     if (!(await sendServiceMail(sender, content)).isDeferred) done.push(address)
   }
   const again = done.length === notice.addresses.length ? null : nextAttempt(transport, notice)
-  // If the sent notifications were not recorded, a retry would send the same notifications again.
+  // If the service did not record the sent notifications, a retry would send the same notifications again.
   await sender.outcomes.record(() => recordNotice(pool, approval.id, { done, again }))
 }
 
-/** Reads the mail or payment that the owner decides about. Returns `null` if it no longer exists. */
+/** Reads the mail or payment that the owner decides about. Returns `null` if the mail or payment no longer exists. */
 async function readAct(
   db: Queryable,
   { kind, projectId, subject }: Approval,
@@ -124,7 +124,10 @@ async function readAct(
   return { kind, host, amountUsdc: formatUsdc(terms.amountAtomic), payTo: terms.payTo }
 }
 
-/** Returns the time of the next attempt to send the notifications. Returns `null` if there is no further attempt. */
+/**
+ * Returns the time of the next attempt to send the notifications to the approvers. Returns `null` if there is no
+ * further attempt.
+ */
 function nextAttempt({ route }: Transport, { attempts, requestedAt }: Notice): Date | null {
   const ageS = (Date.now() - requestedAt.getTime()) / 1000
   const delayS = nextMailDelayS(route, attempts + 1, ageS)

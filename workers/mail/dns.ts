@@ -3,12 +3,12 @@ import { Resolver } from 'node:dns/promises'
 import { queryTxt } from './queryTxt.ts'
 
 /**
- * Describes DNS lookups for mail. Each lookup returns an empty list for a missing record and for a missing name,
- * because Bun's resolver reports both alike. Each lookup throws when the name server fails or does not answer.
+ * Describes DNS lookups for mail. Each lookup returns an empty list both for a missing record and for a missing name,
+ * because Bun's resolver does not distinguish them. Each lookup throws if the name server fails or does not answer.
  */
 export type Dns = {
   mx(name: string): Promise<{ priority: number; exchange: string }[]>
-  /** Returns IPv4 addresses first, because a host's reputation more often belongs to its IPv4 address. */
+  /** Returns IPv4 addresses first, because the mail reputation of a host more often belongs to its IPv4 address. */
   addresses(name: string): Promise<string[]>
   /** Returns each TXT record as one text: the strings of a record are concatenated (RFC 7208 §3.3). */
   txt(name: string): Promise<string[]>
@@ -17,7 +17,10 @@ export type Dns = {
 const TIMEOUT_MS = 5_000
 const TRIES = 2
 
-/** Creates DNS lookups at the system's resolvers, or at `servers` (`address:port`). The lookups ignore /etc/hosts. */
+/**
+ * Creates DNS lookups at the resolvers of the operating system, or at `servers` (`address:port`). These DNS lookups
+ * ignore /etc/hosts.
+ */
 export function createDns(servers?: readonly string[]): Dns {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
   if (servers !== undefined) resolver.setServers(servers)
@@ -43,7 +46,7 @@ export function createDns(servers?: readonly string[]): Dns {
       if (found.length === 0 && failed?.status === 'rejected') throw failed.reason
       return found
     },
-    // The list of the system's resolvers is read for each query, because the system can change the list while this
+    // The list of the operating system’s resolvers is read for each query, because the list can change while this
     // process runs.
     txt: (name) =>
       queryTxt(name, { servers: servers ?? getServers(), timeoutMs: TIMEOUT_MS, tries: TRIES }),

@@ -3,16 +3,16 @@ import { LRUCache } from 'lru-cache'
 import type { Dns } from './dns.ts'
 
 /**
- * Looks up DNS records. The thrown errors are those of node:dns: each has a `code`, and a missing record is ENOTFOUND
- * or ENODATA.
+ * Looks up DNS records. The thrown errors are those of node:dns: each has a `code`, and the code for a missing record
+ * is ENOTFOUND or ENODATA.
  */
 export type LookUp = (name: string, type: string) => Promise<string[] | string[][] | object>
 
 const TIMEOUT_MS = 2_000
 const TRIES = 2
 /**
- * The cache keeps a DNS record for less than most records' time to live, so that a change takes effect soon. Resolvers
- * cache a record for longer.
+ * The cache keeps a DNS record for a shorter time than the time to live of most records, so that a change takes effect
+ * soon. DNS resolvers cache a record for a longer time.
  */
 const KEPT_MS = 30_000
 /**
@@ -22,7 +22,7 @@ const KEPT_MS = 30_000
 const KEPT_BYTES = 16 * 1024 * 1024
 
 /**
- * A silent name server is not asked again for this many milliseconds, because each question delays a mail for seconds.
+ * A silent name server is not asked again for this many milliseconds, because each query delays a mail for seconds.
  */
 const SILENT_MS = 60_000
 const SILENT_NAMES_MAX = 10_000
@@ -32,8 +32,10 @@ type Answer = { records: Awaited<ReturnType<LookUp>> } | { none: Error }
 /**
  * Caches the DNS lookups of mail authentication for half a minute, because all messages of one sender need the same
  * records.
- * @param dns answers TXT queries. Bun's resolver splits TXT at every 255 bytes, which breaks DKIM keys.
- * @param servers has the form `address[:port]` for each name server. An empty list means the system's name servers.
+ * @param dns is the function that answers TXT queries. Bun's resolver splits a TXT record at every 255 bytes, which
+ * breaks DKIM keys.
+ * @param servers lists each name server in the form `address[:port]`. An empty list stands for the name servers of the
+ * operating system.
  */
 export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]): LookUp {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })

@@ -1,7 +1,7 @@
 /**
  * Sends DNS queries for TXT records over its own sockets, because Bun's resolver returns each string of a record as a
- * separate record (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, so its strings could not
- * be joined again.
+ * separate record (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, so that resolver’s
+ * strings could not be joined again.
  */
 import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
@@ -15,11 +15,12 @@ import {
   streamEncode,
 } from 'dns-packet'
 
-/** Is the size of the largest DNS answer that passes every network without fragments (DNS flag day 2020). */
+/** Is the size of the largest DNS answer that passes every network without fragmentation (DNS flag day 2020). */
 const UDP_PAYLOAD_BYTES = 1232
 const DNS_PORT = 53
 /**
- * Sets the milliseconds before a DNS query is sent again. Most answers come sooner. The wait doubles at each resend.
+ * Sets the milliseconds before a DNS query is sent again. Most DNS answers arrive sooner. The wait for a DNS answer
+ * doubles each time the query is sent again.
  */
 const RESEND_MS = 250
 const NXDOMAIN = 'NXDOMAIN'
@@ -27,11 +28,12 @@ const NOERROR = 'NOERROR'
 
 export type TxtOptions = {
   /**
-   * Lists the name servers as `address`, `address:port` or `[address]:port`. The name servers are asked in this order.
+   * Lists the name servers as `address`, `address:port` or `[address]:port`. The name servers are asked in the order of
+   * the list.
    */
   servers: readonly string[]
   timeoutMs: number
-  /** Limits how often the list of name servers is tried. */
+  /** Limits how often the whole list of name servers is tried. */
   tries: number
 }
 
@@ -45,9 +47,9 @@ class DnsFailure extends Error {
 }
 
 /**
- * Returns the TXT records of a name, each record as one text. The list is empty when the record or the name does not
+ * Returns the TXT records of a name, each record as one text. The list is empty if the DNS record or the name does not
  * exist.
- * @throws {DnsFailure} when every name server fails or does not answer.
+ * @throws {DnsFailure} if every name server fails or does not answer.
  */
 export async function queryTxt(name: string, options: TxtOptions): Promise<string[]> {
   let failure = new DnsFailure('ENOSERVER', name)
@@ -68,8 +70,8 @@ export async function queryTxt(name: string, options: TxtOptions): Promise<strin
 }
 
 /**
- * Returns the texts of a DNS answer. An alias (CNAME) is in the answer section too, together with the records of its
- * target.
+ * Returns the TXT texts in a DNS answer. The answer section also contains an alias (CNAME), together with the records
+ * of its target.
  */
 const textsOf = ({ answers = [] }: Packet): string[] =>
   answers.flatMap((answer) => {
@@ -79,7 +81,7 @@ const textsOf = ({ answers = [] }: Packet): string[] =>
   })
 
 /**
- * Sends one DNS query. Repeats the query over TCP when the UDP answer is truncated. Returns `null` when no answer
+ * Sends one DNS query. Repeats the DNS query over TCP if the UDP answer is truncated. Returns `null` if no DNS answer
  * comes.
  */
 async function ask(name: string, server: string, timeoutMs: number): Promise<Packet | null> {
@@ -120,7 +122,7 @@ function overUdp(query: Packet, host: string, port: number, timeoutMs: number) {
   const timer = setTimeout(() => end(null), timeoutMs)
   let again: Timer | undefined
   // A DNS query over UDP that gets no answer is sent again soon, because a job waits for the answer. The answer to any
-  // copy of the query counts.
+  // copy of the repeated query is accepted.
   const send = (nextMs: number) => {
     socket.send(encode(query))
     again = setTimeout(() => send(nextMs * 2), nextMs)

@@ -7,7 +7,7 @@ import { isHosted } from '../../sql/mail/domains/hostedAddress.ts'
 import type { RecipientOutcome } from '../../sql/mail/outbound/mailAttempts.ts'
 import type { Transport } from './outbound/transport.ts'
 
-/** Holds the parts that send mail of the service itself, such as links for people. */
+/** Holds the parts that send the mail of the service itself, such as sign-in links for people. */
 export type ServiceSender = {
   pool: Pool
   mailDomain: string
@@ -17,8 +17,8 @@ export type ServiceSender = {
 
 /**
  * Sends a mail of the service to its one recipient. Sends nothing to an address at a domain of this service, because an
- * agent must not read a person's link in its own inbox. The check is repeated for each mail, because a domain may have
- * been added after the address was set.
+ * agent must not read a person's link in its own inbox. The check of the address is repeated for each mail, because a
+ * domain may have been added after the address was set.
  * @returns `isDeferred`, which is true if the receiving host asks for another attempt.
  */
 export async function sendServiceMail(

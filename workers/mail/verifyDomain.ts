@@ -20,8 +20,9 @@ type Options = {
 }
 
 /**
- * Checks the DNS records of a mail domain and stores the findings. A silent name server proves nothing. A verified
- * domain with missing records stays verified for a while, because the mail of all its projects depends on it.
+ * Checks the DNS records of a mail domain and stores the findings. A silent name server proves nothing about the DNS
+ * records of the domain. A verified domain whose DNS records are missing stays verified for a while, because the mail
+ * of all its projects depends on it.
  */
 export const createVerifyDomain =
   ({ pool, log }: PoolContext, { mailDomain, mailHostname, dns }: Options): Task<'verify_domain'> =>

@@ -5,19 +5,21 @@ const CHECK_MS = 250
 /** An idle child process ends after this many milliseconds, because it holds some 60 MB. */
 const IDLE_MS = 30_000
 const PAGE_BYTES = 4096
-/** Is the unit of time of proc_pid_stat(5). Linux reports 100 ticks a second to every program. */
+/** Is the unit of time in proc_pid_stat(5). Linux reports 100 clock ticks a second to every program. */
 const TICK_MS = 10
 /**
- * Limits the elapsed time of one request to a child process. On a busy machine a child waits for a processor, so an
- * honest request takes a multiple of its processor time.
+ * Limits the elapsed time of one request to a child process. On a busy machine a child process waits for a processor,
+ * so an honest request takes a multiple of its processor time.
  */
 const WAIT_MAX_MS = 300_000
-/** Sets the scheduling priority of a child process, so that the database, payments and requests go first. */
+/**
+ * Sets the scheduling priority of a child process, so that the database, payments and API requests are served first.
+ */
 const NICENESS = 10
 
 /**
- * Describes how a child process answers a request: with the result, or with the reason for having none. `cpuMs` is the
- * processor time that the request took.
+ * Describes how a child process answers a request: with the result, or with the reason why there is no result. The
+ * field `cpuMs` is the processor time that the request took.
  */
 type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: string })
 
@@ -25,8 +27,8 @@ type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: st
 export class ChildError extends Error {
   override readonly name = 'ChildError'
   /**
-   * Is the processor time that the request took, in milliseconds. For a killed child process it is the time until the
-   * kill.
+   * Is the processor time that the request to the child process took, in milliseconds. For a killed child process, this
+   * is the processor time until the kill.
    */
   readonly cpuMs: number
   constructor(message: string, cpuMs: number) {
@@ -45,15 +47,17 @@ export type Children<Request, Result> = {
 }
 
 /**
- * Describes a program for child processes by its file, its name and its limits. The program calls `serveParent`. Error
- * messages use `name`, for example `the parser`.
+ * Describes a program for child processes by its file, its name and its limits. The program must call `serveParent`.
+ * Error messages refer to the program as `name`, for example `the parser`.
  */
 export type ChildProgram = { file: string; name: string; limits: ChildLimits }
 
-/** Limits a child process. `timeMaxMs` limits the processor time of one request. */
+/** Sets the limits of a child process. The value `timeMaxMs` limits the processor time of one request. */
 export type ChildLimits = { timeMaxMs: number; memoryMaxBytes: number }
 
-/** Creates the set of child processes. The caller limits how many of them run at once. */
+/**
+ * Creates a set of child processes for one program. The caller limits how many of these child processes run at once.
+ */
 export function createChildren<Request, Result>(program: ChildProgram): Children<Request, Result> {
   let idle: Child<Request, Result>[] = []
   const leave = (child: Child<Request, Result>) => {
@@ -70,7 +74,8 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
         return answer
       } catch (error) {
         if (error instanceof ChildError) throw error
-        // The operating system cannot start the child process, or the request does not reach the child process.
+        // This error means that the operating system cannot start the child process, or that the request does not reach
+        // it.
         throw new ChildError(`${program.name}: ${error}`, performance.now() - startedMs)
       }
     },
@@ -78,13 +83,16 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
 }
 
 type Child<Request, Result> = {
-  /** Sends a request to the child process. @throws when the child cannot do the request. The child has ended then. */
+  /**
+   * Sends a request to the child process. @throws if the child process cannot handle the request. After such an error,
+   * the child process has ended.
+   */
   ask(request: Request): Promise<{ result: Result; cpuMs: number }>
   /** Ends the child process if it stays idle. */
   rest(): void
 }
 
-/** Starts a child process. @param onEnd is called when the child process has ended. */
+/** Starts a child process. @param onEnd is called after the child process has ended. */
 function startChild<Request, Result>(
   { file, name, limits: { timeMaxMs, memoryMaxBytes } }: ChildProgram,
   onEnd: (child: Child<Request, Result>) => void,
@@ -93,7 +101,8 @@ function startChild<Request, Result>(
   let resting: ReturnType<typeof setTimeout> | undefined
   const child = Bun.spawn([process.execPath, file], {
     stdio: ['ignore', 'ignore', 'ignore'],
-    // The child process reads a stranger's bytes. The process gets no environment variables, because they hold secrets.
+    // The child process reads bytes that a stranger sent. The process gets no environment variables, because they
+    // contain secrets.
     env: {},
     serialization: 'advanced',
     ipc: (message: ChildAnswer<Result>) => answered(message),
@@ -113,7 +122,7 @@ function startChild<Request, Result>(
       const before = processorMs(child.pid) ?? 0
       const check = setInterval(() => {
         const waitedMs = performance.now() - startedMs
-        // Where /proc is absent, the elapsed time of a request counts in place of its processor time.
+        // Where /proc is absent, the elapsed time of a request is limited in place of its processor time.
         const usedMs = (processorMs(child.pid) ?? waitedMs) - before
         if (usedMs > timeMaxMs) resolve(`took over ${timeMaxMs} ms`)
         if (waitedMs > WAIT_MAX_MS) resolve(`was not done after ${waitedMs} ms`)
@@ -149,7 +158,10 @@ function startChild<Request, Result>(
   return self
 }
 
-/** Answers the requests of the parent one after the other, and ends when the parent ends, also in the midst of work. */
+/**
+ * Answers the requests of the parent process one after the other, and ends when the parent ends, even in the middle of
+ * a request.
+ */
 export function serveParent<Request, Result>(work: (request: Request) => Promise<Result>): void {
   new Worker(new URL('./orphanGuard.ts', import.meta.url)).unref()
   process.on('message', async (request: Request) => {
@@ -168,7 +180,7 @@ function yieldTo(pid: number): void {
   try {
     setPriority(pid, NICENESS)
   } catch {
-    // The priority cannot be set, because the child process has already ended.
+    // Here the priority cannot be set, because the child process has already ended.
   }
 }
 
@@ -179,7 +191,7 @@ function yieldTo(pid: number): void {
 export function processorMs(pid: number): number | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // In /proc/PID/stat the name of the program stands in parentheses and may hold blanks.
+    // In /proc/PID/stat the name of the program is in parentheses and may contain blanks.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return (Number(fields[11]) + Number(fields[12])) * TICK_MS
   } catch {

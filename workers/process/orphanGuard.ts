@@ -1,8 +1,9 @@
 /**
- * Is a thread of a child process. It kills the process when the parent has died.
+ * Runs as a separate thread of a child process. This thread kills the child process when the parent process has died.
  *
- * The parent limits the processor time and the memory of a child. A parent that was killed limits its children no
- * more. A hostile file then kept its child busy, so the child never saw the end of its channel, and took 11 GB of memory.
+ * The parent process limits the processor time and the memory of a child process. A parent process that was killed no
+ * longer limits its child processes. Without this thread, a hostile file kept the child process busy, so the child
+ * never noticed the closed channel and took 11 GB of memory.
  */
 const CHECK_MS = 1_000
 const parent = process.ppid

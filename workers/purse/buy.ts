@@ -41,16 +41,20 @@ type Options = {
   deniedPayees: ReadonlySet<string>
 }
 
-/** Lists the pauses between two sends of the same signed request. The last pause applies to all further sends. */
+/**
+ * Lists the pauses between two attempts to send the same signed request. The last pause in the list applies to all
+ * further attempts.
+ */
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
-/** A seller refuses an authorization that ends in less than this many seconds. */
+/** A seller refuses a payment authorization that expires in less than this many seconds. */
 const EXPIRY_MARGIN_S = 6n
-/** Lists the HTTP methods of requests that may be repeated without an effect (RFC 9110 §9.2.1). */
+/** Lists the HTTP methods whose requests may be repeated without a side effect (RFC 9110 §9.2.1). */
 const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']
 
 /**
- * Makes a purchase: asks the seller, signs one authorization within the mandates, and sends only this authorization. A
- * job that was interrupted continues from the stored state: it signs nothing new and sends the same bytes again.
+ * Makes a purchase: asks the seller for its price, signs one payment authorization within the mandates, and sends only
+ * this authorization. A purchase job that was interrupted continues from the stored state: it signs nothing new and
+ * sends the same bytes again.
  */
 export const createBuy = (
   { pool, outcomes }: PoolContext,
@@ -85,7 +89,7 @@ export const createBuy = (
     return isChallenged(signedIn) ? choose(due, signedIn.exchange, at) : unpaid(due, signedIn)
   }
 
-  /** Ends a purchase for which the seller asked no payment. */
+  /** Ends a purchase for which the seller demanded no payment. */
   async function unpaid(due: DuePurchase, call: Call): Promise<void> {
     if (call.kind === 'unfilled') {
       return finish(due, { state: 'refused', reason: 'credential', detail: call.detail })
@@ -95,8 +99,8 @@ export const createBuy = (
   }
 
   /**
-   * Returns the header that signs in at a seller. Returns `null` if the seller does not offer sign-in, or was not paid
-   * before.
+   * Returns the header with which the buyer signs in at a seller. Returns `null` if the seller does not offer sign-in,
+   * or was never paid before.
    */
   async function signIn(
     due: DuePurchase,
@@ -147,12 +151,12 @@ export const createBuy = (
         return send(signed, { content, validBefore, sends: 1 })
       }
       default:
-        // The purchase is already signed if the signature was committed but the reply to the commit was lost.
+        // The purchase is already signed if the database committed the signature but the reply to the commit was lost.
         return resume(await findDuePurchase(pool, due.id))
     }
   }
 
-  /** Sends a signed purchase again, because the job was interrupted or the seller has not decided. */
+  /** Sends a signed purchase request again, because the job was interrupted or the seller has not decided. */
   async function resume(due: DuePurchase | null): Promise<void> {
     if (due?.state !== 'signed') return
     const started = await startSend(pool, due.id, await source(pool))
@@ -161,8 +165,8 @@ export const createBuy = (
   }
 
   /**
-   * Sends the signed request to the seller. Queues the next send while the seller has not decided and the signature is
-   * still valid.
+   * Sends the signed request to the seller. Queues the next attempt while the seller has not decided and the signed
+   * authorization is still valid.
    */
   async function send(due: DuePurchase, started: StartedSend): Promise<void> {
     const { content, sends, validBefore } = started
@@ -196,8 +200,8 @@ export const createBuy = (
   }
 
   /**
-   * Returns the facts that the seller's signatures prove. If the purchase request held a credential, no text of the
-   * seller is kept, because the text could contain the secret.
+   * Returns the facts that the signatures of the seller prove. If the purchase request contained a credential, no text
+   * of the seller is stored, because the text could contain the secret.
    */
   async function proofs(due: DuePurchase, receipt: string | null, url: string) {
     const { terms } = due
@@ -237,7 +241,7 @@ export const createBuy = (
     const delayMs = sellers.delayMs(due)
     if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
     if (due.state === 'signed') return resume(due)
-    // After an approval the seller is asked again, because its first response was a 402 and the seller has done
+    // After an approval the buyer asks the seller again, because the first response was a 402 and the seller has done
     // nothing.
     if (due.state === 'asking' && due.approvedHash === null && !SAFE_METHODS.includes(due.method))
       return finish(due, CUT_OFF)
@@ -256,14 +260,14 @@ const challengeOf = (answer: Answer) =>
   readChallenge(headerOf(answer.headers, 'payment-required'), answer.body.toString('utf8'))
 
 /**
- * Returns an offer in a form that may be shown. A seller that knows a secret of the vault could repeat the secret in
- * the texts of its offer.
+ * Returns the offer of a seller in a form that may be shown to the agent. A seller that knows a secret of the vault
+ * could repeat it in the texts of its offer.
  */
 function shown<Given extends Offer | null>({ credentialName }: DuePurchase, offer: Given): Given {
   return offer === null || credentialName === null ? offer : { ...offer, ...WORDLESS }
 }
 
-/** Returns a URL without query and fragment. */
+/** Returns a URL without its query and its fragment. */
 function bareUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`

@@ -3,7 +3,8 @@
  * MCP.
  *
  * The exchange follows MCP streamable HTTP and the x402 transport for MCP. The x402 challenge arrives as the result of
- * a tool error. The payment is in `_meta["x402/payment"]`, the settlement in `_meta["x402/payment-response"]`.
+ * an MCP tool error. The payment is in `_meta["x402/payment"]`, and the settlement is in
+ * `_meta["x402/payment-response"]`.
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import {
@@ -21,7 +22,7 @@ import {
 
 type Json = Record<string, unknown>
 
-/** Describes a call of an MCP tool. `body` holds the tool's arguments as JSON. */
+/** Describes a call of an MCP tool. The field `body` contains the arguments of the tool as JSON. */
 export type ToolRequest = Omit<GuardedRequestParameters, 'method' | 'body'> & {
   body: string | null
   tool: string
@@ -39,16 +40,16 @@ class UnreachedError extends Error {
   }
 }
 
-/** Lists the statuses of HTTP responses without a body (Fetch Standard). */
+/** Lists the HTTP statuses whose responses have no body (Fetch Standard). */
 const NO_BODY = [204, 205, 304]
 /** Is the JSON-RPC code of a challenge in version 1 of the x402 transport for MCP. */
 const PAYMENT_REQUIRED = 402
-/** Is the HTTP status that stands for a refusal by the MCP tool. The MCP tool would refuse the same call again. */
+/** Is the HTTP status that represents a refusal by the MCP tool. The MCP tool would refuse the same call again. */
 const TOOL_FAILED = 422
 
 /**
- * Calls an MCP tool once. @returns the tool's answer in the form of {@link guardedExchange}. An x402 challenge becomes
- * a 402 whose body is the challenge.
+ * Calls an MCP tool once. @returns the result of the MCP tool in the form of {@link guardedExchange}. An x402 challenge
+ * is converted into a 402 response whose body is the challenge.
  */
 export async function mcpExchange({
   tool,

@@ -3,7 +3,10 @@ import { payOut } from '../../sql/purse/payout.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
-/** Orders the automatic payouts of a purse. A gas wallet sends the payouts. */
+/**
+ * Orders the automatic payouts of a purse (the wallet of a project). A gas wallet sends the transactions of the
+ * payouts.
+ */
 export const createPayOut =
   ({ pool }: PoolContext, { keyring }: { keyring: KeyringSource }): Task<'pay_out'> =>
   ({ projectId }) =>

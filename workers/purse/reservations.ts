@@ -4,14 +4,14 @@ import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { type Reserved, reserve, type Wanted } from '../../sql/purse/purchases/reserve.ts'
 
 /**
- * Limits the payments that one database transaction signs. The transaction holds the lock of the purse for some 2 ms a
- * payment.
+ * Limits how many payments one database transaction signs. The transaction locks the purse (the wallet of a project)
+ * for some 2 ms for each payment.
  */
 const GROUP_MAX = 50
 
 /**
- * Reserves and signs payments. Payments that wait for the lock of one purse form a group (docs/decisions/batching.md).
- * Payments of different purses do not wait for each other.
+ * Reserves and signs payments from a purse (the wallet of a project). Payments that wait for the lock of one purse form
+ * a group (docs/decisions/batching.md). Payments of different purses do not wait for each other.
  */
 export function createReservations(pool: Pool, source: KeyringSource) {
   const purses = new Map<string, { batcher: Batcher<Wanted, Reserved>; waiting: number }>()

@@ -1,5 +1,6 @@
 /**
- * Sends requests to sellers over HTTP or MCP. Fills each request from the vault, and masks secrets in each response.
+ * Sends requests to sellers over HTTP or MCP. Fills in secrets from the vault in each request, and masks secrets in
+ * each response.
  */
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
 import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
@@ -15,14 +16,18 @@ import { createAnswerMasker } from '../vault/answerMasker.ts'
 import { ANSWER_BYTES_MAX, maskedAnswer, type ReceivedAnswer } from '../vault/maskedAnswer.ts'
 import { mcpExchange } from './mcpExchange.ts'
 
-/** A seller that settles on the chain must answer within this many milliseconds. Otherwise the request is repeated. */
+/**
+ * A seller that settles on the chain must respond within this many milliseconds. If the seller does not respond in
+ * time, the request is repeated.
+ */
 const TIMEOUT_MS = 30_000
 
 type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
 
 /**
- * Describes the result of a call to a seller. For a call that was made, the result holds the HTTP exchange and the
- * secrets in its request. Otherwise the result holds the reason why the vault did not fill in the secrets.
+ * Describes the result of a call to a seller. If the call was made, the result contains the HTTP exchange and the
+ * secrets in its request. If the call was not made, the result contains the reason why the vault did not fill in the
+ * secrets.
  */
 export type Call =
   | { kind: 'made'; exchange: Exchange; secrets: readonly string[] }
@@ -30,12 +35,12 @@ export type Call =
 
 export type SellerCalls = {
   /**
-   * Returns the milliseconds until the project may use the vault again. The number 0 means that the project may use the
-   * vault now.
+   * Returns how many milliseconds the project must wait until it may use the vault again. The number 0 means that the
+   * project may use the vault now.
    */
   delayMs(due: Buyer): number
   call(due: Buyer, request: UseRequest, payment: PaymentHeader | null): Promise<Call>
-  /** Returns the seller's response with its secrets masked, as the agent may see it. */
+  /** Returns the response of the seller with its secrets masked, as the agent may see it. */
   masked(due: Buyer, answer: ReceivedAnswer, secrets: readonly string[]): Promise<UseAnswer>
 }
 
@@ -52,8 +57,8 @@ export function createSellerCalls(
   const masker = createAnswerMasker()
 
   /**
-   * Returns the HTTP request of a purchase with the secrets in it. The credential may have changed since the purchase
-   * was accepted.
+   * Returns the HTTP request of a purchase with its secrets filled in. The credential may have changed since the
+   * service accepted the purchase.
    */
   async function fill({ projectId, credentialName: name }: Buyer, request: UseRequest) {
     if (name === null) return { ...request, secrets: [] }

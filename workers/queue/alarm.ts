@@ -3,28 +3,29 @@ import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 
 /**
- * Sets the interval at which the alarm reads when the next job is due. The interval is shorter than the shortest delay
- * of a job (1 s), so no retry is missed.
+ * Sets the interval at which the job alarm reads when the next job is due. The interval is shorter than the shortest
+ * delay of a job (1 s), so the alarm misses no retry.
  */
 const LOOK_MS = 500
 /**
- * Limits how soon the alarm may ring again, in milliseconds. Jobs that fall due between two rings share the second
- * ring.
+ * Limits how soon the job alarm may ring again, in milliseconds. Jobs that become due between two rings of the alarm
+ * are fetched at the second ring.
  */
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
 /**
- * Sets the gap between two rings of the alarm, as a multiple of the duration of a job fetch. So fetches take a fifth of
- * the time. A fetch takes longer when more jobs wait (18 ms at 100,000).
+ * Sets the gap between two rings of the alarm, as a multiple of the duration of a job fetch. Therefore fetching jobs
+ * takes at most a fifth of the time. A job fetch takes longer if more jobs wait (18 ms at 100,000).
  */
 const GAP_PER_FETCH = 4
 
 /**
- * Rings when a job falls due, to the millisecond. Polling would find the job half an interval later on average.
- * @param nextInMs returns the milliseconds until the next job is due, by the clock that decides whether a job is due.
- * `null` means never.
- * @param ring is called at each ring, and makes the pool fetch jobs.
- * @param fetchMs returns how many milliseconds a job fetch takes at present.
+ * Rings when a job becomes due, to the millisecond, so that the pool fetches the job. Polling would find the due job
+ * half an interval later on average.
+ * @param nextInMs returns how many milliseconds remain until the next job is due, by the clock that decides whether a
+ * job is due. The value `null` means that no job will be due.
+ * @param ring is called each time the alarm rings, and makes the pool fetch jobs.
+ * @param fetchMs returns how many milliseconds a job fetch currently takes.
  */
 export function startAlarm(options: {
   nextInMs: () => Promise<number | null>
@@ -39,7 +40,7 @@ export function startAlarm(options: {
     while (!stopped) {
       let waitMs = LOOK_MS
       try {
-        // The time of the next job is read before the alarm rings, because the ring fetches every job that is due by
+        // The alarm reads the time of the next job before it rings, because the ring fetches every job that is due by
         // then.
         const nextMs = await options.nextInMs()
         if (due) options.ring()

@@ -4,21 +4,24 @@ import { isDeadlock, isLockTimeout, isStatementTimeout } from '../../sql/db.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 500
-/** The log gets a line when an outcome waits longer than this many milliseconds for the database. */
+/** The service logs a line if an outcome waits longer than this many milliseconds for the database. */
 const LATE_MS = 8_000
 const SETTLE_POLL_MS = 25
 
-/** Holds the outcomes of external effects that the worker pool has not recorded in the database yet. */
+/**
+ * Holds the outcomes of external effects (such as a sent mail) that the worker pool has not yet recorded in the
+ * database.
+ */
 export type HeldOutcomes = {
   /**
    * Repeats `work`, which records the outcome of an external effect, until the database has stored it. The job keeps
-   * its slot meanwhile, so a pool never holds more outcomes than it has slots. If this function threw, the job would
-   * repeat its effect.
+   * its slot until then, so that a pool never holds more outcomes than it has slots. If this function threw, the job
+   * would repeat its external effect.
    */
   record<Result>(work: () => Promise<Result>): Promise<Result>
   /**
-   * Resolves when every outcome is recorded, or when the time limit ends. After the time limit, each failure to record
-   * an outcome is thrown.
+   * Resolves when every held outcome is recorded, or when the time limit ends. After the time limit, each failure to
+   * record an outcome is thrown.
    */
   settle(limitMs: number): Promise<void>
 }

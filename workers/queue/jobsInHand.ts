@@ -1,18 +1,18 @@
 import type { WorkerEvents } from 'graphile-worker'
 
 /**
- * Tells which jobs a Graphile Worker pool has in memory: fetched and waiting for a slot, or running
+ * Tells which jobs a Graphile Worker pool has in memory, either fetched and waiting for a slot, or running
  * (docs/decisions/jobs-in-memory.md).
  */
 export type JobsInHand = {
   has(jobId: string): boolean
-  /** Returns the number (epoch) of the pool's registration in which the job was fetched (see registration.ts). */
+  /** Returns the number (epoch) of the pool’s registration under which the job was fetched (see registration.ts). */
   epochOf(jobId: string): number | undefined
 }
 
 /**
- * Follows the job events of a pool. A job leaves memory when its task has ended and the statement that ends its row is
- * running.
+ * Follows the job events of a worker pool. A job is no longer in memory when its task has ended and the statement that
+ * ends its database row is running.
  */
 export function followJobs(events: WorkerEvents, epoch: () => number): JobsInHand {
   const epochs = new Map<string, number>()

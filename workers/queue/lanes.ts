@@ -4,31 +4,37 @@
  *   sharer   is one project; its slow lanes share a budget
  *   slot     is one of the jobs that the pool runs at the same time
  *
- * A slow receiver holds a slot until the time-out. Without a bound, one slow receiver (or one tenant with many) takes
- * every slot, and all other work is late. A job of a fast lane may wait in its slot for its turn, for a moment. A job
- * of a slow lane is refused with a time to come back. The refusal costs one SQL statement and no attempt.
+ * A slow receiver holds a slot until the time-out. Without a limit, one slow receiver (or one tenant with many
+ * receivers) would take every slot, and all other work would be late. A job of a fast lane (the queue for one receiver)
+ * may wait in its slot for its turn, for a moment. A job of a slow lane is refused, and is told when it may come back.
+ * This refusal costs one SQL statement, and does not count as an attempt of the job.
  */
 
-/** Sets the limits for one kind of work, such as webhooks. Each cap limits concurrent requests. */
+/** Sets the lane limits for one kind of work, such as webhooks. Each of these caps limits concurrent requests. */
 export type LaneLimits = {
-  /** Limits the concurrent requests of one lane. For a slow lane `slowLaneCap` is the limit. */
+  /**
+   * Limits the concurrent requests of one lane (the queue for one receiver). For a slow lane the limit is
+   * `slowLaneCap`.
+   */
   laneCap: number
   slowLaneCap: number
-  /** Limits the concurrent requests of all slow lanes of one project. */
+  /** Limits the concurrent requests of all slow lanes (queues for one receiver) of one project. */
   slowSharerCap: number
   /**
-   * Sets from how many milliseconds a lane (the requests to one receiver) counts as slow. Its average response time
-   * counts, and so does the age of its oldest open request.
+   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as slow. The average
+   * response time of the lane is compared with this number, and so is the age of its oldest open request.
    */
   slowMs: number
   /**
-   * Sets from how many milliseconds a lane (the requests to one receiver) counts as late. The age of its oldest open
-   * request counts. The receiver may hang even if it was fast before.
+   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as late. The age of the
+   * lane’s oldest open request is compared with this number. The receiver may hang now even if it was fast before.
    */
   lateMs: number
   /** Tells whether a lane counts as fast before its host has responded for the first time. */
   trusting: boolean
-  /** A job that got no turn in its lane is retried after this many milliseconds at the earliest. */
+  /**
+   * A job that got no turn in its lane (the queue for one receiver) is retried after at least this many milliseconds.
+   */
   returnMs: number
 }
 
@@ -43,8 +49,8 @@ const WEBHOOK_LIMITS: LaneLimits = {
 }
 
 /**
- * Sets the limits of the lanes for mail. Sending a mail takes a second, where a webhook takes a tenth of a second. A
- * mail host that hangs may hang for minutes.
+ * Sets the limits of the lanes (queues for one receiver) for mail. Sending a mail takes about a second, whereas a
+ * webhook takes a tenth of a second. A mail host that hangs may hang for minutes.
  */
 export const MAIL_LIMITS: LaneLimits = {
   laneCap: 10,
@@ -57,30 +63,36 @@ export const MAIL_LIMITS: LaneLimits = {
 }
 
 /**
- * Limits the milliseconds that a job waits for its turn. A waiting job blocks a slot. A job that would wait longer is
- * refused.
+ * Limits in milliseconds how long a job waits for its turn. A waiting job occupies a slot of the worker pool. A job
+ * that would wait longer than this limit is refused.
  */
 const WAIT_MAX_MS = 100
 /**
- * Limits the jobs that wait for a lane whose host has not responded yet. UNPROVEN_MS is the response time that such a
- * lane is assumed to have.
+ * Limits how many jobs wait for a lane (the queue for one receiver) whose host has not responded yet. UNPROVEN_MS is
+ * the response time that is assumed for a lane whose host has not responded yet.
  */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
-/** Bound the milliseconds between two retries of jobs. These jobs belong to one lane, and got no turn before. */
+/**
+ * Limit the milliseconds between two retries of jobs that got no turn in their lane. These jobs belong to one lane (the
+ * queue for one receiver), and got no turn before.
+ */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
 /** Limits how many lanes (receivers) are remembered with their speed. */
 const LANES_MAX = 10_000
 
 /**
- * Describes an open request of a lane. The request names the project that sends, because several projects may write to
- * one domain.
+ * Describes an open request in a lane (the queue for one receiver). The open request names the project that sends it,
+ * because several projects may send mail to one domain.
  */
 type Request = { lane: Lane; sharer: string; sinceMs: number }
 
 type Lane = {
-  /** Holds the open HTTP requests or SMTP connections of a lane in the order of their start. */
+  /**
+   * Holds the open HTTP requests or SMTP connections of a lane (the queue for one receiver) in the order of their
+   * start.
+   */
   open: Set<Request>
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
@@ -90,20 +102,21 @@ type Lane = {
 const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
 
 /**
- * Describes the answer to a job that asks for a turn in its lane. A granted turn ends with the call of `leave`. A
- * refused job may ask again after `returnInMs`.
+ * Describes the response to a job that asks for a turn in its lane (the queue for one receiver). A turn that a job got
+ * ends when the job calls `leave`. A refused job may ask for a turn again after `returnInMs`.
  */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
   | { granted: false; returnInMs: number }
 
 /**
- * Shares the job slots of a worker pool between lanes. Each pool has one instance of this class in each process.
+ * Shares the job slots of a worker pool between lanes (the queue for each receiver). Each worker pool has one instance
+ * of this class in each process.
  *
- * A tenth of the slots is reserved for work without a lane. Another tenth is reserved for projects without an open
- * request, and a quarter for lanes without an open request. Of the other slots a lane never holds more than it leaves
- * free. When many lanes begin to hang at once, each lane still counts as fast. Such lanes then get ever fewer slots, and
- * never use all slots.
+ * A tenth of the job slots is reserved for work without a lane. Another tenth of the job slots is reserved for projects
+ * without an open request, and a quarter for lanes without an open request. A lane never holds more of the remaining
+ * job slots than it leaves free. When many lanes begin to hang at once, each lane still counts as fast for a while.
+ * These hanging lanes then get fewer and fewer slots, and never use all slots.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
@@ -117,8 +130,8 @@ export class Lanes {
   readonly #limits: LaneLimits
 
   /**
-   * @param slots is the number of jobs that the pool runs at the same time. All slow lanes together get at most half of
-   * the slots.
+   * @param slots is the number of jobs that the worker pool runs at the same time. All slow lanes (queues for one
+   * receiver) together get at most half of the slots.
    */
   constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
@@ -130,9 +143,9 @@ export class Lanes {
   }
 
   /**
-   * Asks for a job slot in a lane, and waits about WAIT_MAX_MS at most.
-   * @param name is the name of the lane: an endpoint or a mail domain. `null` means the shared lane for smarthost mail,
-   * which has no cap of its own.
+   * Asks for a job slot in a lane (the queue for one receiver), and waits at most about WAIT_MAX_MS.
+   * @param name is the name of the lane, which is an endpoint or a mail domain. The name `null` means the shared lane
+   * for mail to the smarthost, which has no cap of its own.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
@@ -218,8 +231,8 @@ export class Lanes {
   }
 
   #returnSpacingMs(lane: Lane): number {
-    // An hour of mail may wait in the shared lane for the smarthost. When the smarthost works again, this mail must
-    // leave fast.
+    // The mail of a whole hour may wait in the shared lane for the smarthost. When the smarthost works again, this
+    // waiting mail must be sent fast.
     if (lane === this.#shared) return RETURN_SPACING_MIN_MS
     if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS
     const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap
@@ -239,7 +252,7 @@ export class Lanes {
     return requests.filter(({ sinceMs }) => sinceMs < startedMs).length
   }
 
-  /** Returns the milliseconds for which the oldest open request of a lane has been waiting for its response. */
+  /** Returns for how many milliseconds the oldest open request of a lane has been waiting for its response. */
   #oldestMs(lane: Lane): number {
     const [oldest] = lane.open
     return oldest === undefined ? 0 : this.#nowMs() - oldest.sinceMs

@@ -2,14 +2,14 @@ import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { isDeadlock } from '../../sql/db.ts'
 
 /**
- * Limits the wait for an unreachable database. This wait and the time-out of one statement together are shorter than
- * the time for the drain of a pool.
+ * Limits how long work waits for an unreachable database. This wait and the timeout of one statement together are
+ * shorter than the time that a pool has to finish its jobs when it stops.
  */
 const DATABASE_PATIENCE_MS = 8_000
 const DATABASE_RETRY_MS = 100
 
 /**
- * Runs `work`, and repeats `work` for some seconds while the database is unreachable, and after a deadlock. Code that
+ * Runs `work`, and repeats it for some seconds while the database is unreachable, and after a deadlock. Code that
  * records the outcome of an external effect must use heldOutcomes.ts, which repeats without a time limit.
  */
 export async function patiently<Result>(

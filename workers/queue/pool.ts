@@ -6,18 +6,18 @@ import { Lanes } from './lanes.ts'
 import { type PoolSettings, startRunner } from './runner.ts'
 
 /**
- * Is the number of database connections that a pool needs beside those of its jobs: for the listener, the job fetches
- * and the ends of jobs.
+ * Is the number of database connections that a worker pool needs in addition to those of its jobs: for the listener,
+ * the job fetches and the ends of jobs.
  */
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
 /**
- * Limits the wait for outcomes of jobs that are not recorded yet, after the jobs were drained. The drain and this wait
- * together end before the process ends (see shared/process/service.ts).
+ * Limits how long a stopping pool waits for outcomes that are not recorded yet, after its jobs have ended. The wait for
+ * the jobs and this wait together end before the process ends (see shared/process/service.ts).
  */
 const SETTLE_LIMIT_MS = 4_000
 
-/** Runs a Graphile Worker pool, restarts it when it fails, and drains it when asked to stop. */
+/** Runs a Graphile Worker pool, restarts it if it fails, and lets its jobs finish when it must stop. */
 export async function startPool(settings: PoolSettings, parentLog: Logger): Promise<Running> {
   const log = parentLog.child({ pool: settings.name })
   const pool = createPool({
@@ -55,9 +55,10 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       stopping = true
       await current.drain()
       await supervised
-      // A runner may still have been starting when the stop was requested. Now `current` holds that runner.
+      // A runner may still have been starting when the process asked it to stop. Now `current` contains the runner that
+      // was starting.
       await current.drain()
-      // A drained pool has given up each job whose outcome is not in the database yet. The database may become
+      // A pool that has stopped has released each job whose outcome is not in the database yet. The database may become
       // reachable during this wait.
       await outcomes.settle(SETTLE_LIMIT_MS)
       await pool.end()

@@ -9,19 +9,19 @@ import type { JobsInHand } from './jobsInHand.ts'
 import type { WatchedOperations } from './operations.ts'
 
 /**
- * A pool polls for jobs at least every second. If the database answers and the pool has fetched no jobs for this long,
+ * A pool polls for jobs at least every second. If the database responds but the pool has fetched no jobs for this long,
  * the pool is stuck.
  */
 const STUCK_AFTER_MS = 8_000
 
 /**
- * Releases jobs that this pool has locked in the database but does not have in memory. Such jobs remain when the reply
- * to a fetch is lost, or when the row of a finished job could not be deleted. Graphile Worker would leave such jobs
+ * Releases jobs that this pool has locked in the database but does not have in memory. Such jobs are left behind if the
+ * reply to a fetch is lost, or if the row of a finished job could not be deleted. Graphile Worker would keep such jobs
  * locked for four hours.
  *
- * A released job cannot be running: every operation that could bring the job into memory has ended by then.
- * @param onStuck is called when the pool polls and the database answers, but no fetch succeeds. Graphile Worker 0.18
- * never recovers from an error in its very first fetch, because it keeps the rejected promise of its task ids.
+ * A released job cannot be running, because every operation that could bring the job into memory has ended by then.
+ * @param onStuck is called if the pool polls and the database responds, but no fetch of jobs succeeds. Graphile Worker
+ * 0.18 never recovers from an error in its very first fetch, because it keeps the rejected promise of its task ids.
  */
 export function recoverJobs(options: {
   pool: Pool
@@ -29,10 +29,12 @@ export function recoverJobs(options: {
   jobs: JobsInHand
   operations: WatchedOperations
   fetches: Fetches
-  /** Sets the milliseconds between two searches for jobs that the pool has locked but does not have in memory. */
+  /**
+   * Sets how many milliseconds pass between two searches for jobs that the pool has locked but does not have in memory.
+   */
   intervalMs: number
   onStuck: () => void
-  /** Is called with the number of lost jobs that were released. */
+  /** Is called with the number of lost jobs that the search released. */
   onReleased: (count: number) => void
   log: Logger
 }): Running {
@@ -73,17 +75,17 @@ export function recoverJobs(options: {
   }
 }
 
-/** Tells whether a pool fetches jobs as it should. */
+/** Tells whether a worker pool fetches jobs as it should. */
 export type Fetches = {
   areMissing(): boolean
   /**
-   * Sets the time of the last fetch to now. The database was unreachable, so the pool is not to blame for missing
-   * fetches.
+   * Sets the time of the last job fetch to now. The database was unreachable, so the missing job fetches are not the
+   * fault of the pool.
    */
   excuse(): void
 }
 
-/** Follows the job fetches of a pool. */
+/** Follows the job fetches of a worker pool. */
 export function watchFetches(events: WorkerEvents): Fetches {
   let isPolling = false
   let sinceMs = 0

@@ -2,12 +2,13 @@ import type { Logger } from 'pino'
 import { type PoolRegistration, registerPool } from '../../sql/queue/workerPools.ts'
 
 /**
- * Describes the registration of a worker pool as alive, which is an advisory lock. The pool holds the lock for as long
- * as it runs.
+ * Describes how a worker pool is registered as alive by means of an advisory lock in PostgreSQL. The worker pool holds
+ * the advisory lock for as long as it runs.
  */
 export type Registration = {
   /**
-   * Returns how often the pool has been registered as alive. The number is negative while the pool is not registered.
+   * Returns how often the worker pool has been registered as alive. The number is negative while the worker pool is not
+   * registered.
    */
   epoch(): number
   release(): Promise<void>
@@ -16,8 +17,8 @@ export type Registration = {
 const RETRY_MS = 250
 
 /**
- * Registers a worker pool as alive, with an advisory lock. If the connection that holds the lock breaks, the pool is
- * registered again.
+ * Registers a worker pool as alive, by means of an advisory lock in PostgreSQL. If the connection that holds the
+ * advisory lock breaks, the pool is registered again.
  */
 export function keepRegistered(options: {
   databaseUrl: string

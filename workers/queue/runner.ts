@@ -21,7 +21,7 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
 const REGISTRATION_WAIT_MS = 2_000
-/** Sets how many job fetches the pool remembers with their durations. */
+/** Sets for how many job fetches the pool remembers the durations. */
 const FETCHES = 5
 
 export type PoolSettings = {
@@ -30,29 +30,37 @@ export type PoolSettings = {
   /** Limits the jobs that the worker pool runs at the same time. */
   concurrency: number
   /**
-   * Sets the interval at which the pool polls for jobs whose time has come. A new job is announced with NOTIFY and
-   * waits for no poll.
+   * Sets the interval at which the pool polls for jobs whose time has come. A new job is announced with NOTIFY and does
+   * not wait for a poll.
    */
   pollIntervalMs: number
-  /** Creates the tasks of the pool. The function is called once for each pool. */
+  /** Creates the tasks of the pool. The function is called once for each worker pool. */
   tasks: (context: PoolContext) => Tasks
-  /** Sets how receivers (lanes) share the job slots of the pool. By default the limits for webhooks apply. */
+  /**
+   * Sets how the lanes (queues for one receiver) share the job slots of the pool. By default the limits for webhooks
+   * apply.
+   */
   lanes?: LaneLimits
-  /** Sets the number of database connections of the pool. The default is enough for every concurrent job. */
+  /**
+   * Sets the number of database connections of the worker pool. The default number is enough for every concurrent job.
+   */
   connections?: number
   /** Sets the interval at which the pool searches for jobs that it has locked but does not have in memory. */
   recoveryIntervalMs?: number
-  /** Measures the jobs of the pool. Without this setting nothing is measured. */
+  /** Measures the jobs of the worker pool. If this setting is absent, the jobs are not measured. */
   metrics?: JobMetrics
-  /** Returns the milliseconds until the next job with a planned time is due. The pool fetches jobs at that moment. */
+  /**
+   * Returns how many milliseconds remain until the next job with a planned time is due. The pool fetches jobs at the
+   * moment when the next job is due.
+   */
   nextInMs?: (db: Queryable) => Promise<number | null>
 }
 
 /** Describes a running Graphile Worker pool. */
 export type Runner = {
-  /** Resolves when the pool has ended because of a drain or a failure. */
+  /** Resolves when the pool has ended because it was stopped or failed. */
   ended: Promise<void>
-  /** Finishes the running jobs, fetches no more jobs, and returns the fetched jobs that have not started. */
+  /** Finishes the running jobs, fetches no more jobs, and gives back the fetched jobs that have not started. */
   drain(): Promise<void>
 }
 
@@ -122,8 +130,8 @@ export async function startRunner(
     await alarm?.stop()
     await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
     await Promise.all([
-      // While a job is being deleted, its row may already be unlocked. If the reply to the deletion was lost, the
-      // deletion is repeated, so the connection is still needed.
+      // While a finished job is being deleted, its row may already be unlocked. If the reply to the deletion was lost,
+      // the deletion is repeated, so the connection is still needed.
       operations.settled(),
       untilUnlocked(pool, graphilePoolId).catch((error) =>
         log.warn({ err: error }, 'the state of the last jobs is not known'),
@@ -148,8 +156,8 @@ const graphileOptions = ({ concurrency, pollIntervalMs }: PoolSettings) => ({
     worker: {
       concurrentJobs: concurrency,
       pollInterval: pollIntervalMs,
-      // With the local queue, one job fetch serves all jobs of the pool. The comments of operations.ts explain the
-      // value -1.
+      // With the local queue of Graphile Worker, one job fetch serves all jobs of the pool. The comments of
+      // operations.ts explain the value -1.
       localQueue: { size: concurrency + 1 },
       completeJobBatchDelay: -1,
       failJobBatchDelay: -1,
@@ -178,15 +186,15 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    // Returns the duration of the shortest job fetch, because longer fetches wait for a burst of jobs to start, and not
-    // for the database.
+    // Returns the duration of the shortest recent job fetch, because longer fetches wait for a burst of jobs to start,
+    // and not for the database.
     fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,
   })
 }
 
 /**
- * Waits for the pool's registration, because /readyz then finds the pool. The pool works without the registration too.
+ * Waits for the registration of the pool, so that /readyz finds the pool. The pool also works without the registration.
  */
 async function untilRegistered(registration: Registration): Promise<void> {
   const deadlineMs = performance.now() + REGISTRATION_WAIT_MS
@@ -195,7 +203,7 @@ async function untilRegistered(registration: Registration): Promise<void> {
 
 /**
  * Waits until no job of the pool is locked, then unlocks the remaining jobs. `runner.stop()` does not wait until the
- * rows of finished jobs are deleted, and a job that stays locked would run again.
+ * rows of finished jobs are deleted, and a job whose row stays locked would run again.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {
   const deadline = Date.now() + UNLOCK_WAIT_MS
@@ -211,8 +219,8 @@ const GRAPHILE_LEVELS: Record<string, 'error' | 'warn' | 'debug'> = {
 }
 
 /**
- * Matches a warning that is expected: the pool has fewer connections than jobs on purpose, because jobs mostly wait on
- * the network.
+ * Matches a warning that is expected: the pool intentionally has fewer connections than jobs, because jobs mostly wait
+ * on the network.
  */
 const EXPECTED_WARNING = /maxPoolSize \(\d+\) smaller than concurrency/
 

@@ -12,11 +12,11 @@ import type { Tasks } from './task.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
-/** While the object store is unreachable, a job that needs the store is retried after one to two times this delay. */
+/** While the object store is unreachable, a job that needs it is retried after one to two times this delay. */
 const BLOBS_AWAY_MS = 15_000
 /**
  * Limits how long a job keeps its slot while the database is unreachable. The job then runs again when the database is
- * back, because its end could not be recorded.
+ * reachable, because the end of the job could not be recorded.
  */
 const OUTLASTED_MS = 60_000
 
@@ -44,14 +44,15 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
               )
             } catch (error) {
               if (!(error instanceof BlobsAwayError) || job.key === null) throw error
-              // The retry is a new job, because a job that is retried would use up its attempts while the object store
-              // is away.
+              // The retry is a new job, because retries of the same job would use up its attempts while the object
+              // store is unreachable.
               const runAt = new Date(Date.now() + BLOBS_AWAY_MS * (1 + Math.random()))
               await addJob(pool, { task: name, payload, key: job.key, runAt })
             }
           }
           await within({ jobId: String(job.id) }, () =>
-            // A job that was queued in bulk carries no trace id. Its task reads the trace id from its rows.
+            // A job that was queued in bulk has no trace id. The task of such a job reads the trace id from the
+            // database rows that it processes.
             traceparent === null
               ? run()
               : traced(`job ${name}`, { kind: 'consumer', parent: traceparent }, run),
@@ -65,8 +66,8 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 /**
  * Runs a task, and repeats it while the database is unreachable. A failed job would wait for Graphile Worker's
  * exponential back-off, and outages would use up its attempts.
- * @throws {Error} when another pool has taken the job. This happens some seconds after the pool has lost its connection
- * that proves its life.
+ * @throws {Error} if another worker pool has taken the job. This happens some seconds after the pool has lost the
+ * database connection whose advisory lock registers it as alive.
  */
 async function outlastDatabase(
   pool: Pool,
@@ -94,8 +95,8 @@ async function outlastDatabase(
 }
 
 /**
- * Waits until the worker pool has registered itself as alive. @returns the number (epoch) of the registration. @throws
- * {Error} when the pool stops first.
+ * Waits until the worker pool has registered itself as alive. @returns the number (epoch) of the pool’s registration.
+ * @throws {Error} if the pool stops before it is registered.
  */
 async function untilRegistered({ registration, isStopping }: Context): Promise<number> {
   while (registration.epoch() < 0) {

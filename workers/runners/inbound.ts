@@ -15,27 +15,30 @@ import { createPurgeProject } from '../operations/purgeProject.ts'
 import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
 import type { Runner } from './runner.ts'
 
-/** Limits the concurrent jobs of inbound mail, and the concurrent inbound mails. */
+/** Limit the concurrent jobs of inbound mail, and the concurrent inbound mails. */
 const INBOUND_SLOTS = 200
 
-/** Returns the daily limits on the reading of attachments for one project, according to the settings. */
+/** Returns the daily limits for reading the attachments of one project, according to the settings. */
 export const textLimits = ({ limits }: Pick<Config, 'limits'>): TextLimits => ({
   bytes: limits.dailyTextBytes,
   cpuSeconds: limits.dailyTextSeconds,
 })
 
-/** Parses mail, checks mail domains and removes deleted projects. */
+/** Runs the jobs that parse mail, check mail domains and remove deleted projects. */
 export const inboundRunner = (options: {
   mailDomain: string
   mailHostname: string
   dns: Dns
   lookUp: LookUp
   bounceKeys: BounceKeys
-  /** Holds large contents of mail. `null` means that all contents of mail stay in the database. */
+  /**
+   * Stores contents of mail that are too large for the database. The value `null` means that all contents of mail stay
+   * in the database.
+   */
   objectStore: ObjectStore | null
-  /** Is the inbox that receives the mail to the postmaster and the reports. */
+  /** Is the inbox that receives the aggregate reports and the mail to the postmaster. */
   postmaster?: string | undefined
-  /** Limits the bytes and the processor time for reading a project's attachments in a day. */
+  /** Limits the bytes and the processor time that reading the attachments of a project may take in a day. */
   textLimits?: TextLimits
 }): Runner<'inbound'> => ({
   name: 'inbound',
@@ -51,7 +54,7 @@ export const inboundRunner = (options: {
       verify_domain: createVerifyDomain(context, options),
     }
   },
-  // A mail that found no free slot for its project is retried after 250 ms.
+  // A mail is retried after 250 ms if it found no free job slot for its project.
   pollIntervalMs: 250,
   // A job of inbound mail waits for DNS answers most of its time.
   concurrency: INBOUND_SLOTS,

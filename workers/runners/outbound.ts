@@ -14,7 +14,10 @@ import { MAIL_LIMITS } from '../queue/lanes.ts'
 import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
 import type { Runner } from './runner.ts'
 
-/** Sends mail, announces mail that waits for its owner, and examines mail for the doctor. */
+/**
+ * Runs the jobs that send mail, tell owners about mail that waits for approval, and examine mail for the doctor (the
+ * self-check).
+ */
 export const outboundRunner = (
   options: {
     mailDomain: string
@@ -43,6 +46,6 @@ export const outboundRunner = (
   concurrency: 32,
   connections: RUNNER_CONNECTIONS.outbound,
   lanes: MAIL_LIMITS,
-  // The pool's alarm starts the job of a scheduled mail exactly at its time.
+  // The job alarm of the pool starts the job of a scheduled mail exactly at its time.
   nextInMs: nextMailInMs,
 })

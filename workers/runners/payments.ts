@@ -5,7 +5,7 @@ import type { Till } from '../till/till.ts'
 import { createCheckPayment } from '../till/trial/checkPayment.ts'
 import type { Runner } from './runner.ts'
 
-/** Checks and settles payments, and examines the chain for the doctor. */
+/** Runs the jobs that check and settle payments, and examine the chain for the doctor (the self-check). */
 export const paymentsRunner = (till: Till, options: ExamineOptions): Runner<'payments'> => ({
   name: 'payments',
   tasks: (context) => ({
@@ -14,8 +14,8 @@ export const paymentsRunner = (till: Till, options: ExamineOptions): Runner<'pay
     examine_chain: createExamineChain(context, options),
   }),
   pollIntervalMs: 200,
-  // Payments whose jobs run together are simulated, signed and sent together. The jobs share the connections of the
-  // till.
+  // Payments whose jobs run together are simulated, signed and sent together. The jobs share the chain connections of
+  // the till (the payment part of the service).
   concurrency: 32,
   connections: RUNNER_CONNECTIONS.payments,
 })

@@ -3,7 +3,7 @@ import { createPayOut } from '../purse/payOut.ts'
 import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
 import type { OutboundHttp, Runner } from './runner.ts'
 
-/** Makes purchases for agents. */
+/** Runs the jobs that make purchases for agents. */
 export const purseRunner = (
   options: OutboundHttp & { deniedPayees: ReadonlySet<string> },
 ): Runner<'purse'> => ({
@@ -13,7 +13,7 @@ export const purseRunner = (
     pay_out: createPayOut(context, options),
   }),
   pollIntervalMs: 500,
-  // A job of a purchase mostly waits for a seller that settles on the chain.
+  // The job of a purchase mostly waits for a seller that settles the payment on the chain.
   concurrency: 100,
   connections: RUNNER_CONNECTIONS.purse,
 })

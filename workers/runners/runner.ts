@@ -3,12 +3,15 @@ import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import type { OutboundPolicy } from '../http/guardedRequest.ts'
 import type { PoolSettings } from '../queue/runner.ts'
 
-/** Holds the settings of one runner without its database. */
+/** Holds the settings of one runner, without those of its database. */
 export type Runner<Name extends RunnerName> = Omit<PoolSettings, 'databaseUrl'> & { name: Name }
 
-/** Holds the parts of a runner that sends HTTP requests to other hosts. */
+/** Holds the parts that a runner needs if it sends HTTP requests to other hosts. */
 export type OutboundHttp = {
   keyring: KeyringSource
-  /** Decides which addresses a request may reach. `ca` holds additional certificate authorities in PEM form. */
+  /**
+   * Decides which network addresses an HTTP request may reach. The field `ca` contains additional certificate
+   * authorities in PEM form.
+   */
   policy: OutboundPolicy & { ca?: string }
 }

@@ -9,8 +9,8 @@ import { createVerifyEndpoint } from '../till/verifyEndpoint.ts'
 import type { OutboundHttp, Runner } from './runner.ts'
 
 /**
- * Delivers webhooks, asks the company's identity provider, verifies and tests endpoints, and examines the service for
- * the doctor.
+ * Runs the jobs that deliver webhooks, call the company’s identity provider, verify and test endpoints, and examine the
+ * service for the doctor (the self-check).
  */
 export const webhooksRunner = (
   options: OutboundHttp & CompanyOptions & ExamineOptions,
@@ -25,7 +25,7 @@ export const webhooksRunner = (
     examine_service: createExamineService(context, options),
   }),
   pollIntervalMs: 500,
-  // A job of a webhook mostly waits for its receiver, and needs the database for only a few milliseconds.
+  // The job of a webhook delivery mostly waits for its receiver, and needs the database for only a few milliseconds.
   concurrency: 200,
   connections: RUNNER_CONNECTIONS.webhooks,
   nextInMs: nextDeliveryInMs,

@@ -1,4 +1,4 @@
-/** Describes the HTTP call of an endpoint whose input is unknown. */
+/** Describes the HTTP call of a paid endpoint whose input is unknown. */
 export const EMPTY_CALL = {
   GET: { method: 'GET', headers: {} },
   POST: { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' },
@@ -6,7 +6,7 @@ export const EMPTY_CALL = {
 
 export type EmptyCall = (typeof EMPTY_CALL)[keyof typeof EMPTY_CALL]
 
-/** Calls an endpoint without a payment. A 404 or 405 can mean that the endpoint accepts only POST. */
+/** Calls a paid endpoint without a payment. A response 404 or 405 can mean that the endpoint accepts only POST. */
 export async function askUnpaid<Answer extends { ok: false } | { ok: true; status: number }>(
   send: (call: EmptyCall) => Promise<Answer>,
 ): Promise<{ answer: Answer; method: EmptyCall['method'] }> {

@@ -14,18 +14,22 @@ import { createSettlementLanes } from './settle/settlementLanes.ts'
 import { newReconciler } from './watch/reconcile.ts'
 import { startWatcher } from './watch/watcher.ts'
 
-/** Describes the till, the part of a process that uses the chain. The till has its own pool of database connections. */
+/**
+ * Describes the till, which is the part of a process that uses the chain. The till has its own pool of database
+ * connections.
+ */
 export type Till = Running & {
   view: ChainView
-  /** Settles one payment up to its broadcast. The function never waits for blocks. */
+  /** Settles one payment up to the broadcast of its transaction. This function never waits for blocks of the chain. */
   settle(paymentId: string): Promise<void>
 }
 
 const CONNECTIONS = 8
 
 /**
- * Starts the till of a process. The till also starts without a reachable RPC, and keeps trying to reach it.
- * @throws {ConfigError} when the chain is unsupported, or a settlement key on Base is the devnet's.
+ * Starts the till (the part that uses the chain) of a process. The till also starts if the RPC node is unreachable, and
+ * keeps trying to reach it.
+ * @throws {ConfigError} if the chain is unsupported, or if a settlement key on Base is the devnet's.
  */
 export async function startTill(
   config: Pick<Config, 'chain' | 'http' | 'receiptSeeds' | 'dataDir' | 'limits' | 'production'>,

@@ -28,13 +28,16 @@ import { askUnpaid, EMPTY_CALL, type EmptyCall } from './emptyCall.ts'
 
 const ASK_TIMEOUT_MS = 10_000
 /**
- * Limits the milliseconds for a paid request. The time-out is long, because a seller settles on the chain before it
- * answers.
+ * Limits in milliseconds how long a paid request may take. The timeout is long, because a seller settles the payment on
+ * the chain before it responds.
  */
 const PAY_TIMEOUT_MS = 30_000
 
 const { privateKey, address } = DEVNET_ACCOUNTS.payer
-/** Signs for the payer of the devnet. The payer's key is public, and worthless on every real chain. */
+/**
+ * Signs payments for the payer account of the devnet. The private key of the devnet’s payer is public, and worthless on
+ * every real chain.
+ */
 const devnetPayer: DigestSigner = {
   address,
   sign: (hash) => sign({ hash, privateKey, to: 'hex' }),
@@ -43,8 +46,8 @@ const devnetPayer: DigestSigner = {
 type End = Parameters<typeof endTrial>[2]
 
 /**
- * Requests an endpoint as a buyer does. With `buy` the trial pays the endpoint once from the devnet's payer. A job that
- * was interrupted sends its stored bytes again.
+ * Requests a paid endpoint as a buyer does. If `buy` is set, the trial pays the endpoint once from the payer account of
+ * the devnet. A trial job that was interrupted sends its stored bytes again.
  */
 export const createTryEndpoint =
   ({ pool, lanes, outcomes }: PoolContext, policy: OutboundPolicy): Task<'try_endpoint'> =>
@@ -85,7 +88,7 @@ export const createTryEndpoint =
 
 type Asked = { challenge: SellerChallenge; method: DueTrial['method'] } | { end: End }
 
-/** Requests an endpoint without a payment, and reads its 402 response. */
+/** Requests an endpoint without a payment, and reads the 402 response of the endpoint. */
 async function ask(policy: OutboundPolicy, url: string): Promise<Asked> {
   const { answer, method } = await askUnpaid((call) => send(policy, { url, call, payment: null }))
   if (!answer.ok) return { end: { state: 'failed', detail: answer.detail } }
@@ -124,7 +127,7 @@ function paidEnd(answer: Exchange): End {
     : { state: 'failed', detail: `answered ${answer.status} to the payment`, ...said }
 }
 
-/** Returns the seller's 402 challenge as the seller sent it, without the values that this service derived from it. */
+/** Returns the 402 challenge as the seller sent it, without the values that this service derived from it. */
 function shownChallenge({ x402Version, entries, resource, extensions, error }: SellerChallenge) {
   return {
     x402Version,
@@ -135,6 +138,6 @@ function shownChallenge({ x402Version, entries, resource, extensions, error }: S
   }
 }
 
-/** Returns a body as text without NUL, because PostgreSQL stores no NUL. */
+/** Returns a response body as text without NUL, because PostgreSQL stores no NUL. */
 const textOf = (body: Buffer): string =>
   body.toString('utf8').replaceAll('\0', '\ufffd').slice(0, TRIAL_BODY_MAX)

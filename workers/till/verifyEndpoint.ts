@@ -29,8 +29,9 @@ const VERIFY_TIMEOUT_MS = 10_000
 const AGAIN_MS = 60 * 60 * 1000
 
 /**
- * Fetches a registered URL without a payment, and records whether the endpoint answers with a challenge. The service
- * makes no challenge for an unreachable endpoint. The result stops no payment that is already signed.
+ * Fetches a registered URL without a payment, and records whether the endpoint responds with an x402 challenge. The
+ * service makes no x402 challenge for an unreachable endpoint. The result of this check stops no payment that is
+ * already signed.
  */
 export const createVerifyEndpoint =
   ({ pool, lanes }: PoolContext, policy: OutboundPolicy): Task<'verify_endpoint'> =>
@@ -54,8 +55,8 @@ export const createVerifyEndpoint =
       if (openApiUrl !== null) {
         await readDocument(pool, policy, { ...endpoint, id: endpointId, openApiUrl })
       }
-      // The service makes no challenge for an unreachable endpoint, so the endpoint is checked again and again until it
-      // answers.
+      // The service makes no x402 challenge for an unreachable endpoint, so it checks the endpoint repeatedly until the
+      // endpoint responds.
       if (judgement.status === 'unreachable') await queueAt(pool, endpointId, AGAIN_MS)
     } finally {
       turn.leave()
@@ -70,7 +71,7 @@ const queueAt = (db: Queryable, endpointId: string, inMs: number) =>
     runAt: new Date(Date.now() + inMs),
   })
 
-/** Reads the OpenAPI document of an endpoint, and keeps the parts that an x402 challenge can hold. */
+/** Reads the OpenAPI document of an endpoint, and keeps the parts that an x402 challenge can contain. */
 async function readDocument(
   db: Queryable,
   policy: OutboundPolicy,

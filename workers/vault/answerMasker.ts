@@ -7,25 +7,26 @@ import { ChildError, type ChildLimits, createChildren } from '../process/child.t
 import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
 
 /**
- * Limits the masking of one response. An honest megabyte takes a second. Seven long secrets with one prefix took 30 s
- * when the cost was the length of the text times the length of the secret.
+ * Limits the time and memory for masking the secrets in one response. Masking an honest response of one megabyte takes
+ * a second. Masking seven long secrets with the same prefix took 30 s when the cost was the length of the text times
+ * the length of the secret.
  */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
 /**
- * Limits the processor time for the responses of one project. A project may use `burstMs` at once, and then gets
- * `perSecondMs` back in each second.
+ * Limits how much processor time masking the responses of one project takes. A project may use `burstMs` of processor
+ * time at once, and then gets `perSecondMs` back in each second.
  */
 const BUDGET = { burstMs: 20_000, perSecondMs: 250 }
 
-/** Masks HTTP responses, each in a child process with limits on time and memory. */
+/** Masks secrets in HTTP responses, each in a child process with limits on time and memory. */
 export type AnswerMasker = {
   /**
-   * Returns the milliseconds until the project may use the processor for another response. The number 0 means that the
-   * project may use the processor now.
+   * Returns how many milliseconds remain until the project may use the processor for another response. The number 0
+   * means that the project may use the processor now.
    */
   delayMs(projectId: string): number
   /**
-   * Returns the masked response for the caller. The returned response has no content if the masking exceeds a limit.
+   * Returns the masked response for the caller. The returned response has no content if masking it exceeds a limit.
    */
   mask(answer: ReceivedAnswer, secrets: readonly string[], projectId: string): Promise<UseAnswer>
 }
@@ -48,7 +49,7 @@ export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): Answ
         budget.charge(projectId, cpuMs)
         return result
       } catch (error) {
-        // The message of the error may hold a part of the response, so the message is shown to nobody.
+        // The error message may contain a part of the response, so it is shown to nobody.
         if (!(error instanceof ChildError)) throw error
         budget.charge(projectId, error.cpuMs)
         return withoutContent(answer.status, 'too-slow')

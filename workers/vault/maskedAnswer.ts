@@ -3,16 +3,19 @@ import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
 import { Masker, TooManyLayersError } from '../../shared/vault/maskSecrets.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 
-/** Limits the bytes of an HTTP response's body, both as received and after decompression. */
+/** Limits the bytes in the body of an HTTP response, both as received and after decompression. */
 export const ANSWER_BYTES_MAX = 1024 * 1024
-/** Limits how often one response body may be compressed. */
+/** Limits how many layers of compression one response body may have. */
 const CODINGS_MAX = 3
 
-/** Describes an HTTP response in which the secrets are not masked yet. */
+/** Describes an HTTP response in which secrets are not masked yet. */
 export type ReceivedAnswer = {
   status: number
   statusText: string
-  /** Lists the headers as an alternating sequence of names and values. Each character stands for one byte. */
+  /**
+   * Lists the headers as an alternating sequence of names and values. Each character of these strings represents one
+   * byte.
+   */
   headers: string[]
   body: Uint8Array
   truncated: boolean
@@ -25,8 +28,8 @@ export const withoutContent = (
 ): UseAnswer => ({ status, statusText: '', headers: {}, body: null, bodyOmitted })
 
 /**
- * Returns the masked response for the caller of a use. Every form of the secrets is masked. Unreadable bodies are left
- * out.
+ * Returns the masked response for the caller whose request used the secret. Every form of the secrets is masked.
+ * Response bodies that cannot be read are left out.
  */
 export async function maskedAnswer(
   answer: ReceivedAnswer,
@@ -56,7 +59,7 @@ function maskedHeaders(
     const name = masked(raw[n]!).toLowerCase()
     const before = headers.get(name)
     const joint = name === 'set-cookie' ? '\n' : ', '
-    // The headers are masked after headers of one name are joined, because such headers are one value (RFC 9110 §5.3).
+    // The headers are masked after headers of one name are joined, because they form one value (RFC 9110 §5.3).
     headers.set(name, before === undefined ? raw[n + 1]! : `${before}${joint}${raw[n + 1]}`)
   }
   const shown: [string, string][] = []
@@ -68,7 +71,7 @@ type Body = Pick<UseAnswer, 'body' | 'bodyOmitted'>
 const omitted = (bodyOmitted: UseAnswer['bodyOmitted']): Body => ({ body: null, bodyOmitted })
 
 async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body> {
-  // A truncated body could end within a secret, and the masking finds only whole secrets.
+  // A truncated response body could end within a secret, and the masking finds only whole secrets.
   if (answer.truncated) return omitted('too-large')
   const headerOf = (wanted: string) =>
     answer.headers
@@ -76,7 +79,7 @@ async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body>
         n % 2 === 0 && name.toLowerCase() === wanted ? [answer.headers[n + 1]!] : [],
       )
       .join(',')
-  // A partial response can hold a part of a secret (RFC 9110 §15.3.7).
+  // A partial response can contain a part of a secret (RFC 9110 §15.3.7).
   if (answer.status === 206 || headerOf('content-range') !== '') return omitted('partial')
   const plain = await decompressed(answer.body, headerOf('content-encoding'))
   if (typeof plain === 'string') return omitted(plain)
@@ -127,8 +130,8 @@ async function decompressed(
 const LATIN_1 = /charset="?(?:iso-8859-1|latin1|windows-1252|us-ascii)\b/i
 
 /**
- * Returns the text of a response body. Returns `null` if the body is binary, because a binary body could hold the
- * secret in a form that the masking does not understand.
+ * Returns the text of a response body. Returns `null` if the body is binary, because a binary body could contain the
+ * secret in a form that the masking does not recognise.
  */
 function textOf(bytes: Uint8Array, contentType: string): string | null {
   try {

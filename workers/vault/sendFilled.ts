@@ -7,9 +7,9 @@ import { ANSWER_BYTES_MAX, type ReceivedAnswer } from './maskedAnswer.ts'
 const TIMEOUT_MS = 30_000
 
 /**
- * Sends a request with its secret, and masks the response. Follows no redirect: a response with a Location header is
- * returned like any other.
- * @param mask masks the request's secrets in the response.
+ * Sends a request with its secret filled in, and masks the response. Follows no redirect: a response with a Location
+ * header is returned like any other response.
+ * @param mask is the function that masks the request's secrets in the response.
  */
 export async function sendFilled(
   policy: OutboundPolicy & { ca?: string },
@@ -29,7 +29,7 @@ export async function sendFilled(
   return { state: 'answered', answer: await mask(answer, secrets) }
 }
 
-/** Matches the errors of a connection on which no request was sent yet. */
+/** Matches the errors of a connection over which no request was sent yet. */
 export const NOT_SENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH)$|CERT|TLS|SSL|SIGNATURE/
 

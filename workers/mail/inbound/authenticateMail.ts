@@ -13,29 +13,30 @@ import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { LookUp } from '../lookUp.ts'
 
 /**
- * Limits the milliseconds for one DNS answer, for SPF, DKIM and ARC together, and for DMARC. DMARC has a separate
- * limit, because the forger of a From also chooses name servers that delay the other checks.
+ * Set the time limits in milliseconds for one DNS answer, for SPF, DKIM and ARC together, and for DMARC. DMARC has a
+ * separate time limit, because the forger of a From address also chooses name servers that delay the other checks.
  */
 const ANSWER_MS = 4_000
 const SIGNS_MS = 8_000
 const DMARC_MS = 6_000
 /**
- * Limits the DKIM signatures of a message that are checked. Each signature costs a DNS lookup of its key and a hash of
- * the body. A message with more signatures is an attack. RFC 6376 §8.4 lets the verifier choose the limit.
+ * Limits how many DKIM signatures of a message are checked. Each DKIM signature costs a DNS lookup of its key and a
+ * hash of the body. A message with more DKIM signatures than this limit is an attack. RFC 6376 §8.4 lets the verifier
+ * choose the limit.
  */
 const SIGNATURES_MAX = 10
 
 /**
- * Loads the library mailauth with the first mail from outside, because the library costs a process 14 MB and 0.1 s of
- * CPU.
+ * Loads the library mailauth only for the first mail from outside, because the library costs a process 14 MB and 0.1 s
+ * of CPU.
  */
 const library = () => import('mailauth')
 
 /**
- * Authenticates the sender of a message by its envelope, signatures and DNS.
+ * Authenticates the sender of a message by its envelope, its signatures and DNS.
  * @param authors are the author addresses in the header field From, as a mail program shows them.
- * @returns verdicts on the sender. Authentication refuses no message, because the inbox's rules and the person who
- * reads the message decide.
+ * @returns verdicts on the sender. A failed authentication refuses no message, because the rules of the inbox and the
+ * person who reads the message decide.
  */
 export async function authenticateMail(
   { bytes, remoteIp, helo, envelopeFrom, provider }: InboundMail,
@@ -50,7 +51,8 @@ export async function authenticateMail(
     const found = await authenticate(signed, {
       ip: remoteIp,
       helo: helo ?? '',
-      // The SMTP library decodes A-labels in the envelope sender, but SPF knows only A-labels.
+      // The SMTP library decodes A-labels (ASCII forms of international domain names) in the envelope sender, but SPF
+      // works only with A-labels.
       sender: addressKey(envelopeFrom),
       mta: ownHost,
       resolver: withDeadline(lookUp, SIGNS_MS),
@@ -58,7 +60,8 @@ export async function authenticateMail(
       disableDmarc: true,
       disableBimi: true,
     })
-    // SPF judges the sender's IP address. A mail that a mail service passed on has the IP address of that mail service.
+    // SPF checks the IP address of the sender. A mail that a mail service passed on comes from the IP address of that
+    // mail service.
     const signs = provider === null ? found : { ...found, spf: false as const }
     const { spf, dkim, arc } = signs
     const authentication: Authentication = {
@@ -79,14 +82,14 @@ export async function authenticateMail(
 const STRANGER: CheckedSender = { authentication: UNREADABLE, isAligned: false }
 
 /**
- * Simulates a DNS in which every domain has a policy. DMARC then passes for an aligned author, and fails for any other
- * author.
+ * Simulates a DNS in which every domain has a DMARC policy. With this simulated DNS, DMARC passes for an aligned
+ * author, and fails for any other author.
  */
 const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
 
 /**
- * Returns the DMARC verdict on a message. A verdict is possible only if all authors have one domain (RFC 7489 §6.6.1).
- * Several domains, or an invalid domain, prove no sender.
+ * Returns the DMARC verdict on a message. A DMARC verdict is possible only if all authors have one domain (RFC 7489
+ * §6.6.1). Several author domains, or an invalid domain, prove no sender.
  */
 async function dmarcWord(
   authors: readonly string[],
@@ -108,7 +111,10 @@ async function dmarcWord(
   return authenticationWord(verdict === false ? undefined : verdict.status.result)
 }
 
-/** Creates a DNS resolver with one deadline for all its queries. A late answer counts as a silent name server. */
+/**
+ * Creates a DNS resolver with one deadline for all its queries. A DNS answer that arrives after the deadline is
+ * ignored, as if the name server were silent.
+ */
 function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
   const deadline = performance.now() + totalMs
   return async (name, type) => {
@@ -126,31 +132,31 @@ function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
 }
 
 /**
- * Returns the verdict on one DKIM signature. A changed body is a `fail` (RFC 8601 §2.7.1). The library reports
- * `neutral`, as for a key that it cannot find.
+ * Returns the verdict on one DKIM signature. A body that was changed after signing is a `fail` (RFC 8601 §2.7.1). For a
+ * changed body the library reports `neutral`, as it does for a key that it cannot find.
  */
 const signatureWord = ({ result, comment }: { result: string; comment?: string | false }) =>
   comment === 'body hash did not verify' ? 'fail' : result
 
 /**
- * Returns the verdict on all DKIM signatures of a message. One passing signature is enough, because forwarders break
- * some signatures.
+ * Returns the verdict on all DKIM signatures of a message. One passing DKIM signature is enough, because forwarders
+ * break some signatures.
  */
 function dkimWord(words: readonly (string | undefined)[]) {
   return authenticationWord(words.includes('pass') ? 'pass' : words[0])
 }
 
 /**
- * Returns the part of a message that the authentication library needs. The part has only the first `max` DKIM
- * signatures. If there are no signatures, the part is only the header, because hashing and cutting 4 KB of an unsigned
- * body took 0.15 ms. With a `max` of 0 the message loses its ARC fields too.
+ * Returns the part of a message that the authentication library needs. This part of the message has only the first
+ * `max` DKIM signatures. If there are no DKIM signatures, the part is only the header, because hashing and cutting 4 KB
+ * of an unsigned body took 0.15 ms. If `max` is 0, the ARC fields of the message are removed too.
  */
 function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')
   const blank = /\r?\n\r?\n/.exec(text)
   const end = blank?.index ?? text.length
   const fields = text.slice(0, end).split(/\r?\n(?!\s)/)
-  // The library reads a header field in the same way: a blank or a fold may precede the colon.
+  // The mailauth library reads a header field in the same way: a blank or a folded line may precede the colon.
   const names = fields.map((field) => field.slice(0, field.indexOf(':')).trim().toLowerCase())
   const isSeal = (n: number) => names[n]!.startsWith('arc-')
   const isSignature = (n: number) => names[n] === 'dkim-signature' || (max === 0 && isSeal(n))

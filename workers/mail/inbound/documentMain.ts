@@ -1,5 +1,5 @@
 /**
- * Reads attachments for `createReadAttachments`, which kills this process when an attachment takes too much time or
+ * Reads attachments for `createReadAttachments`, which kills this process if an attachment takes too much time or
  * memory.
  */
 import { expand, type Instance, type Window } from '../../../shared/mail/calendar/instances.ts'
@@ -26,7 +26,7 @@ serveParent(async (request: DocumentRequest): Promise<DocumentAnswer> => {
   return { outcome: await readDocument(request.bytes, request, Date.now()) }
 })
 
-/** Returns the instances of a recurrence rule. A rule that the library refuses has no instances. */
+/** Returns the instances of a calendar recurrence rule. A recurrence rule that the library refuses has no instances. */
 function instancesOrNone({ source, window }: { source: string; window: Window }): Instance[] {
   try {
     return expand(source, window)

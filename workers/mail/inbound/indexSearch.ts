@@ -4,7 +4,9 @@ import { type Built, buildSegments } from '../../../sql/mail/search/buildSegment
 import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 
-/** Adds the words of a project's mail to its search index, one step at a time. Projects take turns. */
+/**
+ * Adds the words of a project's mail to its search index, one step at a time. The projects take turns with their steps.
+ */
 export function createIndexSearch({ pool, log }: PoolContext): Task<'index_search'> {
   const turns = new CostTurns(new Costs(), 1)
   const inHand = new Set<string>()
@@ -13,7 +15,7 @@ export function createIndexSearch({ pool, log }: PoolContext): Task<'index_searc
     turns.run([projectId], () => patiently(() => buildSegments(pool, projectId)))
 
   return async ({ projectId }) => {
-    // A flood of mail queues many jobs for one project. One running job is enough.
+    // A flood of mail queues many jobs for one project. One running job for a project is enough.
     if (inHand.has(projectId)) return
     inHand.add(projectId)
     try {

@@ -8,25 +8,30 @@ import { type ChildLimits, createChildren } from '../../process/child.ts'
 import type { ParseRequest } from './parserMain.ts'
 import { createSingleFile, LIGHT_BYTES } from './parseTurns.ts'
 
-/** Limits the parsing of one message. An honest message of the largest size takes one second. */
+/**
+ * Limits the time and memory for parsing one message. An honest message of the maximum size takes one second to parse.
+ */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1536 * 1024 * 1024 }
 
 /** Describes a message to parse for an inbox. */
 type Parsed = {
   projectId: string
-  /** Names the inboxes and networks that are charged for the parsing time. By default the inbox is charged. */
+  /**
+   * Names the inbox and the network that are charged for the parsing time. By default the inbox is charged for the
+   * parsing time.
+   */
   sharers?: readonly string[]
-  /** Parses even a light message in a child process, because the message may have killed a process before. */
+  /** Parses even a light message in a child process, because the message may already have killed a process. */
   isolated?: boolean
 }
 
 /**
- * Parses messages. The messages of inboxes and networks that have caused the least load go first. A hostile message of
- * 64 KB occupies a processor for 50 ms, so only light messages are parsed in this process. All other messages go to
- * child processes with limits on time and memory.
+ * Parses messages. The messages of inboxes and networks that have recently caused the least load are parsed first. A
+ * hostile message of 64 KB occupies a processor for 50 ms, so only light messages are parsed in this process. All other
+ * messages go to child processes with limits on time and memory.
  */
 export type MailParser = {
-  /** Parses one message. @throws when the parser throws, dies, or exceeds a limit. */
+  /** Parses one message. @throws if the parser throws, dies, or exceeds a limit. */
   parse(raw: Buffer, mail: Parsed): Promise<IndexedMail>
 }
 

@@ -25,31 +25,35 @@ import {
 import { sharersOf } from './sharers.ts'
 
 /**
- * A job that was fetched this often without an end is suspect. Its message may kill the process, or it shares the
- * process with such a message. From then on the message of the job is parsed in a child process.
+ * A parse job that was fetched this often without ending is suspect. The message of a suspect job may kill the process,
+ * or the job shares the process with such a message. From then on the message of a suspect job is parsed in a child
+ * process.
  */
 const ATTEMPTS_BEFORE_ISOLATION = 3
 /**
- * A batch job that was fetched this often is split, because dozens of messages must not run beside a deadly message
- * again.
+ * A batch job that was fetched this often is split, because dozens of messages must not share a process again with a
+ * message that kills the process.
  */
 const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 
 /**
- * If the database refused a message this often, the database will always refuse it. The message is then stored
- * unparsed.
+ * If the database has refused a message this often, the service assumes that the database will always refuse it. The
+ * service then stores the message unparsed.
  */
 const ATTEMPTS_TO_STORE = 5
 
-/** Limits the bytes of a small message. Every job slot of the pool may hold a message of this size at the same time. */
+/**
+ * Is the maximum size in bytes of a small message. Every job slot of the worker pool may hold a message of this size in
+ * memory at the same time.
+ */
 const SMALL_BYTES = 256 * 1024
-/** Limits the large messages that are in memory at once. The parser takes ten times the size of a message. */
+/** Limits how many large messages are in memory at once. The parser takes ten times the size of a message in memory. */
 const LARGE_AT_ONCE = 4
-/** Is the number of message bytes in a batch that count as one job slot. */
+/** Is the number of message bytes in a batch that count as one job slot of the worker pool. */
 const PART_BYTES = 64 * 1024
 /**
- * Limits the milliseconds for which a batch of mails waits for DNS answers. The wait is short, because a batch holds a
- * job slot of the pool.
+ * Limits the milliseconds for which a batch of mails waits for DNS answers. The wait for DNS is short, because a batch
+ * occupies a job slot of the pool.
  */
 const PATIENCE_MS = 1_000
 
@@ -58,9 +62,9 @@ type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_ba
 type Parts = { pool: Pool; blobs: Blobs; store: ReceiveMail; shares: Shares; costs: Costs }
 
 /**
- * Parses inbound mails and stores them in their inboxes. Inboxes and sending networks share the slots of the pool. A
- * mail whose sharers have no free slot is retried later. The delay grows with the cost that its inbox and its network
- * have caused.
+ * Parses inbound mails and stores them in their inboxes. Inboxes and sending networks share the job slots of the worker
+ * pool. A mail is retried later if its inbox or its sending network has no free job slot. The retry delay of the mail
+ * grows with the cost that its inbox and its network have caused.
  */
 export function createParseInbound(context: PoolContext, options: ParseOptions): Tasks {
   const { costs = new Costs() } = options
@@ -103,8 +107,8 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
 }
 
 /**
- * Parses a batch of small mails. Each mail continues alone, so that a mail that waits for a name server does not delay
- * the other mails. A mail that fails gets a separate job.
+ * Parses a batch of small mails. Each mail of the batch proceeds independently, so that a mail that waits for a name
+ * server does not delay the other mails. A mail of the batch that fails gets a separate job.
  */
 function createParseBatch(
   { log }: PoolContext,
@@ -154,8 +158,8 @@ function createParseBatch(
 }
 
 /**
- * Returns the delay after which a mail that found no free slot is tried again. A backlog occupies its slots for
- * seconds, and each failed try costs the database as much as storing a mail.
+ * Returns the delay after which a mail that found no free slot is tried again. A backlog of mail occupies its job slots
+ * for seconds, and each failed try costs the database as much as storing a mail.
  */
 const laterBy = (priority: number, returnInMs: number): number => returnInMs * (1 + priority / 2)
 
@@ -163,15 +167,15 @@ const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns the fraction of a job slot that one mail takes. The fraction is the mail's share of the batch or of
- * the memory. Fractions are multiples of 1/1024, so that their sums are exact.
+ * Returns the fraction of a job slot that one mail takes. The fraction is the share that the mail has in the batch or
+ * in the memory limit. Fractions are multiples of 1/1024, so that their sums are exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024
 
 /**
- * Returns the job that retries the given mails. If a batch is split, the job key of the retry differs from the batch's
- * key. If the retry replaced the batch's job, the other mails of the batch would be lost after a crash.
+ * Returns the job that retries the given mails. If a batch is split, the job key of the retry differs from the job key
+ * of the batch. If the retry replaced the job of the batch, the other mails of the batch would be lost after a crash.
  */
 function jobOf(
   ids: readonly string[],

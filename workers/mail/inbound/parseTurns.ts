@@ -1,38 +1,42 @@
 import type { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
-/** Limits the bytes of a light mail. A light mail is read with its batch and parsed in this process, within 15 ms. */
+/**
+ * Is the maximum size in bytes of a light mail. A light mail is read together with its batch and parsed in this
+ * process, within 15 ms.
+ */
 export const LIGHT_BYTES = 16 * 1024
 
 /**
- * Limits the light mails that are in progress at once. A higher limit would not store them sooner, because they share
- * one processor.
+ * Limits how many light mails are in progress at once. A higher limit would not store light mails sooner, because they
+ * share one processor.
  */
 const LIGHT_IN_HAND = 32
 /**
- * Limits the heavy mails in process at once. Heavy mails wait for the child processes, and do not delay light mails.
+ * Limits how many heavy mails are in progress at once. Heavy mails wait for the child processes that parse them, and do
+ * not delay light mails.
  */
 const HEAVY_IN_HAND = 8
 /**
- * Is the time in milliseconds for which a mail keeps its turn while it waits for a name server. Then another mail gets
- * the turn.
+ * Is the time in milliseconds for which a mail keeps its turn at the parser while it waits for a name server. After
+ * this time another mail gets the turn at the parser.
  */
 const TURN_MAX_MS = 50
 /**
- * After this many milliseconds of parsing the event loop runs other work, because the database waits for its next
+ * After this many milliseconds of parsing, the event loop runs other work, because the database waits for its next
  * statement.
  */
 const BUSY_MAX_MS = 2
 
 /**
- * Describes the turn of one mail in the parser. The caller calls `parsed` as soon as the mail waits only for name
- * servers, and `end` when the mail is done.
+ * Describes the turn of one mail at the parser. The caller calls `parsed` as soon as the mail waits only for name
+ * servers, and `end` when the mail is finished.
  */
 export type ParseTurn = { parsed: () => void; end: () => void }
 
 /**
- * Limits the mails that are read, parsed and authenticated at once. The mails of inboxes and networks that have caused
- * the least load go first.
+ * Limits how many mails are read, parsed and authenticated at once. The mails of inboxes and networks that have
+ * recently caused the least load are processed first.
  */
 export type ParseTurns = {
   enter(sharers: readonly string[], size: number): Promise<ParseTurn>
@@ -59,8 +63,8 @@ export function createParseTurns(costs: Costs): ParseTurns {
 }
 
 /**
- * Runs one piece of work at a time, in the order of the load that its inbox or network has caused. If several pieces
- * ran at once, each would wait for the event loop.
+ * Runs one piece of work at a time, beginning with the inbox or network that has caused the least load. If several
+ * pieces of work ran at once, each would wait for the event loop.
  */
 export function createSingleFile(
   costs: Costs,

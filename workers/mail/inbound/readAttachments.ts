@@ -25,28 +25,34 @@ import type { PoolContext, Task } from '../../queue/task.ts'
 import { createCalendarChildren } from './calendarChildren.ts'
 import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
 
-/** Limits the reading of one attachment. The text of a report with 300 pages takes five seconds. */
+/**
+ * Limits the time and memory for reading one attachment. Extracting the text of a report with 300 pages takes five
+ * seconds.
+ */
 const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1024 }
 /**
- * Limits how many runs try to read one attachment. After this many runs that all ended their worker, the attachment is
- * given up.
+ * Limits how many runs try to read one attachment. After this many runs that each ended with the death of the worker,
+ * the service gives up on the attachment.
  */
 const TRIES_MAX = 3
 /**
- * Limits the projects that wait for their turn to read attachments. Their jobs hold slots of the pool, and new mail
- * needs those slots.
+ * Limits how many projects wait for their turn to read attachments. The jobs of these projects occupy slots of the
+ * worker pool, and new mail needs those slots.
  */
 const IN_HAND_MAX = 16
 const RETURN_MS = 1_000
 
-/** Holds the settings for reading attachments. `textLimits` applies to a project without limits of its own. */
+/**
+ * Holds the settings for reading attachments. The setting `textLimits` applies to a project that has no limits of its
+ * own.
+ */
 export type ReadingOptions = { blobs: Blobs; textLimits?: TextLimits; limits?: ChildLimits }
 
 const NO_LIMITS: TextLimits = { bytes: null, cpuSeconds: null }
 
 /**
- * Reads the attachments of a project. Each run reads one attachment in a child process. The project with the least cost
- * goes first. Only one attachment is read at a time, so that mail can be parsed meanwhile.
+ * Reads the attachments of a project. Each run reads one attachment in a child process. The project that has caused the
+ * least cost goes first. Only one attachment is read at a time, so that mail can be parsed meanwhile.
  */
 export function createReadAttachments(
   { pool, log }: PoolContext,
@@ -62,7 +68,7 @@ export function createReadAttachments(
   const calendars = createCalendarChildren()
   let inHand = 0
 
-  /** Reads one attachment. @throws when the database or the object store is unreachable. */
+  /** Reads one attachment. @throws if the database or the object store is unreachable. */
   const read = async (projectId: string, pending: PendingText): Promise<TextOutcome> => {
     const { messageRow, attachmentId, tries, filename, contentType, stored } = pending
     const bytes = await blobs.of(projectId).read(stored)

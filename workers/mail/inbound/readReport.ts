@@ -10,13 +10,20 @@ import type { PoolContext, Task } from '../../queue/task.ts'
 import type { ReadReport } from './reportMain.ts'
 
 /**
- * Limits the reading of one aggregate report. The report of a host that sends millions of mails takes half a second.
+ * Limits the time and memory for reading one aggregate report. Reading the report of a host that sends millions of
+ * mails takes half a second.
  */
 const LIMITS: ChildLimits = { timeMaxMs: 5_000, memoryMaxBytes: 512 * 1024 * 1024 }
-/** Limits the attached files that are read of one mail with reports. RFC 7489 and RFC 8460 send one file. */
+/**
+ * Limits how many attached files are read from one mail with aggregate reports. RFC 7489 and RFC 8460 require one
+ * attached file for each report mail.
+ */
 const FILES_MAX = 3
 
-/** Reads the aggregate reports in a message to the inbox for reports. A file that is not a report changes nothing. */
+/**
+ * Reads the aggregate reports in a message to the inbox that receives reports. An attached file that is not an
+ * aggregate report changes nothing.
+ */
 export function createReadReport(
   { pool, log }: PoolContext,
   { blobs, mailDomain }: { blobs: Blobs; mailDomain: string },

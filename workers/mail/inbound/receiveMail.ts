@@ -39,25 +39,25 @@ import { networkOf, sharersOf } from './sharers.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /**
- * Limit the mails that wait for DNS answers at once. WAITING_PER_NETWORK is the limit for the mails of one sending
- * network. WAITING_PART is the part of the job slots that all waiting mails may hold.
+ * Limit how many mails wait for DNS answers at once. WAITING_PER_NETWORK is the maximum number of waiting mails from
+ * one sending network. WAITING_PART is the fraction of the job slots that all waiting mails together may occupy.
  */
 const WAITING_PER_NETWORK = 8
 const WAITING_PART = 3 / 4
 
 export type ParseOptions = {
   mailDomain: string
-  /** Looks up the DNS records of senders. */
+  /** Looks up the DNS records of mail senders. */
   lookUp: LookUp
-  /** Holds the keys that recognise the addresses for bounces and reports. */
+  /** Holds the keys that recognise the service’s addresses for bounces and reports. */
   bounceKeys: BounceKeys
   /** Stores mail contents that are too large for the database. */
   blobs: Blobs
-  /** Is the inbox that receives the mail to the postmaster and the reports. */
+  /** Is the inbox that receives the aggregate reports and the mail to the postmaster. */
   postmaster?: string | undefined
   /** Is the number of mails that the pool parses at the same time. */
   slots: number
-  /** Holds the load that each inbox and each sending network has caused lately. */
+  /** Holds the load that each inbox and each sending network has recently caused. */
   costs?: Costs
 }
 
@@ -67,29 +67,32 @@ type Parser = PoolContext &
     verifiedDomains: Batcher<readonly string[], string[]>
     parser: MailParser
     turns: ParseTurns
-    /** Limits the mails that wait for DNS answers at once. The sending networks share these places. */
+    /** Limits how many mails wait for DNS answers at once. The sending networks share these waiting places. */
     dnsTurns: FairTurns
   }
 
 /** Holds the settings for receiving one inbound mail. */
 type Care = {
-  /** Holds the rules of the inbox about senders. */
+  /** Holds the rules of the inbox about allowed and blocked senders. */
   rules: readonly Rule[]
-  /** Parses the mail in a child process, because the mail may have killed a process before. */
+  /** Parses the mail in a child process, because the mail may already have killed a process. */
   isolated: boolean
   /** Stores the mail without parsing if the database refuses the parsed mail. */
   storeAnyway: boolean
-  /** Limits the milliseconds of the wait for DNS answers. */
+  /** Limits in milliseconds how long the service waits for DNS answers. */
   patienceMs: number
 }
 
-/** Reports that DNS did not answer within the time limit of the caller. A late answer is still cached. */
+/**
+ * Reports that DNS did not answer within the time limit of the caller. A DNS answer that arrives after the time limit
+ * is still cached.
+ */
 export class SlowDnsError extends Error {}
 
 /**
- * Parses a mail, filters it by the inbox's rules, authenticates and stores it. A message that cannot be parsed is
- * stored raw, with a label. The bytes of a large mail are read only when the mail has its turn, so that a backlog takes
- * no memory and no connections.
+ * Parses a mail, applies the rules of the inbox, authenticates the sender, and stores the mail. A message that cannot
+ * be parsed is stored raw, with a label. The bytes of a large mail are read only when it is the turn of this mail, so
+ * that a backlog takes no memory and no connections.
  */
 export type ReceiveMail = (found: InboundMail | LargeInboundMail, care: Care) => Promise<void>
 
@@ -189,8 +192,8 @@ async function readAndStore(
     parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
   }
   if (mail.complaint !== null) {
-    // The complaint is recorded before the mail is stored. A mail that is received twice records its complaint only
-    // once.
+    // The service records a complaint before it stores the mail that contains the complaint. A mail that is received
+    // twice records its complaint only once.
     const copy = await findComplainedCopy(pool, bounceKeys, mail.complaint.returnPaths)
     if (copy !== null)
       await recordComplaint(pool, { ...copy, detail: `reported by ${mail.from.join(', ')}` })
@@ -198,8 +201,8 @@ async function readAndStore(
   const fromDomains = mail.from.map(domainOf)
   const isForgedIfOurs = (ownDomains: readonly string[]) =>
     isForged(sender, { fromDomains, ownDomains })
-  // Most verdicts are the same whichever domains this service serves, so most mails need no database query for these
-  // domains.
+  // Most authentication verdicts do not depend on the domains that this service serves, so most mails need no database
+  // query for these domains.
   const isDomainForged =
     isForgedIfOurs([mailDomain]) ||
     (isForgedIfOurs(fromDomains) && isForgedIfOurs(await verifiedDomains.submit(fromDomains)))
@@ -225,8 +228,8 @@ const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): Indexe
   indexed(unparseableMail(bytes, mailDomain), projectId)
 
 /**
- * Returns a bounce without the parts that its proof does not cover, because a proven bounce passes an allow list of
- * senders.
+ * Returns a bounce without the parts that its proof does not cover, because a proven bounce is stored despite an allow
+ * list of senders.
  */
 function reduced(
   mail: ParsedMail,

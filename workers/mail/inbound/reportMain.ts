@@ -1,5 +1,5 @@
 /**
- * Reads aggregate reports for `createReadReport`, which kills this process when a report takes too much time or memory.
+ * Reads aggregate reports for `createReadReport`, which kills this process if a report takes too much time or memory.
  */
 import { type AggregateReport, ReportError } from '../../../shared/mail/reports/aggregateReport.ts'
 import { readReport } from '../../../shared/mail/reports/readReport.ts'

@@ -12,24 +12,30 @@ import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /**
- * Limits the message bytes of one batch. The next batch waits until this batch ends, although it may hold mail of
- * inboxes and networks that have caused less load.
+ * Limits the message bytes of one batch that is stored. The next batch waits until this batch ends, even if the next
+ * batch contains mail of inboxes and networks that have caused less load.
  */
 const BATCH_MAX_BYTES = 128 * 1024
-/** Sets the least cost of storing a mail. A smaller mail is charged as if it had this many bytes. */
+/**
+ * Sets the minimum cost that is charged for storing a mail. A mail that is smaller than this number of bytes is charged
+ * as if it had this size.
+ */
 const BASE_BYTES = 4 * 1024
-/** Limits the bytes of a message that may be stored together with messages of other inboxes. */
+/** Is the maximum size in bytes of a message that may be stored together with messages of other inboxes. */
 const SMALL_BYTES = 64 * 1024
-/** Limits the inboxes that store their messages separately at the same time. Each such inbox takes a connection. */
+/**
+ * Limits how many inboxes store their messages in separate transactions at the same time. Each inbox with a separate
+ * transaction takes a database connection.
+ */
 const INBOXES_AT_ONCE = 8
 
 type Stores = Pick<Batcher<AuthenticatedMail, StoreOutcome>, 'submit'>
 
 /**
- * Stores messages of several inboxes, which were parsed at the same time, in one transaction. The transaction waits for
- * no inbox. If an inbox is locked, its messages are stored in a separate transaction, and so are large messages and
- * bounces. Light messages never wait for a transaction of heavy messages, because 60 KB of different words take the
- * database 100 ms.
+ * Stores messages of several inboxes, which were parsed at the same time, in one transaction. The transaction does not
+ * wait for a locked inbox. If an inbox is locked, its messages are stored in a separate transaction, and so are large
+ * messages and bounces. Light messages never wait for a transaction of heavy messages, because 60 KB of different words
+ * take the database 100 ms.
  */
 export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   const apart = createInboxBatcher(pool, costs)
@@ -45,14 +51,14 @@ export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
 }
 
 /**
- * Stores messages of several inboxes. The messages of the inboxes and networks that have caused the least load go
- * first.
+ * Stores messages of several inboxes. The messages of the inboxes and networks that have recently caused the least load
+ * are stored first.
  */
 const createLane = (pool: Pool, costs: Costs): Stores =>
   createBatcher<AuthenticatedMail, StoreOutcome>({
     batchMax: BATCH_MAX,
-    // Only one transaction for several inboxes runs at a time. Otherwise each transaction would find inboxes that the
-    // other transaction has locked.
+    // Only one transaction that stores messages of several inboxes runs at a time. If several of these transactions ran
+    // at once, each would find inboxes that another transaction has locked.
     parallel: 1,
     weight: { of: weightOf, max: BATCH_MAX_BYTES },
     rank: { of: ({ inbound }) => costs.of(sharersOf(inbound)), mayShare },
@@ -65,7 +71,7 @@ const createLane = (pool: Pool, costs: Costs): Stores =>
       ),
   })
 
-/** Divides the time of a batch among its mails in proportion to their sizes. */
+/** Divides the time that a batch took among its mails in proportion to their sizes. */
 async function charged<Result>(
   costs: Costs,
   items: readonly AuthenticatedMail[],
@@ -87,8 +93,8 @@ const weightOf = ({ inbound }: AuthenticatedMail): number => inbound.bytes.lengt
 
 /**
  * Stores messages of one inbox in one transaction, because separate transactions would wait for the same lock. The
- * inbox with the least load of late goes first. The large messages of another inbox delay this inbox by at most one
- * transaction.
+ * inbox that has recently caused the least load goes first. The large messages of another inbox delay this inbox by at
+ * most one transaction.
  */
 function createInboxBatcher(pool: Pool, costs: Costs): Stores {
   const turns = new CostTurns(costs, INBOXES_AT_ONCE)

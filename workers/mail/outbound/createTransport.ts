@@ -3,7 +3,10 @@ import { createDirectTransport, type DirectOptions } from './directTransport.ts'
 import { createRelayTransport, oneConsignment, type RelaySettings } from './relayTransport.ts'
 import type { Transport } from './transport.ts'
 
-/** Counts every copy as sent and sends nothing. SMTP_RELAY_URL names this transport `capture`. */
+/**
+ * Reports every copy of a mail as sent but sends nothing. The setting SMTP_RELAY_URL selects this transport with the
+ * value `capture`.
+ */
 const captureTransport: Transport = {
   route: 'relay',
   split: oneConsignment,
@@ -14,8 +17,9 @@ const captureTransport: Transport = {
 }
 
 /**
- * Creates the transport for a relay URL. The value `capture` sends nothing. The value `direct` sends to the hosts of
- * the recipients' domains. A URL `smtp[s]://user:pass@host:port` names a smarthost.
+ * Creates the mail transport for a relay URL. The value `capture` selects a transport that sends nothing. The value
+ * `direct` selects a transport that sends to the mail hosts of the recipients’ domains. A URL
+ * `smtp[s]://user:pass@host:port` names a smarthost that relays all mail.
  */
 export function createTransport(
   settings: RelaySettings,

@@ -15,11 +15,11 @@ import {
 import type { Envelope, OutgoingMail, Report, Transport } from './transport.ts'
 
 export type DirectOptions = MailHostsOptions & {
-  /** Is the port of mail hosts, 25 by default. Tests set another port. */
+  /** Is the port of mail hosts, 25 by default. Tests set another port for mail hosts. */
   port?: number
-  /** Finds the MTA-STS policy of a domain. Without this function no domain has a policy. */
+  /** Finds the MTA-STS policy of a domain. If this function is absent, no domain has an MTA-STS policy. */
   findPolicy?: FindPolicy
-  /** Adds certificate authorities of mail hosts in PEM form. */
+  /** Adds certificate authorities, in PEM form, that mail hosts may use. */
   ca?: string
   log?: Pick<Logger, 'info'>
 }
@@ -27,25 +27,26 @@ export type DirectOptions = MailHostsOptions & {
 const SMTP_PORT = 25
 const CONNECT_TIMEOUT_MS = 30_000
 /**
- * Limits the wait for the greeting of a mail host. RFC 5321 §4.5.3.2 allows five minutes. One minute is enough here,
- * because a silent host occupies a slot for each of its addresses.
+ * Limits how long the service waits for the greeting of a mail host. RFC 5321 §4.5.3.2 allows a wait of five minutes.
+ * One minute is enough here, because a mail host that does not respond occupies a slot for each of its addresses.
  */
 const GREETING_TIMEOUT_MS = 60_000
 /**
- * Limits the wait for the reply to one SMTP command. RFC 5321 §4.5.3.2 allows five minutes for most commands, and ten
- * for the reply to the message.
+ * Limits how long the service waits for the reply to one SMTP command. RFC 5321 §4.5.3.2 allows a wait of five minutes
+ * for most commands, and of ten minutes for the reply to the message.
  */
 const SOCKET_TIMEOUT_MS = 10 * 60_000
 /**
- * Limits the time of a whole SMTP connection, because a host that sends a byte now and then resets the other time-outs.
+ * Limits the time of a whole SMTP connection, because a mail host that sends a byte now and then resets the other
+ * timeouts.
  */
 const CONNECTION_MAX_MS = 20 * 60_000
 
 /**
- * Delivers mail to the mail hosts of each recipient's domain. TLS is opportunistic and no certificate is checked. An
- * encrypted connection to an unverified host is better than plain text (RFC 3207 §4.1). A failed TLS handshake falls
- * back to plain text. A domain whose MTA-STS policy is `enforce` gets its mail only over TLS. The mail then goes only
- * to hosts of the policy that prove their names (RFC 8461 §5).
+ * Delivers mail to the mail hosts of each recipient's domain. The service uses TLS opportunistically and checks no
+ * certificate. An encrypted connection to an unverified host is better than plain text (RFC 3207 §4.1). A failed TLS
+ * handshake falls back to plain text. A domain whose MTA-STS policy is `enforce` gets its mail only over TLS. The mail
+ * then goes only to hosts that the policy names and that prove their names with a certificate (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
@@ -82,7 +83,7 @@ async function deliver(
   let left = envelopes
   let lastFailure: SmtpFailure | undefined
   for (const host of hosts) {
-    // If a host ends a connection after some messages, the remaining messages are sent over a new connection.
+    // If a mail host ends a connection after some messages, the remaining messages are sent over a new connection.
     for (;;) {
       const session = await talkTo(host, { envelopes: left, raw }, report, { ...options, policy })
       if (!session.reached) {
@@ -107,8 +108,8 @@ const addresses = (envelopes: readonly Envelope[]): string[] => envelopes.map(({
 type WithPolicy = DirectOptions & { policy: MtaStsPolicy | null }
 
 /**
- * Tells whether a host let this service begin an SMTP transaction. If not, the next host is tried. `left` holds the
- * copies that the host was not offered.
+ * Tells whether a mail host allowed this service to begin an SMTP transaction. If no SMTP transaction began, the
+ * service tries the next mail host. The list `left` contains the copies that were not offered to the host.
  */
 type Session =
   | { reached: true; left: readonly Envelope[] }
@@ -126,9 +127,9 @@ async function talkTo(
 }
 
 /**
- * Opens one connection and makes one SMTP transaction for each copy. Once a transaction has begun, its outcome is
- * final. A host that ends the connection may already have the message, and another host of the domain would deliver the
- * message again.
+ * Opens one connection and makes one SMTP transaction for each copy. After an SMTP transaction has begun, its outcome
+ * is final for this attempt. A host that ends the connection may already have accepted the message, and another host of
+ * the domain would then deliver it again.
  */
 async function attempt(
   host: MailHost,
@@ -162,7 +163,7 @@ async function attempt(
       const goesOn = rest.length > 0 && (await Promise.race([isReset(connection, failure), broken]))
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
-      // If the host was only slow, or closed the connection at once, each remaining copy would fail after the same
+      // If the mail host was only slow, or closed the connection at once, each remaining copy would fail after the same
       // wait.
       if (n > 0 && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
       if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))
@@ -177,8 +178,8 @@ async function attempt(
 type Broken = { failure: SmtpFailure; upgrading: boolean }
 
 /**
- * Opens an SMTP connection. The promise `opened` resolves to `null` when an SMTP transaction may begin. The promise
- * `broken` resolves when the connection breaks, and ends every wait.
+ * Opens an SMTP connection. The promise `opened` resolves to `null` if an SMTP transaction may begin. The promise
+ * `broken` resolves if the connection breaks, and ends every wait.
  */
 function connectTo(
   host: MailHost,
@@ -223,7 +224,7 @@ function connectTo(
   }
 }
 
-/** Logs the TLS version of a connection, and whether the host would satisfy the policy of its domain. */
+/** Logs the TLS version of an SMTP connection, and whether the host would satisfy the MTA-STS policy of its domain. */
 function noteTls(connection: SmtpConnection, host: MailHost, { policy, log }: WithPolicy): void {
   const socket = (connection as unknown as { _socket?: Partial<TLSSocket> })._socket
   const tls = connection.secure ? (socket?.getProtocol?.() ?? 'unknown') : 'none'
@@ -249,7 +250,10 @@ const transact = (connection: SmtpConnection, { from, to }: Envelope, raw: Buffe
     })
   })
 
-/** Tells whether the host accepts another SMTP transaction after a failure. 421 ends a connection (RFC 5321 §3.8). */
+/**
+ * Tells whether the mail host accepts another SMTP transaction after a failure. The reply 421 ends a connection (RFC
+ * 5321 §3.8).
+ */
 const isReset = (connection: SmtpConnection, failure: SmtpFailure) =>
   new Promise<boolean>((resolve) => {
     if (!isRefusal(failure)) return resolve(false)
@@ -260,8 +264,8 @@ const timedOut = () =>
   Object.assign(new Error('the connection took too long'), { code: 'ETIMEDOUT' })
 
 /**
- * Quotes an SMTP reply with the name of the host. Rewords a connection error, because it must not name the dialled
- * address.
+ * Quotes an SMTP reply together with the name of the host that sent it. Rewords a connection error, because the error
+ * text must not name the address to which the service connected.
  */
 function withHost(failure: SmtpFailure, host: MailHost): SmtpFailure {
   const said = failure.response ?? connectionFault(failure)

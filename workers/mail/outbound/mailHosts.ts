@@ -6,7 +6,7 @@ import type { Dns } from '../dns.ts'
 export type MailHost = { name: string; address: string }
 
 /**
- * Holds the mail hosts of a domain, or a permanent or temporary error. The sender of the mail can read the text of the
+ * Holds the mail hosts of a domain, or a permanent or temporary error. The sender of the mail can read the text of this
  * error.
  */
 export type MailHosts =
@@ -16,15 +16,15 @@ export type MailHosts =
 
 export type MailHostsOptions = {
   dns: Dns
-  /** Is the host name of this service. Mail to a domain whose MX is this host name would loop. */
+  /** Is the host name of this service. Mail to a domain whose MX is the host name of this service would loop. */
   ownName: string
-  /** Allows hosts at private addresses, which development needs. */
+  /** Allows mail hosts at private addresses, which development needs. */
   allowPrivate: boolean
 }
 
 /**
- * Limits the addresses that are tried for one mail. RFC 5321 §5.1 demands at least two. The maximum limits the time
- * that a domain can take.
+ * Limits how many host addresses are tried for one mail. RFC 5321 §5.1 demands that at least two addresses are tried.
+ * This limit bounds the time that the delivery to one domain can take.
  */
 const ADDRESSES_MAX = 6
 const ADDRESSES_PER_HOST_MAX = 3
@@ -38,12 +38,13 @@ const UNKNOWN: MailHosts = {
 }
 
 /**
- * Finds the mail hosts of a domain (RFC 5321 §5.1): its mail exchangers by preference. Exchangers with equal preference
- * come in random order. A domain without MX is its own host (implicit MX). A domain with a null MX has no host (RFC
- * 7505).
+ * Finds the mail hosts of a domain (RFC 5321 §5.1): its mail exchangers by preference. Mail exchangers with equal
+ * preference come in random order. A domain without an MX record is its own mail host (implicit MX). A domain with a
+ * null MX has no mail host (RFC 7505).
  *
- * The owner of the domain chooses the names of its hosts, and so the addresses that this service dials. Only public
- * addresses count. Otherwise a tenant could reach the network of this machine by mail.
+ * The owner of the domain chooses the names of its mail hosts, and thereby the addresses to which this service
+ * connects. Therefore only public addresses are used. Otherwise a tenant could reach the network of this machine by
+ * mail.
  */
 export async function findMailHosts(
   domain: string,
@@ -78,8 +79,8 @@ export async function findMailHosts(
 }
 
 /**
- * Returns the addresses of a mail exchanger. Some MX records hold an address instead of a name. Such an address is
- * checked like a resolved address.
+ * Returns the addresses of a mail exchanger. Some MX records contain an address instead of a host name. An address in
+ * an MX record is checked in the same way as a resolved address.
  */
 const addressesOf = async (dns: Dns, name: string): Promise<string[]> =>
   isIP(name) === 0 ? await dns.addresses(name) : [name]
@@ -87,8 +88,8 @@ const addressesOf = async (dns: Dns, name: string): Promise<string[]> =>
 const isRoot = (exchange: string): boolean => exchange === '' || exchange === '.'
 
 /**
- * Returns the mail exchangers in the order of their preference. If this host is an exchanger of the domain, leaves out
- * this host and exchangers with lower preference (RFC 5321 §5.1).
+ * Returns the mail exchangers in the order of their preference. If this host is a mail exchanger of the domain, leaves
+ * out this host and exchangers with lower preference (RFC 5321 §5.1).
  */
 function inOrder(exchangers: { priority: number; exchange: string }[], ownName: string): string[] {
   const usable = exchangers.filter(({ exchange }) => !isRoot(exchange))

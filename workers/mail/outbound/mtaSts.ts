@@ -7,16 +7,19 @@ import { guardedExchange, type OutboundPolicy } from '../../http/guardedRequest.
 import type { Dns } from '../dns.ts'
 
 /**
- * Finds the MTA-STS policy of a domain to which mail is sent. Returns `null` if the domain has none, or if its DNS or
- * web site fails.
+ * Finds the MTA-STS policy of a domain to which mail is sent. Returns `null` if the domain has no MTA-STS policy, or if
+ * its DNS or web site fails.
  */
 export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
 
-/** Holds the settings with which a policy is fetched. */
+/** Holds the settings with which the service fetches an MTA-STS policy. */
 type FetchOptions = OutboundPolicy & {
-  /** Is the port of the policy's web site, 443 by default. Tests set another port. */
+  /**
+   * Is the port of the web site that serves the MTA-STS policy, 443 by default. Tests set another port for the web site
+   * of the policy.
+   */
   port?: number
-  /** Adds certificate authorities in PEM form for the fetch of a policy. */
+  /** Adds certificate authorities in PEM form for fetching an MTA-STS policy. */
   ca?: string
 }
 
@@ -29,17 +32,17 @@ export type MtaStsOptions = FetchOptions & {
 const FETCH_TIMEOUT_MS = 10_000
 const POLICY_MAX_BYTES = 16 * 1024
 /**
- * Bounds the lifetime of a policy in seconds. RFC 8461 §3.2 allows a year at most. With less than an hour, the policy
- * would be fetched for each mail.
+ * Limit the lifetime of an MTA-STS policy, in seconds. RFC 8461 §3.2 allows a lifetime of at most a year. If the
+ * lifetime were shorter than an hour, the policy would be fetched for each mail.
  */
 const MAX_AGE_S = { least: 3_600, most: 31_557_600 }
-/** Each process looks up the MTA-STS record of a domain once in this many milliseconds. */
+/** Each process looks up the MTA-STS record of a domain at most once in this many milliseconds. */
 const ASKED_MS = 60_000
 const DOMAINS_MAX = 10_000
 
 /**
- * Finds MTA-STS policies: in memory for a minute, in PostgreSQL until the policy expires, and otherwise at the domain's
- * web site (RFC 8461 §3).
+ * Finds MTA-STS policies: in memory for a minute, in PostgreSQL until the policy expires, and otherwise at the web site
+ * of the domain (RFC 8461 §3).
  */
 export function createMtaSts(options: MtaStsOptions): FindPolicy {
   const known = new LRUCache<string, Promise<MtaStsPolicy | null>>({
@@ -69,7 +72,8 @@ async function find(domain: string, options: MtaStsOptions): Promise<MtaStsPolic
 }
 
 /**
- * Fetches the MTA-STS policy from the web site of a domain. `fault` tells why there is no policy, and names no address.
+ * Fetches the MTA-STS policy from the web site of a domain. The text `fault` tells why there is no MTA-STS policy, and
+ * names no address.
  */
 export async function fetchPolicy(
   domain: string,
@@ -86,7 +90,7 @@ export async function fetchPolicy(
     ...(ca === undefined ? {} : { ca }),
   })
   if (!answer.ok) return { fault: answer.detail }
-  // The fetch of a policy follows no redirect (RFC 8461 §3.3).
+  // The service follows no redirect when it fetches an MTA-STS policy (RFC 8461 §3.3).
   if (answer.status !== 200 || answer.truncated) return { fault: `status ${answer.status}` }
   try {
     const { parsePolicy } = await import('mailauth/lib/mta-sts')

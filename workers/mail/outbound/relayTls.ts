@@ -8,8 +8,8 @@ const ADVICE =
   'name its certificate or its CA in SMTP_RELAY_CA_FILE; SMTP_RELAY_TLS=off is for a relay on this machine, or without credentials'
 
 /**
- * Returns the options of the SMTP library for TLS to the smarthost. @throws {ConfigError} for an unusable
- * SMTP_RELAY_CA_FILE.
+ * Returns the options of the SMTP library for TLS to the smarthost. @throws {ConfigError} if SMTP_RELAY_CA_FILE cannot
+ * be used.
  */
 export function relayTls({
   relayTls: mode,
@@ -37,8 +37,8 @@ function readCertificates(file: string) {
   try {
     const pins = texts.map((one) => new X509Certificate(one).fingerprint256)
     if (pins.length === 0) throw new Error('no certificate')
-    // If SMTP_RELAY_CA_FILE holds the certificate of the SMTP relay itself, the host name in the certificate does not
-    // matter.
+    // If SMTP_RELAY_CA_FILE contains the certificate of the SMTP relay itself, the host name in the certificate does
+    // not matter.
     const check = (host: string, peer: PeerCertificate) =>
       pins.includes(peer.fingerprint256) ? undefined : checkServerIdentity(host, peer)
     return { texts, check }
@@ -50,8 +50,8 @@ function readCertificates(file: string) {
 const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOSTNAME_MISMATCH)/
 
 /**
- * Returns the SMTP failure as a TLS failure, with a reason for the log, if the relay cannot be reached over trusted
- * TLS. Returns `null` for any other SMTP failure.
+ * Returns the SMTP failure as a TLS failure, with a reason for the log, if the SMTP relay cannot be reached over
+ * trusted TLS. Returns `null` for any other SMTP failure.
  */
 export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {
   const cause = (failure as { cause?: { code?: string } }).cause?.code ?? ''

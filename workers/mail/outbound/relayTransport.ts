@@ -11,7 +11,10 @@ const CONNECTIONS_MAX = 5
 const CONNECT_TIMEOUT_MS = 20_000
 const SOCKET_TIMEOUT_MS = 60_000
 
-/** Returns one consignment with all recipients of a mail. The smarthost gets a separate copy for each recipient. */
+/**
+ * Returns one consignment (recipients that are sent to together) with all recipients of a mail. The smarthost gets a
+ * separate copy for each recipient.
+ */
 export const oneConsignment = (addresses: string[]): Consignment[] =>
   addresses.length === 0 ? [] : [{ lane: null, to: addresses }]
 
@@ -38,8 +41,8 @@ export function relayOptions(settings: RelaySettings, ownName: string) {
 }
 
 /**
- * Sends all mail to a smarthost. @param ownName is the name of this host in EHLO. @throws {ConfigError} for an unusable
- * certificate.
+ * Sends all mail to a smarthost, which relays it. @param ownName is the name of this host that the service sends in
+ * EHLO. @throws {ConfigError} for an unusable certificate.
  */
 export function createRelayTransport(
   settings: RelaySettings,
@@ -89,13 +92,13 @@ export function createRelayTransport(
 
 /**
  * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the connection failed, the copies
- * that wait for it are affected too.
+ * that wait for this connection are affected too.
  */
 type Delivery = { outcomes: RecipientOutcome[]; broken: SmtpFailure | null }
 
 /**
- * Sends the copies of a mail over the connections of the pool. If a connection breaks, the copies that have not begun
- * are deferred.
+ * Sends the copies of a mail over the SMTP connections of the connection pool. If a connection breaks, the copies whose
+ * transaction has not begun are deferred.
  */
 async function inParallel(
   envelopes: readonly Envelope[],

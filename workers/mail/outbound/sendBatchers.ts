@@ -5,7 +5,7 @@ import { type AttemptOutcome, recordMailAttempts } from '../../../sql/mail/outbo
 import { beginAttempts, type OutboundMail } from '../../../sql/mail/outbound/outboundMails.ts'
 
 /**
- * Holds the batchers of one process for outbound mail: the begins of attempts, the records of outcomes, and the
+ * Holds the batchers of one process for outbound mail: for the beginnings of attempts, the records of outcomes, and the
  * composed bytes.
  */
 export type SendBatchers = {
@@ -14,15 +14,18 @@ export type SendBatchers = {
   keep: Batcher<Composed, Kept | null>
 }
 
-/** Sets how outbound mails are batched. One batch collects while another batch runs. A single mail never waits. */
+/**
+ * Sets how outbound mails are batched. One batch collects mails while another batch runs. A single mail never waits for
+ * a batch to fill.
+ */
 const BATCHING = { batchMax: 32, parallel: 2 }
 
 /** Limits the bytes of composed mails in one SQL statement. */
 const BYTES_MAX = 4 * 1024 * 1024
 
 /**
- * Creates the batchers of one connection pool. Without batches, the mails of one project would record their events one
- * after the other.
+ * Creates the batchers for one database connection pool. Without batches, the mails of one project would record their
+ * events one after the other.
  */
 export const createSendBatchers = (pool: Pool): SendBatchers => ({
   begin: createBatcher({ ...BATCHING, run: (rows: string[]) => beginAttempts(pool, rows) }),

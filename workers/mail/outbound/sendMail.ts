@@ -22,20 +22,20 @@ type SendOptions = {
   keyring: KeyringSource
   /** Stores mail contents that are too large for the database. */
   blobs: Blobs
-  /** Holds the keys with which the envelope senders of copies are made. */
+  /** Holds the keys from which the envelope senders of sent copies are made. */
   bounceKeys: BounceKeys
 }
 
 type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
 
 /**
- * Makes one attempt to send an outbound mail. Inboxes of this service get the mail in the transaction that records the
- * attempt. Remote recipients get the mail through the transport. A new job retries deferred recipients. The message
- * itself never changes.
+ * Makes one attempt to send an outbound mail. For inboxes of this service, the transaction that records the attempt
+ * also delivers the mail. Remote recipients get the mail through the transport. A new job retries the recipients whose
+ * mail was deferred. The message itself never changes between attempts.
  *
- * Each outcome is recorded as soon as it arrives, so after a crash only open recipients are tried again. While the
- * database is unreachable, an outcome is held in memory. A further run of the job in this process waits for the held
- * outcome.
+ * Each outcome is recorded as soon as it arrives, so that only recipients without an outcome are tried again after a
+ * crash. While the database is unreachable, the outcome of an attempt is held in memory. A further run of the job in
+ * this process waits for the held outcome.
  */
 export const createSendMail = (context: PoolContext, options: SendOptions): Task<'send_mail'> => {
   const sender: Sender = { ...context, ...options, batchers: createSendBatchers(context.pool) }
@@ -51,8 +51,8 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
     )
   }
   return async ({ messageRow }) => {
-    // If the drain takes too long, it releases a job whose run still continues. The next run of the job waits until
-    // that run has ended.
+    // If stopping the worker takes too long, the worker releases a job whose run still continues. The next run of the
+    // job waits until the earlier run has ended.
     for (let other = running.get(messageRow); other !== undefined; ) {
       await other.catch(() => {})
       other = running.get(messageRow)
@@ -93,7 +93,8 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const consignments = sender.transport.split(remote)
   let open = consignments.length
   const settled = settle(sender, mail, [...delivered, ...missing, ...suppressed])
-  // The outcomes of recipients in inboxes of this service are recorded at once, because a remote host can take minutes.
+  // The outcomes of recipients in inboxes of this service are recorded at once, because a remote mail host can take
+  // minutes.
   if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
@@ -106,8 +107,8 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
       await send(sender, mail, consignment, { message, report })
     }),
   )
-  // The error of one consignment (recipients in one SMTP transaction) is thrown only after all consignments have ended.
-  // Otherwise the next run could start while a consignment is still being sent.
+  // The error of one consignment (recipients in one SMTP transaction) is thrown only after all consignments of the mail
+  // have ended. Otherwise the next run could start while a consignment is still being sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
@@ -149,15 +150,15 @@ function createRecorder(
     }
     localInboxes = []
     const recorded = previous.then(() => outcomes.record(() => batchers.record.submit(part)))
-    // If the outcomes at one host cannot be recorded, the outcomes at the other hosts must still be recorded.
+    // If the outcomes at one mail host cannot be recorded, the outcomes at the other mail hosts must still be recorded.
     previous = recorded.catch(() => {})
     await recorded
   }
 }
 
 /**
- * Sends one consignment (recipients in one SMTP transaction) when its lane gives it a turn. Reports each recipient
- * once, unless the message is deleted.
+ * Sends one consignment (recipients in one SMTP transaction) when the lane (the queue of its destination) gives it a
+ * turn. Reports the outcome of each recipient once, unless the message is deleted.
  */
 async function send(
   sender: Sender,
@@ -221,7 +222,9 @@ async function sortRecipients(pool: Pool, ownDomains: string[], addresses: strin
   }
 }
 
-/** Sets the next attempt of deferred recipients. After the time limit, a deferred recipient becomes failed. */
+/**
+ * Sets the time of the next attempt for deferred recipients. After the time limit, a deferred recipient becomes failed.
+ */
 function settle(
   { transport }: Sender,
   mail: OutboundMail,

@@ -14,9 +14,10 @@ export type SmtpFailure = Error & {
 }
 
 /**
- * Returns the outcome of each recipient of a mail that the host accepted. The host may have refused some of the
+ * Returns the outcome of each recipient of a mail that the host accepted. The mail host may have refused some of the
  * recipients.
- * @param reply is the 250 reply of a relay. The reply identifies the message in the relay's own reports.
+ * @param reply is the SMTP reply 250 of a relay. The SMTP reply identifies the message in the reports that the relay
+ * sends later.
  */
 export function outcomesOfSuccess(
   to: readonly string[],
@@ -33,7 +34,7 @@ export function outcomesOfSuccess(
   })
 }
 
-/** Returns the outcome of each recipient of a mail that the host refused. */
+/** Returns the outcome of each recipient of a mail that the mail host refused. */
 export function outcomesOfFailure(to: readonly string[], failure: SmtpFailure): RecipientOutcome[] {
   const byAddress = new Map(failure.rejectedErrors?.map((refusal) => [refusal.recipient, refusal]))
   return to.map((address) => outcome(address, byAddress.get(address) ?? failure))
@@ -47,8 +48,8 @@ export const allOf = (
 ): RecipientOutcome[] => to.map((address) => ({ address, state, error: asText(error) }))
 
 /**
- * Turns a reply of a host, or an error of a library, into one line that every column can store. A text that the
- * database refuses would keep the outcome from being recorded, and the message would be sent again.
+ * Turns a reply of a mail host, or an error of a library, into one line that every database column can store. If the
+ * database refused the text of an outcome, the outcome would not be recorded, and the message would be sent again.
  */
 const asText = (said: string): string =>
   said
@@ -58,9 +59,9 @@ const asText = (said: string): string =>
     .toWellFormed()
 
 /**
- * Returns the outcome of an SMTP failure. A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1). All else is
- * transient: a 4xx reply, a failed connection, and a refused greeting or login. Greeting and login concern the two
- * hosts and not the message.
+ * Returns the delivery outcome for an SMTP failure. A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1).
+ * All other failures are transient: a 4xx reply, a failed connection, and a refused greeting or login. The greeting and
+ * the login concern the two hosts and not the message.
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
   const said = asText(
@@ -88,8 +89,8 @@ export const isRefusal = ({ code, responseCode }: SmtpFailure): boolean =>
   (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
 
 /**
- * Tells whether the message is larger than the limit that the host announced. nodemailer sends no larger message (RFC
- * 1870 §5), so a retry cannot succeed.
+ * Tells whether the message is larger than the limit that the mail host announced. nodemailer sends no larger message
+ * (RFC 1870 §5), so a retry cannot succeed.
  */
 const isTooLarge = ({ responseCode, code, command }: SmtpFailure): boolean =>
   code === 'EMESSAGE' && command === 'MAIL FROM' && responseCode === undefined

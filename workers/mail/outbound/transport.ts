@@ -1,7 +1,7 @@
 import type { MailRoute } from '../../../shared/mail/mailRetry.ts'
 import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
 
-/** Describes the SMTP envelope of one copy. Each recipient has a separate envelope sender. */
+/** Describes the SMTP envelope of one copy of a message. The copy for each recipient has a separate envelope sender. */
 export type Envelope = { from: string; to: string }
 
 /** Describes a message that is about to be sent to some recipients. */
@@ -14,19 +14,22 @@ export type OutgoingMail = { envelopes: readonly Envelope[]; raw: Buffer }
 export type Report = (outcomes: RecipientOutcome[]) => Promise<void>
 
 /**
- * Holds the recipients of one call of `send`, and the name of the lane in which their mail is sent. A `lane` of `null`
- * means the shared lane for smarthost mail.
+ * Holds the recipients of one call of `send`, and the name of the lane (the queue of one destination) in which their
+ * mail is sent. A `lane` of `null` stands for the shared lane for mail to the smarthost.
  */
 export type Consignment = { lane: string | null; to: string[] }
 
-/** Sends messages to remote hosts. */
+/** Sends messages to remote mail hosts. */
 export type Transport = {
   route: MailRoute
-  /** Splits the recipients of a mail into consignments. Each call of `send` takes one consignment. */
+  /**
+   * Splits the recipients of a mail into consignments (recipients that are sent to together). Each call of `send` takes
+   * one consignment.
+   */
   split(addresses: string[]): Consignment[]
   /**
-   * Sends each copy in a separate SMTP transaction, and reports each recipient once. A remote failure is an outcome,
-   * and never an exception.
+   * Sends each copy in a separate SMTP transaction, and reports the outcome of each recipient once. A failure of the
+   * remote host is reported as an outcome, and never as an exception.
    */
   send(mail: OutgoingMail, report: Report): Promise<void>
   /** Checks at the start of the process whether the smarthost accepts mail, and logs a failure. */

@@ -1,7 +1,9 @@
-/** Compares the replies of two nodes by the fields that the till reads. */
+/** Compares the replies of two chain nodes by the fields that the till (the payment part of the service) reads. */
 import type { RpcAnswer } from './rpc.ts'
 
-/** Names the JSON-RPC methods whose results differ from node to node: counts, balances, fees, estimates. */
+/**
+ * Names the JSON-RPC methods whose results legitimately differ from node to node: counts, balances, fees, estimates.
+ */
 export const QUANTITIES: ReadonlySet<string> = new Set([
   'eth_getTransactionCount',
   'eth_getBalance',
@@ -15,15 +17,16 @@ const LOG = ['address', 'topics', 'data', 'logIndex']
 const EVENT = ['address', 'topics', 'data', 'transactionHash', 'blockNumber', 'logIndex']
 
 /**
- * Is the JSON-RPC error code of a revert (Geth and clients that follow it). A revert is the answer of the chain itself.
- * Every other error comes from the node.
+ * Is the JSON-RPC error code of a revert (Geth and clients that follow it). A revert is an answer of the chain itself.
+ * Every other JSON-RPC error comes from the node.
  */
 const REVERTED = 3
 const REVERT = /revert|out ?of ?gas/i
 
 /**
- * Returns the vote of a node's reply as text. Equal votes mean equal replies. `unseen` means that the node has not seen
- * the block or receipt yet. `null` means a fault of the node, which is no vote.
+ * Returns the vote that a node casts by its reply, as text. Equal votes mean equal replies. The vote `unseen` means
+ * that the node has not seen the block or receipt yet. The value `null` means a fault of the node, which does not count
+ * as a vote.
  */
 export function keyOfAnswer(method: string, answer: RpcAnswer): string | null {
   if (!answer.ok) {
@@ -59,5 +62,5 @@ const pick = (value: unknown, fields: readonly string[]): string => {
   return fields.map((field) => lower(from[field])).join(' ')
 }
 
-/** Normalises a value, because nodes write hexadecimal digits in either case. */
+/** Normalises a value in a reply, because nodes write hexadecimal digits in either case. */
 const lower = (value: unknown): string => JSON.stringify(value ?? null).toLowerCase()

@@ -1,6 +1,6 @@
 /**
- * Makes the till's JSON-RPC calls and decodes their results. Every function throws RpcTrouble when the node gives no
- * answer.
+ * Makes the JSON-RPC calls of the till (the payment part of the service) and decodes their results. Every function
+ * throws RpcTrouble if the node does not respond.
  */
 import { type Address, type Hex, numberToHex, pad } from 'viem'
 import { z } from 'zod'
@@ -31,7 +31,7 @@ const blockSchema = z.object({
   baseFeePerGas: quantity.optional(),
 })
 
-/** Describes the header of a block. The time is in Unix seconds, and the fee is in wei per gas. */
+/** Describes the header of a block. The time of the block is in Unix seconds, and its base fee is in wei per gas. */
 export type Block = z.output<typeof blockSchema>
 
 const logSchema = z.object({
@@ -48,14 +48,14 @@ const receiptSchema = z.object({
   blockHash: hex,
   gasUsed: quantity,
   effectiveGasPrice: quantity.optional(),
-  // Only Base reports this fee, which is the cost of storing the transaction's data on Ethereum.
+  // Only Base reports this fee, which is the cost of storing the data of the transaction on Ethereum.
   l1Fee: quantity.nullish(),
   logs: z.array(logSchema),
 })
 
 export type Receipt = z.output<typeof receiptSchema>
 
-/** Returns the cost of a transaction in wei. Returns `null` if the node does not tell the cost. */
+/** Returns the cost of a transaction in wei. Returns `null` if the node does not state the cost. */
 export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | null =>
   effectiveGasPrice === undefined ? null : gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
 
@@ -68,14 +68,14 @@ const eventSchema = z.object({
 /** Describes the 32 bytes that a call of the token contract returns. */
 const word = z.string().regex(/^0x[0-9a-f]{64}$/i)
 
-/** Checks the shape of a node's reply. @throws {RpcTrouble} when the reply has another shape. */
+/** Checks the shape of a reply of a node. @throws {RpcTrouble} if the reply has another shape. */
 export function read<Output>(schema: z.ZodType<Output>, value: unknown, label: string): Output {
   const parsed = schema.safeParse(value)
   if (!parsed.success) throw new RpcTrouble(`${label}: the answer is malformed`)
   return parsed.data
 }
 
-/** Returns the result in a node's reply. @throws {RpcTrouble} when there is no result. */
+/** Returns the result in a node's reply. @throws {RpcTrouble} if the reply has no result. */
 export function resultOf(answer: RpcAnswer | undefined, label: string): unknown {
   if (answer?.ok) return answer.result
   throw new RpcTrouble(`${label}: ${answer?.message ?? 'no answer'}`)
@@ -85,14 +85,15 @@ export const tagOf = (block: bigint | 'latest' | 'pending' | 'finalized') =>
   typeof block === 'bigint' ? numberToHex(block) : block
 
 /**
- * Asks the RPC for its chain id. @throws {RpcTrouble} @returns the network, or the chain id of an unsupported chain.
+ * Asks the RPC node for its chain id. @throws {RpcTrouble} @returns the network, or the chain id if the chain is not
+ * supported.
  */
 export async function readNetwork(rpc: Rpc): Promise<UsdcNetwork | number> {
   const chainId = Number(read(quantity, await rpc.call('eth_chainId', []), 'eth_chainId'))
   return usdcNetworkOfChainId(chainId) ?? chainId
 }
 
-/** Returns a block. Returns `null` when the node does not have the block. */
+/** Returns a block of the chain. Returns `null` if the node does not have the block. */
 export async function readBlock(
   rpc: Rpc,
   block: bigint | 'latest' | 'finalized',
@@ -102,8 +103,8 @@ export async function readBlock(
 }
 
 /**
- * Returns three numbers for each address: the nonces that it has used, its next nonce after the transactions in the
- * node's pool, and its balance in wei. A node without a pool returns the number of used nonces as the next nonce.
+ * Returns three numbers for each address: how many nonces are used, its next nonce after the transactions in the node's
+ * pool, and its balance in wei. A node without a transaction pool returns the number of used nonces as the next nonce.
  */
 export async function readWallets(
   rpc: Rpc,
@@ -123,14 +124,14 @@ export async function readWallets(
   }))
 }
 
-/** Returns the tip for the block's builder that the node suggests, in wei per gas. */
+/** Returns the priority fee for the block’s builder that the node suggests, in wei per gas. */
 export async function readTip(rpc: Rpc): Promise<bigint> {
   return read(quantity, await rpc.call('eth_maxPriorityFeePerGas', []), 'eth_maxPriorityFeePerGas')
 }
 
 /**
- * Returns the receipts of transactions in the order of `hashes`, with `null` for a hash without a receipt. Reads each
- * receipt once.
+ * Returns the transaction receipts in the order of `hashes`, with `null` for a hash without a receipt. Reads each
+ * transaction receipt only once.
  */
 export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(Receipt | null)[]> {
   const distinct = [...new Set(hashes)]
@@ -146,8 +147,8 @@ export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(R
 }
 
 /**
- * Sends signed transactions in order. @returns `null` for each transaction that the node accepts or knows already,
- * otherwise the error of the node.
+ * Sends signed transactions to the node in order. @returns `null` for each transaction that the node accepts or already
+ * knows, and otherwise the error of the node.
  */
 export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string | null)[]> {
   const answers = await rpc.batch(
@@ -166,7 +167,7 @@ export async function hasCode(rpc: Rpc, address: Address, block: bigint): Promis
   return code !== '0x'
 }
 
-/** Returns the code of each address at the given block, in order. `0x` means no code. */
+/** Returns the code of each address at the given block, in order. The value `0x` means that the address has no code. */
 export async function readCode(
   rpc: Rpc,
   addresses: readonly Address[],
@@ -178,7 +179,10 @@ export async function readCode(
   return answers.map((answer) => read(hex, resultOf(answer, 'eth_getCode'), 'eth_getCode'))
 }
 
-/** Runs contract creation code that returns a hash. Returns `null` if the code returns no hash. */
+/**
+ * Runs contract creation code that returns a hash, without deploying a contract. Returns `null` if the contract
+ * creation code returns no hash.
+ */
 export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promise<Hex | null> {
   const [answer] = await rpc.batch([{ method: 'eth_call', params: [{ data }, tagOf(block)] }])
   if (!answer?.ok) return null
@@ -188,12 +192,15 @@ export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promis
 
 type Authorized = Pick<Transfer, 'asset' | 'payer' | 'nonce'>
 
-/** Names a block by its number or by its hash (EIP-1898). At another node the same number may be another block. */
+/**
+ * Names a block by its number or by its hash (EIP-1898). At another node the same block number may refer to another
+ * block.
+ */
 type BlockPlace = bigint | { blockHash: Hex }
 
 const placeOf = (block: BlockPlace) => (typeof block === 'bigint' ? tagOf(block) : block)
 
-/** Tells for each authorization whether it is used or cancelled at the given block. */
+/** Tells for each payment authorization whether it is used or cancelled at the given block. */
 export async function areUsed(
   rpc: Rpc,
   authorizations: readonly Authorized[],
@@ -212,13 +219,13 @@ export async function areUsed(
   )
 }
 
-/** Tells whether an authorization is used or cancelled at the given block. */
+/** Tells whether a payment authorization is used or cancelled at the given block. */
 export async function isUsed(rpc: Rpc, authorization: Authorized, block: bigint): Promise<boolean> {
   const [used] = await areUsed(rpc, [authorization], block)
   return used!
 }
 
-/** Returns the balance that each address has of a token at the given block, in atomic units. */
+/** Returns the balance of a token that each address has at the given block, in atomic units. */
 export async function readBalances(
   rpc: Rpc,
   asset: Address,
@@ -234,10 +241,10 @@ export async function readBalances(
   return answers.map((answer) => BigInt(read(word, resultOf(answer, 'balanceOf'), 'balanceOf')))
 }
 
-/** Limits the blocks that one `eth_getLogs` request searches, because many nodes refuse more. */
+/** Limits how many blocks one `eth_getLogs` request searches, because many nodes refuse larger ranges. */
 const SEARCH_BLOCKS = 2_000n
 
-/** Describes the use or the cancellation of an authorization. */
+/** Describes the event of the use or the cancellation of a payment authorization. */
 export type AuthorizationEvent = {
   kind: 'used' | 'canceled'
   payer: Address
@@ -246,10 +253,10 @@ export type AuthorizationEvent = {
   blockNumber: bigint
 }
 
-/** Limits the nonces that one `eth_getLogs` request searches. */
+/** Limits how many authorization nonces one `eth_getLogs` request searches. */
 const SEARCH_NONCES = 50
 
-/** Finds the events that used or cancelled authorizations of one token, between two blocks. */
+/** Finds the events between two blocks that used or cancelled payment authorizations of one token. */
 export async function findAuthorizationEvents(
   rpc: Rpc,
   authorizations: readonly Authorized[],
@@ -288,7 +295,7 @@ export async function findAuthorizationEvents(
 }
 
 /**
- * Finds the event that used or cancelled an authorization between two blocks. Returns `null` when there is no such
+ * Finds the event between two blocks that used or cancelled a payment authorization. Returns `null` if there is no such
  * event.
  */
 export async function findAuthorizationEvent(

@@ -6,8 +6,8 @@ import { createRpc, type Rpc } from './rpc.ts'
 export type ObserveNode = (name: string, outcome: NodeOutcome) => void
 
 /**
- * Returns the nodes of RPC_URL. Each node is named by the host of its URL. The rest of the URL is left out, because it
- * can hold an API key.
+ * Returns the chain nodes that RPC_URL lists. Each node is named by the host of its URL. The rest of the URL is left
+ * out, because it can hold an API key.
  */
 export function chainNodes(
   { rpcUrls }: Pick<Config['chain'], 'rpcUrls'>,
@@ -21,7 +21,7 @@ export function chainNodes(
   })
 }
 
-/** Creates the JSON-RPC client of the chain. The client asks one node, or several nodes that must agree. */
+/** Creates the JSON-RPC client of the chain. The client asks either one node, or several nodes that must agree. */
 export function chainRpc(
   chain: Pick<Config['chain'], 'rpcUrls' | 'rpcQuorum'>,
   { timeoutMs, observe }: { timeoutMs?: number; observe?: ObserveNode | undefined } = {},
@@ -32,7 +32,10 @@ export function chainRpc(
   return createQuorumRpc(observe === undefined ? options : { ...options, observe })
 }
 
-/** Counts the replies of a single node. The node is trusted, so its replies are not compared. */
+/**
+ * Counts the replies of a chain node that is used alone. A node that is used alone is trusted, so its replies are not
+ * compared.
+ */
 function observed({ name, rpc }: Node, observe: ObserveNode = () => {}): Rpc {
   const counted = async <Answer>(asking: Promise<Answer>): Promise<Answer> => {
     try {

@@ -9,19 +9,22 @@ import type { SettlementLimits } from '../../../sql/till/settle/settlementBudget
 import { type Block, readBlock } from './chain.ts'
 import { type Rpc, RpcTrouble } from './rpc.ts'
 
-/** Holds the intervals and time-outs of the till. Production uses {@link DEFAULT_TIMING}. */
+/**
+ * Holds the intervals and timeouts of the till (the payment part of the service). In production the service uses {@link
+ * DEFAULT_TIMING}.
+ */
 export type TillTiming = {
-  /** Sets the milliseconds between two polls while the service has no open transaction on the chain. */
+  /** Sets how many milliseconds pass between two polls of the chain while the service has no open transaction. */
   idleMs: number
-  /** Limits the milliseconds between two polls while a transaction is open. */
+  /** Limits in milliseconds the time between two polls of the chain while a transaction is open. */
   watchMs: number
-  /** A transaction without news for this many milliseconds is broadcast again. */
+  /** An open transaction is broadcast again if its state has not changed for this many milliseconds. */
   quietMs: number
-  /** A payment without a job or a transaction for this many milliseconds is queued again. */
+  /** A payment that has no job and no transaction for this many milliseconds is queued again. */
   lostMs: number
   /**
-   * A transaction with a used nonce and without a receipt for this many milliseconds counts as displaced by another
-   * transaction.
+   * A transaction whose nonce is used, but which has no receipt for this many milliseconds, counts as displaced by
+   * another transaction.
    */
   displacedMs: number
 }
@@ -40,33 +43,41 @@ type ChainTools = {
   rpc: Rpc
   log: Logger
   accounts: readonly PrivateKeyAccount[]
-  /** Holds the factories that may deploy a payer's wallet at the operator's expense, in lower case. */
+  /**
+   * Holds the factory contracts that may deploy the wallet of a payer at the expense of the operator, in lower case.
+   */
   factories: ReadonlySet<string>
   receiptKey: ReceiptKey
   timing: TillTiming
-  /** Holds the settlement limits that the service sets for each project and day. */
+  /** Holds the settlement limits that the service sets for each project on each day. */
   limits: SettlementLimits
 }
 
-/** Holds the state of the chain as this process sees it. Each process has one view, which settler and watcher share. */
+/**
+ * Holds the state of the chain as this process sees it. Each process has one view of the chain, which the settler and
+ * the watcher share.
+ */
 export type ChainView = ChainTools & {
-  /** Is the network to which the RPC node belongs. `null` means that the RPC node has not returned its chain id yet. */
+  /**
+   * Is the blockchain network to which the RPC node belongs. `null` means that the RPC node has not returned its chain
+   * id yet.
+   */
   network: UsdcNetwork | null
   /**
-   * Is the highest block that this process has seen. A lagging node does not have this block. `null` means that
-   * `network` is `null` too.
+   * Is the highest block of the chain that this process has seen. A node that lags behind does not have this block. The
+   * value is `null` if `network` is also `null`.
    */
   head: Block | null
   tipWei: bigint
-  /** Holds the balance of each gas wallet in wei at the last poll, by lower-case address. */
+  /** Holds the balance of each gas wallet in wei at the last poll, by the address in lower case. */
   balances: Map<string, bigint>
-  /** Combines the log lines about an RPC that gives no answer. */
+  /** Combines the log lines about an RPC node that does not respond. */
   outage: Outage
   /** Combines the log lines about gas wallets without gas. */
   gasOutage: Outage
-  /** Wakes the watcher of the chain. */
+  /** Wakes the watcher, which polls the chain. */
   nudge: () => void
-  /** Counts the batches of payments sent so far, because the gas wallets send in rotation. */
+  /** Counts the batches of payments sent so far, because the gas wallets take turns to send. */
   batches: number
   /** Holds the batch that each gas wallet is sending now, by the address of the wallet. */
   sending: Map<Address, Promise<unknown>>
@@ -77,7 +88,7 @@ export type ChainView = ChainTools & {
   missingSinceMs: Map<Hex, number>
 }
 
-/** Creates a view of the chain before the first question to the RPC node. */
+/** Creates a view of the chain before the first request to the RPC node. */
 export const newChainView = (tools: ChainTools): ChainView => ({
   ...tools,
   network: null,
@@ -99,8 +110,9 @@ export const isKnown = (view: ChainView): view is KnownChain =>
   view.network !== null && view.head !== null
 
 /**
- * Reads the newest block of the chain. `view.head` only moves forward, so a lagging node cannot set it back.
- * @returns the newest block of the node that answered.
+ * Reads the newest block from the chain node. The value of `view.head` only moves forward, so a lagging node cannot set
+ * it back.
+ * @returns the newest block of the node that responded.
  * @throws {RpcTrouble}
  */
 export async function refreshHead(view: Pick<ChainView, 'rpc' | 'head'>): Promise<Block> {

@@ -1,18 +1,19 @@
 /**
- * Combines several nodes into one client: a reply counts once `quorum` nodes give the same reply. An outage never
- * lowers the quorum. A node that has not seen a block or receipt yet lags, and does not lie.
+ * Combines several chain nodes into one client: a reply is accepted once `quorum` nodes give the same reply. An outage
+ * of nodes never lowers the quorum. A node that has not seen a block or receipt yet only lags behind, and does not
+ * count as lying.
  */
 import { numberToHex } from 'viem'
 import { keyOfAnswer, QUANTITIES } from './ballot.ts'
 import { type Rpc, type RpcAnswer, type RpcCall, RpcTrouble } from './rpc.ts'
 
 /**
- * Rates the reply of a node. `none` means that the node gave no reply. `behind` means that the node has not seen the
- * block or receipt yet.
+ * Rates the reply of a chain node. The rating `none` means that the node gave no reply. The rating `behind` means that
+ * the node has not seen the block or receipt yet.
  */
 export type NodeOutcome = 'agrees' | 'behind' | 'differs' | 'none'
 
-/** Describes a node. Logs and metrics show its name, which is the host of its URL. */
+/** Describes a chain node with its name. Logs and metrics show the name of the node, which is the host of its URL. */
 export type Node = { name: string; rpc: Rpc }
 
 type Options = {
@@ -22,7 +23,7 @@ type Options = {
 }
 
 /**
- * Limits the milliseconds for which a decision waits for nodes that answered the last request. Without this wait, a
+ * Limits in milliseconds how long a decision waits for nodes that responded to the last request. Without this wait, a
  * fast node that lags behind could decide.
  */
 const GRACE_MS = 150
@@ -31,20 +32,20 @@ const GRACE_MS = 150
 type Ballot = { node: number; answers: readonly RpcAnswer[] }
 
 /**
- * Names the stage of a vote among the chain nodes. At `grace` the nodes that have replied may decide without the slow
- * nodes. At `last` no other node will reply.
+ * Names the stage of a vote among several chain nodes. At the stage `grace` the nodes that have replied may decide
+ * without the slow nodes. At the stage `last` no other node will reply.
  */
 type Stage = 'open' | 'grace' | 'last'
 
-/** Creates a client that asks all nodes and returns the replies of the quorum. */
+/** Creates a client that asks all chain nodes and returns the replies on which a quorum agrees. */
 export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options): Rpc {
-  /** Tells for each chain node whether the node answered the last request. */
+  /** Tells for each chain node whether the node responded to the last request. */
   const isThere = nodes.map(() => true)
   const expected = () => Math.max(quorum, isThere.filter(Boolean).length)
 
   /**
-   * Sends the calls to every node. `decide` gets the replies so far, and returns `undefined` until enough nodes have
-   * replied.
+   * Sends the JSON-RPC calls to every chain node. The function `decide` gets the replies so far, and returns
+   * `undefined` until enough nodes have replied.
    */
   function ask<Result>(
     calls: readonly RpcCall[],
@@ -96,7 +97,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     return new RpcTrouble(`${method}: fewer than ${quorum} of ${nodes.length} RPCs agree (${all})`)
   }
 
-  /** Rates one node by comparing its replies with the replies that the quorum decided. */
+  /** Rates one chain node by comparing its replies with the replies that the quorum decided. */
   function judge(calls: readonly RpcCall[], { node, answers }: Ballot, decided: RpcAnswer[]): void {
     let worst: NodeOutcome = 'agrees'
     for (const [n, { method }] of calls.entries()) {
@@ -109,7 +110,9 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     observe(nodes[node]!.name, worst)
   }
 
-  /** Returns the decided reply to one call. Returns `undefined` if too few nodes have replied. */
+  /**
+   * Returns the reply that the quorum decided for one call. Returns `undefined` if too few chain nodes have replied.
+   */
   function decideOne(
     { method }: RpcCall,
     answers: readonly RpcAnswer[],
@@ -122,18 +125,18 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       if (key !== null && voters.length >= quorum) return voters[0]
     }
     if (stage === 'open' || answers.length < quorum) return undefined
-    // Enough nodes replied, but too few of them have seen the block or receipt. So the block or receipt counts as not
-    // there yet.
+    // In this case enough nodes replied, but too few of them have seen the block or receipt. Therefore the block or
+    // receipt counts as not yet existing.
     const unseen = votes.get('unseen')
     if (unseen !== undefined) return unseen[0]
-    // If a quorum of nodes fails at a call, the failure is the decided reply. The nodes do not disagree then.
+    // If a call fails at a quorum of nodes, the failure is the decided reply. In this case the nodes do not disagree.
     const faults = votes.get(null) ?? []
     return faults.length >= quorum ? faults[0] : undefined
   }
 
   /**
-   * Decides whether a transaction was sent. A single node that accepts a transaction spreads it to other nodes. So a
-   * refusal counts only when a quorum refuses.
+   * Decides whether a transaction was sent to the chain. A single node that accepts a transaction forwards it to other
+   * nodes. Therefore a refusal is accepted only if a quorum of nodes refuses the transaction.
    */
   function decideSent(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     const taken = answers.find((answer) => answer.ok || KNOWN.test(answer.message))
@@ -141,8 +144,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   }
 
   /**
-   * Decides a number such as a count or a fee. Such numbers differ from node to node, so the result is the value that
-   * at least `quorum` nodes reach.
+   * Decides a number such as a count or a fee from the replies of several nodes. These numbers differ from node to
+   * node, so the result is the largest value that the numbers of at least `quorum` nodes reach.
    */
   function decideQuantity(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     if (stage === 'open' && answers.length < expected()) return undefined
@@ -191,7 +194,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       },
     )
     const height = heights[quorum - 1]
-    // Fewer nodes than the quorum have a block under this tag.
+    // Here fewer nodes than the quorum have a block under this block tag.
     if (height === undefined) return null
     return await single('eth_getBlockByNumber', [numberToHex(height), false])
   }
@@ -220,7 +223,7 @@ const quantityOf = (value: unknown): bigint | null =>
 const highestFirst = (one: bigint, other: bigint): number =>
   one < other ? 1 : one > other ? -1 : 0
 
-/** Returns the number of the block in a node's reply. Returns `null` if the reply holds no block. */
+/** Returns the number of the block in a reply of a node. Returns `null` if the reply contains no block. */
 function heightOf(answer: RpcAnswer | undefined): bigint | null {
   if (!answer?.ok || typeof answer.result !== 'object' || answer.result === null) return null
   return quantityOf((answer.result as { number?: unknown }).number)

@@ -6,7 +6,8 @@ import type { Settlement } from '../../../sql/till/settle/settlements.ts'
 import type { Receipt } from './chain.ts'
 
 /**
- * Returns the settlement of a payment, with its signed receipt. The caller has checked the events of the transaction.
+ * Returns the settlement of a payment, with its signed receipt. The caller has already checked the events of the
+ * transaction.
  */
 export function settlementOf(
   payment: Payment,
@@ -48,7 +49,7 @@ export function settlementOf(
   }
 }
 
-/** Returns the signed receipt of a refund as text. The seller is the payer. */
+/** Returns the text of the signed receipt for a refund. In a refund, the seller is the payer. */
 export function refundReceipt(
   {
     id,

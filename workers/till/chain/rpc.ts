@@ -1,7 +1,13 @@
-/** Sends JSON-RPC over HTTP. Transport failures are thrown. `batch` returns each error of the node as a value. */
+/**
+ * Sends JSON-RPC requests over HTTP. Failures of the HTTP transport are thrown. The function `batch` returns each error
+ * of the node as a value.
+ */
 import { z } from 'zod'
 
-/** Reports that the RPC is down, slow, rate-limited or malformed. Such an error is never a verdict on a payment. */
+/**
+ * Reports that the RPC node is down, slow or rate-limited, or that its reply is malformed. Such an RPC error is never a
+ * verdict on a payment.
+ */
 export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
 }
@@ -23,7 +29,7 @@ class RpcRest extends RpcTrouble {
 
 export type RpcCall = { method: string; params: readonly unknown[] }
 
-/** Holds the answer to one JSON-RPC call: a result, or the node's own error. */
+/** Holds the response to one JSON-RPC call: a result, or the error that the node returned. */
 export type RpcAnswer =
   | { ok: true; result: unknown }
   | { ok: false; code: number; message: string; data: unknown }
@@ -31,23 +37,23 @@ export type RpcAnswer =
 export type Rpc = {
   /**
    * Makes one JSON-RPC call to the node.
-   * @throws {RpcTrouble} when no reply comes, or the node replies with an error.
+   * @throws {RpcTrouble} if no reply comes, or if the node replies with an error.
    */
   call(method: string, params: readonly unknown[]): Promise<unknown>
   /**
-   * Makes many calls, one HTTP request after the other. A request holds up to BATCH_MAX calls, and fewer if the calls
-   * are large. Returns the answers in the order of the calls.
-   * @throws {RpcTrouble} when an HTTP request has no reply.
+   * Makes many JSON-RPC calls, one HTTP request after the other. One HTTP request contains up to BATCH_MAX calls, and
+   * fewer if the calls are large. Returns the responses in the order of the calls.
+   * @throws {RpcTrouble} if an HTTP request gets no reply.
    */
   batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]>
 }
 
 const TIMEOUT_MS = 5_000
-/** Limits the calls in one JSON-RPC batch, because public nodes refuse larger batches. */
+/** Limits how many calls one JSON-RPC batch contains, because public nodes refuse larger batches. */
 const BATCH_MAX = 50
 /**
- * Limits the characters of the parameters in one JSON-RPC request, because the simulations of fifty payment groups
- * would have 3.6 MB.
+ * Limits how many characters the parameters in one JSON-RPC request have, because the simulations of fifty payment
+ * groups would have 3.6 MB.
  */
 const BATCH_CHARS_MAX = 1_000_000
 
@@ -59,7 +65,7 @@ const answerSchema = z.object({
     .optional(),
 })
 
-/** Creates a JSON-RPC client for one node. */
+/** Creates a JSON-RPC client for one chain node. */
 export function createRpc({
   url,
   timeoutMs = TIMEOUT_MS,
@@ -67,7 +73,7 @@ export function createRpc({
   url: string
   timeoutMs?: number
 }): Rpc {
-  /** Is the time until which the node gets no request. A node that answers 429 names this time. */
+  /** Is the time until which the service sends the node no request. A node that responds with 429 names this time. */
   let restUntilMs = 0
   const send = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
     const restS = Math.ceil((restUntilMs - performance.now()) / 1000)
@@ -124,7 +130,7 @@ async function request(
       body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
-      // Bun would send loopback requests through HTTP_PROXY as well.
+      // Bun would otherwise send loopback requests through HTTP_PROXY as well.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
     if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))
@@ -132,7 +138,7 @@ async function request(
     body = await response.json()
   } catch (error) {
     if (error instanceof RpcTrouble) throw error
-    // The cause of the error is left out, because it can hold the URL, and the URL can hold an API key.
+    // The cause of the error is left out, because it can contain the URL, and the URL can contain an API key.
     throw new RpcTrouble(
       error instanceof Error && error.name === 'TimeoutError' ? 'timed out' : 'not reachable',
     )

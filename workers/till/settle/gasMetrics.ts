@@ -2,7 +2,7 @@ import { Gauge, type Registry } from 'prom-client'
 import { formatEther } from 'viem'
 import type { ChainView } from '../chain/chainView.ts'
 
-/** Reports the balance of each gas wallet as the watcher last read it. */
+/** Reports the balance of each gas wallet (which pays transaction fees) as the watcher last read it. */
 export function measureGas(registry: Registry, { balances }: Pick<ChainView, 'balances'>): void {
   new Gauge({
     name: 'purser_gas_wallet_balance_ether',

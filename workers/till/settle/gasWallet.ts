@@ -21,32 +21,35 @@ import { groupCall } from './paymentGroup.ts'
 /** Limits the fee of every signed transaction to 100 gwei, as a number of wei per gas. */
 const FEE_MAX_WEI = 100_000_000_000n
 /**
- * Sets how many times the base fee a new transaction offers. A block raises the base fee by an eighth at most, so twice
- * the base fee lasts for five blocks.
+ * Sets the multiple of the base fee that a new transaction offers. A block raises the base fee by at most an eighth, so
+ * twice the base fee is enough for five blocks.
  */
 const BASE_FEE_MARGIN = 2n
-/** A replacement transaction offers a quarter more than the replaced transaction. Nodes demand 10 % more. */
+/**
+ * A replacement transaction offers a quarter more than the transaction that it replaces. Nodes require that a
+ * replacement transaction offers 10 % more.
+ */
 const BUMP_NUMERATOR = 5n
 const BUMP_DENOMINATOR = 4n
 const FILLER_GAS = 21_000n
 /** Limits the bytes of a signed transaction, because nodes accept transactions of up to 128 KiB. */
 const RAW_BYTES_MAX = 120_000
 
-/** Holds a payment with its gas limit and the hash of its payer's code. */
+/** Holds a payment with its gas limit and the hash of the contract code of its payer. */
 export type Sending = {
   payment: Payment
   gas: bigint
   code: Hex | null
   /**
-   * Tells that no payment from wallets with the payer's contract code has succeeded yet. Only one payment from wallets
-   * with such code is sent at a time.
+   * Tells that no payment from a wallet with the contract code of this payer has succeeded yet. While this is so, only
+   * one payment from wallets with this code is sent at a time.
    */
   isLone?: boolean
 }
 
 /**
- * Holds the payments of one transaction. `gas` is the measured gas limit of a single payment. A `gas` of `null` means
- * that the highest limit applies.
+ * Holds the payments that one transaction settles. The value `gas` is the measured gas limit of a single payment. If
+ * `gas` is `null`, the highest gas limit applies.
  */
 type Load = { payments: readonly Payment[]; gas: bigint | null; code: Hex | null }
 
@@ -55,7 +58,7 @@ const groupLoad = (payments: readonly Payment[]): Load => ({ payments, gas: null
 
 const capped = (wei: bigint): bigint => (wei < FEE_MAX_WEI ? wei : FEE_MAX_WEI)
 
-/** Returns the fees of a new transaction. */
+/** Returns the fees that a new transaction offers. */
 export function marketFees({ head, tipWei }: Pick<KnownChain, 'head' | 'tipWei'>): Fees {
   const tip = capped(tipWei)
   return { maxFeeWei: capped((head.baseFeePerGas ?? 0n) * BASE_FEE_MARGIN + tip), tipWei: tip }
@@ -132,8 +135,8 @@ function afterLast<Result>(
 }
 
 /**
- * Assigns the next nonces of a wallet to the payments, stores the signed transactions and broadcasts them. If the node
- * refuses a transaction, the watcher broadcasts it again.
+ * Assigns the next nonces of a gas wallet to the payments, stores the signed transactions and broadcasts them. If the
+ * node refuses a transaction, the watcher broadcasts the transaction again.
  */
 export function sendPayments(
   chain: KnownChain,
@@ -156,8 +159,8 @@ export function sendPayments(
 }
 
 /**
- * Sends payments like {@link sendPayments}, but in one transaction. A payment that another transaction has carried
- * meanwhile is left out.
+ * Sends payments like {@link sendPayments}, but in one transaction. The transaction leaves out a payment that another
+ * transaction has meanwhile included.
  */
 export function sendGroup(
   chain: KnownChain,
@@ -175,8 +178,8 @@ export function sendGroup(
 }
 
 /**
- * Adds a span to the trace of each payment. The span covers the signing, storing and sending of the transaction, and
- * names the number of its payments.
+ * Adds a tracing span to the trace of each payment. The tracing span covers the signing, storing and sending of the
+ * transaction, and states the number of its payments.
  */
 const inTraces = (payments: readonly Payment[], work: () => Promise<void>): Promise<void> =>
   tracedForAll(
@@ -207,12 +210,13 @@ async function storeAndSend(
   await broadcast(chain, signed)
 }
 
-/** Describes a call by a gas wallet that belongs to no payment. */
+/** Describes a contract call by a gas wallet that belongs to no payment. */
 type Call = { to: Address; data: Hex; gas: bigint }
 
 /**
- * Lets a gas wallet send a contract call that belongs to no payment. If the watcher has to replace the transaction, the
- * replacement does nothing. So the caller must be ready to send the contract call again.
+ * Makes a gas wallet send a contract call that belongs to no payment. If the watcher must replace the transaction of
+ * this call, the replacement does not make the call. Therefore the caller must be ready to send the contract call
+ * again.
  */
 export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
   return afterLast(chain, account, async () => {
@@ -225,7 +229,10 @@ export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Ca
   })
 }
 
-/** Broadcasts stored transactions and records the replies of the node. RPC trouble is recorded, and never thrown. */
+/**
+ * Broadcasts stored transactions and records the replies of the node. A fault of the RPC node is recorded, and never
+ * thrown.
+ */
 export async function broadcast(
   chain: KnownChain,
   transactions: readonly Pick<SignedTransaction, 'hash' | 'raw'>[],
@@ -248,11 +255,11 @@ export async function broadcast(
 }
 
 /**
- * Replaces a transaction by a transaction with the same nonce and a higher fee. The new transaction holds the payments
- * that still wait. If no payment waits, the new transaction is an empty transfer, because that costs less than a revert
- * of the token.
- * @param payments are the payments that the new transaction may carry. A payment that the stuck transaction did not
- * carry is left out.
+ * Replaces a transaction by another one with the same nonce and a higher fee. The new transaction contains the payments
+ * that still wait. If no payment waits, the new transaction is an empty transfer, because it costs less than a call
+ * that the token contract reverts.
+ * @param payments are the payments that the new transaction may contain. A payment that was not in the stuck
+ * transaction is left out.
  */
 export async function reprice(
   chain: KnownChain,
@@ -272,8 +279,8 @@ export async function reprice(
 }
 
 /**
- * Returns the payment and the gas limit for a replacement transaction. The gas limit stays as it was measured. It
- * becomes lower when the payer's wallet no longer needs its deployment.
+ * Returns the payment and its gas limit for a replacement transaction. The gas limit of the payment stays as it was
+ * measured. The gas limit becomes lower if the wallet of the payer no longer needs to be deployed.
  */
 function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {
   const most = transferGas(payment)
@@ -281,7 +288,10 @@ function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load 
   return { payments: [payment], gas, code: payerCode }
 }
 
-/** Sends an empty transaction for an assigned nonce that has no transaction, so that later nonces can be mined. */
+/**
+ * Sends an empty transaction for an assigned nonce that has no transaction, so that transactions with later nonces can
+ * be mined.
+ */
 export async function fillGap(
   chain: KnownChain,
   account: PrivateKeyAccount,

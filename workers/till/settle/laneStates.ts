@@ -1,18 +1,18 @@
 /**
- * Defines the states of a process's settlement lanes as tables. ARCHITECTURE.md draws the same states, and a test
- * compares the tables with the drawing.
+ * Defines as tables the states in which the settlement of payments in a process can be. A diagram in ARCHITECTURE.md
+ * shows the same states, and a test compares the tables with the diagram.
  */
 
 /**
- * Names the states of a look. In a look the settler reads the payments that wait for settlement. Only one look runs at
- * a time.
+ * Names the states of a look, in which the settler reads the waiting payments. In a look, the settler (the worker that
+ * settles payments) reads the payments that wait for settlement. Only one look at the waiting payments runs at a time.
  */
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'
 
 /**
- * Defines how a look at the waiting payments changes its state. `looking again` means that a payment arrived during the
- * look, so another look follows.
+ * Defines how the state of a look at the waiting payments changes. The state `looking again` means that a payment
+ * arrived during the look, so another look follows.
  */
 export const LOOK_STATES: Record<LookState, Record<LookEvent, LookState>> = {
   idle: { asked: 'looking', looked: 'idle' },
@@ -25,8 +25,8 @@ export type GroupState = 'free' | 'one group' | 'two groups'
 type GroupEvent = 'begun' | 'ended'
 
 /**
- * Defines how many groups of payments may be in progress at once. A second group begins when the first group is late. A
- * third group waits until a running group ends.
+ * Defines how many groups of payments may be in progress at once. A second group of payments begins when the first
+ * group takes too long. A third group of payments waits until a running group ends.
  */
 export const GROUP_STATES: Record<GroupState, Partial<Record<GroupEvent, GroupState>>> = {
   free: { begun: 'one group' },
@@ -34,7 +34,7 @@ export const GROUP_STATES: Record<GroupState, Partial<Record<GroupEvent, GroupSt
   'two groups': { ended: 'one group' },
 }
 
-/** Returns the state that follows an event. @throws {Error} when the table has no such event, which is a bug */
+/** Returns the state that follows after an event. @throws {Error} if the table has no such event, which is a bug */
 export function after<State extends string, Event extends string>(
   states: Record<State, Partial<Record<Event, State>>>,
   state: State,

@@ -1,4 +1,7 @@
-/** Builds one transaction for several payments. Multicall3 makes the calls, and each call succeeds or fails alone. */
+/**
+ * Builds one transaction that settles several payments. The contract Multicall3 makes the calls, and each call succeeds
+ * or fails independently.
+ */
 import {
   type Address,
   decodeFunctionResult,
@@ -11,19 +14,19 @@ import { transferData } from '../chain/transfer.ts'
 import { MULTICALL3_ADDRESS } from '../wallets/walletDeployment.ts'
 
 /**
- * Limits the members of a group. In a larger group the gas of a payment hardly falls: 52,000 in a group of 32, 51,400
- * in a group of 64.
+ * Limits how many payments a group has. In a larger group the gas for each payment hardly falls: it is 52,000 in a
+ * group of 32, and 51,400 in a group of 64.
  */
 export const GROUP_MAX = 64
 /**
- * Set the gas limit of a group: GAS_BASE for the call itself, and GAS_OF_MEMBER for each payment. A payment to a new
- * recipient was measured at 73,800 gas.
+ * Set the gas limit of a group transaction: GAS_BASE for the call itself, and GAS_OF_MEMBER for each payment. A payment
+ * to a new recipient was measured at 73,800 gas.
  */
 const GAS_BASE = 80_000n
 const GAS_OF_MEMBER = 80_000n
 /**
- * Limits the gas of a group. No chain accepts a transaction with more gas (EIP-7825). Not every node reports this
- * refusal.
+ * Limits the gas of a transaction that settles a group of payments. No chain accepts a transaction with more gas
+ * (EIP-7825). Not every node reports that it refuses a transaction for this reason.
  */
 const GAS_BOUND = 2n ** 24n
 
@@ -34,7 +37,7 @@ export function groupGas(members: number): bigint {
   return gas
 }
 
-/** Returns the call that settles a group of payments. */
+/** Returns the contract call that settles a group of payments. */
 export function groupCall(transfers: readonly Transfer[]): { to: Address; data: Hex; gas: bigint } {
   const calls = transfers.map((transfer) => ({
     target: transfer.asset,
@@ -48,7 +51,10 @@ export function groupCall(transfers: readonly Transfer[]): { to: Address; data: 
   }
 }
 
-/** Reads the result of `groupCall`, one entry for each member. Returns `null` if Multicall3 did not answer. */
+/**
+ * Reads the result of `groupCall`, which has one entry for each payment. Returns `null` if the contract Multicall3 did
+ * not respond.
+ */
 export function readGroup(
   result: unknown,
   members: number,

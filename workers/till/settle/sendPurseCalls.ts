@@ -1,4 +1,7 @@
-/** Sends the calls that purses have signed for a gas wallet: cancellations of stopped purses, sweeps and refunds. */
+/**
+ * Sends the calls that purses (wallets of projects) have signed and a gas wallet submits: cancellations of stopped
+ * purses, sweeps and refunds.
+ */
 import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
 import { takeCancellations } from '../../../sql/purse/stop.ts'
 import { takeTransfers } from '../../../sql/purse/transferOut.ts'
@@ -11,15 +14,16 @@ import { sendCall } from './gasWallet.ts'
 const BATCH_MAX = 32
 const GAS_BASE = 80_000n
 /**
- * Sets the gas for each purse call: 53,000 gas were measured for a cancellation, 73,800 for a transfer to a new
- * recipient.
+ * Sets the gas for each signed call of a purse: 53,000 gas were measured for a cancellation, and 73,800 for a transfer
+ * to a new recipient.
  */
 const GAS_OF_CALL = 80_000n
 
 /**
- * Sends the waiting purse calls in one transaction, in which each call succeeds or fails alone. A seller may take a
- * payment before its cancellation is mined. The chain shows which came first. If the wallet has no gas, or after a
- * crash, a call is sent again. A second call with the same nonce changes nothing.
+ * Sends the waiting calls of purses in one transaction, in which each call succeeds or fails independently. A seller
+ * may collect a payment before its cancellation is mined. The chain shows whether the payment or its cancellation came
+ * first. If the gas wallet has no gas, or after a crash, a call of a purse is sent again. A second call with the same
+ * authorization nonce changes nothing.
  */
 export async function sendPurseCalls(chain: KnownChain): Promise<void> {
   const { network } = chain.network

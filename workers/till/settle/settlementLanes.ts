@@ -1,7 +1,7 @@
 /**
- * Forms groups of payments. The job of one payment wakes the settler, and the settler takes all payments that wait. So
- * the number of concurrent jobs does not limit the size of a group. There is no timer: payments that arrive while the
- * lanes are busy form the next group.
+ * Forms groups of payments that one transaction settles. The job of one payment wakes the settler, which takes all
+ * payments that wait. Therefore the number of concurrent jobs does not limit the size of a group. There is no timer:
+ * payments that arrive while a group is being settled form the next group.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import {
@@ -15,30 +15,30 @@ import { GROUP_MAX } from './paymentGroup.ts'
 import { settlePayments } from './settler.ts'
 
 /**
- * A second group of payments may begin when the first group has run for this long. With a nearby node a group takes
- * less time than this. Two groups at once slow each other down. With 50 concurrent payments, one group at a time has
- * 0.85 of the median latency of two groups.
+ * A second group of payments may begin when the first group has run for this long. If the chain node is nearby, a group
+ * takes less time than this. Two groups of payments at once slow each other down. With 50 concurrent payments, the
+ * median latency with one group at a time is 0.85 of that with two groups.
  */
 const LATE_MS = 250
 /**
- * Sets the part of a group that one project's payments may fill while several projects wait. This part is a quarter,
- * because the payments of one project may make the group revert.
+ * Sets the fraction of a group that the payments of one project may fill while several projects wait. This fraction is
+ * a quarter, because the payments of one project may make the whole group revert.
  */
 const SHARE_DIVISOR = 4
 /**
- * Limits the payments in their own transactions that each occupy a job. Half of the pool's jobs stay free, so that
- * groups of payments are still started.
+ * Limits how many payments in separate transactions, each of which occupies a job, run at once. Half of the jobs in the
+ * pool stay free, so that groups of payments are still started.
  */
 const ALONE_MAX = 16
 /**
- * A settlement job that finds the lane for single payments full is retried after this delay. If a place in the lane
- * becomes free earlier, the lane settles the payment without the job.
+ * A settlement job that finds the lane (the queue) for single payments full is retried after this delay. If a place in
+ * this lane becomes free earlier, the lane settles the payment without the job.
  */
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
 /**
- * If another process has locked the row of a waiting payment, the settler reads the waiting payments again after this
- * delay.
+ * If another process has locked the database row of a waiting payment, the settler reads the waiting payments again
+ * after this delay.
  */
 const LOCKED_DELAY_MS = 50
 
@@ -46,13 +46,16 @@ type Lane = 'grouped' | 'alone'
 type Waiting = { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void }
 
 export type SettlementLanes = {
-  /** Resolves when the payment is sent or has ended, or when a job for a later time is queued for it. */
+  /** Resolves when the payment is sent or has ended, or when a job for a later time is queued for the payment. */
   settle(paymentId: string): Promise<void>
-  /** Resolves when no payment is being settled. */
+  /** Resolves when no payment is being settled in this process. */
   drain(): Promise<void>
 }
 
-/** Creates the lanes of one process. Payments that go alone have a separate lane, so they never delay the groups. */
+/**
+ * Creates the settlement lanes (queues of payments) of one process. Payments with separate transactions have a separate
+ * lane, so that they never delay the groups.
+ */
 export function createSettlementLanes(view: ChainView): SettlementLanes {
   /**
    * Holds the waiting settlement jobs by the ids of their payments. One look at the waiting payments takes all these
@@ -61,13 +64,13 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
   /**
-   * Holds the payments whose settlement this process has begun and then dropped. In the database this process may still
-   * be the settler of these payments.
+   * Holds the payments whose settlement this process has begun and then abandoned. In the database this process may
+   * still be the settler of these payments.
    */
   const dropped = new Set<string>()
   let look: LookState = 'idle'
   let groups: GroupState = 'free'
-  /** Is the time at which the last group began, by performance.now(). */
+  /** Is the time at which the last group of payments began, by performance.now(). */
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
@@ -100,8 +103,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   }
 
   /**
-   * Returns the milliseconds until another group of payments may begin. `null` means that no group may begin before a
-   * running group ends.
+   * Returns how many milliseconds remain until another group of payments may begin. The value `null` means that no
+   * group may begin before a running group ends.
    */
   const nextGroupInMs = (): number | null => {
     if (groups === 'free') return 0
@@ -121,8 +124,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
     await leave(chain, jobs, alone.more)
-    // `othersWait` leaves out payments whose rows another process has locked, because an immediate look would find
-    // these rows still locked.
+    // The value `othersWait` leaves out payments whose rows another process has locked, because an immediate look would
+    // find these rows still locked.
     othersWait = grouped.more + alone.more > 0
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
     if (inMs === 0 && grouped.taken.length > 0) look = after(LOOK_STATES, look, 'asked')
@@ -133,8 +136,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   }
 
   /**
-   * Ends the settlement jobs of payments that no longer need a settler. The settlement jobs of the other payments keep
-   * waiting for their turn.
+   * Ends the settlement jobs of payments that no longer need to be settled. The settlement jobs of the other payments
+   * keep waiting for their turn.
    */
   const leave = async (chain: KnownChain, jobs: Map<string, Waiting>, aloneMore: number) => {
     const untaken = await findUntaken(chain.pool, [...jobs.keys()], {
@@ -223,7 +226,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   return {
     async settle(paymentId) {
       // The payment's transaction may have reverted while the earlier settlement run was in progress. In this case the
-      // job asks for another settlement run.
+      // job asks for another run of the settlement.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)
@@ -241,7 +244,10 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
 const roomFor = (most: number) => ({ most, share: Math.ceil(most / SHARE_DIVISOR) })
 
-/** Settles payments together. A bug with one payment does not stop the others. @returns the errors, by payment. */
+/**
+ * Settles several payments together. A bug that affects one payment does not stop the others. @returns the errors of
+ * the payments, by payment.
+ */
 async function settleAll(view: ChainView, ids: readonly string[]): Promise<Map<string, unknown>> {
   try {
     await settlePayments(view, ids)

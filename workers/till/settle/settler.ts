@@ -1,6 +1,6 @@
 /**
- * Settles claimed payments: simulates, signs, stores and broadcasts their transactions. The watcher follows the
- * transactions.
+ * Settles claimed payments: simulates, signs, stores and broadcasts their transactions. The watcher then follows the
+ * transactions on the chain.
  */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
@@ -16,22 +16,22 @@ import { GROUP_MAX, groupGas } from './paymentGroup.ts'
 import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdict.ts'
 
 /**
- * Limits how often a payment may revert. After that many reverts the payment is not sent again, even if its simulation
- * passes.
+ * Limits how often the transaction of a payment may revert. After this number of reverts the payment is not sent again,
+ * even if its simulation succeeds.
  */
 const REVERTS_MAX = 3
 /**
- * Limits the refused payments that are checked again at once. If they were checked one by one, a group of refused
- * payments would occupy its settlement lane for seconds.
+ * Limits how many refused payments are checked again at once. If the refused payments were checked one by one, a group
+ * of them would occupy its settlement lane for seconds.
  */
 const JUDGED_AT_ONCE = 8
 /**
- * Limits how often a payment waits for another group, if its simulation succeeds alone but fails in its group. After
- * this many groups the payment is sent in its own transaction.
+ * Limits how often a payment waits for another group if its simulation succeeds alone but fails in its group. After
+ * this number of groups the payment is sent in a separate transaction.
  */
 const GROUP_REFUSALS_MAX = 6
 
-/** Settles one batch of payments. Errors of the chain or the RPC are never thrown. */
+/** Settles one batch of payments. Errors of the chain or the RPC node are never thrown. */
 export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
   const found = await findPayments(view.pool, ids)
   const waiting = found
@@ -54,7 +54,8 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     here.map((payment) => payment.id),
   )
   const sent = new Set(open.flatMap((transaction) => transaction.paymentIds))
-  // Sending the same bytes again can never pay twice. The watcher broadcasts transactions without news again.
+  // Sending the same signed bytes again can never pay twice. The watcher again broadcasts transactions whose state has
+  // not changed for some time.
   await broadcast(
     chain,
     open.filter((transaction) => transaction.isUnsent),
@@ -83,7 +84,7 @@ async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<
 }
 
 /**
- * Sends those payments whose simulations succeed together in one transaction. @returns the payments that were not sent.
+ * Sends in one transaction those payments whose simulations succeed together. @returns the payments that were not sent.
  */
 async function sendTogether(
   chain: KnownChain,
@@ -102,8 +103,8 @@ async function sendTogether(
 
 /**
  * Sends each payment whose simulation succeeds in a separate transaction.
- * @param refused are payments whose simulation failed behind the other payments of their group. The simulation of such
- * a payment may succeed alone. But the result in the group decides, because the payer may not have the money for all
+ * @param refused are payments whose simulation failed after the other payments of their group. The simulation of such a
+ * payment may succeed alone. However, the result in the group decides, because the payer may not have the money for all
  * payments.
  */
 async function sendEach(

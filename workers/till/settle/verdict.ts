@@ -1,4 +1,4 @@
-/** Decides whether a payment that could not be sent has failed, or must wait. */
+/** Decides whether a payment that could not be sent has failed or must wait. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { postponePayments } from '../../../sql/till/settle/settlementQueue.ts'
 import { failPayment } from '../../../sql/till/settle/settlements.ts'
@@ -14,7 +14,7 @@ import { examineUsed } from '../watch/usedAuthorization.ts'
 const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 
-/** Runs `work` for one payment. If the RPC node gives no answer, only this payment is postponed. */
+/** Runs the function `work` for one payment. If the RPC node does not respond, only this payment is postponed. */
 export async function orPostpone(
   chain: KnownChain,
   payment: Payment,
@@ -29,8 +29,8 @@ export async function orPostpone(
 }
 
 /**
- * Fails a refused payment only when the highest block that this process has seen confirms the refusal. Two cases must
- * not fail a payment: a node that lags, and money that is just arriving.
+ * Fails a refused payment only if the highest block that this process has seen confirms the refusal. Two cases must not
+ * fail a payment: a node that lags behind, and money that is just arriving.
  */
 export async function judgeRefusal(
   chain: KnownChain,
@@ -42,15 +42,16 @@ export async function judgeRefusal(
   if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
   const confirmed = await confirmRefusal(chain, payment, refusal)
   if (!confirmed) return postpone(chain, [payment], refusal.detail)
-  // The token refuses a blacklisted payer before it checks the nonce. So the authorization may have been used before.
+  // The token contract refuses a blacklisted payer before it checks the nonce. Therefore the authorization of a
+  // blacklisted payer may have been used before.
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, refusal)
 }
 
 /**
  * Tells whether the highest block that this process has seen leads to the same refusal. The refusal `early` counts as
- * the same, because only the block's time differs. A wallet that was deployed meanwhile confirms nothing, because its
- * payment is simulated again without the deployment.
+ * the same refusal, because only the time of the block differs. A wallet that was deployed meanwhile does not confirm
+ * the refusal, because its payment is simulated again without the deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,
@@ -71,7 +72,7 @@ export async function confirmRefusal(
   return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
 }
 
-/** Fails a payment whose authorization no later block can accept, unless the authorization was used. */
+/** Fails a payment whose authorization cannot be accepted by any later block, unless the authorization was used. */
 export async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, {
@@ -81,7 +82,7 @@ export async function settleExpired(chain: KnownChain, payment: Payment): Promis
   })
 }
 
-/** Fails a payment whose authorization can never be settled. */
+/** Fails a payment whose authorization can no longer be settled. */
 export async function fail(
   chain: ChainView,
   payment: Payment,
@@ -95,7 +96,7 @@ export async function fail(
   })
 }
 
-/** Postpones the settlement of payments. The delays grow exponentially. */
+/** Postpones the settlement of payments. The delays between the settlement attempts grow exponentially. */
 export async function postpone(
   view: ChainView,
   payments: readonly Payment[],

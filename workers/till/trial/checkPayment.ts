@@ -19,8 +19,8 @@ import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 const RETRY_MS = 500
 
 /**
- * Simulates an authorization before it is claimed. If the claim came first, a stranger could spend a nonce of
- * somebody's wallet with a random signature.
+ * Simulates a payment authorization before the service claims it. If the claim came first, a stranger could claim a
+ * nonce of somebody else’s wallet with a random signature.
  */
 export const createCheckPayment =
   ({ view }: Till): Task<'check_payment'> =>
@@ -42,7 +42,7 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   if (!isReady && !isDeployable(chain, claim)) {
     return refuseCheck(chain.pool, check.id, reasonWithoutCode)
   }
-  // A wallet contract that is deployed already needs no factory, even if the payment header names a factory.
+  // A wallet contract that is already deployed needs no factory, even if the payment header names a factory.
   const judged = isReady ? { ...claim, factory: null, factory_data: null } : claim
   const transfer = transferOf(judged)
   const suspension = await suspensionOf(chain, transfer)
@@ -57,14 +57,17 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   await refuseCheck(chain.pool, check.id, refusal.reason)
 }
 
-/** Tells whether a wallet has code. The second read finds a wallet that was deployed after the newest known block. */
+/**
+ * Tells whether the wallet of a payer has contract code. The second read finds a wallet that was deployed after the
+ * newest block that this process knows.
+ */
 async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean> {
   if (await hasCode(chain.rpc, payer, chain.head.number)) return true
   await refreshHead(chain)
   return hasCode(chain.rpc, payer, chain.head.number)
 }
 
-/** Tells whether the operator pays for deployments by this factory. */
+/** Tells whether the operator pays for the wallet deployments by this factory contract. */
 const isDeployable = (chain: KnownChain, { factory }: Check['claim']): boolean =>
   factory !== null && chain.factories.has(factory.toLowerCase())
 

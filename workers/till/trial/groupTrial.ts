@@ -1,4 +1,4 @@
-/** Simulates a group of payments with the call that would settle the group. */
+/** Simulates a group of payments with the same call that would settle the group. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { hex, read, resultOf, tagOf } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
@@ -9,14 +9,15 @@ import { readRevert, type Simulated } from './simulation.ts'
 import { callOf, isEarly, type Sender } from './trialCalls.ts'
 
 /**
- * Holds the result of a group's simulation. The payments in `members` succeed together. The payments in `apart` cannot
- * share a transaction. The payments in `refused` fail after the other payments of the group.
+ * Holds the result of the simulation of a payment group. The payments in `members` succeed together. The payments in
+ * `apart` cannot share a transaction. The payments in `refused` fail after the other payments of the group.
  */
 export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
 
 /**
- * Simulates payments of accounts in one call, and reads the code of each payer in the same request. A signature of 65
- * bytes can also belong to an account with code (EIP-7702), and code in a group can burn the gas of all members.
+ * Simulates payments that come from accounts in one call, and reads the code of each payer in the same request. A
+ * signature of 65 bytes can also belong to an account with code (EIP-7702), and code in a group can burn the gas of all
+ * its payments.
  * @throws {RpcTrouble}
  */
 export async function tryGroup(
@@ -51,8 +52,8 @@ export async function tryGroup(
 }
 
 /**
- * Simulates payments that look early again on the pending block, as `simulateNow` does, because the newest block of an
- * idle chain is old.
+ * Repeats the simulation on the pending block for payments that look early, as `simulateNow` does, because the newest
+ * block of an idle chain is old.
  */
 async function withoutEarly(
   chain: KnownChain,

@@ -1,4 +1,4 @@
-/** Reads the code of a payer, because a contract wallet runs at the expense of the gas wallet. */
+/** Reads the contract code of a payer, because a contract wallet runs at the expense of the gas wallet. */
 import { type Address, concat, type Hex, keccak256, numberToHex, size } from 'viem'
 import type { Transfer, WalletDeployment } from '../../../shared/till/authorization.ts'
 import { readCode, readFutureCode } from '../chain/chain.ts'
@@ -7,8 +7,9 @@ import type { Rpc } from '../chain/rpc.ts'
 type Payer = Pick<Transfer, 'payer' | 'deployment'>
 
 /**
- * Returns the hash of each payer's code in order, and `null` for an account without code. An undeployed wallet counts
- * with the code that its factory would deploy, because the same code at another address is the same wallet program.
+ * Returns the hash of each payer's contract code in order, and `null` for an account without code. For an undeployed
+ * wallet the code that its factory would deploy is used, because the same code at another address is the same wallet
+ * program.
  * @throws {RpcTrouble}
  */
 export async function payerCodes(
@@ -27,25 +28,26 @@ export async function payerCodes(
       if (code !== '0x') return keccak256(code)
       if (deployment === null) return null
       const future = await readFutureCode(rpc, futureCodeCall(payer, deployment), block)
-      // Some wallet factories deploy only when Multicall3 calls them, so the code of the wallet cannot be read in
-      // advance. In its place stands the hash of the factory's call data.
+      // Some wallet factories deploy only if Multicall3 calls them, so the code of the wallet cannot be read in
+      // advance. The hash of the call data for the factory is used in place of the wallet’s code hash.
       return future ?? keccak256(deployment.factoryData)
     }),
   )
 }
 
 /**
- * Returns creation code that calls the factory and returns the hash of the code at the wallet's address (EXTCODEHASH).
+ * Returns contract creation code that calls the factory and returns the hash of the code at the address of the wallet
+ * (EXTCODEHASH).
  */
 function futureCodeCall(wallet: Address, { factory, factoryData }: WalletDeployment): Hex {
   const length = numberToHex(size(factoryData), { size: 2 })
   const program = (at: Hex): Hex =>
     concat([
-      // This part of the program is CODECOPY(0, at, length).
+      // This part of the EVM program is CODECOPY(0, at, length).
       ...(['0x61', length, '0x61', at, '0x600039'] as const),
-      // This part of the program is CALL(GAS, factory, 0, 0, length, 0, 0), POP.
+      // This part of the EVM program is CALL(GAS, factory, 0, 0, length, 0, 0), POP.
       ...(['0x6000600061', length, '0x6000600073', factory, '0x5af150'] as const),
-      // The program is MSTORE(0, EXTCODEHASH(wallet)), RETURN(0, 32).
+      // The EVM program is MSTORE(0, EXTCODEHASH(wallet)), RETURN(0, 32).
       ...(['0x73', wallet, '0x3f60005260206000f3'] as const),
     ])
   const start = size(program('0x0000'))

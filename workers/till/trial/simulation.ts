@@ -1,29 +1,32 @@
-/** Reads the answer of the chain to a simulated transfer. */
+/** Reads how the chain responds to a simulated transfer. */
 import { decodeErrorResult, type Hex, parseAbi } from 'viem'
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import type { X402Reason } from '../../../shared/till/x402.ts'
 import type { RpcAnswer } from '../chain/rpc.ts'
 import { readTrial } from '../wallets/walletDeployment.ts'
 
-/** Tells why the token refuses a transfer. */
+/** Tells why the token contract refuses a transfer. */
 export type ChainRefusal = {
   /**
-   * Tells why the transfer is refused. `used` means that a transaction spent or cancelled the authorization. `expired`
-   * and `early` depend on the time of a block. `suspended` means that this service refuses the payer without asking the
-   * chain.
+   * Tells why the transfer is refused. The reason `used` means that a transaction spent or cancelled the authorization.
+   * The reasons `expired` and `early` depend on the time of a block. The reason `suspended` means that this service
+   * refuses the payer without asking the chain.
    */
   kind: 'used' | 'expired' | 'early' | 'final' | 'suspended'
   reason: X402Reason
   detail: string
 }
 
-/** Describes the outcome of a simulated transfer. `trouble` means that this node could not simulate the transfer. */
+/**
+ * Describes the outcome of a simulated transfer. The outcome `trouble` means that this node could not simulate the
+ * transfer.
+ */
 export type Simulated =
   | { kind: 'passes' }
   | { kind: 'refused'; refusal: ChainRefusal }
   | { kind: 'trouble'; detail: string }
 
-/** Maps the revert strings of FiatTokenV2_2 and its libraries to x402 reasons. */
+/** Maps the revert strings of the contract FiatTokenV2_2 and its libraries to x402 reasons. */
 const REVERTS: readonly [RegExp, ChainRefusal['kind'], X402Reason][] = [
   [/authorization is used or canceled/, 'used', 'invalid_exact_evm_nonce_already_used'],
   [/authorization is expired/, 'expired', 'invalid_exact_evm_payload_authorization_valid_before'],
@@ -42,12 +45,13 @@ const DETAIL_CHARS_MAX = 200
 const REVERTED = 3
 
 /**
- * Matches the messages of reverts: geth, reth and erigon say "out of gas", anvil says "OutOfGas". Running out of gas is
- * a verdict on the payment, because this service sets the gas limit, and no wallet may burn more.
+ * Matches the error messages of reverted calls. If the gas ran out, geth, reth and erigon say "out of gas", and anvil
+ * says "OutOfGas". Running out of gas is a verdict on the payment, because this service sets the gas limit, and no
+ * wallet may burn more.
  */
 const VERDICT = /revert|out ?of ?gas/i
 
-/** Reads the answer to `eth_call` with the trial form of `transferCall`. */
+/** Reads the response to `eth_call` with the simulated form of `transferCall`. */
 export function readSimulation(
   { deployment }: Pick<Transfer, 'deployment'>,
   answer: RpcAnswer,
@@ -57,12 +61,14 @@ export function readSimulation(
     return { kind: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
   }
   const refusal = readRevert(answer.message, answer.data)
-  // Multicall3 catches a revert of the deployment or the charge. A revert of the whole call means that the gas ran out.
+  // The contract Multicall3 catches a revert of the deployment or of the charge. If the whole call reverts, the gas ran
+  // out.
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
 /**
- * Reads the result of a simulation that deploys a wallet and charges it. The result tells whether the charge failed.
+ * Reads the result of a simulation that deploys the wallet of a payer and charges it. The result tells whether the
+ * charge failed.
  */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
@@ -70,7 +76,8 @@ function readTrialResult(result: unknown): Simulated {
   const { deployed, charge } = trial
   if (charge.success) return { kind: 'passes' }
   const refusal = readRevert('', charge.returnData)
-  // Either the wallet does not exist, so the token could not ask it, or the deployment has left no gas for the token.
+  // Here either the wallet does not exist, so the token contract could not ask it, or the deployment has left no gas
+  // for the token contract.
   const walletMissing =
     charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
   return walletMissing && !deployed ? notDeployed(refusal) : { kind: 'refused', refusal }
@@ -82,8 +89,8 @@ const notDeployed = (refusal: ChainRefusal): Simulated => ({
 })
 
 /**
- * Reads why a simulated call reverted. A revert with an unknown text counts as final too, because the chain has refused
- * the call.
+ * Reads why a simulated call reverted. A revert with an unknown text also counts as final, because the chain has
+ * refused the call.
  */
 export function readRevert(message: string, data: unknown): ChainRefusal {
   const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')

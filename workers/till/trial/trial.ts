@@ -1,6 +1,6 @@
 /**
- * Simulates transfers in the same way as the transactions that would settle them: with the same sender, fees, gas limit
- * and block.
+ * Simulates transfers under the conditions of the transactions that would settle them: with the same sender, fees, gas
+ * limit and block.
  */
 import type { Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
@@ -14,18 +14,21 @@ import type { ChainRefusal, Simulated } from './simulation.ts'
 import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts'
 
 /**
- * Holds the result of a simulated transfer. `gas` is the gas limit to sign. `code` is the hash of the payer's contract
- * code. A `code` of `null` means an account without code.
+ * Holds the result of a simulated transfer. The value `gas` is the gas limit with which the transaction must be signed.
+ * The value `code` is the hash of the payer's contract code. If `code` is `null`, the payer is an account without code.
  */
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 
 /**
- * Sets the margin of the gas limit for a wallet contract to a quarter of the measured gas. The margin is needed because
- * the first USDC of a recipient costs 17,100 gas more.
+ * Sets by how much the gas limit for a wallet contract exceeds the measured gas, namely by a quarter. The margin is
+ * needed because the first USDC that a recipient gets costs 17,100 gas more.
  */
 const MARGIN_DIVISOR = 4n
 
-/** Returns the next gas wallet in rotation that can pay for `gas`. Returns `null` if no wallet can. */
+/**
+ * Returns the next gas wallet, in rotation, that has enough money to pay for `gas`. Returns `null` if no gas wallet can
+ * pay.
+ */
 export function nextAccount(chain: KnownChain, gas: bigint): PrivateKeyAccount | null {
   const { maxFeeWei } = marketFees(chain)
   const usable = chain.accounts.filter((account) => {
@@ -40,7 +43,8 @@ export const highestGas = (transfers: readonly Transfer[]): bigint =>
   transfers.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))[0] ?? 0n
 
 /**
- * Returns the sender of a trial. If no gas wallet can pay, no transaction is sent and the trial leaves out the fees.
+ * Returns the sender that a simulated transfer has. If no gas wallet can pay, no transaction is sent and the simulation
+ * leaves out the fees.
  */
 export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): Sender =>
   account === null
@@ -48,9 +52,9 @@ export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): 
     : { from: account.address, fees: marketFees(chain) }
 
 /**
- * Simulates transfers in order. An account runs no code, so one call on the newest block decides. A wallet contract
- * could tell a simulated call from the transaction by its gas or block. So the gas of a contract's transfer is
- * measured, and the call is repeated with this gas limit on the pending block.
+ * Simulates several transfers in order. An account runs no code, so one simulated call on the newest block is enough to
+ * decide. A wallet contract could tell a simulated call from the transaction by its gas or block. Therefore the gas of
+ * a contract's transfer is measured, and the call is repeated with this gas limit on the pending block.
  * @throws {RpcTrouble}
  */
 export async function tryTransfers(
@@ -77,8 +81,8 @@ export async function tryTransfers(
 }
 
 /**
- * Measures the gas of payments from wallet contracts. The outcome and the gas limit are written into each payment's
- * trial.
+ * Measures the gas of payments from wallet contracts. The outcome and the gas limit are written into the simulation
+ * result of each payment.
  */
 async function measure(
   chain: KnownChain,
@@ -115,7 +119,7 @@ const SUSPENDED: ChainRefusal = {
   detail: 'a transaction of this wallet or of its code reverted on chain in the last hours',
 }
 
-/** Tells for each payment whether its payer, or the payer's code, is suspended after a revert. */
+/** Tells for each payment whether its payer, or the contract code of the payer, is suspended after a revert. */
 const areSuspended = (
   chain: KnownChain,
   transfers: readonly Transfer[],
@@ -128,7 +132,8 @@ const areSuspended = (
   )
 
 /**
- * Returns the refusal of a suspended payer without a call of the payer's code. Returns `null` if the payer may pay.
+ * Returns the refusal for a suspended payer without running the code of the payer. Returns `null` if the payer is not
+ * suspended.
  * @throws {RpcTrouble}
  */
 export async function suspensionOf(

@@ -1,6 +1,6 @@
 /**
- * Simulates token transfers by `eth_call`, without sending transactions. Every function throws RpcTrouble when the node
- * gives no answer.
+ * Simulates token transfers by `eth_call`, without sending transactions. Every function throws RpcTrouble if the node
+ * does not respond.
  */
 import { type Address, numberToHex } from 'viem'
 import type { Transfer } from '../../../shared/till/authorization.ts'
@@ -10,9 +10,9 @@ import { transferCall } from '../chain/transfer.ts'
 import { readSimulation, type Simulated } from './simulation.ts'
 
 /**
- * Simulates transfers on the newest block. On an idle chain the newest block is old, and its time makes a new
- * authorization look early. Only early transfers are simulated again on the pending block, because a node may run its
- * whole mempool for a pending block.
+ * Simulates transfers on the newest block of the chain. On an idle chain the newest block is old, so that a new
+ * authorization looks as if it were not valid yet. Only transfers that look early are simulated again on the pending
+ * block, because a node may run its whole mempool for a pending block.
  */
 export async function simulateNow(
   rpc: Rpc,
@@ -25,13 +25,13 @@ export async function simulateNow(
   return results.map((result) => (isEarly(result) ? again.shift()! : result))
 }
 
-/** Tells whether a transfer is refused only because the block's time is too low. */
+/** Tells whether a transfer is refused only because the time of the block is too low. */
 export const isEarly = (result: Simulated | undefined): boolean =>
   result?.kind === 'refused' && result.refusal.kind === 'early'
 
 /**
- * Describes the gas wallet that would send a transaction, and the fees of the transaction. A `fees` of `null` means that
- * no wallet can pay the fees.
+ * Describes the gas wallet that would send a transaction, and the fees that the transaction would offer. If `fees` is
+ * `null`, no gas wallet can pay the fees.
  */
 export type Sender = { from: Address; fees: Fees | null }
 
@@ -39,8 +39,8 @@ export type Sender = { from: Address; fees: Fees | null }
 export type Fees = { maxFeeWei: bigint; tipWei: bigint }
 
 /**
- * Returns a simulated call with the fields of the later transaction. Without the fee fields GASPRICE would be 0, and a
- * wallet contract could tell the simulated call from the transaction.
+ * Returns a simulated call that has the fields of the later transaction. Without the fee fields GASPRICE would be 0,
+ * and a wallet contract could distinguish the simulated call from the transaction.
  */
 export const callOf = (
   { from, fees }: Sender,
@@ -59,8 +59,8 @@ export const callOf = (
 })
 
 /**
- * Simulates transfers on top of a block.
- * @param options.gas is the gas limit of each transfer. The default is the highest limit.
+ * Simulates transfers on top of a given block.
+ * @param options.gas is the gas limit for each transfer. The default is the highest gas limit.
  */
 export async function simulate(
   rpc: Rpc,
@@ -83,7 +83,7 @@ export async function simulate(
 }
 
 /**
- * Returns for each transfer the least gas with which it succeeds on the pending block, or the reason why the node
+ * Returns for each transfer the minimum gas with which it succeeds on the pending block, or the reason why the node
  * refuses the transfer.
  * @throws {RpcTrouble}
  */

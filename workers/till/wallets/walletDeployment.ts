@@ -8,16 +8,16 @@ import {
 } from 'viem'
 import type { WalletDeployment } from '../../../shared/till/authorization.ts'
 
-/** Multicall3 has the same address on Base, Base Sepolia and the devnet. */
+/** The contract Multicall3 has the same address on Base, Base Sepolia and the devnet. */
 export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
 type Call = { to: Address; data: Hex }
 
 /**
- * Returns one call that deploys a wallet and then charges it. The payer chose the call data of the factory, so
- * Multicall3 makes the call of the factory, because Multicall3 owns nothing. If a gas wallet made the call, the payer's
- * call data would run in the name of this service. The deployment may fail, because somebody may have deployed the
- * wallet just before. So only the result of the charge decides.
+ * Returns one contract call that deploys the wallet of a payer and then charges it. Multicall3 calls the factory,
+ * because the payer chose the call data of the factory and Multicall3 owns nothing. If a gas wallet made this call, the
+ * payer's call data would run in the name of this service. The deployment may fail, because another party may have
+ * deployed the wallet just before. Therefore only the result of the charge decides.
  * @param trial allows that the charge fails without reverting the call, so that the result tells why the charge failed.
  */
 export function deployAndCharge(
@@ -38,8 +38,8 @@ export function deployAndCharge(
 }
 
 /**
- * Reads the result of a simulated call that {@link deployAndCharge} made. Returns `null` when Multicall3 did not
- * answer.
+ * Reads the result of a simulated call that {@link deployAndCharge} built. Returns `null` if the contract Multicall3
+ * did not respond.
  */
 export function readTrial(result: unknown): { deployed: boolean; charge: TrialResult } | null {
   if (typeof result !== 'string') return null

@@ -6,8 +6,8 @@ import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import type { Sending } from '../settle/gasWallet.ts'
 
 /**
- * Returns the payment without its deployment if the wallet has code, because a second deployment would burn all its
- * gas.
+ * Returns the payment without its wallet deployment if the wallet already has code, because a second deployment would
+ * burn all its gas.
  * @throws {RpcTrouble}
  */
 export async function withoutNeedlessDeployment(
@@ -21,7 +21,8 @@ export async function withoutNeedlessDeployment(
 
 /**
  * Splits payments into those that may deploy their payer's wallet now, and those that must wait. A second deployment of
- * one wallet burns all its gas, so each wallet has at most one pending deployment. A deployed wallet is only charged.
+ * one wallet burns all its gas, so each wallet has at most one pending deployment. A payment from a wallet that is
+ * already deployed only charges the wallet.
  * @throws {RpcTrouble}
  */
 export async function sortDeployments(
@@ -44,8 +45,8 @@ export async function sortDeployments(
 }
 
 /**
- * Makes payments wait whose wallet code has never paid, while one payment of that code is pending. Otherwise many
- * payments could burn gas before the first revert is known.
+ * While a payment from a wallet with some contract code is pending, makes other payments with the same code wait if
+ * this code has never paid. Otherwise many payments could burn gas before the first revert became known.
  */
 export async function holdUnproven(
   chain: KnownChain,

@@ -1,4 +1,4 @@
-/** Finds settlements that a reorganisation moves or undoes, and settlements in final blocks. */
+/** Finds settlements that a chain reorganisation moves or undoes, and settlements in final blocks. */
 import {
   findNewestSettlement,
   findUnfinalized,
@@ -14,25 +14,26 @@ import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.
 
 const BATCH_MAX = 200
 /**
- * A settlement counts as undone after this many polls in a row in which its transaction has no receipt. One poll is no proof,
- * because another node behind the same URL may lag.
+ * A settlement counts as undone after this number of consecutive polls in which its transaction has no receipt. One
+ * poll proves nothing, because another node behind the same URL may lag.
  */
 const GONE_LOOKS = 2
 
-/** Holds the facts about reorganisations that a process remembers between two polls. */
+/** Holds the facts about chain reorganisations that a process remembers between two polls. */
 export type ReorganisationMemory = {
   /** Is the number of the chain's newest block at the last poll. */
   lastNumber: bigint | null
   /**
-   * Tells whether a reorganisation may have happened since the last check. The flag ends when a check finds every
-   * settlement in its block.
+   * Tells whether a chain reorganisation may have happened since the last check. The flag is cleared when a check finds
+   * every settlement in its block.
    */
   suspicious: boolean
   goneLooks: Map<string, number>
 }
 
 /**
- * Checks all payments that are not final, as soon as a reorganisation has replaced the block of the newest settlement.
+ * Checks all payments that are not final, as soon as a chain reorganisation has replaced the block of the newest
+ * settlement.
  */
 export async function watchForReorganisation(
   chain: KnownChain,
@@ -52,7 +53,8 @@ export async function watchForReorganisation(
     ),
   )
   await recordMoved(chain.pool, moved)
-  // A payment that is found again loses its earlier looks, because only looks in a row are a proof.
+  // If a payment is found again, its earlier missed polls are forgotten, because only consecutive missed polls are a
+  // proof.
   memory.goneLooks = new Map(
     gone.map(({ paymentId }) => [paymentId, (memory.goneLooks.get(paymentId) ?? 0) + 1]),
   )
@@ -67,8 +69,9 @@ export async function watchForReorganisation(
 }
 
 /**
- * Divides settled payments whose block was replaced. Some payments have moved to another block, and some are in no
- * block any more. A group's transaction can be in a block without the transfer of one of its payments.
+ * Divides the settled payments whose block was replaced into two groups. Some payments have moved to another block, and
+ * others are no longer in any block. The transaction of a group can be in a block without the transfer of one of its
+ * payments.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],
@@ -96,10 +99,11 @@ function sortFound(
 }
 
 /**
- * Tells whether a reorganisation replaced the block of the newest settlement. Then the blocks of earlier settlements
- * may be replaced too. A look at the head's parent block is no substitute, because several blocks can pass between two
- * polls.
- * @param isShorter tells whether the head is lower than at the last poll, because a block was lost or a node lags.
+ * Tells whether a chain reorganisation replaced the block of the newest settlement. In this case the blocks of earlier
+ * settlements may be replaced too. It is not enough to check the parent block of the head, because several blocks can
+ * pass between two polls.
+ * @param isShorter tells whether the head of the chain is lower than at the last poll, because a block was lost or a
+ * node lags.
  */
 async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolean> {
   const settlement = await findNewestSettlement(chain.pool, chain.network.chainId)
@@ -108,7 +112,10 @@ async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolea
   return block === null ? isShorter : block.hash !== settlement.blockHash
 }
 
-/** Marks payments in finalized blocks as final. If one block was replaced, the next check examines all payments. */
+/**
+ * Marks payments in finalized blocks as final. If one of these blocks was replaced, the next check examines all
+ * payments.
+ */
 export async function finalize(chain: KnownChain, memory: ReorganisationMemory): Promise<void> {
   const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)
   if (oldest.length === 0) return

@@ -13,7 +13,7 @@ import type { KnownChain } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** Limits the payments whose outcome one database transaction records. */
+/** Limits how many payments have their outcome recorded in one database transaction. */
 const PAYMENTS_MAX = 256
 
 type Found = { transaction: OpenTransaction; receipt: Receipt }
@@ -46,8 +46,8 @@ export async function resolveUsed(
 }
 
 /**
- * Divides transactions into parts with a limited number of payments. Transactions with the same nonce stay in one part,
- * because the chain accepts only one of them.
+ * Divides transactions into batches with a limited number of payments. Transactions with the same nonce stay in one
+ * batch, because the chain accepts only one of them.
  */
 function inParts(open: readonly OpenTransaction[]): OpenTransaction[][] {
   const parts: OpenTransaction[][] = []
@@ -124,9 +124,10 @@ function matchTransfers(
 type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
 
 /**
- * Returns the payers whose contract code makes groups of payments revert. No payer of a group had code when the group
- * was signed. Code that a payer has added since can burn the gas of the whole group. If no payer has code any more,
- * every payer of a group that reverted as a whole is suspect.
+ * Returns the payers whose contract code makes the transactions of payment groups revert. No payer of a group had
+ * contract code when the transaction of the group was signed. Contract code that a payer has added since then can burn
+ * the gas of the whole group. If no payer has code any more, every payer of a group that reverted as a whole is under
+ * suspicion.
  * @throws {RpcTrouble}
  */
 async function findSpoilers(
@@ -150,8 +151,8 @@ async function findSpoilers(
 }
 
 /**
- * Returns the transactions that have had no receipt for too long. A node can count a nonce as used before it has the
- * receipt. If the receipt does not appear, another transaction used the nonce.
+ * Returns the transactions whose receipts have been missing for too long. A node can count a nonce as used before the
+ * node has the receipt. If the receipt does not appear, another transaction has used the nonce.
  */
 function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
   const nowMs = performance.now()

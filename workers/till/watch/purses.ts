@@ -1,8 +1,8 @@
 /**
- * Follows the signed payments of purses on the chain. A purse gets its money back only on one proof. The proof is a
- * final block whose time is after `validBefore`, and in whose state the nonce is unused. Block times only grow and a
- * final block stays, so no later block can accept the authorization. The clock of this service and the seller's
- * statements prove nothing.
+ * Follows on the chain the payments that purses (wallets of projects) have signed. A purse gets the money of an unused
+ * payment back only after one proof. The proof is a final block whose time is after `validBefore`, and in whose state
+ * the nonce of the authorization is unused. Block times only grow and a final block never changes, so no later block
+ * can accept the authorization. The clock of this service and the statements of the seller prove nothing.
  */
 import type { Address, Hex } from 'viem'
 import {
@@ -39,29 +39,31 @@ import { checkClaims } from './handRefunds.ts'
 const BATCH_MAX = 200
 const PURSES_MAX = 50
 /**
- * The search for a purchase's transfer begins this many blocks before the signature, because the block number that was
- * stored at the signature may come from another node.
+ * The search for the transfer of a purchase begins this many blocks before the signature, because the block number that
+ * was stored at the signature may come from another node.
  */
 const SEARCH_MARGIN = 5n
 
 /**
- * A reorganisation counts as proven after this many polls in which the newest transfer's height holds another block.
- * One poll is no proof, because another node behind the same URL may lag.
+ * A reorganisation counts as proven after this number of consecutive polls in which another block is at the height of
+ * the newest transfer. One poll proves nothing, because another node behind the same URL may lag.
  */
 const REPLACED_LOOKS = 2
 
-/** Holds the facts about purses that a process remembers between two polls. */
+/** Holds the facts about purses (wallets of projects) that a process remembers between two polls. */
 export type PurseMemory = {
   /**
    * Is the row number of the open payment at which the last poll ended. The number 0 means that the next poll starts
    * with the first payment.
    */
   lastOpenRow: bigint
-  /** Counts the successive polls in which another block stood at the height of the newest transfer. */
+  /** Counts the consecutive polls in which another block was at the height of the newest transfer. */
   replacedLooks: number
 }
 
-/** Checks open payments of purses and outdated purse balances once. @throws {RpcTrouble} */
+/**
+ * Checks once the open payments of purses (wallets of projects) and outdated balances of purses. @throws {RpcTrouble}
+ */
 export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promise<void> {
   const { network } = chain.network
   const after = memory.lastOpenRow
@@ -151,8 +153,8 @@ const keyOf = ({ payer, nonce }: { payer: Address; nonce: Hex }): string =>
   `${payer}:${nonce}`.toLowerCase()
 
 /**
- * Tells whether a reorganisation replaced the block of the newest transfer. The blocks of earlier transfers may be
- * replaced too.
+ * Tells whether a chain reorganisation replaced the block of the newest transfer. In this case the blocks of earlier
+ * transfers may be replaced too.
  */
 async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boolean> {
   const newest = await findNewestTransfer(chain.pool, chain.network.network)
@@ -163,8 +165,8 @@ async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boole
 }
 
 /**
- * Marks the transfers of purses in final blocks as final. If the block of a transfer was replaced, the transfer is
- * searched again.
+ * Marks the transfers of purses in final blocks as final. If the block of a transfer was replaced, the service searches
+ * the transfer again.
  */
 async function tendTransfers(
   chain: KnownChain,
@@ -182,7 +184,7 @@ async function tendTransfers(
   await checkAnew(pool, refunds.replaced)
 }
 
-/** Sorts seen transfers by whether they are still in the same block. */
+/** Sorts the transfers that were found before by whether they are still in the same block. */
 async function sortInPlace(
   chain: KnownChain,
   seen: readonly { id: string; txHash: Hex; blockHash: Hex }[],

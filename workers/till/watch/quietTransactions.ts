@@ -1,4 +1,4 @@
-/** Handles transactions that are in no block: sends them again, and raises their fee. */
+/** Handles transactions that are not in a block: sends them again, and raises their fee. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
 import type { WalletId } from '../../../sql/till/settle/gasWallets.ts'
@@ -13,12 +13,15 @@ import { broadcast, reprice } from '../settle/gasWallet.ts'
 import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 
 const BATCH_MAX = 200
-/** A transaction counts as stuck if it is missing from this many successive blocks. */
+/** A transaction counts as stuck if it is missing from this number of consecutive blocks. */
 const STUCK_BLOCKS = 3n
-/** A node includes an accepted transaction in the wallet's next nonce after this many milliseconds at the latest. */
+/** A node counts an accepted transaction in the wallet's next nonce after at most this many milliseconds. */
 const POOL_MS = 500
 
-/** Broadcasts transactions without news again. Raises the fee of stuck transactions. */
+/**
+ * Broadcasts transactions again whose state has not changed for some time. Raises the fee of stuck transactions by
+ * replacing them.
+ */
 export async function tendQuiet(
   chain: KnownChain,
   account: PrivateKeyAccount,
@@ -44,9 +47,10 @@ export async function tendQuiet(
 }
 
 /**
- * Broadcasts a transaction again that the node's pool has dropped. Until then each later transaction of the wallet
- * waits. Each transaction is sent again only once, because a node may accept a transaction without counting its nonce.
- * @param pooled is the wallet's next nonce after the transactions that wait in the node's pool.
+ * Broadcasts a transaction again that the node has dropped from its pool. Until then each transaction of the wallet
+ * with a later nonce waits. Each dropped transaction is sent again only once, because a node may accept a transaction
+ * without counting its nonce.
+ * @param pooled is the next nonce of the wallet after the transactions that wait in the node's pool.
  */
 export async function resendDropped(
   chain: KnownChain,
@@ -60,8 +64,8 @@ export async function resendDropped(
 }
 
 /**
- * Returns the payments of a group whose payers still have no contract code. The payments of payers with code are sent
- * alone, as soon as the group's nonce is used.
+ * Returns the payments of a group whose payers still have no contract code of their own. The payments of payers with
+ * code are sent in separate transactions, as soon as the nonce of the group is used.
  */
 async function withoutCode(chain: KnownChain, members: readonly Payment[]): Promise<Payment[]> {
   const codes = await readCode(
@@ -75,7 +79,7 @@ async function withoutCode(chain: KnownChain, members: readonly Payment[]): Prom
 const isFeeError = (error: string | null): boolean =>
   error !== null && /underpriced|fee|too low to/i.test(error) && !/nonce/i.test(error)
 
-/** Returns the transaction with the highest fee for each nonce. */
+/** Returns for each nonce the transaction with the highest fee. */
 function highestFeePerNonce(transactions: readonly OpenTransaction[]): OpenTransaction[] {
   const best = new Map<bigint, OpenTransaction>()
   for (const one of transactions) {

@@ -1,6 +1,6 @@
 /**
- * Handles lost payments, stuck transactions, reorganisations and finality. Several processes may run these checks at
- * once.
+ * Handles lost payments, stuck transactions, chain reorganisations and finality. Several processes may run these checks
+ * at once.
  */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { deleteStaleChecks } from '../../../sql/till/payments/paymentChecks.ts'
@@ -22,8 +22,8 @@ import { tendQuiet } from './quietTransactions.ts'
 
 const BATCH_MAX = 200
 /**
- * A poll may find a newest block that is lower than before. After this many successive polls the lower block is
- * believed, because a real chain has grown past its old height by then.
+ * A poll of the chain may find a newest block that is lower than before. After this number of consecutive polls the
+ * lower block is accepted, because a real chain has grown past its old height by then.
  */
 const LOWER_LOOKS = 8
 const CLEANING_LOOKS = 300
@@ -37,8 +37,8 @@ export type Reconciler = ReorganisationMemory &
   }
 
 /**
- * Returns the reconciler's empty state for the start of a process. Nobody has watched the chain until now, so every
- * settlement is checked.
+ * Returns the empty state with which a process starts to reconcile payments with the chain. No process has watched the
+ * chain until now, so every settlement is checked.
  */
 export const newReconciler = (): Reconciler => ({
   lastNumber: null,
@@ -52,8 +52,8 @@ export const newReconciler = (): Reconciler => ({
 })
 
 /**
- * Runs all checks of one poll: lost payments, open transactions, reorganisations and finality.
- * @param newest is the node's newest block, which may be lower than `chain.head`.
+ * Runs all checks of one poll of the chain: lost payments, open transactions, reorganisations and finality.
+ * @param newest is the newest block of the node, which may be lower than `chain.head`.
  * @throws {RpcTrouble}
  */
 export async function reconcile(
@@ -104,8 +104,8 @@ async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void>
 }
 
 /**
- * Reopens the transactions of a nonce whose block a reorganisation removed. If no transaction has the nonce, an empty
- * transaction fills it.
+ * Reopens the transactions of a nonce if a chain reorganisation removed the block in which the nonce was used. If no
+ * transaction has this nonce, an empty transaction fills the gap.
  */
 async function mendGap(
   chain: KnownChain,

@@ -1,4 +1,4 @@
-/** Handles payments of contract wallets that reverted on the chain although their simulation passed. */
+/** Handles payments of contract wallets that reverted on the chain although their simulation succeeded. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { failAndSuspend, findRevertedCodes } from '../../../sql/till/settle/walletSuspensions.ts'
 import { hasCode, isUsed } from '../chain/chain.ts'
@@ -6,8 +6,8 @@ import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { examineUsed } from './usedAuthorization.ts'
 
 /**
- * Finds the payments whose wallet contract reverted on chain. @returns for each of these payments a function that ends
- * the payment and may throw RpcTrouble.
+ * Finds the payments whose wallet contract reverted on the chain. @returns for each of these payments a function that
+ * ends the payment and may throw RpcTrouble.
  */
 export async function findReverted(
   chain: KnownChain,
@@ -29,8 +29,8 @@ export async function findReverted(
 }
 
 /**
- * Tells whether somebody else deployed the wallet first. A second deployment burns its gas, though the wallet did
- * nothing wrong. So the payment is sent once more, without the deployment.
+ * Tells whether another party deployed the wallet of the payer first. A second deployment burns its gas, although the
+ * wallet did nothing wrong. Therefore the payment is sent once more, without the deployment of the wallet.
  */
 async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promise<boolean> {
   if (payment.deployment === null || payment.revertCount > 1) return false
@@ -39,8 +39,8 @@ async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promis
 }
 
 /**
- * Ends a reverted payment. Anyone may settle an authorization before this service does. The service's transaction then
- * reverts, though the wallet did nothing wrong.
+ * Ends a payment whose transaction reverted. Anyone may settle a payment authorization before this service does. In
+ * this case the transaction of the service reverts, although the wallet did nothing wrong.
  */
 async function endReverted(chain: KnownChain, payment: Payment, code: `0x${string}`) {
   await refreshHead(chain)

@@ -1,6 +1,6 @@
 /**
- * Finds out how a payment authorization was used. Any transaction may have settled it, the payer may have cancelled it,
- * or it was used before this service claimed the payment.
+ * Finds out how a payment authorization was used. Any transaction may have settled the authorization, the payer may
+ * have cancelled it, or it was used before this service claimed the payment.
  */
 import type { Hex } from 'viem'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
@@ -16,19 +16,20 @@ import { settlementOf } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** Sets how many blocks before the claim the search begins for the use of an authorization. */
+/** Sets how many blocks before the claim the search for the use of an authorization begins. */
 const SEARCH_MARGIN = 5n
 /**
- * Limits the blocks in which an earlier use of an authorization is searched, to name its transaction. This many blocks
- * are eleven hours on Base, and take ten requests to the node.
+ * Limits in how many blocks the service searches for an earlier use of an authorization, so that it can name the
+ * transaction. This number of blocks is eleven hours on Base, and takes ten requests to the node.
  */
 const NAMED_BLOCKS = 20_000n
 
 /**
  * Settles a payment by any transaction that used its authorization, because anyone may call
- * `transferWithAuthorization`. If the authorization was used before the claim, it paid for something else. Then the
- * payment is refused.
- * @throws {RpcTrouble} while the chain gives no answer. The function then decides nothing about the payment.
+ * `transferWithAuthorization`. If the authorization was used before the claim, it paid for a different request. In this
+ * case the payment is refused.
+ * @throws {RpcTrouble} while the chain node does not respond. In this case the function decides nothing about the
+ * payment.
  */
 export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
   const claimHead = payment.claimHead ?? chain.head.number
@@ -60,7 +61,7 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     feeWei: feeOf(receipt),
   }
   const settlement = settlementOf(payment, receipt, logIndex, chain.receiptKey)
-  // The watcher records a group of this service together with all its members.
+  // The watcher records the transaction of a payment group together with all payments of the group.
   const isOneOfMany = await isGroup(chain.pool, mined.hash)
   await recordSettlements(chain.pool, {
     settlements: [settlement],
@@ -72,16 +73,16 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
   try {
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
-    // The node no longer has the state of the block at which the payment was claimed, so the events of the token
-    // decide.
+    // The node no longer has the chain state of the block at which the payment was claimed, so the events of the token
+    // contract decide.
     if (error instanceof RpcTrouble) return false
     throw error
   }
 }
 
 /**
- * Tells whether a block is older than the claim of a payment. The head that was stored with the claim can lag behind
- * the chain. Then the time of the block decides, in whole seconds.
+ * Tells whether a block is older than the claim of a payment by this service. The head that was stored with the claim
+ * can lag behind the real head of the chain. In this case the time of the block decides, in whole seconds.
  */
 async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
   if (payment.claimHead !== null && number <= payment.claimHead) return true
@@ -91,9 +92,9 @@ async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Pro
 }
 
 /**
- * Returns the hash of the transaction that used an authorization before this service claimed it. Returns `null` when
- * none is found. After a restore from a backup, this can be a transaction of this service that the backup does not
- * hold.
+ * Returns the hash of the transaction that used an authorization before this service claimed it. Returns `null` if no
+ * such transaction is found. After a restore from a backup, this can be a transaction of this service that is missing
+ * in the backup.
  */
 async function findEarlier(
   chain: KnownChain,
@@ -104,7 +105,8 @@ async function findEarlier(
   try {
     return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
   } catch (error) {
-    // The payment is refused even if the earlier transaction is not found. Its hash only explains the refusal.
+    // The payment is refused even if the earlier transaction is not found. The transaction hash only explains the
+    // refusal.
     if (error instanceof RpcTrouble) return null
     throw error
   }

@@ -1,7 +1,7 @@
 /**
- * Watches the chain for the open transactions of this service. One poll costs two requests, however many transactions
- * are open: one for the head, and one for the used nonces of each gas wallet. Each receipt is fetched once, and only
- * for used nonces.
+ * Watches the chain for the open transactions of this service. One poll costs two requests to the node, however many
+ * transactions are open: one for the head, and one for the used nonces of each gas wallet. Each transaction receipt is
+ * fetched once, and only for used nonces.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { createPause } from '../../../shared/process/pause.ts'
@@ -15,13 +15,16 @@ import { resolveUsed } from './minedTransactions.ts'
 import { resendDropped } from './quietTransactions.ts'
 import { type Reconciler, reconcile } from './reconcile.ts'
 
-/** Limits the transactions with used nonces whose receipts are read at once. */
+/** Limits for how many transactions with used nonces the receipts are read at once. */
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
-/** The pause before the next poll is the time since the last news from the chain, divided by this number. */
+/** The pause before the next poll is the time since the last change on the chain, divided by this number. */
 const PAUSE_SHARE = 4
 
-/** Runs the watcher until it is stopped. `ready` resolves after the first poll, even if that poll fails. */
+/**
+ * Runs the watcher, which polls the chain, until it is stopped. The promise `ready` resolves after the first poll, even
+ * if that poll fails.
+ */
 export function startWatcher(view: ChainView, reconciler: Reconciler) {
   const { promise: ready, resolve: isReady } = Promise.withResolvers<void>()
   let stopped = false
@@ -60,7 +63,9 @@ export function startWatcher(view: ChainView, reconciler: Reconciler) {
   }
 }
 
-/** Polls the chain once. Trouble of the RPC or the database is logged, and the next poll tries again. */
+/**
+ * Polls the chain for changes once. A fault of the RPC node or the database is logged, and the next poll tries again.
+ */
 async function look(
   view: ChainView,
   reconciler: Reconciler | null,
@@ -90,7 +95,7 @@ async function look(
   }
 }
 
-/** Combines log lines about repeated trouble, because a node that is down for an hour would fill the log. */
+/** Combines log lines about repeated faults, because a node that is down for an hour would fill the log. */
 function noteTrouble({ log, outage }: ChainView, error: Error): void {
   if (isDatabaseUnavailable(error)) {
     log.warn({ err: error }, 'the chain was not looked at')
@@ -116,7 +121,10 @@ async function connect(view: ChainView): Promise<boolean> {
   return true
 }
 
-/** Handles the open transactions of the gas wallets. @returns true if a transaction was mined. */
+/**
+ * Handles the open transactions of the gas wallets (which pay the transaction fees). @returns true if at least one
+ * transaction was mined.
+ */
 async function lookAtWallets(chain: KnownChain, isNewHead: boolean): Promise<boolean> {
   const wallets = await readWallets(
     chain.rpc,
