@@ -25,7 +25,7 @@ const columnExists = async () => {
   return rows.length === 1
 }
 
-test('a migration waits for a busy table without holding up other statements', async () => {
+test('a migration waits for a busy table without delaying other statements', async () => {
   write('900001_extra.sql', 'alter table messages add column extra text;')
   const { pool } = database
   const reader = await pool.connect()
@@ -48,7 +48,7 @@ test('a migration waits for a busy table without holding up other statements', a
   expect([await columnExists(), await migrate(database.url, folder)]).toEqual([true, []])
 })
 
-test('an index is built while the table is written', async () => {
+test('an index is built while other statements write to the table', async () => {
   write(
     '900001_online.sql',
     `-- online: a test
@@ -77,13 +77,13 @@ test('an index is built while the table is written', async () => {
   expect(rows).toEqual([{ indisvalid: true }])
 })
 
-test('a migration that fails changes nothing and is named', async () => {
+test('a migration that fails changes nothing, and the error names the migration', async () => {
   write('900001_extra.sql', 'alter table messages add column extra text; select 1 / 0;')
   await expect(migrate(database.url, folder)).rejects.toThrow('migration 900001_extra.sql failed')
   expect(await columnExists()).toBe(false)
 })
 
-test('a live key that reads mail gets the scope mail:codes once', async () => {
+test('a live API key that may read mail gets the scope mail:codes once', async () => {
   const { pool } = database
   const update = (
     await Bun.file(join(import.meta.dir, '../../sql/migrations/000110_message_codes.sql')).text()

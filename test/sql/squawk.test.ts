@@ -1,4 +1,4 @@
-/** Runs Squawk on the migrations that run on databases in use. */
+/** Runs Squawk (a linter for SQL migrations) on the migrations that run on databases in use. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,16 +6,18 @@ import { join } from 'node:path'
 
 const FOLDER = join(import.meta.dir, '../../sql/migrations')
 const SQUAWK = join(import.meta.dir, '../../node_modules/.bin/squawk')
-/** Names the first migration after release 0.1.0. Earlier migrations run on empty tables. */
+/** Names the first migration after release 0.1.0. Earlier migrations run only on empty tables. */
 const FIRST_NEW = '000026'
 
 /**
- * Lists Squawk rules about timeouts. The migrator limits the wait for locks. Statements on large tables have no limit,
- * because no other statement needs
- * their locks.
+ * Lists the Squawk rules about timeouts that the check leaves out. The migrator itself limits how long a migration
+ * waits for locks. Statements on large tables have no limit, because no other statement needs their locks.
  */
 const RULES_OF_MIGRATOR = ['require-lock-timeout', 'require-statement-timeout']
-/** Lists Squawk rules about integers. The integers of this schema are counts and limits, never ids. */
+/**
+ * Lists the Squawk rules about integers that the check leaves out. The integers of this schema are counts and limits,
+ * never ids.
+ */
 const NOT_OURS = ['prefer-bigint-over-int', 'prefer-bigint-over-smallint']
 
 function squawk(path: string, isOnline: boolean): string {

@@ -1,6 +1,6 @@
 /**
- * Makes built-ins count steps, because built-ins hide loops. Each built-in adds the length that the call really reads
- * or copies.
+ * Makes the built-in methods of JavaScript count steps, because these methods contain hidden loops. Each built-in
+ * method adds the length that the call really reads or copies.
  */
 import { Hash, Hmac } from 'node:crypto'
 import { add, counts, uncounted } from './counter.ts'
@@ -18,8 +18,8 @@ function count(holder: object, names: string, cost: Cost): void {
     const counted = {
       [name](this: never, ...given: never[]) {
         if (!counts()) return Reflect.apply(native, this, given)
-        // A built-in function may call further built-in functions. Only the outer function adds its cost to the count
-        // of steps.
+        // A built-in function may call further built-in functions. Only the outer function adds its cost to the step
+        // count.
         const result = takesFunction(given)
           ? Reflect.apply(native, this, given)
           : uncounted(() => Reflect.apply(native, this, given))
@@ -34,8 +34,8 @@ function count(holder: object, names: string, cost: Cost): void {
 }
 
 /**
- * Tells whether an argument of a built-in counts its own steps. A function counts as code under test, and a regular
- * expression counts in the engine.
+ * Tells whether an argument of a built-in method counts its own steps. A function argument counts its steps as code
+ * under test, and a regular expression counts them in the engine.
  */
 const takesFunction = (given: unknown[]): boolean =>
   given.some((one) => typeof one === 'function' || one instanceof RegExp)
@@ -48,8 +48,8 @@ const sizeOf = (value: unknown): number => {
 }
 
 /**
- * Returns the comparisons of a plain text search from position `from` to position `found`: one for each tried position,
- * and one for each equal letter.
+ * Returns the number of comparisons of a plain text search from position `from` to position `found`: one for each tried
+ * position, and one for each equal letter.
  */
 function searchCost(text: string, needle: string, from: number, found: number): number {
   const last = found === -1 ? text.length - needle.length : found
@@ -130,7 +130,7 @@ export function countBuiltIns(): void {
     (_self, [given], result) => sizeOf(given) + sizeOf(result),
   )
   count(globalThis, 'parseInt parseFloat structuredClone', firstGiven)
-  // BigInt of n digits takes steps in proportion to n * n.
+  // Converting n digits to a BigInt takes a number of steps in proportion to n * n.
   const integer = globalThis.BigInt
   globalThis.BigInt = new Proxy(integer, {
     apply(target, self, given: [string]) {

@@ -1,4 +1,4 @@
-/** Builds one file of a module, its imports and their packages, with the counter inserted. */
+/** Builds one JavaScript file from a module, its imports and their packages, with the step counter inserted. */
 import { writeFileSync } from 'node:fs'
 import { instrument } from './instrument.ts'
 

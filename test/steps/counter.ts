@@ -5,7 +5,7 @@
 import { TooManyStepsError } from './regex/regexRun.ts'
 
 /**
- * Holds the count of steps at index 0. Instrumented code adds to this count under the name `$steps` (`instrument.ts`).
+ * Contains the step count at index 0. Instrumented code adds to this count under the name `$steps` (`instrument.ts`).
  */
 const counter = new Float64Array(1)
 Object.assign(globalThis, { $steps: counter })
@@ -13,7 +13,7 @@ Object.assign(globalThis, { $steps: counter })
 let isCounting = false
 
 /**
- * Tells whether built-in functions add to the count of steps now. Built-in functions add steps only during a
+ * Tells whether built-in functions currently add to the step count. Built-in functions add steps only during a
  * measurement, and not while the counter itself works.
  */
 export const counts = (): boolean => isCounting
@@ -22,7 +22,7 @@ export const add = (steps: number): void => {
   if (isCounting) counter[0]! += steps
 }
 
-/** Runs `work` of the counter itself. The steps of `work` are not counted. */
+/** Runs `work`, which belongs to the step counter itself. The steps of `work` are not counted. */
 export function uncounted<Result>(work: () => Result): Result {
   const before = isCounting
   isCounting = false

@@ -1,11 +1,16 @@
-/** Adds a statement that counts a step to each function entry and to each round of a loop in a JavaScript program. */
+/**
+ * Adds a statement that counts a step to each function entry and to each iteration of a loop in a JavaScript program.
+ */
 import { parseSync } from 'oxc-parser'
 
 type Node = { type: string; start: number; end: number } & Record<string, unknown>
 
 const STEP = '$steps[0]++'
 
-/** Is the code that stands before the instrumented code. A spread counts as many steps as its operand has elements. */
+/**
+ * Contains the code that is put before the instrumented code. A spread operator counts as many steps as its operand has
+ * elements.
+ */
 const PRELUDE = `const $steps = globalThis.$steps;
 function $spread(value) {
   const size = value?.length ?? value?.size ?? 0;
@@ -19,8 +24,8 @@ function $copied(value) {
 `
 
 /**
- * Returns the program with the statement `$steps[0]++` (counter.ts) added at each function entry and in each round of a
- * loop.
+ * Returns the program with the statement `$steps[0]++` (counter.ts) added at each function entry and in each iteration
+ * of a loop.
  */
 export function instrument(source: string): string {
   const { program, errors } = parseSync('bundle.js', source)
@@ -29,8 +34,8 @@ export function instrument(source: string): string {
   const insert = (at: number, text: string) => inserted.push({ at, text, order: inserted.length })
   const wrap = (node: Node, before: string, after: string) => {
     insert(node.start, before)
-    // Among the marks at one place, the mark that closes a node comes before the mark that opens the next node. The
-    // inner of two nodes closes first.
+    // If several insertions are at one place, the one that closes a syntax node comes before the one that opens the
+    // next node. The inner of two syntax nodes closes first.
     inserted.push({ at: node.end, text: after, order: -inserted.length })
   }
   const objectSpreads = new Set<unknown>()

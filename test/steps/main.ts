@@ -1,6 +1,7 @@
 /**
- * Measures readers in a separate process, because the measurement replaces built-ins. The arguments are the bundle, the
- * name of its export, and the effort as JSON. Prints a JSON report.
+ * Measures the readers of strangers’ texts in a separate process, because the measurement replaces built-in methods.
+ * The arguments of this program are the bundle, the name of its export, and the effort as JSON. This program prints its
+ * report as JSON.
  */
 import { countBuiltIns } from './builtIns.ts'
 import { type Effort, type Growth, growthOf } from './measure.ts'

@@ -3,21 +3,24 @@ import { stepsOf } from './counter.ts'
 import { randomBySeed, shapesOf } from './inputs/shapes.ts'
 import type { Reader } from './readers/reader.ts'
 
-/** Limits the ratio of a reader's steps for an input of twice the length. A sort of n log n has the ratio 2.2. */
+/**
+ * Limits the ratio of a reader's steps for an input of twice the length to its steps for the original input. A sort
+ * that takes n log n steps has the ratio 2.2.
+ */
 const RATIO_MAX = 2.5
 /**
- * Limits the ratio of steps between the two inputs before the last doubling of the length. Quadratic work beside linear
- * work shows only at longer inputs.
+ * Limits the ratio of steps between the two inputs before the last doubling of the length. Quadratic work that runs
+ * beside linear work becomes visible only at longer inputs.
  */
 const EARLIER_RATIO_MAX = 2.1
-/** Is the number of steps that a reader may take for any input, e.g. for a table that is built once. */
+/** Is the number of steps that a reader may take for any input, for example for a table that is built once. */
 const FLOOR = 20_000
 
 export type Growth = { reader: string; shape: string; length: number; steps: number; ratio: number }
 
 /**
- * Sets how thoroughly a reader is measured. The length of the input doubles from `first` to `last`. A measurement stops
- * after `stepsMax` steps. The seed chooses the random texts and their order.
+ * Sets how thoroughly the step check measures a reader. The length of the test input doubles from `first` to `last`. A
+ * measurement stops after `stepsMax` steps. The seed determines the random test texts and their order.
  */
 export type Effort = {
   first: number
@@ -27,7 +30,10 @@ export type Effort = {
   stepsMax: number
 }
 
-/** Returns the worst growth of a reader. `isLinear` is true if no growth of steps is above the limit. */
+/**
+ * Returns the worst growth in the steps of a reader. The field `isLinear` is true if no growth of steps is above the
+ * limit.
+ */
 export async function growthOf(
   { name, max, grammar, read, own = {}, budget = 0 }: Reader,
   { first, last, draws, seed, stepsMax }: Effort,
@@ -48,8 +54,8 @@ export async function growthOf(
       all.push(steps)
       spent += steps
       const ratio = steps / Math.max(before, 1)
-      // If only the longer text enters a branch of the code, the steps jump once. Only growth that continues counts as
-      // not linear.
+      // If only the longer text enters a branch of the code, the steps jump once. The step check reports a reader as
+      // not linear only if the growth continues.
       const isOver =
         steps === Number.POSITIVE_INFINITY ||
         (steps > before * RATIO_MAX + FLOOR + budget &&

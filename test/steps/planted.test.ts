@@ -1,4 +1,4 @@
-/** Tests that the step check finds example readers whose work is not linear, of each kind. */
+/** Tests that the step check finds example readers of each kind whose work is not linear. */
 import { expect, test } from 'bun:test'
 import { measureTable } from './measureTable.ts'
 

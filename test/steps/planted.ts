@@ -1,4 +1,7 @@
-/** Holds readers with planted faults, which cost more than linear work. The step check must find every fault. */
+/**
+ * Contains example readers with planted faults, which cost more than linear work. The step check must find every
+ * planted fault.
+ */
 import type { Reader } from './readers/reader.ts'
 
 const plant = (name: string, read: (text: string) => unknown): Reader => ({

@@ -1,16 +1,19 @@
-/** Writes api/client/operations.ts, which holds the calls of the client and their types, from the OpenAPI document. */
+/**
+ * Writes api/client/operations.ts, which contains the calls of the API client and their types, from the OpenAPI
+ * document.
+ */
 import type { OpenApiDocument, OperationObject } from '../../api/docs/openApi.ts'
 
 type Schema = Record<string, any>
 
-/** Lists the operations without a client method, each with the reason. */
+/** Lists the API operations without a client method, each with the reason. */
 const LEFT_OUT: readonly [RegExp, string][] = [
   [/^\/v0\/platform\/identities/, 'the alias of /v0/platform/projects'],
   [/^\/v0\/x402\//, 'for sellers with their own x402 middleware'],
   [/^\/(?!v0\/)/, 'health, documentation and keys: no JSON API behind a key'],
 ]
 
-/** Returns the text of the module. */
+/** Returns the text of the generated module. */
 export function clientOperations(document: OpenApiDocument): string {
   const operations = Object.entries(document.paths)
     .filter(([path]) => !LEFT_OUT.some(([pattern]) => pattern.test(path)))
@@ -63,7 +66,7 @@ function success({ responses }: OperationObject): Schema {
   return Object.entries(responses).find(([status]) => status.startsWith('2'))![1] as Schema
 }
 
-/** Tells whether an API operation answers with bytes instead of JSON. */
+/** Tells whether an API operation responds with bytes instead of JSON. */
 function answersBytes(operation: OperationObject): boolean {
   const { content } = success(operation)
   return content !== undefined && !('application/json' in content)

@@ -1,4 +1,4 @@
-/** Compares answers of the service with its OpenAPI document. */
+/** Compares responses of the service with its OpenAPI document. */
 import Ajv, { type ValidateFunction } from 'ajv/dist/2020'
 import addFormats from 'ajv-formats'
 import type { OpenApiDocument, OperationObject } from '../../api/docs/openApi.ts'
@@ -11,8 +11,8 @@ let reading: Promise<OpenApiDocument | null> | undefined
 
 /**
  * Returns the differences between an API response and the OpenAPI document: an unknown status, a missing field, an
- * unknown field or a
- * field of another type. An answer of a path that the document does not know has no differences.
+ * unknown field or a field of another type. A response of a path that the OpenAPI document does not know has no
+ * differences.
  */
 export async function undocumented(url: string, answered: Answered): Promise<string[]> {
   reading ??= readDocument(url)
@@ -36,7 +36,9 @@ export async function undocumented(url: string, answered: Answered): Promise<str
 
 type ResponseObject = { content?: { 'application/json'?: { schema?: { $ref?: string } } } }
 
-/** Reads the document of a service in this process. @returns null if the service does not answer now */
+/**
+ * Reads the OpenAPI document of a service that runs in this process. @returns null if the service does not respond now
+ */
 async function readDocument(url: string): Promise<OpenApiDocument | null> {
   const response = await fetch(`${url}/openapi.json`).catch(() => null)
   return response?.ok ? ((await response.json()) as OpenApiDocument) : null

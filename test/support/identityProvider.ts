@@ -1,4 +1,4 @@
-/** Runs the identity provider of a company, and signs in at its page. */
+/** Runs a fake identity provider of a company, and signs in at its page. */
 import { join } from 'node:path'
 import { freePort, printed, startCommand } from './process/process.ts'
 
@@ -28,7 +28,9 @@ export async function startIdentityProvider(baseUrl: string) {
   }
 }
 
-/** Signs in at the page of the provider, as a browser with cookies does. @returns the address of the last redirect */
+/**
+ * Signs in at the page of the identity provider, as a browser with cookies does. @returns the URL of the last redirect
+ */
 export async function signInAt(url: string, login: string, homeUrl: string): Promise<URL> {
   const cookies = new Map<string, string>()
   let next = new URL(url)

@@ -7,8 +7,8 @@ import type { Agent } from './service.ts'
 import { waitFor } from './waitFor.ts'
 
 /**
- * Connects the official MCP client with an API key. The client compares every answer with the output schema of the
- * tool.
+ * Connects the official MCP client to the service with an API key. The MCP client compares every tool result with the
+ * output schema of the tool.
  */
 export async function connectMcp(
   url: string,
@@ -24,7 +24,7 @@ export async function connectMcp(
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.close() })
 }
 
-/** Makes a tool call that must succeed. @returns the data of the tool result */
+/** Calls an MCP tool and expects success. @returns the data in the result of the tool */
 export async function callTool(client: Client, name: string, args: object = {}): Promise<any> {
   const result = await client.callTool({ name, arguments: args as Record<string, unknown> })
   if (result.isError) throw new Error(textOf(result))
@@ -43,8 +43,8 @@ export const textOf = (result: any): string =>
   result.content.map((block: { text: string }) => block.text).join('\n')
 
 /**
- * Cancels a call that waits for a locked row. Expects that the call fails at once, and that another call is answered
- * before the row is free.
+ * Cancels an MCP tool call that waits for a locked database row. Expects that the cancelled call fails at once, and
+ * that another call gets its response before the row is unlocked.
  * @returns the message that the cancelled call would have labelled `late`
  */
 export async function cancelUnderWay(

@@ -78,7 +78,10 @@ export const toolCall = (name: string, args: object = {}) => ({
 
 export type Asked = { clientId: string; verifier: string; query: URLSearchParams }
 
-/** Makes an authorization request. `changes` replace parameters, and null omits a parameter. */
+/**
+ * Makes an OAuth authorization request. The values in `changes` replace parameters of the request, and null omits a
+ * parameter.
+ */
 export function authorizationOf(
   url: string,
   clientId: string,
@@ -106,7 +109,10 @@ export function authorizationOf(
 export const authorize = (url: string, { query }: Asked, cookie = '') =>
   ask(`${url}/oauth/authorize?${query}`, { headers: { cookie } })
 
-/** Makes a request that waits for consent in the browser of the owner. The default owner is the first operator. */
+/**
+ * Makes an authorization request that waits for consent in the browser of the owner. By default the owner is the first
+ * operator.
+ */
 export async function requestConsent(service: TestService, asked: Asked, person?: ConsoleClient) {
   const { status, headers } = await authorize(service.url, asked)
   if (status !== 303) throw new Error(`not asked: ${status}`)
@@ -117,7 +123,7 @@ export async function requestConsent(service: TestService, asked: Asked, person?
   return { id, owner, browserCookie: cookie, sessionCookie: session.cookie }
 }
 
-/** Gives an app the consent of the owner. The response has the address to which the browser goes. */
+/** Gives an OAuth app the consent of the owner. The response contains the address to which the browser goes. */
 export const allow = (
   owner: ConsoleClient,
   id: string,
@@ -141,11 +147,14 @@ type ConnectOptions = {
   scopes?: string[]
   clientId?: string
   holdsMail?: boolean
-  /** Is the operator who gives the app consent. The default is the first operator. */
+  /** Is the operator who gives the OAuth app consent. By default this is the first operator. */
   person?: ConsoleClient
 }
 
-/** Gets an authorization code by the consent of an owner. @returns the parameters that exchange the code for tokens */
+/**
+ * Gets an OAuth authorization code after an owner gives consent. @returns the parameters for exchanging the code for
+ * tokens
+ */
 export async function codeFor(
   service: TestService,
   agent: Agent,
@@ -168,7 +177,7 @@ export async function codeFor(
   return { exchange, clientId: id as string, owner: consent.owner }
 }
 
-/** Connects an app by OAuth. @returns the tokens of the app */
+/** Connects an app to the service by OAuth. @returns the tokens of the app */
 export async function connect(service: TestService, agent: Agent, options: ConnectOptions = {}) {
   const found = await codeFor(service, agent, options)
   const { status, body } = await token(service.url, found.exchange)

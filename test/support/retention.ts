@@ -1,7 +1,10 @@
 import type { Pool } from '../../sql/db.ts'
 import { findDue, removeExpired, WALK_START } from '../../sql/operations/retention.ts'
 
-/** Removes every row whose retention has ended, as the workers do. @returns the milliseconds of the slowest batch */
+/**
+ * Removes every database row whose retention period has ended, as the workers do. @returns how many milliseconds the
+ * slowest batch took
+ */
 export async function expireAll(pool: Pool): Promise<number> {
   let slowestMs = 0
   for (let after: bigint | null = WALK_START; after !== null; ) {

@@ -1,4 +1,4 @@
-/** Fills a service with mail, secrets, sales and jobs. */
+/** Fills a service with sample mail, secrets, sales and jobs. */
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import { changeProject } from './changeProject.ts'
 import { type Receiver, startReceiver } from './events/receiver.ts'
@@ -13,14 +13,14 @@ export type Scene = AsyncDisposable & {
   agent: Agent
   receiver: Receiver
   resource: string
-  /** Pays for the resource. @returns the id of the payment */
+  /** Pays for the sample resource. @returns the id of the payment */
   sell(): Promise<string>
 }
 
 const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** Is the name of a domain with one correct DNS record, and one record of another service. */
+/** Is the name of a mail domain with one correct DNS record, and one record of another service. */
 const OWN_DOMAIN = 'agents.example.com'
 const ZONE: Zone = {
   mx: { [OWN_DOMAIN]: [[10, 'mail.test']] },
@@ -123,10 +123,10 @@ export async function deliverMail({ till, agent }: Scene): Promise<void> {
   })
 }
 
-/** Is the webhook URL for events of the agent. */
+/** Is the URL to which webhooks send the events of the agent. */
 export const EVENT_WEBHOOK = 'https://hooks.example.com/purser/mail-and-payments-of-atlas'
 
-/** Sets up rules, a webhook, domains and a suppressed address. */
+/** Sets up email rules, a webhook, mail domains and a suppressed address. */
 export async function setUpMail({ till, agent }: Scene): Promise<void> {
   const { service } = till
   for (const [type, scope, value] of [
@@ -204,7 +204,7 @@ export async function failJob({ till }: Scene): Promise<string> {
   return rows[0]!.id
 }
 
-/** Stores invented traffic of the past hour, which the console’s plots show. */
+/** Stores invented traffic of the past hour, which is shown in the plots of the console. */
 export async function recordTraffic({ till }: Scene): Promise<void> {
   await till.service.database.pool.query(
     `insert into statistics_minutes
@@ -217,5 +217,5 @@ export async function recordTraffic({ till }: Scene): Promise<void> {
   )
 }
 
-/** Is a price of 0.01 USDC as lists of the console show the price. */
+/** Is a price of 0.01 USDC in the form that lists of the console show. */
 export const PRICE_SHOWN = `${formatUsdc(10_000n)} USDC`

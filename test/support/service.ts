@@ -38,10 +38,10 @@ import { trustingLookUp } from './mail/fakeLookUp.ts'
 import { startTcpProxy, type TcpProxy } from './process/tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
-/** Is an HTTP response of the API with its JSON body. */
+/** Represents an HTTP response of the API with its JSON body. */
 export type Answer = { status: number; headers: Headers; body: any }
 
-/** Is an API client with one API key. */
+/** Represents an API client that uses one API key. */
 export type Client = {
   get(path: string): Promise<Answer>
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
@@ -50,10 +50,10 @@ export type Client = {
   delete(path: string): Promise<Answer>
 }
 
-/** Is a project with a client that has a key of the project. */
+/** Represents a project with an API client that uses a key of the project. */
 export type Agent = Client & { key: string; address: string; project: Project }
 
-/** Is the whole service in this process, with a separate database. */
+/** Represents the whole service in this process, with a separate database. */
 export type TestService = AsyncDisposable & {
   config: Config
   database: TestDatabase
@@ -61,10 +61,10 @@ export type TestService = AsyncDisposable & {
   smtp: SmtpServer | null
   url: string
   platform: Client & { key: string }
-  /** Is the proxy between the service and PostgreSQL. Null means that the option `proxied` is not set. */
+  /** Represents the proxy between the service and PostgreSQL. Null means that the option `proxied` is not set. */
   proxy: TcpProxy | null
   newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
-  /** Delivers a mail over real SMTP. */
+  /** Delivers a mail to the service over real SMTP. */
   deliver(mail: SendMailOptions): Promise<void>
 }
 
@@ -79,32 +79,38 @@ export type TestServiceOptions = {
   /** Selects the parts of the service that run besides the API. By default the SMTP listener and the workers run. */
   smtp?: boolean
   workers?: boolean
-  /** Lists the runners to start. The default is the runners of the mail pool. */
+  /** Lists the job runners that the test starts. By default the runners of the mail pool start. */
   pools?: readonly Exclude<RunnerName, 'payments'>[]
-  /** Changes the settings of the pools. */
+  /** Changes the settings of the worker pools. */
   pool?: Partial<PoolSettings>
   /** Resolves the host names in the URLs that projects have set. */
   resolve?: Resolve
-  /** Holds further certificate authorities for requests to URLs of projects, as PEM. */
+  /** Contains additional certificate authorities, as PEM, for requests to URLs that projects have set. */
   ca?: string
-  /** Looks up DNS records for the sender checks. By default this machine may send for every domain. */
+  /**
+   * Looks up the DNS records for checks of mail senders. By default the DNS records allow this machine to send for
+   * every domain.
+   */
   lookUp?: LookUp
-  /** Answers the DNS queries about mail domains. The default is the resolver of the system. */
+  /** Answers the DNS queries about mail domains. By default the resolver of the operating system answers. */
   dns?: Dns
-  /** Is the SMTP port of direct delivery. The default is 25. */
+  /** Is the SMTP port for mail that the service delivers directly. The default SMTP port is 25. */
   directPort?: number
-  /** Answers in the place of Amazon SNS. */
+  /** Responds in the place of Amazon SNS. */
   askSns?: AskSns
-  /** Is the port of the policy hosts, and turns on MTA-STS. Mail hosts may then have a certificate of `ca`. */
+  /**
+   * Is the port of the hosts that serve MTA-STS policies, and turns on MTA-STS. Mail hosts may then have a certificate
+   * that `ca` signed.
+   */
   policyPort?: number
 }
 
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 
 /**
- * Makes a cut of the database connections wait for the end of running jobs. Graphile Worker does not await the deletion
- * of the row of a finished job. A cut during this deletion would reject a promise and fail the test. workers/main.ts
- * handles this rejection.
+ * Delays a cut of the database connections until all running jobs have ended. Graphile Worker does not await the
+ * deletion of a finished job’s database row. A cut during this deletion would reject a promise and fail the test.
+ * workers/main.ts handles this rejection.
  */
 function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   const { cut } = proxy
@@ -121,7 +127,10 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
 
 const objectStoreOf = ({ blobStore }: Config) => openStoreOf(blobStore, fetch, silentLog)
 
-/** Returns the parts of the runner for outbound mail. The transport of this runner only captures mail. */
+/**
+ * Returns the parts of the job runner for outbound mail. The mail transport of this runner only records mail and sends
+ * none.
+ */
 export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({
   mailDomain: config.mailDomain,
   baseUrl: config.http.baseUrl,
@@ -138,7 +147,7 @@ export const outboundOptions = (config: Config): Parameters<typeof outboundRunne
   ...examineOptions(config),
 })
 
-/** Returns the doctor of a service without a public port. */
+/** Returns the doctor (the self-check) of a service without a public port. */
 export const examineOptions = (config: Config): ExamineOptions => ({
   examine: () => ({ config, ...freshDns(config), ports: { smtp: 1, https: 1 } }),
 })
@@ -280,9 +289,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 }
 
 /**
- * Makes an API client for one API key. Without an API key the client sends no Authorization header. The client
- * compares each answer
- * with the OpenAPI document, unless the service is of another release.
+ * Makes an API client for one API key. Without an API key the client sends no Authorization header. The client compares
+ * each response with the OpenAPI document, unless the service is of another release.
  */
 export function createClient(
   url: string,
@@ -323,7 +331,7 @@ export function createClient(
   }
 }
 
-/** Delivers one message with a real SMTP client. */
+/** Delivers one message to the service with a real SMTP client. */
 export async function deliverMail(port: number, mail: SendMailOptions): Promise<void> {
   const transport = nodemailer.createTransport({ host: '127.0.0.1', port, ignoreTLS: true })
   try {
@@ -333,7 +341,7 @@ export async function deliverMail(port: number, mail: SendMailOptions): Promise<
   }
 }
 
-/** Waits until the inbox holds `count` messages. @returns the messages, newest first */
+/** Waits until the inbox contains `count` messages. @returns the messages, newest first */
 export function waitForMessages(agent: Client, count: number, query = ''): Promise<any[]> {
   return waitFor(`${count} messages`, async () => {
     const { body } = await agent.get(`/v0/messages?limit=100${query}`)
@@ -341,6 +349,6 @@ export function waitForMessages(agent: Client, count: number, query = ''): Promi
   })
 }
 
-/** Returns the path of a message. */
+/** Returns the API path of a message. */
 export const messagePath = (messageId: string): string =>
   `/v0/messages/${encodeURIComponent(messageId)}`

@@ -1,4 +1,7 @@
-/** Limit the pause between two probes in milliseconds. A probe costs processor time that the awaited work needs. */
+/**
+ * Limits in milliseconds the pause between two calls of the `probe` function. Each call of the `probe` function costs
+ * processor time that the awaited work needs.
+ */
 const PAUSE_MS = 5
 const PAUSE_MAX_MS = 80
 

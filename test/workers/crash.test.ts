@@ -48,7 +48,8 @@ test('a mail whose worker is killed during an attempt is sent within 15 s, with 
   const dead = await pools()
   worker = startWorker()
   try {
-    // The 15 s are promised for running workers. The start of a process is not included.
+    // The documentation promises the 15 s for workers that are already running. The start of a process is not included
+    // in the 15 s.
     await waitFor('the new worker', async () => (await pools()).some((id) => !dead.includes(id)))
     const mail = await waitFor('the message at the sink', () => sink.mails[0], RECOVERY_LIMIT_MS)
     expect(mail.email.messageId).toBe(body.messageId)
@@ -70,7 +71,7 @@ test('a live worker pool keeps its registration and its jobs during sweeps', asy
     const { rows } = await pool.query('select graphile_pool_id from worker_pools')
     return rows[0]?.graphile_pool_id as string | undefined
   })
-  // The job is locked, as if the living worker pool had held the lock for a minute.
+  // The job is locked as if the live worker pool had held the lock for a minute.
   await pool.query(
     `select graphile_worker.add_job('purge_project', '{}', run_at := now() + interval '1 day')`,
   )
@@ -86,7 +87,7 @@ test('a live worker pool keeps its registration and its jobs during sweeps', asy
   expect(rows).toEqual([{ locked_by: null }])
 })
 
-test('a worker pool that loses its proof of life registers again under the same id, and is not swept as dead', async () => {
+test('a worker pool that loses its liveness record registers again under the same id, and is not swept as dead', async () => {
   await using service = await startTestService({ smtp: false, pools: ['inbound'] })
   const { pool } = service.database
   const registrations = async () =>
@@ -104,7 +105,7 @@ test('a worker pool that loses its proof of life registers again under the same 
     return rows.length === 1 && rows[0].id !== before.id ? rows : null
   })
   expect(after.graphile_pool_id).toBe(before.graphile_pool_id)
-  // If a worker process dies between two statements of its start, an older row of its pool stays behind.
+  // If a worker process dies between two statements of its start, an older database row of its pool remains.
   await pool.query(
     `insert into worker_pools (graphile_pool_id, pool_name, registered_at, suspect_since)
      values ($1, 'inbound', now() - interval '1 minute', now() - interval '1 minute')`,

@@ -85,7 +85,7 @@ describe('the service checks the URL of a request that uses a secret', () => {
     expect(urlFault('https://api.example/ä~!')).toBeNull()
   })
 
-  test('the URL of a request may be http only if it leads to the same machine and the service runs as a trial', () => {
+  test('the URL of a request may be http only to the same machine, and only if private networks are allowed', () => {
     for (const host of ['localhost', '127.0.0.1', '127.1.2.3:8080', '[::1]', 'LOCALHOST:80']) {
       expect(urlFault(`http://${host}/`, true)).toBeNull()
       expect(urlFault(`HTTP://${host}/`)).toBe(HTTP_FAULT)

@@ -172,8 +172,8 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
     expect(now.wrapped_key.equals(row.wrapped_key)).toBe(false)
     if (now.ciphertext.equals(row.ciphertext)) compared++
   }
-  // The rotation changed no ciphertext. Only the version from which a backup code was taken during the rotation has a
-  // new ciphertext.
+  // The rotation of master keys changed no ciphertext. Only the credential version from which a backup code was taken
+  // during the rotation has a new ciphertext.
   expect(compared).toBe(MANY + 3 - 1)
 
   const fresh = clientWith(NEW)
@@ -200,7 +200,7 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
   expect(again.stdout()).toBe('0 secrets rewrapped under "new"; it is the only key\n')
 })
 
-test('a rotation of master keys beside writers, readers and deletions causes no error and loses no write', async () => {
+test('a rotation of master keys that runs beside writers, readers and deletions causes no error and loses no write', async () => {
   const client = clientWith(`${NEXT},${NEW}`)
   const names = Array.from({ length: 12 }, (_, n) => `busy ${n}`)
   const last = new Map<string, string>()
@@ -235,7 +235,7 @@ test('a rotation of master keys beside writers, readers and deletions causes no 
     expect((await only.get(path(name))).body.data.value).toBe(value)
   }
 
-  // After the rotation a process with an old master key does not start and prints the reason.
+  // After the rotation of master keys, a process that has only an old master key does not start and prints the reason.
   const { database, config } = service
   const check = (keys: string) =>
     checkMasterKeys(database.url, { ...config, ...parseConfig({ MASTER_KEYS: keys }) })
@@ -276,7 +276,7 @@ testWhole(
   },
 )
 
-test('a rotation names a damaged data key, and rewraps all other data keys', async () => {
+test('a rotation of master keys names a damaged data key, and encrypts all other data keys again', async () => {
   const { pool } = service.database
   const { rows } = await pool.query(
     `update credential_versions v set wrapped_key = set_byte(wrapped_key, 20, 255 - get_byte(wrapped_key, 20))
@@ -295,7 +295,7 @@ test('a rotation names a damaged data key, and rewraps all other data keys', asy
   expect([await rest.exited, await underKey('next')]).toEqual([0, 0])
 })
 
-test('the progress bar of the rotation overwrites its line on a terminal and prints every five percent elsewhere', () => {
+test('the progress bar of the master key rotation overwrites its line on a terminal and prints every five percent elsewhere', () => {
   const draw = (isTerminal: boolean) => {
     let text = ''
     const show = progressBar(1_000, isTerminal, (part) => {

@@ -1,4 +1,7 @@
-/** Tests how mandates are given, changed, listed and locked, and how their used sums are counted. */
+/**
+ * Tests how mandates (the owner’s permissions to pay) are given, changed, listed and locked, and how the used sums are
+ * counted.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { deleteProject } from '../../../sql/account/projects/deleteProject.ts'
@@ -49,7 +52,7 @@ const namesOf = (mandates: readonly Mandate[]) => mandates.map(({ name }) => nam
 const AT = (ms: number) => new Date(Date.now() + ms)
 const HOUR_MS = 3_600_000
 
-/** Holds a different value in each term, so that no two columns can be exchanged. */
+/** Contains a different value in each term of the mandate, so that the test notices exchanged columns. */
 const FULL: MandateTerms = {
   name: 'Tide tables',
   task: 'tides',
@@ -67,8 +70,8 @@ const FULL: MandateTerms = {
 }
 const UNUSED = { state: 'active', reservedAtomic: 0n, spentAtomic: 0n, releasedAtomic: 0n } as const
 
-describe('a new mandate', () => {
-  test('holds each term as the owner gave it, is active and has used nothing', async () => {
+describe('an owner gives a new mandate for payments', () => {
+  test('a new mandate contains each term as the owner gave it, is active and has no used amount', async () => {
     const projectId = await newProject(pool)
     const mandate = await given(projectId, FULL)
     expect(mandate).toMatchObject({ ...FULL, ...UNUSED, validFrom: FULL.validFrom! })
@@ -76,19 +79,19 @@ describe('a new mandate', () => {
     expect(await list(projectId)).toEqual([mandate])
   })
 
-  test('keeps each bound that the owner left out as null', async () => {
+  test('a new mandate stores null for each limit that the owner left out', async () => {
     const limits = { hour: null, day: null, month: null, total: null }
     const none = { task: null, payees: null, askAboveAtomic: null, validUntil: null }
     const mandate = await given(await newProject(pool), { ...none, limits: { ...limits, day: 9n } })
     expect(mandate).toMatchObject({ ...none, limits: { ...limits, day: 9n } })
   })
 
-  test('without a start begins at the time of the database', async () => {
+  test('a new mandate without a start begins at the time of the database', async () => {
     const { validFrom, createdAt } = await given(await newProject(pool), { validFrom: null })
     expect(Math.abs(validFrom.getTime() - createdAt.getTime())).toBeLessThan(1_000)
   })
 
-  test('is refused with null if there is no such project, or if the project is deleted', async () => {
+  test('a new mandate is refused with null if its project does not exist or is deleted', async () => {
     const projectId = await newProject(pool)
     await deleteProject(pool, projectId)
     expect(await give(projectId)).toBeNull()
@@ -96,7 +99,7 @@ describe('a new mandate', () => {
     expect(await list(projectId)).toEqual([])
   })
 
-  test('is refused if the project has the most live mandates, and ended mandates leave room', async () => {
+  test('a new mandate is refused if the project has the maximum of live mandates, and ended mandates do not count', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     await pool.query(
@@ -116,7 +119,7 @@ describe('a new mandate', () => {
     expect((await given(projectId)).state).toBe('active')
   })
 
-  test('waits for another new mandate of its project, so that two at once keep the limit', async () => {
+  test('a new mandate waits for another new mandate of its project, so that two at once keep the limit', async () => {
     const projectId = await newProject(pool)
     const hold = 'select from projects where id = $1 for no key update'
     const [mandate] = await whileHeld(pool, hold, [projectId], () => [give(projectId)])
@@ -124,8 +127,8 @@ describe('a new mandate', () => {
   })
 })
 
-describe('a changed mandate', () => {
-  test('holds each new term, and keeps its id, its start and its sums', async () => {
+describe('an owner changes a mandate', () => {
+  test('a changed mandate contains each new term, and keeps its id, its start and its used sums', async () => {
     const projectId = await newProject(pool)
     const { id, createdAt } = await given(projectId)
     await pool.query(
@@ -144,14 +147,14 @@ describe('a changed mandate', () => {
     })
   })
 
-  test('leaves every other mandate of the project unchanged', async () => {
+  test('a change of a mandate leaves every other mandate of the project unchanged', async () => {
     const projectId = await newProject(pool)
     const [one, other] = [await given(projectId), await given(projectId)]
     await change(projectId, one.id, { name: 'Changed' })
     expect(await findMandate(pool, projectId, other.id)).toEqual(other)
   })
 
-  test('is null for an ended mandate, an unknown mandate and a mandate of another project', async () => {
+  test('a change returns null for an ended mandate, an unknown mandate and a mandate of another project', async () => {
     const [projectId, otherId] = [await newProject(pool), await newProject(pool)]
     const { id } = await given(projectId)
     expect(await change(otherId, id, { name: 'Taken' })).toBeNull()
@@ -161,7 +164,7 @@ describe('a changed mandate', () => {
     expect(await findMandate(pool, projectId, id)).toMatchObject({ name: 'Test', state: 'ended' })
   })
 
-  test('stays as it was if the work within its transaction fails', async () => {
+  test('a mandate stays unchanged if the work within the transaction of its change fails', async () => {
     const projectId = await newProject(pool)
     const before = await given(projectId)
     const changing = changeMandate(pool, actorOf(projectId), before.id, {
@@ -175,7 +178,7 @@ describe('a changed mandate', () => {
     expect(await actionsOf(projectId)).toEqual(['mandate.give'])
   })
 
-  test('shows to a change the terms that a change just before it stored', async () => {
+  test('a change of a mandate sees the terms that another change stored just before', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     const rise = () =>
@@ -187,7 +190,7 @@ describe('a changed mandate', () => {
     expect((await findMandate(pool, projectId, id))?.risePercent).toBe(TERMS.risePercent + 3)
   })
 
-  test('waits for the purse of its project before it locks the mandate', async () => {
+  test('a change waits for the purse of its project before it locks the mandate', async () => {
     const { projectId } = await newPurse(pool, keyring)
     const [{ id }] = (await list(projectId)) as [Mandate]
     const hold = 'select from purses where project_id = $1 for update'
@@ -207,8 +210,8 @@ const auditOf = async (projectId: string) => {
 const actionsOf = async (projectId: string) =>
   (await auditOf(projectId)).map(({ action }) => action)
 
-describe('the audit log', () => {
-  test('names the terms of a new mandate, and the key that gave it', async () => {
+describe('the audit log records the changes of mandates', () => {
+  test('the audit log names the terms of a new mandate, and the API key that gave it', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId, { ...FULL, limits: { ...FULL.limits, hour: null } })
     expect(await auditOf(projectId)).toEqual([
@@ -223,7 +226,7 @@ describe('the audit log', () => {
     ])
   })
 
-  test('names a stop as a change, and the end of a mandate as its end', async () => {
+  test('the audit log names a stop of a mandate as a change, and the end of a mandate as its end', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     await change(projectId, id, { state: 'frozen' })
@@ -232,15 +235,15 @@ describe('the audit log', () => {
     expect(await actionsOf(projectId)).toEqual(['mandate.give', 'mandate.change', 'mandate.end'])
   })
 
-  test('cuts the terms of a mandate with many places after 1,000 characters', async () => {
+  test('the audit log cuts the terms of a mandate that names many places after 1,000 characters', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { hosts: Array(50).fill(`${'a'.repeat(60)}.example`) })
     expect((await auditOf(projectId))[0].detail).toHaveLength(1_000)
   })
 })
 
-describe('the list of mandates', () => {
-  test('is in order of creation, newest first, also among mandates of one millisecond', async () => {
+describe('the service lists the mandates of a project', () => {
+  test('the list of mandates is ordered by creation, newest first, even among mandates of one millisecond', async () => {
     const projectId = await newProject(pool)
     for (const name of ['A', 'B', 'C', 'D']) await given(projectId, { name })
     await pool.query(
@@ -256,7 +259,7 @@ describe('the list of mandates', () => {
     expect(namesOf(await after(third!))).toEqual(['B'])
   })
 
-  test('has ended and stopped mandates too, but none of another project', async () => {
+  test('the list of mandates includes ended and stopped mandates, but none of another project', async () => {
     const [projectId, otherId] = [await newProject(pool), await newProject(pool)]
     const [ended, stopped] = [await given(projectId), await given(projectId)]
     await change(projectId, ended.id, { state: 'ended' })
@@ -268,8 +271,8 @@ describe('the list of mandates', () => {
   })
 })
 
-describe('the mandates that a payment locks', () => {
-  test('are those that are valid now, in order of creation, with the stopped ones', async () => {
+describe('a payment locks the mandates of its project', () => {
+  test('a payment locks the mandates that are valid now, in order of creation, including the stopped ones', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { name: 'from now on' })
     await given(projectId, { name: 'later', validFrom: AT(HOUR_MS) })
@@ -284,7 +287,7 @@ describe('the mandates that a payment locks', () => {
     expect(namesOf(locked)).toEqual(['from now on', 'until later', 'stopped'])
   })
 
-  test('are locked until the payment is decided', async () => {
+  test('mandates are locked until the payment is decided', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     const hold = 'select from mandates where id = $1 for update'
@@ -293,7 +296,7 @@ describe('the mandates that a payment locks', () => {
   })
 })
 
-/** Adds what a mandate reserved at a time before the start of the present hour, day or month (UTC). */
+/** Adds an amount that a mandate reserved at a time relative to the start of the present hour, day or month (UTC). */
 const reserved = (row: bigint, at: string, amount: number) =>
   pool.query(
     `insert into mandate_hours (mandate_row, hour, amount_atomic)
@@ -302,8 +305,8 @@ const reserved = (row: bigint, at: string, amount: number) =>
     [row, amount],
   )
 
-describe('the used sums of a mandate', () => {
-  test('count an hour, a day and a month from their first instant in UTC', async () => {
+describe('the service counts the used sums of a mandate', () => {
+  test('the used sums of a mandate count an hour, a day and a month from their first instant in UTC', async () => {
     const start = (part: string) => `date_trunc('${part}', t, 'UTC')`
     const { row } = await given(await newProject(pool))
     await reserved(row, start('hour'), 1)
@@ -312,14 +315,14 @@ describe('the used sums of a mandate', () => {
     await reserved(row, `${start('month')} - interval '1 hour'`, 1_000)
     const mandate = { row, reservedAtomic: 50n, releasedAtomic: 8n } as Mandate
     const { now, used } = await readUsed(pool, [mandate])
-    // At the first hour of a day or a month, the sums begin at the same instant.
+    // In the first hour of a day, or on the first day of a month, two of the sums begin at the same instant.
     const isFirst = { hour: now.getUTCHours() === 0, day: now.getUTCDate() === 1 }
     const day = 11n + (isFirst.day ? 100n : 0n)
     const hour = isFirst.hour ? day : 1n
     expect(used).toEqual([{ hour, day, month: 111n, total: 42n, lastMinute: 0 }])
   })
 
-  test('are nothing for a mandate without payments, and in the order of the mandates', async () => {
+  test('the used sums are zero for a mandate without payments, and are returned in the order of the mandates', async () => {
     const projectId = await newProject(pool)
     const [one, other] = [await given(projectId), await given(projectId)]
     await reserved(other.row, `date_trunc('hour', t, 'UTC')`, 5)
@@ -332,7 +335,7 @@ describe('the used sums of a mandate', () => {
     expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(60_000)
   })
 
-  test('count the payments of the last minute', async () => {
+  test('the used sums of a mandate include the number of payments in the last minute', async () => {
     const purse = await newPurse(pool, keyring)
     await purse.reserve([await purse.wanted(1n), await purse.wanted(1n), await purse.wanted(1n)])
     const locked = await lockMandates(pool, purse.projectId)

@@ -1,4 +1,4 @@
-/** Tests that sql/schema.sql holds in one file the whole schema that all migrations make. */
+/** Tests that the file sql/schema.sql contains the whole schema that all migrations make. */
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ test('schema.sql equals the schema that the migrations make', async () => {
   expect(readFileSync(FILE, 'utf8')).toBe(text)
 })
 
-test('each table has a comment', async () => {
+test('each database table has a comment', async () => {
   await using database = await createTestDatabase()
   const { rows } = await database.pool.query<{ name: string }>(
     `select relname as name from pg_class
@@ -25,7 +25,7 @@ test('each table has a comment', async () => {
   expect(rows).toEqual([])
 })
 
-test('the description holds tables, columns, comments, constraints, indexes, triggers and functions', async () => {
+test('the description of the schema contains tables, columns, comments, constraints, indexes, triggers and functions', async () => {
   await using database = await createTestDatabase()
   await database.pool.query(`
     create table zoo (id bigint generated always as identity primary key, name text not null default 'Ada' check (name <> ''));

@@ -74,7 +74,7 @@ async function audited(): Promise<string[]> {
 const versionsOf = async (project = projectId) =>
   (await listVersions(pool, { projectId: project, name }))?.map(({ version }) => version)
 
-test('a new credential has version 1, no bounds, no times of use, and may be revealed to agents', async () => {
+test('a new credential has version 1, no limits on its use, no times of use, and may be revealed to agents', async () => {
   const expiresAt = new Date('2030-01-02T03:04:05Z')
   expect(await stored(asAgent({ metadata: { service: 'é' }, expiresAt }))).toEqual({
     id: expect.stringMatching(/^cred_[0-9a-f]{24}$/),
@@ -92,7 +92,7 @@ test('a new credential has version 1, no bounds, no times of use, and may be rev
   expect(await audited()).toEqual(['vault.put ok'])
 })
 
-test('the next version of a credential keeps its id and its creation, and only the last ten versions stay', async () => {
+test('the next version of a credential keeps its id and its creation time, and only the last ten versions are kept', async () => {
   const first = await stored(asAgent())
   let last = first
   for (let n = 0; n < 9; n++) last = await stored(asAgent())
@@ -102,11 +102,11 @@ test('the next version of a credential keeps its id and its creation, and only t
   expect(await versionsOf()).toEqual([11, 10, 9, 8, 7, 6, 5, 4, 3, 2])
 })
 
-describe('the time of the last rotation', () => {
+describe('the service stores the time of the last rotation of a credential', () => {
   const rotatedAt = async (content: Put, store = asAgent) =>
     (await stored(store(content))).lastRotatedAt
 
-  test('is set by other data, and kept by a version with the same data in another order', async () => {
+  test('the time of the last rotation is set by other data, and kept by a version with the same data in another order', async () => {
     await asAgent({ data: { key: 'a', secret: 'b' } })
     expect(await rotatedAt({ data: { secret: 'b', key: 'a' } })).toBeNull()
     const time = await rotatedAt({ data: { key: 'a', secret: 'c' } })
@@ -114,7 +114,7 @@ describe('the time of the last rotation', () => {
     expect(await rotatedAt({ data: { key: 'a', secret: 'c' }, metadata: { x: 1 } })).toEqual(time)
   })
 
-  test('is set by the same data if the secret is withheld before the change or after it', async () => {
+  test('the time of the last rotation is set by the same data if the secret is withheld before or after the change', async () => {
     for (const [before, after] of [
       ['agent', 'owner'],
       ['owner', 'owner'],
@@ -126,7 +126,7 @@ describe('the time of the last rotation', () => {
     }
   })
 
-  test('is set if the data before cannot be decrypted, which does not stop the new version', async () => {
+  test('the time of the last rotation is set if the old data cannot be decrypted, which does not stop the new version', async () => {
     await asAgent({ keyring: otherKeyring })
     expect(await rotatedAt({})).toBeInstanceOf(Date)
     name = randomUUID()
@@ -140,7 +140,7 @@ describe('the time of the last rotation', () => {
   })
 })
 
-test('a fault of the keyring stops a new version, and the credential stays as it was', async () => {
+test('a fault of the master keyring stops a new version, and the credential stays unchanged', async () => {
   await asAgent()
   class AwayKeyring extends Keyring {
     override open(): never {
@@ -152,17 +152,17 @@ test('a fault of the keyring stops a new version, and the credential stays as it
   expect(await versionsOf()).toEqual([1])
 })
 
-describe('an API key', () => {
+describe('an agent writes a credential with its API key', () => {
   const ONE = { allowedHosts: ['one.example'] }
   const BOTH = { allowedHosts: ['one.example', 'two.example'] }
 
-  test('sets any bounds of a credential that no owner has changed, and absent bounds get the default', async () => {
+  test('an API key sets any limits of a credential that no owner has changed, and absent limits get the default', async () => {
     expect(await stored(asAgent(ONE))).toMatchObject(ONE)
     expect(await stored(asAgent(BOTH))).toMatchObject(BOTH)
     expect(await stored(asAgent())).toMatchObject(UNBOUNDED)
   })
 
-  test('narrows the bounds of the owner and widens none, also not of its own later version', async () => {
+  test('an API key can narrow the limits that the owner set, but widens none, not even of its own later version', async () => {
     await asOwner(BOTH)
     expect(await stored(asAgent(ONE))).toMatchObject(ONE)
     expect(await asAgent(BOTH)).toBe('withheld')
@@ -175,7 +175,7 @@ describe('an API key', () => {
     ])
   })
 
-  test('keeps absent bounds of the owner as they are, also if another type has other defaults', async () => {
+  test('an API key keeps limits that the owner left absent, even if another type has other defaults', async () => {
     await asOwner({ ...ONE, allowedMethods: ['GET'] })
     expect(
       await stored(asAgent({ type: 'LOGIN', metadata: { uri: 'https://two.example' } })),
@@ -185,13 +185,13 @@ describe('an API key', () => {
     })
   })
 
-  test('widens no bound of a withheld credential, though no owner has set the bounds', async () => {
+  test('an API key widens no limit of a withheld credential, although no owner has set the limits', async () => {
     await asAgent({ ...ONE, reveal: 'owner' })
     expect(await asAgent(BOTH)).toBe('withheld')
     expect(await stored(asAgent(ONE))).toMatchObject({ version: 2, reveal: 'owner', ...ONE })
   })
 
-  test('withholds a credential, and then cannot reveal it again, but the owner can', async () => {
+  test('an API key can withhold a credential, and then cannot reveal it again, but the owner can', async () => {
     await asAgent()
     expect(await stored(asAgent({ reveal: 'owner' }))).toMatchObject({ reveal: 'owner' })
     expect(await asAgent({ reveal: 'agent' })).toBe('withheld')
@@ -201,7 +201,7 @@ describe('an API key', () => {
   })
 })
 
-test('the owner widens bounds, and absent bounds get the default', async () => {
+test('the owner can widen the limits of a credential, and absent limits get the default', async () => {
   await asOwner({ reveal: 'owner', allowedHosts: ['one.example'], allowedPaths: ['/a'] })
   const wider = await stored(asOwner({ allowedHosts: ['two.example'] }))
   expect(wider).toMatchObject({ ...UNBOUNDED, allowedHosts: ['two.example'], reveal: 'owner' })
@@ -223,7 +223,7 @@ test('a credential of a deleted project gets no new version', async () => {
   expect(await asOwner({ project })).toBeNull()
 })
 
-test('a full project accepts no new name, and the limit counts neither overwrites nor other projects', async () => {
+test('a project with the maximum of credentials accepts no new name, and neither overwrites nor other projects count', async () => {
   const full = await newProject(pool)
   await pool.query(
     `insert into credentials (id, project_id, name) select 'full_' || n, $1, 'n' || n from generate_series(2, $2::int) n`,
@@ -239,14 +239,14 @@ test('a full project accepts no new name, and the limit counts neither overwrite
   await pool.query('delete from credentials where project_id = $1', [full])
 })
 
-test('five first writers of one name get the versions 1 to 5 of one credential', async () => {
+test('five concurrent first writers of one name get the versions 1 to 5 of one credential', async () => {
   const made = await Promise.all([1, 2, 3, 4, 5].map((n) => stored(asAgent({ data: { n } }))))
   expect(made.map(({ version }) => version).toSorted()).toEqual([1, 2, 3, 4, 5])
   expect(new Set(made.map(({ id }) => id)).size).toBe(1)
   expect(made.filter(({ lastRotatedAt }) => lastRotatedAt === null)).toHaveLength(1)
 })
 
-test('each version holds its own secret under the name of its credential', async () => {
+test('each credential version contains its own secret under the name of its credential', async () => {
   await asAgent({ data: { key: 'first' } })
   await asAgent({ data: { key: 'second', totp: 'JBSWY3DPEHPK3PXP' } })
   const { rows } = await pool.query('select row from credentials where name = $1', [name])
@@ -264,7 +264,7 @@ test('each version holds its own secret under the name of its credential', async
   ])
 })
 
-test('a deletion removes the credential of its own project with all versions, and is audited', async () => {
+test('a deletion removes the credential of its own project with all versions, and is recorded in the audit log', async () => {
   const other = await newProject(pool)
   await asAgent()
   await asAgent()
@@ -276,7 +276,7 @@ test('a deletion removes the credential of its own project with all versions, an
   expect(await stored(asAgent())).toMatchObject({ version: 1, lastRotatedAt: null })
 })
 
-test('the audit log names the version that a restore copied, and no detail of a stored credential', async () => {
+test('the audit log names the version that a restore copied, and no other detail of a stored credential', async () => {
   await asAgent()
   const target = { actor: actorOf(projectId), keyring, name, isOwner: true, version: 1 }
   expect(await restoreVersion(pool, target)).toMatchObject({ kind: 'ok' })
@@ -296,14 +296,14 @@ test('a secret counts as withheld if any of its states is withheld', () => {
   expect([isWithheld(owner, agent), isWithheld(agent, owner)]).toEqual([true, true])
 })
 
-test('data differ if a value differs or the data before are unknown, and not by the order of their fields', () => {
+test('credential data differ if a value differs or the old data are unknown, but not by the order of their fields', () => {
   expect(isOtherData({ a: 1, b: [2] }, { b: [2], a: 1 })).toBe(false)
   expect(isOtherData({ a: 1 }, { a: 2 })).toBe(true)
   expect(isOtherData({ a: [1, 2] }, { a: [2, 1] })).toBe(true)
   expect(isOtherData(null, {})).toBe(true)
 })
 
-test('a version is refused if it is absent or expired, with the time of its expiry', async () => {
+test('a credential version is refused if it is absent or expired, and the error states the time of its expiry', async () => {
   const read = async (expiresAt: Date | null) => {
     const { version } = await stored(asAgent({ expiresAt }))
     const { rows } = await pool.query('select row from credentials where name = $1', [name])

@@ -1,4 +1,4 @@
-/** Tests stored uses of secrets after a change of the master key or after their expiry. */
+/** Tests stored uses of secrets after a change of the master key or after the expiry of the stored use. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { Keyring, masterKey } from '../../../shared/vault/envelope.ts'
@@ -28,7 +28,7 @@ async function newUse() {
   return { id: body.useId as string, projectId: agent.project.id }
 }
 
-test('request and answer of a use can be read after a change of the master key', async () => {
+test('the request and the response of a stored use can be read after a change of the master key', async () => {
   const { pool } = service.database
   const old = masterKeys(service.config)
   const next = masterKey('next', randomBytes(32))

@@ -1,7 +1,10 @@
-/** Lists the pieces from which the step check builds texts like the texts of strangers. */
+/** Lists the text fragments from which the step check builds texts like those that strangers send. */
 import type { Grammar } from './shapes.ts'
 
-/** Reads a grammar. Bars separate the tokens. In a nest, dots separate the opening text from the closing text. */
+/**
+ * Reads a grammar of the step check from its text form. Vertical bars separate the tokens of the grammar. In a nest of
+ * the grammar, dots separate the opening text from the closing text.
+ */
 const grammar = (tokens: readonly string[], nests: string): Grammar => ({
   tokens: tokens.join('¦').split('¦'),
   nests: nests.split('¦').map((nest) => nest.split('…') as [string, string]),
@@ -104,7 +107,7 @@ export const JSON_TEXT: Grammar = grammar(
   '[…]¦{"a":…}¦{"a":[…]}¦"…"',
 )
 
-/** Holds pieces of JSON Schemas and OpenAPI documents, from which the step check builds hostile texts. */
+/** Contains fragments of JSON Schemas and OpenAPI documents, from which the step check builds hostile texts. */
 export const SCHEMA_TEXT: Grammar = grammar(
   [
     ...JSON_TEXT.tokens,

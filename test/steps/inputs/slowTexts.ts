@@ -1,4 +1,4 @@
-/** Makes texts that a reader once read slowly, or whose length is close to the limit of a reader. */
+/** Makes texts that a reader function once read slowly, or whose length is close to the limit of a reader function. */
 const repeated =
   (text: string) =>
   (length: number): string =>

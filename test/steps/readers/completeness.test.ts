@@ -6,7 +6,7 @@ import { READERS } from './readers.ts'
 
 const ROOT = join(import.meta.dir, '../../../shared')
 
-/** Returns the file and the name of each function that the folders for strangers’ texts export. */
+/** Returns the file and the name of each function that is exported from the folders that process strangers’ texts. */
 async function exportedFunctions(): Promise<string[]> {
   const found: string[] = []
   for (const part of ['mail', 'vault', 'http', 'till', 'oauth', 'people', 'purse']) {

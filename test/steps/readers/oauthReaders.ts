@@ -1,4 +1,4 @@
-/** Lists readers of OAuth requests, and of the metadata documents of OAuth clients. */
+/** Lists the functions that read OAuth requests, and the metadata documents of OAuth clients. */
 import {
   freshSeconds,
   isDocumentUrl,
@@ -12,7 +12,10 @@ import { isMcpResource } from '../../../shared/oauth/resource.ts'
 import { HEADER, JSON_TEXT, TEXT, URL_TEXT } from '../inputs/grammars.ts'
 import type { Reader } from './reader.ts'
 
-/** Limits the length of one HTTP header field. Bun's limit for all header fields together is lower. */
+/**
+ * Is the maximum length of one HTTP header field in the step check. Bun's limit for all header fields together is
+ * lower.
+ */
 const FIELD_MAX = 64 * 1024
 const DOCUMENT = 'https://app.example/client.json'
 

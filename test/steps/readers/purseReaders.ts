@@ -1,4 +1,4 @@
-/** Lists functions that read a seller’s 402 response, and the settlement that a seller reports. */
+/** Lists functions that read the 402 response of a seller, and the settlement that a seller reports. */
 import { brokenBound, covers } from '../../../shared/purse/mandate.ts'
 import { keptOffer, keptProof } from '../../../shared/purse/offerReceipt.ts'
 import { chooseOffer, readChallenge } from '../../../shared/purse/offers.ts'

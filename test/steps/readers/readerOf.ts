@@ -10,7 +10,7 @@ export const reader = (
   budget = 0,
 ): Reader => ({ name, max, grammar, read, budget })
 
-/** Makes a reader for each export of one file that reads one text. */
+/** Makes a reader for the step check from each export of one file that reads one text. */
 export const all = (
   file: string,
   max: number,
@@ -24,7 +24,7 @@ export const pieces = (text: string, length = 8): string[] =>
   text.match(new RegExp(`.{1,${length}}`, 'gs')) ?? []
 
 /**
- * Returns the value of a JSON text. If the text is no JSON, the function returns an object that contains the text in
+ * Returns the value of a JSON text. If the text is not JSON, the function returns an object that contains the text in
  * many members.
  */
 export const json = (text: string): unknown => {

@@ -1,4 +1,4 @@
-/** Lists functions that read incoming requests, SMTP commands and the answers of a chain node. */
+/** Lists functions that read incoming requests, SMTP commands and the responses of a chain node. */
 import { readForm, readJson, refuseUnstorable } from '../../../api/http/input/body.ts'
 import { readIdempotencyKey, requestHash } from '../../../api/http/input/idempotencyKey.ts'
 import { findTool } from '../../../api/mcp/naming.ts'
@@ -15,7 +15,7 @@ const limit = { maxBytes: BODY_MAX }
 const request = (type: string, body: string) =>
   new Request('http://a.b/', { method: 'POST', body, headers: { 'content-type': type } })
 
-/** Reads a MAIL command in the form that the SMTP library passes. */
+/** Reads an SMTP MAIL command in the form that the SMTP library passes. */
 function readPath(command: string): unknown {
   const session = {}
   const connection = { session, _parseAddressCommand: () => false }
@@ -25,7 +25,7 @@ function readPath(command: string): unknown {
   return parse('MAIL FROM', command)
 }
 
-/** Reads a URL path that a stranger requests from a seller’s proxy. Returns null if the path is refused. */
+/** Reads a URL path that a stranger requests from the proxy of a seller. Returns null if the URL path is refused. */
 function sellPath(text: string): unknown {
   try {
     return normalPath(`/${text}`)
@@ -35,7 +35,7 @@ function sellPath(text: string): unknown {
   }
 }
 
-/** Reads answers of a chain node. */
+/** Reads the responses of a chain node. */
 const nodeAnswers = (text: string) => [
   keyOfAnswer('eth_call', { ok: true, result: text }),
   keyOfAnswer('eth_call', { ok: false, code: -32000, message: text, data: text }),

@@ -27,8 +27,8 @@ const USE_BODY_MAX = 256 * 1024
 const HEADER_MAX = 16 * 1024
 const URL_MAX = 4_096
 /**
- * Limits the bytes of a host’s answer to a request that uses a secret. `workers/vault/maskerMain.ts` masks secrets in
- * such answers in a child process with a time limit.
+ * Is the maximum number of bytes in the response of a host to a request that uses a secret. The program
+ * `workers/vault/maskerMain.ts` masks secrets in such responses in a child process with a time limit.
  */
 const ANSWER_MAX = 1024 * 1024
 

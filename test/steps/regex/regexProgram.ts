@@ -5,22 +5,28 @@
 import { type AST, RegExpParser } from '@eslint-community/regexpp'
 
 /**
- * Tells whether a character of the text matches. The character is a code unit, or a code point if the expression has
- * the flag u or v.
+ * Tells whether a character of the text matches the regular expression at this point. The character is a code unit, or
+ * a code point if the regular expression has the flag u or v.
  */
 export type CharTest = (code: number) => boolean
 
 type Instruction =
   | { op: 'char'; test: CharTest; back: boolean }
-  /** Matches a repeated character, such as `a*`. One frame for backtracking serves all rounds. */
+  /**
+   * Matches a repeated character of a regular expression, such as `a*`. One frame for backtracking serves all
+   * repetitions of the character.
+   */
   | { op: 'run'; test: CharTest; min: number; max: number; back: boolean }
   | { op: 'split'; first: number; second: number }
   | { op: 'jump'; to: number }
   | { op: 'save'; register: number }
   | { op: 'begin'; count: number }
-  /** Decides whether the loop runs another round (the next instruction) or ends (the instruction `exit`). */
+  /**
+   * Decides whether a loop of the regular expression runs another iteration (the next instruction) or ends (the
+   * instruction `exit`).
+   */
   | { op: 'loop'; count: number; min: number; max: number; greedy: boolean; exit: number }
-  /** Begins a round of a loop, and forgets the captures of the last round. */
+  /** Begins an iteration of a loop in the regular expression, and clears the captures of the last iteration. */
   | { op: 'enter'; count: number; start: number; captures: readonly number[] }
   | { op: 'again'; count: number; start: number; min: number; head: number }
   | { op: 'look'; negate: boolean; next: number }
@@ -38,7 +44,7 @@ export type Program = {
   isWord: CharTest
 }
 
-/** @throws Error for syntax that no regular expression of a reader uses: strings in a class of the flag v. */
+/** @throws Error for syntax that no regular expression of a reader uses, namely strings in a class with the flag v. */
 export function compile(source: string, flags: string): Program {
   return new Compiler(source, flags).program()
 }
@@ -171,7 +177,10 @@ class Compiler {
 
   readonly #tests = new Map<string, CharTest>()
 
-  /** Asks the native engine about single characters, so that classes, properties and case are exactly native. */
+  /**
+   * Tests single characters with the native engine, so that classes, properties and letter case behave exactly as in
+   * the native engine.
+   */
   #test(raw: string): CharTest {
     const known = this.#tests.get(raw)
     if (known !== undefined) return known

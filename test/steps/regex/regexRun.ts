@@ -1,16 +1,18 @@
-/** Runs the instructions of `regexProgram.ts` like a backtracking engine, and counts each step. */
+/**
+ * Runs the instructions of `regexProgram.ts` like a backtracking engine for regular expressions, and counts each step.
+ */
 import type { CharTest, Program } from './regexProgram.ts'
 
-/** Is thrown if a search takes more steps than the caller allows. */
+/** Is thrown if a regular expression search takes more steps than the caller allows. */
 export class TooManyStepsError extends Error {}
 
 export type Found = { steps: number; match: readonly number[] | null }
 
 /**
  * Finds the first match of a regular expression at position `from` or later.
- * @returns in `match` the start and the end of the whole match and of each group. The number -1 stands for a group that
- * matched nothing.
- * @throws {TooManyStepsError} after `stepsMax` steps
+ * @returns in `match` the start and the end of the whole match and of each capture group. The number -1 stands for a
+ * capture group that matched nothing.
+ * @throws {TooManyStepsError} if the search takes more than `stepsMax` steps
  */
 export function search(
   program: Program,
@@ -30,7 +32,10 @@ export function search(
   return { steps: matcher.steps, match: null }
 }
 
-/** Is the size of a backtracking frame: instruction, position, last position, direction, and length of the trail. */
+/**
+ * Is the size of a backtracking frame, which contains instruction, position, last position, direction, and length of
+ * the trail.
+ */
 const FRAME = 5
 
 class Matcher {
@@ -41,11 +46,11 @@ class Matcher {
   readonly #text: string
   readonly #stepsMax: number
   /**
-   * Holds the frames to which the backtracking search can return. A run of one repeated character has only one frame,
+   * Contains the frames to which the backtracking search can return. A repetition of one character has only one frame,
    * whose position moves by one character.
    */
   readonly #stack: number[] = []
-  /** Holds each changed register followed by its old value. */
+  /** Contains each changed register, followed by its old value. */
   readonly #trail: number[] = []
 
   constructor(program: Program, text: string, stepsMax: number) {
@@ -118,7 +123,7 @@ class Matcher {
           this.#set(one.start, pos)
           break
         case 'again':
-          // An empty round of a loop beyond the minimum fails (ECMA-262, RepeatMatcher).
+          // An empty iteration of a loop beyond the minimum fails (ECMA-262, RepeatMatcher).
           holds = pos !== this.registers[one.start] || this.registers[one.count]! <= one.min
           at = one.head
           break
@@ -185,7 +190,10 @@ class Matcher {
     return next > 0 && text.codePointAt(next - 1)! > 0xffff ? next - 1 : next
   }
 
-  /** Returns the position behind one character that passes the test. Returns -1 if the character does not pass. */
+  /**
+   * Returns the position behind one character of the text if the character passes the test. Returns -1 if the character
+   * does not pass.
+   */
   #pass(test: CharTest, back: boolean, pos: number): number {
     const text = this.#text
     if (back ? pos === 0 : pos >= text.length) return -1

@@ -1,9 +1,12 @@
-/** Makes each search of a regular expression count the steps of a backtracking engine. */
+/** Makes each search with a regular expression count the steps of a backtracking engine. */
 import { add, counts, uncounted } from '../counter.ts'
 import { compile, type Program } from './regexProgram.ts'
 import { search } from './regexRun.ts'
 
-/** Is the greatest number of steps of a search. Beyond this number the regular expression counts as exponential. */
+/**
+ * Is the maximum number of steps of a regular expression search. A regular expression that takes more steps than this
+ * number counts as exponential.
+ */
 const STEPS_MAX = 5_000_000
 
 const programs = new Map<string, Program>()
@@ -19,13 +22,14 @@ function programOf(regex: RegExp): Program {
 }
 
 /**
- * Lists the searches in which the counting matcher and the native engine disagree. The count of a wrong matcher means
- * nothing.
+ * Lists the regular expression searches in which the counting matcher and the native engine disagree. The step count of
+ * a matcher that disagrees with the native engine is meaningless.
  */
 export const differences: string[] = []
 
 /**
- * Counts every search. By ECMA-262 `test`, `match`, `matchAll`, `replace`, `search` and `split` call a replaced `exec`.
+ * Counts the steps of every regular expression search. By ECMA-262 `test`, `match`, `matchAll`, `replace`, `search` and
+ * `split` call the function `exec`, even if it was replaced.
  */
 export function countRegexes(): void {
   const native = RegExp.prototype.exec

@@ -1,5 +1,6 @@
 /**
- * Checks a page with axe. The page needs the init script of `axe-core`, and must bypass its content security policy.
+ * Checks a web page with axe (an accessibility checker). The page must run the init script of `axe-core` and bypass its
+ * content security policy.
  */
 import { expect } from 'bun:test'
 import { type ConsolePage, screenshot } from './browser.ts'
@@ -9,7 +10,7 @@ type Violation = { id: string; help: string; nodes: { target: string[]; html: st
 /** Lists the axe rules that depend only on colours. */
 export const COLOUR_RULES = ['color-contrast', 'link-in-text-block']
 
-/** Returns the violations that axe finds on a page. The default is all rules. */
+/** Returns the violations that axe finds on a page. By default axe applies all its rules. */
 export async function violations(
   { page }: Pick<ConsolePage, 'page'>,
   rules?: readonly string[],
@@ -25,7 +26,7 @@ export async function violations(
   )
 }
 
-/** Checks a screen by all rules in the light theme, and by the colour rules in the dark theme. */
+/** Checks a console screen by all axe rules in the light theme, and by the colour rules in the dark theme. */
 export async function judge({ page }: Pick<ConsolePage, 'page'>, name: string): Promise<void> {
   await screenshot(page, `${name}-light`)
   expect([name, await violations({ page })]).toEqual([name, []])

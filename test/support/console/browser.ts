@@ -1,4 +1,4 @@
-/** Starts a real Chromium for the tests of the console. */
+/** Starts a real Chromium for the tests of the web console. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
@@ -8,7 +8,7 @@ import type { TestService } from '../service.ts'
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const ARTEFACTS = join(import.meta.dir, '../../artefacts')
 
-/** Tells whether Chromium is installed. If not, its tests are skipped with a notice. */
+/** Tells whether Chromium is installed. If Chromium is not installed, its tests are skipped with a notice. */
 export const hasBrowser = existsSync(CHROMIUM)
 if (!hasBrowser) {
   process.stderr.write(`no Chromium at ${CHROMIUM} (CHROMIUM names another): skipping its tests\n`)
@@ -26,24 +26,24 @@ const FLAGS = [
   '--disable-sync',
 ]
 
-/** Starts a browser with a temporary profile. */
+/** Starts Chromium with a temporary profile. */
 export const startBrowser = (): Promise<Browser> =>
   chromium.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS })
 
 export type ConsolePage = AsyncDisposable & {
   page: Page
   context: BrowserContext
-  /** Lists the URLs that the page, its frames and its workers have requested. */
+  /** Lists the URLs that the web page, its frames and its workers have requested. */
   requests: string[]
-  /** Holds the errors of scripts, and the requests that a policy has blocked. */
+  /** Contains the errors of scripts, and the requests that the content security policy has blocked. */
   complaints: string[]
-  /** Goes to a screen, and waits until the screen shows its content. */
+  /** Opens a screen of the console, and waits until the screen shows its content. */
   open(path: string): Promise<void>
 }
 
 type Look = { width?: number; dark?: boolean; bypassCSP?: boolean; timeZone?: string }
 
-/** Opens a page, and signs in by a link and its button, as an operator does. */
+/** Opens a page and signs in with a link and its button, as an operator does. */
 export async function openConsole(
   browser: Browser,
   service: TestService,
@@ -56,7 +56,7 @@ export async function openConsole(
     reducedMotion: 'reduce',
     ...(timeZone === undefined ? {} : { timezoneId: timeZone }),
   })
-  // The limit is below the limit of a test, so that the error names the failed wait.
+  // The time limit of a wait is below the limit of a test, so that the error names the failed wait.
   context.setDefaultTimeout(ACTION_LIMIT_MS)
   const page = await context.newPage()
   const requests: string[] = []
@@ -91,11 +91,11 @@ export async function settled(page: Page): Promise<void> {
   await page.locator('.loading').first().waitFor({ state: 'detached' })
 }
 
-/** Writes a picture of the page to `test/artefacts` if SCREENSHOTS is set. */
+/** Writes a screenshot of the page to `test/artefacts` if SCREENSHOTS is set. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   if (!process.env.SCREENSHOTS) return
   mkdirSync(ARTEFACTS, { recursive: true })
-  // A modal dialog covers only the visible part of the page, so a picture of a dialog shows only this part.
+  // A modal dialog covers only the visible part of the page, so a screenshot of a dialog shows only this part.
   const fullPage = (await page.getByRole('dialog').count()) === 0
   await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage })
 }

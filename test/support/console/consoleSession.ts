@@ -7,7 +7,10 @@ import type { TestService } from '../service.ts'
 
 type Answer = { status: number; headers: Headers; body: any }
 
-/** Calls the API of the console as its page does. `headers` override the defaults. */
+/**
+ * Calls the API of the console in the same way as the web page of the console. The given `headers` override the default
+ * headers.
+ */
 export type ConsoleClient = {
   cookie: string
   get(path: string, headers?: Record<string, string | null>): Promise<Answer>
@@ -17,7 +20,7 @@ export type ConsoleClient = {
   delete(path: string, headers?: Record<string, string | null>): Promise<Answer>
 }
 
-/** Makes a client of `/console/api` with the given cookie. The client omits a header whose value is null. */
+/** Makes a client of `/console/api` with the given cookie. The client omits a header whose given value is null. */
 export function consoleClient(url: string, cookie: string): ConsoleClient {
   const call = async (
     method: string,
@@ -59,7 +62,7 @@ export function consoleClient(url: string, cookie: string): ConsoleClient {
   }
 }
 
-/** Adds a person with a role, and starts a session. */
+/** Adds a person with a role to the service, and starts a console session of this person. */
 export async function signInAs(
   service: TestService,
   role: Role,
@@ -73,7 +76,7 @@ export async function signInAs(
   return { ...client, personId: person!.id, email }
 }
 
-/** Signs in the first operator with a new link. */
+/** Signs in the first operator with a new sign-in link. */
 export async function signIn(service: TestService): Promise<ConsoleClient> {
   const token = await createSignInLink(service.database.pool)
   const { status, headers } = await consoleClient(service.url, '').post('/sessions', { token })

@@ -2,7 +2,10 @@
 import type { Page } from 'playwright-core'
 import type { Agent, TestService } from '../service.ts'
 
-/** Adds deliveries of a webhook, with the oldest first. The URL contains `event-N`. @returns the id of the webhook */
+/**
+ * Adds deliveries of a webhook to the database, oldest first. The URL of each delivery contains `event-N`. @returns the
+ * id of the webhook
+ */
 export async function addDeliveries(
   { database }: TestService,
   agent: Agent,
@@ -22,7 +25,9 @@ export async function addDeliveries(
   return body.webhookId
 }
 
-/** Returns the texts of a table column in the console. A row that is rerendered at this moment is left out. */
+/**
+ * Returns the texts of a table column in the console. A table row that is rendered again at this moment is left out.
+ */
 export const cellsOf = (page: Page, table: string, column: string): Promise<string[]> =>
   page
     .getByRole('table', { name: table, exact: true })

@@ -10,15 +10,15 @@ const NAME = 'mail'
 /** Is the account name that s3rver, the test’s S3 server, accepts. */
 const ACCOUNT = 'S3RVER'
 
-/** Is a bucket on a real S3-compatible server, behind a proxy that can be cut. */
+/** Represents a bucket on a real S3-compatible server, behind a proxy whose connection can be cut. */
 export type Bucket = AsyncDisposable & {
   proxy: TcpProxy
-  /** Holds the environment variables with which the service uses this bucket. */
+  /** Contains the environment variables with which the service uses this bucket. */
   env: { BLOB_STORE: string; S3_ACCESS_KEY_ID: string; S3_SECRET_ACCESS_KEY: string }
   store: ReturnType<typeof openObjectStore>
-  /** Returns the names of all objects. */
+  /** Returns the names of all objects in the bucket. */
   names(): string[]
-  /** Returns the bytes of an object that the server holds. */
+  /** Returns the bytes of an object in the bucket. */
   bytesOf(name: string): Buffer
   path(name: string): string
 }

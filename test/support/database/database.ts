@@ -8,7 +8,8 @@ export const TEMPLATE_DATABASE = 'purser_template'
 export type TestDatabase = AsyncDisposable & { url: string; pool: Pool }
 
 /**
- * Creates a separate database for one test file, as a clone of the migrated template. Disposal drops the database.
+ * Creates a separate database for one test file, as a clone of the migrated template. Disposal of this object drops the
+ * database.
  * @param template `template0` makes a database without the schema
  */
 export async function createTestDatabase(

@@ -1,11 +1,12 @@
-/** Stands between service and PostgreSQL, follows the wire protocol, and cuts a connection at a chosen round trip. */
+/** Relays the wire protocol between the service and PostgreSQL, and cuts a connection at a chosen round trip. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export const MOMENTS = ['before', 'after'] as const
 
 /**
- * Tells when the proxy cuts a connection. `before` means that the server never receives the statement. `after` means
- * that the server has answered, and the client never receives the answer.
+ * Tells when, relative to a round trip, the proxy cuts a connection. The value `before` means that the server never
+ * receives the statement. The value `after` means that the server has responded, but the client never receives the
+ * response.
  */
 export type CutMoment = (typeof MOMENTS)[number]
 
@@ -14,20 +15,20 @@ export type PostgresProxy = AsyncDisposable & {
   /** Is the URL of the same database through this proxy. */
   url: string
   /**
-   * Cuts one connection, once, at the round trip with the given number from now. The next round trip has the number 1.
-   * Round
-   * trips of all connections count, in the order in which the clients send them.
-   * @param only decides which round trips count. A round trip for which the function returns false is not counted.
+   * Cuts one database connection, once, at the round trip with the given number from now on. The next round trip has
+   * the number 1. Round trips of all connections count, in the order in which the clients send them.
+   * @param only decides which round trips are counted. A round trip for which the function returns false is not
+   * counted.
    */
   cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
-  /** Cancels a planned cut whose round trip has not come yet. */
+  /** Cancels a planned cut of a connection if its round trip has not come yet. */
   disarm(): void
-  /** Ends every connection and refuses new ones until `accept`. */
+  /** Ends every connection and refuses new connections until `accept` is called. */
   refuse(): void
   accept(): void
   /**
-   * Holds the SQL statement of the round trip at which the proxy cut the connection. Null means that no cut has
-   * happened yet.
+   * Contains the SQL statement of the round trip at which the proxy cut the connection. Null means that the proxy has
+   * not yet cut a connection.
    */
   cutStatement: string | null
   /** Counts the round trips of all connections through the proxy. */
@@ -40,7 +41,7 @@ type Cut = { left: number; moment: CutMoment; only: (sent: string) => boolean }
 const TYPE_BYTES = 1
 const LENGTH_BYTES = 4
 
-/** Lists the messages after which a client waits: Query, Sync, PasswordMessage, FunctionCall. */
+/** Lists the PostgreSQL messages after which a client waits: Query, Sync, PasswordMessage, FunctionCall. */
 const ENDS_REQUEST = new Set(['Q', 'S', 'p', 'F'])
 
 /** Starts a proxy in front of the PostgreSQL server of the given URL. */
@@ -130,7 +131,10 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   return proxy
 }
 
-/** Calls back for each whole message of a stream. If `typed`, the first message also begins with a type byte. */
+/**
+ * Calls the callback for each whole message of a PostgreSQL stream. If `typed` is true, even the first message begins
+ * with a type byte.
+ */
 function splitMessages(
   typed: boolean,
   onMessage: (message: Buffer, type: string | null) => void,

@@ -31,16 +31,19 @@ export async function newEndpointDelivery(
 }
 
 export type RunOptions = {
-  /** Is the attempt that the job names. */
+  /** Is the number of the delivery attempt that the job names. */
   attempt?: number | undefined
-  /** Runs while the attempt waits for its turn to send. */
+  /** Is a function that runs while the delivery attempt waits for its turn to send. */
   meanwhile?: (() => Promise<unknown>) | undefined
-  /** Refuses the turn for this many milliseconds. */
+  /** Is the time in milliseconds for which the delivery attempt is refused its turn to send. */
   returnInMs?: number
   allowPrivate?: boolean
 }
 
-/** Starts an attempt of a delivery. The attempt is the first one unless the options name another one. */
+/**
+ * Starts an attempt of a webhook delivery. The attempt is the first attempt of the delivery unless the options name
+ * another one.
+ */
 export function startRun(
   pool: Pool,
   deliveryId: string,

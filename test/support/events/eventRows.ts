@@ -1,4 +1,4 @@
-/** Makes rows of deliveries on a test database with the functions of the service. */
+/** Makes rows of webhook deliveries in a test database with the functions of the service. */
 import { createSecretKey } from 'node:crypto'
 import type { EventType } from '../../../shared/events/events.ts'
 import { Keyring } from '../../../shared/vault/envelope.ts'
@@ -11,7 +11,7 @@ import { dropJobs, newProject } from '../till/tillRows.ts'
 export const HOOK = 'http://127.0.0.1:9/hook'
 export const KEYRING = new Keyring([{ id: 'k1', key: createSecretKey(new Uint8Array(32)) }])
 
-/** Creates a webhook of a project for some events. */
+/** Creates a webhook of a project for some event types. */
 export async function newWebhook(
   pool: Pool,
   projectId: string,
@@ -21,7 +21,9 @@ export async function newWebhook(
   return made.webhook.id
 }
 
-/** Creates a delivery that waits for its first attempt, without a job. Only the function under test queues jobs. */
+/**
+ * Creates a webhook delivery that waits for its first attempt, without a job. Only the function under test queues jobs.
+ */
 export async function newDelivery(
   pool: Pool,
   of: { projectId?: string; webhookId?: string } = {},
@@ -37,7 +39,10 @@ export async function newDelivery(
   return id
 }
 
-/** Returns the result of a delivery attempt that got the status 503. `changes` replace parts of the result. */
+/**
+ * Returns the result of a delivery attempt that got the status 503. The values in `changes` replace parts of the
+ * result.
+ */
 export const attemptOf = (
   deliveryId: string,
   attempt: number,
@@ -57,7 +62,7 @@ export const attemptOf = (
 
 export const DELIVERED = { status: 'delivered', statusCode: 200, retryInS: null } as const
 
-/** Returns the attempt and the due time of the waiting job of a delivery, or null without a job. */
+/** Returns the attempt and the due time of the waiting job of a webhook delivery, or null if there is no job. */
 export async function queuedAttempt(
   pool: Pool,
   deliveryId: string,
@@ -70,7 +75,7 @@ export async function queuedAttempt(
   return rows[0] ?? null
 }
 
-/** Makes the queue lose every job that `work` adds. */
+/** Makes the job queue lose every job that `work` adds. */
 export async function withLostJobs<Result>(
   pool: Pool,
   work: () => Promise<Result>,

@@ -1,14 +1,15 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** Is one HTTP request as the receiver got the request. */
+/** Represents one HTTP request that the test receiver got. */
 type Received = {
   method: string
   path: string
   headers: IncomingHttpHeaders
   body: Buffer
   /**
-   * Are the times when the receiver got the request’s head and sent the answer, in milliseconds of performance.now().
+   * Contains the times when the receiver got the head of the request and sent the response, in milliseconds of
+   * performance.now().
    */
   atMs: number
   answeredMs: number
@@ -18,11 +19,11 @@ export type Receiver = AsyncDisposable & {
   url: string
   port: number
   requests: Received[]
-  /** Answers a request. The default is 200. */
+  /** Responds to a request that the receiver gets. The default status of the response is 200. */
   answer: (request: Received, response: ServerResponse) => void
 }
 
-/** Starts a real HTTP server that keeps its requests. */
+/** Starts a real HTTP server that records the requests that it gets. */
 export async function startReceiver(
   answer: Receiver['answer'] = (_request, response) => response.end('ok'),
 ): Promise<Receiver> {
@@ -61,7 +62,7 @@ export async function startReceiver(
   return receiver
 }
 
-/** Makes a receiver’s answer function that gives every request the same status. */
+/** Makes a response function for the receiver that gives every request the same status. */
 export const status =
   (code: number, body = ''): Receiver['answer'] =>
   (_request, response) => {

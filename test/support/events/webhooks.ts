@@ -11,7 +11,7 @@ import { waitFor } from '../waitFor.ts'
 
 export const BODY = Buffer.from('{"body":{"paymentId":"pay_1"},"note":"ü \\u0000"}')
 
-/** Starts the API and the webhooks pool, which may call this machine. */
+/** Starts the API and the worker pool for webhooks, which may call this machine. */
 export const startWebhookService = (options: TestServiceOptions = {}): Promise<TestService> =>
   startTestService({
     smtp: false,
@@ -23,7 +23,7 @@ export const startWebhookService = (options: TestServiceOptions = {}): Promise<T
 export type Registered = { endpointId: string; webhookUrl: string; webhookSecret: string }
 
 let resources = 0
-/** Registers a new endpoint for a webhook URL. */
+/** Registers a new endpoint with a webhook URL. */
 export async function register(agent: Agent, webhookUrl: string): Promise<Registered> {
   const { status, body } = await agent.put('/v0/sellers/endpoints', {
     // No server listens at port 1, so the verification of the endpoint fails at once.
@@ -55,21 +55,21 @@ export async function sendEvent(
   return id
 }
 
-/** Waits until the delivery has `attempts` ended attempts. @returns the delivery in the form of the API */
+/** Waits until the webhook delivery has `attempts` ended attempts. @returns the delivery in the form of the API */
 export const waitForAttempts = (agent: Agent, deliveryId: string, attempts: number): Promise<any> =>
   waitFor(`${attempts} attempts of ${deliveryId}`, async () => {
     const { body } = await agent.get(`/v0/webhooks/deliveries/${deliveryId}`)
     return body.attemptCount >= attempts ? body : null
   })
 
-/** Waits until the delivery has ended. */
+/** Waits until the webhook delivery has ended. */
 export const waitForEnd = (agent: Agent, deliveryId: string): Promise<any> =>
   waitFor(`the end of ${deliveryId}`, async () => {
     const { body } = await agent.get(`/v0/webhooks/deliveries/${deliveryId}`)
     return body.status === 'pending' ? null : body
   })
 
-/** Finds the waiting job of a delivery. */
+/** Finds the waiting job of a webhook delivery. */
 export async function findJob({ pool }: TestDatabase, deliveryId: string) {
   const { rows } = await pool.query<{ id: string; run_at: Date; attempts: number }>(
     'select id, run_at, attempts from graphile_worker.jobs where key = $1',
@@ -78,7 +78,7 @@ export async function findJob({ pool }: TestDatabase, deliveryId: string) {
   return rows[0] ?? null
 }
 
-/** Makes the waiting job of a delivery due now. */
+/** Makes the waiting job of a webhook delivery due now. */
 export async function hurry(database: TestDatabase, deliveryId: string): Promise<void> {
   const job = await findJob(database, deliveryId)
   await database.pool.query(
@@ -87,6 +87,6 @@ export async function hurry(database: TestDatabase, deliveryId: string): Promise
   )
 }
 
-/** Waits until a delivery has no job. The row of an ended job is deleted a moment after the end. */
+/** Waits until a webhook delivery has no job. The database row of an ended job is deleted a moment after the end. */
 export const waitForNoJob = (database: TestDatabase, deliveryId: string): Promise<true> =>
   waitFor('the job to be gone', async () => (await findJob(database, deliveryId)) === null)

@@ -1,4 +1,7 @@
-/** Builds small files that grow or never end for their reader. The repository holds no such file. */
+/**
+ * Builds small files whose content grows huge or never ends when a program reads them. The repository contains no such
+ * file, because the test builds it.
+ */
 import { deflateRawSync } from 'node:zlib'
 import { strToU8, zipSync } from 'fflate'
 import { calendarFile } from './invitations.ts'
@@ -19,7 +22,7 @@ const zip = (files: Record<string, string | Uint8Array>): Buffer =>
     ),
   )
 
-/** Builds a zip with one entry of `bytes` equal letters, which is already deflated. */
+/** Builds a zip archive with one entry of `bytes` equal letters, which is already deflated. */
 function inflating(name: string, bytes: number, others: Record<string, string> = {}): Buffer {
   const packed = deflateRawSync(Buffer.alloc(bytes, 'a'), { level: 9 })
   const whole = zip({ ...others, [name]: '' })
@@ -27,8 +30,8 @@ function inflating(name: string, bytes: number, others: Record<string, string> =
 }
 
 /**
- * Replaces the content of an empty zip entry by deflated bytes. Changes the local header and the central directory of
- * the zip accordingly.
+ * Replaces the content of an empty zip entry by the given deflated bytes. Changes the local header and the central
+ * directory of the zip accordingly.
  */
 function withEntry(
   whole: Buffer,
@@ -52,14 +55,14 @@ function withEntry(
   return Buffer.concat([head, packed, tail])
 }
 
-/** Builds zips inside zips. */
+/** Builds zip archives that are nested inside each other. */
 function nestedZips(depth: number): Buffer {
   let inner = zip({ 'zeros.bin': new Uint8Array(10 * MB) })
   for (let level = 0; level < depth; level++) inner = zip({ [`level${level}.zip`]: inner })
   return inner
 }
 
-/** Builds a directory of many entries that all name the same content. */
+/** Builds a zip directory of many entries that all name the same content. */
 function overlapping(entries: number): Buffer {
   const one = zip({ 'a.txt': 'a'.repeat(1_000) })
   const directory = one.indexOf(Buffer.from('PK\x01\x02', 'latin1'))
@@ -83,7 +86,7 @@ const docx = (document: string): Buffer =>
     'word/document.xml': document,
   })
 
-/** Nests entities that expand to a thousand million words. */
+/** Builds XML with nested entities that expand to a thousand million words. */
 const LAUGHS = `<?xml version="1.0"?><!DOCTYPE w [<!ENTITY a0 "laugh">${Array.from(
   { length: 9 },
   (_, n) => `<!ENTITY a${n + 1} "${`&a${n};`.repeat(10)}">`,
@@ -107,7 +110,10 @@ const sheet = (): Buffer => {
   })
 }
 
-/** Builds a PDF of objects. The first object is the catalog. If `table` is false, the table of objects is wrong. */
+/**
+ * Builds a PDF file from the given objects. The first object is the catalog of the PDF file. If `table` is false, the
+ * cross-reference table of the PDF file is wrong.
+ */
 function pdf(objects: readonly string[], { table = true } = {}): Buffer {
   let text = '%PDF-1.7\n'
   const places: number[] = []
@@ -143,7 +149,7 @@ function pages(count: number, catalog = ''): string[] {
   ]
 }
 
-/** Builds PDF forms. Each form draws the next form twice, so a depth of 30 makes 2^30 drawings. */
+/** Builds a PDF file of nested forms. Each form draws the next form twice, so a depth of 30 makes 2^30 drawings. */
 function formsInForms(depth: number): Buffer {
   const form = (n: number) =>
     stream(
@@ -168,7 +174,7 @@ function nestedMails(depth: number): Buffer {
   return Buffer.from(mail)
 }
 
-/** Maps a description to the function that makes the bomb (a small file with a huge content). */
+/** Maps a description to the function that builds the file with a huge content. */
 export const BOMBS: Record<string, () => Bomb> = {
   'zips in zips': () => ({ filename: 'nested.zip', content: nestedZips(12) }),
   'entries that share their bytes': () => ({

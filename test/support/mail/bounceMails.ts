@@ -20,7 +20,7 @@ let bounces = 0
 const head = (to: string, from: string, more = '') =>
   `From: ${from}\nTo: ${to}\nSubject: Undelivered Mail Returned to Sender\nMessage-ID: <bounce${++bounces}@mx.test>\nDate: Mon, 5 Jan 2026 09:31:00 +0000\n${more}`
 
-/** Makes a report of RFC 3464 in the form of Postfix, Gmail and Exchange. */
+/** Makes a bounce report of RFC 3464 in the form that Postfix, Gmail and Exchange use. */
 export function standardBounce(bounce: BounceOf, returnedAs = 'message/rfc822'): string {
   const { to, recipient, status = '5.1.1', action = 'failed', final = recipient } = bounce
   const said = bounce.said ?? `550 ${status} <${recipient}>: Recipient address rejected`

@@ -1,6 +1,7 @@
 /**
- * Reads mails, replies and conversations whose authors had not seen the code. Own sets are in test/fixtures. Public
- * sets may be beside the project, in `../shared/fixtures`. `npm test` reads the own sets, the whole suite all sets.
+ * Reads mails, replies and conversations whose authors had not seen the code. The project’s own sets of mails are in
+ * test/fixtures. Public sets of mails may be beside the project, in `../shared/fixtures`. `npm test` reads the
+ * project’s own sets of mails, and the whole suite reads all sets.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +11,7 @@ import { isWhole } from '../database/extent.ts'
 const OWN = join(import.meta.dir, '../../fixtures')
 const PUBLIC = join(import.meta.dir, '../../../../shared/fixtures')
 
-/** Is a set of test mails from one folder. The name of the test for the set contains `name`. */
+/** Is a set of test mails from one folder. The name of the test for this set of mails contains `name`. */
 type Corpus<Item, Name = 'own' | 'public'> = { name: Name; items: Item[] }
 
 const corporaOf = <Item>(
@@ -24,7 +25,7 @@ const corporaOf = <Item>(
     : []),
 ]
 
-/** Returns the file paths of a corpus. Each file holds one mail with the bytes that SMTP delivered. */
+/** Returns the paths of the mail files of a corpus. Each file contains one mail with the bytes that SMTP delivered. */
 export const mailCorpora = (): Corpus<string>[] =>
   corporaOf('mails', 'eml', (folder) =>
     (readdirSync(folder, { recursive: true }) as string[])
@@ -33,7 +34,10 @@ export const mailCorpora = (): Corpus<string>[] =>
       .toSorted(),
   )
 
-/** Is a mail with its reply text. `alt` holds other accepted texts. The tier is `core` if all conventions agree. */
+/**
+ * Is a test mail with its expected reply text. The field `alt` contains other accepted reply texts. The tier of a test
+ * mail is `core` if all conventions agree about its reply text.
+ */
 export type ReplyCase = {
   id: string
   input_kind: 'text' | 'html' | 'eml'
@@ -54,9 +58,10 @@ export function readReplies(path: string): ReplyCase[] {
 }
 
 /**
- * Returns the sets of replies. The set `edges` has joined and cut attributions, unlisted devices and odd characters,
- * each with hard negatives. The set `sealed a` is read without its inline answers: its author omitted the quoted
- * questions, and docs/contract.md keeps the questions.
+ * Returns the sets of test mails that are replies. The set `edges` contains attribution lines that are joined or cut,
+ * unlisted devices and odd characters, each with hard negatives. The replies in the set `sealed a` are read without
+ * their inline answers, because the author of the set omitted the quoted questions, and docs/contract.md keeps the
+ * questions.
  */
 export const replyCorpora = (): Corpus<
   ReplyCase,
@@ -73,8 +78,8 @@ export const replyCorpora = (): Corpus<
 ]
 
 /**
- * Holds the messages of a test case in the order of arrival. `expected` lists the keys of the messages for each thread.
- * `must` is false if the right threads are in doubt.
+ * Contains the messages of a test case in the order in which they arrive. For each thread, `expected` lists the keys of
+ * its messages. The field `must` is false if it is in doubt which threads are right.
  */
 export type ThreadScenario = {
   id: string

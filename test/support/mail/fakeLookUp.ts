@@ -1,6 +1,9 @@
 import type { LookUp } from '../../../workers/mail/lookUp.ts'
 
-/** Holds records by name and type, e.g. `{ 'example.com TXT': [['v=spf1 -all']] }`. An Error fails the look-up. */
+/**
+ * Contains DNS records by name and type, e.g. `{ 'example.com TXT': [['v=spf1 -all']] }`. If the value is an Error, the
+ * DNS look-up fails with it.
+ */
 export type Zone = Record<string, unknown[] | Error>
 
 /** Makes a DNS look-up that knows only the records of the given zone. */
@@ -21,5 +24,5 @@ export const trustingLookUp: LookUp = async (name, type) => {
   throw dnsError('ENOTFOUND')
 }
 
-/** Makes an error of node:dns. */
+/** Makes an error as node:dns throws it. */
 export const dnsError = (code: string): Error => Object.assign(new Error(`query ${code}`), { code })

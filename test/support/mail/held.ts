@@ -2,11 +2,11 @@ import { expect } from 'bun:test'
 import type { Agent, TestService } from '../service.ts'
 import { waitFor } from '../waitFor.ts'
 
-/** Returns the path of the approval requests of a project. */
+/** Returns the API path of the approval requests of a project. */
 export const heldPath = (agent: Agent, approvalId?: string): string =>
   `/v0/platform/projects/${agent.project.id}/held${approvalId === undefined ? '' : `/${approvalId}`}`
 
-/** Makes an agent whose mail waits for the approval of the owner. */
+/** Makes an agent whose outgoing mail waits for the approval of the owner. */
 export async function heldAgent(
   service: TestService,
   change: object = { sendPolicy: 'approve' },
@@ -18,7 +18,7 @@ export async function heldAgent(
   return agent
 }
 
-/** Reads the whole approval request of a held message. */
+/** Reads the whole approval request of a held mail. */
 export const requestOf = (service: TestService, agent: Agent, messageId: string): Promise<any> =>
   waitFor(`the request of ${messageId}`, async () => {
     for (const state of ['waiting', 'approved', 'rejected', 'withdrawn', 'expired']) {

@@ -1,4 +1,4 @@
-/** Makes invitations in the form of other programs. */
+/** Makes calendar invitations in the form that other programs use. */
 
 /** Describes the calendar event that the test writes to a calendar file. */
 export type EventLines = {
@@ -9,13 +9,13 @@ export type EventLines = {
   stamp?: string
   organizer?: string
   attendees?: readonly string[]
-  /** Holds further lines of the calendar event. */
+  /** Contains further lines of the calendar event in the file. */
   lines?: readonly string[]
   start?: string
   end?: string
 }
 
-/** Writes a calendar file of one event. */
+/** Writes a calendar file that contains one event. */
 export function calendarFile({
   method = 'REQUEST',
   uid = 'event-1@example.com',

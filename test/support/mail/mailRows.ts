@@ -1,4 +1,4 @@
-/** Stores rows of mail on a test database with the functions of the service. */
+/** Stores rows of mail in a test database with the functions of the service. */
 
 import { randomUUID } from 'node:crypto'
 import { newMessageId } from '../../../shared/ids.ts'
@@ -62,7 +62,7 @@ export async function newSent(pool: Pool, changes: Partial<SendIntent> = {}): Pr
   return { projectId, messageId, ...(await messageOf(pool, projectId, messageId))! }
 }
 
-/** Finds the rows of a message and its thread. */
+/** Finds the database rows of a message and its thread. */
 export async function messageOf(pool: Pool, projectId: string, messageId: string) {
   const { rows } = await pool.query<{ row: string; threadRow: string }>(
     'select row, thread_row as "threadRow" from messages where project_id = $1 and message_id = $2',
@@ -71,14 +71,17 @@ export async function messageOf(pool: Pool, projectId: string, messageId: string
   return rows[0]
 }
 
-/** Begins a sending attempt of an outbound mail that must be due. */
+/** Begins an attempt to send an outbound mail, which must be due. */
 export async function begin(pool: Pool, { row }: { row: string }): Promise<OutboundMail> {
   const [mail] = await beginAttempts(pool, [row])
   if (mail == null) throw new Error('no attempt is due')
   return mail
 }
 
-/** Records a sending attempt that reached all due recipients. `changes` replace fields of the record. */
+/**
+ * Records an attempt to send a mail that reached all due recipients. The values in `changes` replace fields of the
+ * record.
+ */
 export async function recordSent(
   pool: Pool,
   mail: OutboundMail,
@@ -104,7 +107,7 @@ export async function recordSent(
   return recorded!
 }
 
-/** Reads the recipients of a message in the order of their addresses. */
+/** Reads the recipients of a message, sorted by their addresses. */
 export async function recipientsOf(pool: Pool, { row }: { row: string }) {
   const { rows } = await pool.query<{
     address: string
@@ -120,7 +123,7 @@ export async function recipientsOf(pool: Pool, { row }: { row: string }) {
 
 let mails = 0
 
-/** Returns a raw message with CRLF line ends. */
+/** Returns the text of a raw message with CRLF line ends. */
 export const rawMail = ({
   id = `m${++mails}@example.com`,
   from = 'ada@example.com',
@@ -177,7 +180,7 @@ export async function readInboundMail(pool: Pool, inboundId: string): Promise<Au
   return { inbound, ...parsed, authentication: INTERNAL }
 }
 
-/** Inserts, parses and stores a message of one project. */
+/** Inserts, parses and stores a message for one project. */
 export async function receive(
   pool: Pool,
   projectId: string,
@@ -194,7 +197,7 @@ export async function receive(
   }
 }
 
-/** Reads the types of the events of a project, in order. */
+/** Reads the types of the events of a project, in the order of the events. */
 export async function eventsOf(pool: Pool, projectId: string): Promise<string[]> {
   const { rows } = await pool.query('select type from events where project_id = $1 order by seq', [
     projectId,

@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { type Agent, type TestService, waitForMessages } from '../service.ts'
 import { deliverRaw } from './smtpTalk.ts'
 
-/** Delivers the mail `<id@example.com>` with the subject `id`. `more` holds further header lines. */
+/** Delivers the mail `<id@example.com>` with the subject `id`. The parameter `more` contains further header lines. */
 export const deliverNamed = (service: TestService, to: string, id: string, more = '') =>
   deliverRaw(
     service.smtp!.port,
@@ -25,11 +25,11 @@ export async function newThread(service: TestService, ids: string[]): Promise<Ag
   return agent
 }
 
-/** Lists the threads of an inbox with the API. */
+/** Lists the threads of an inbox through the API. */
 export const listThreads = async (agent: Agent): Promise<any[]> =>
   (await agent.get('/v0/threads')).body.threads
 
-/** Expects 403 for a key without mail:manage, and 404 for the key of another project. */
+/** Expects status 403 for an API key without mail:manage, and 404 for the API key of another project. */
 export async function expectOnlyManagers(service: TestService, path: string): Promise<void> {
   const reader = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
   const stranger = await service.newAgent()

@@ -13,31 +13,31 @@ import {
 export type NameServer = AsyncDisposable & {
   /** Is the address of the name server in the form `IP:port`. */
   address: string
-  /** Holds the questions over UDP in order, e.g. `TXT a.test`. */
+  /** Contains the DNS questions that came over UDP, in order, e.g. `TXT a.test`. */
   asked: string[]
-  /** Holds the ids of the queries over UDP. */
+  /** Contains the ids of the DNS queries that came over UDP. */
   ids: number[]
-  /** Lists the questions that came over TCP, in order. */
+  /** Lists the DNS questions that came over TCP, in order. */
   askedOverTcp: string[]
 }
 
 const TRUNCATED = 0x200
 const CODES = { none: 3, failure: 2 }
-/** Is the UDP limit of a client that names no size (RFC 1035 §4.2.1). */
+/** Is the UDP size limit for a DNS client that names no size (RFC 1035 §4.2.1). */
 const UDP_BYTES = 512
 const FORGED: Answer[] = [{ type: 'TXT', name: 'forged.test', data: ['forged'] }]
 const JUNK = Buffer.from([1, 2, 3])
 
 /**
- * Starts a real name server on loopback. The server recurses only on request, and answers with names in lower case.
- * An answer above the UDP size of the client comes over TCP only, in pieces.
+ * Starts a real DNS server on the loopback interface. The DNS server recurses only on request, and answers with names
+ * in lower case. The DNS server sends an answer above the UDP size of the client only over TCP, in pieces.
  *
  * The beginning of a name chooses the answer:
  * - `broken` fails, `shaky` fails for the first query, and `half` fails for AAAA;
  * - the name server never answers queries for `silent`, and does not answer the first query for `lost`;
  * - over TCP, `closed` closes the connection, `mute` stays silent, and `forged` and `junk` send an invalid answer.
  *
- * Before each answer to a TXT question the server sends the forged answers of a guessing attacker.
+ * Before each answer to a TXT question, the DNS server sends the forged answers of an attacker who guesses query ids.
  * @param records holds the DNS records that the server answers with. The records may change while the server runs.
  */
 export async function startNameServer(
@@ -66,8 +66,8 @@ export async function startNameServer(
         : whole
     if (type !== 'TXT') return send(answered)
     const forged: Packet = { ...answer, flags: 0x180, answers: FORGED }
-    // The first forged answer comes from the address of a stranger. The other forged answers follow after the first
-    // answer is sent.
+    // The first forged DNS answer comes from the address of a stranger. The other forged DNS answers follow after the
+    // first answer is sent.
     stranger.send(encode(forged), from.port, from.address, () => {
       send(JUNK)
       send(encode({ ...forged, type: 'query' }))
@@ -93,7 +93,8 @@ export async function startNameServer(
         void inPieces(socket, [bytes.subarray(0, 1), bytes.subarray(1, 9), bytes.subarray(9)])
       })
   })
-  // TCP takes the port first, because the connections of other tests take many TCP ports and few UDP ports.
+  // The DNS server takes a port for TCP first, because the connections of other tests take many TCP ports and few UDP
+  // ports.
   await new Promise<void>((resolve) => tcp.listen(0, host, resolve))
   const { port } = tcp.address() as AddressInfo
   await new Promise<void>((resolve) => udp.bind(port, host, resolve))
@@ -119,7 +120,7 @@ const sizeFor = ({ additionals }: Packet): number => {
   return edns?.type === 'OPT' ? edns.udpPayloadSize : UDP_BYTES
 }
 
-/** Writes pieces as a network may deliver them: the client reads each piece before the next piece comes. */
+/** Writes pieces as a network may deliver them, so that the client reads each piece before the next piece comes. */
 async function inPieces(socket: Socket, pieces: readonly Uint8Array[]): Promise<void> {
   for (const piece of pieces) {
     socket.write(piece)

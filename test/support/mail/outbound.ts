@@ -4,7 +4,7 @@ import { type Agent, type Client, messagePath, type TestService } from '../servi
 import { waitFor } from '../waitFor.ts'
 import type { Sink } from './sink.ts'
 
-/** Sends a mail that must be accepted. @returns the answer of the API */
+/** Sends a mail that the service must accept. @returns the response of the API */
 export async function sendMail(agent: Client, body: object = {}): Promise<any> {
   const mail = { to: ['ada@example.com'], subject: 'Subject', text: 'Text', ...body }
   const answer = await agent.post('/v0/messages/send', mail)
@@ -18,7 +18,10 @@ export const sunkAt = (sink: Sink, messageId: string) =>
     sink.mails.find((mail) => mail.email.messageId === messageId),
   )
 
-/** Waits until a sink has a copy for each recipient. @returns the copies by recipient */
+/**
+ * Waits until a sink (the SMTP server of a test) has a copy of the message for each recipient. @returns the received
+ * copies by recipient
+ */
 export const copiesAt = (sink: Sink, messageId: string, recipients: readonly string[]) =>
   waitFor(`the copies of ${messageId}`, () => {
     const copies = sink.mails.filter((mail) => mail.email.messageId === messageId)
@@ -33,11 +36,11 @@ export const untilStatus = (agent: Agent, messageId: string, wanted: string): Pr
     return body.deliveryStatus === wanted ? body : null
   })
 
-/** Makes the next attempt of a message due now. */
+/** Makes the next attempt to send a message due now. */
 export async function hurry({ database }: TestService, messageId: string): Promise<void> {
   const message = `(select row from messages where message_id = $1 and direction = 'sent')`
-  // The service locks the row of the mail before the rows of its recipients. One statement for both tables would not
-  // keep this order of locks.
+  // The service locks the database row of the mail before the rows of its recipients. One statement for both tables
+  // would not keep this order of locks.
   await transaction(database.pool, async (db) => {
     await db.query(
       `update outbound_mails set next_attempt_at = clock_timestamp() where message_row = ${message}`,

@@ -1,4 +1,4 @@
-/** Adds mail domains of projects, with records in a DNS of the test. */
+/** Adds mail domains to projects, with records in a DNS that the test controls. */
 
 import type { TestService } from '../service.ts'
 import { waitFor } from '../waitFor.ts'
@@ -16,7 +16,7 @@ export function publish(zone: Zone, records: readonly DnsRecord[]): void {
   }
 }
 
-/** Adds a domain and waits until it is verified. */
+/** Adds a mail domain and waits until it is verified. */
 export async function addVerifiedDomain(
   { platform }: TestService,
   zone: Zone,
@@ -27,7 +27,7 @@ export async function addVerifiedDomain(
   publish(zone, body.records)
   await waitFor(`${domain} to be verified`, async () => {
     // A DNS check that is already running has not seen the new records, and the next check would come only in a minute.
-    // So the test asks for a check.
+    // Therefore the test asks for a new DNS check.
     await platform.post(`${path}/verify`)
     return (await platform.get(path)).body.status === 'verified'
   })

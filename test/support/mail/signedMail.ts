@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mailSignature } from '../../../shared/mail/http/signedMail.ts'
 
-/** Holds the bytes of a secret of INBOUND_SECRETS. */
+/** Contains the bytes of a secret from INBOUND_SECRETS. */
 const INBOUND_SECRET = Buffer.alloc(32, 7)
 export const INBOUND_ENV = {
   INBOUND_SECRETS: `relay:${INBOUND_SECRET.toString('base64')}`,
@@ -16,11 +16,14 @@ export type RawMail = {
   secret?: Uint8Array
   atS?: number
   spf?: string
-  /** Is the value of the header purser-envelope. By default the value is made of `from`, `to` and `spf`. */
+  /**
+   * Is the value of the HTTP header purser-envelope. By default the value of the header is made of `from`, `to` and
+   * `spf`.
+   */
   envelope?: string
 }
 
-/** Makes the request that a mail service sends to `POST /v0/inbound/raw`. */
+/** Makes the HTTP request that a mail service sends to `POST /v0/inbound/raw`. */
 export function signedRequest({
   to,
   mail = 'Message-ID: <1@example.com>\r\nFrom: ada@example.com\r\nSubject: Hi\r\n\r\nHi.\r\n',
@@ -51,7 +54,7 @@ export function signedRequest({
   }
 }
 
-/** Delivers a mail by HTTP. */
+/** Delivers a mail to the service by HTTP. */
 export async function handOver(
   port: number,
   request: RequestInit,

@@ -5,22 +5,22 @@ import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
 import type { Certificate } from '../process/tlsServer.ts'
 
 type SunkMail = {
-  /** Is the id that the sink’s SMTP reply 250 gives the mail. */
+  /** Is the id that the SMTP reply 250 of the sink (the test’s SMTP server) gives to the mail. */
   id: string
   from: string
   to: string[]
   raw: string
   email: Email
-  /** Tells whether the mail came over TLS. `helo` is the EHLO name of the client. */
+  /** Tells whether the mail arrived over TLS. The value `helo` is the EHLO name of the SMTP client. */
   secure: boolean
   helo: string
-  /** Is the SNI name of the client, or undefined without SNI. */
+  /** Is the server name (SNI) that the client sent, or undefined if it sent none. */
   servername: string | undefined
   /** Is the time when the data of the SMTP message began, in milliseconds of performance.now(). */
   beganMs: number
 }
 
-/** Is a refusal of one address at RCPT, or of the whole message after DATA. */
+/** Is the refusal of one recipient address at RCPT, or of the whole message after DATA. */
 type Refusal = { code: number; message: string }
 
 export type Sink = AsyncDisposable & {
@@ -34,15 +34,15 @@ export type Sink = AsyncDisposable & {
    * the SMTP reply waits for the result.
    */
   refuseData: () => Refusal | null | Promise<Refusal | null>
-  /** Counts the accepted connections. */
+  /** Counts the SMTP connections that the server accepted. */
   connections: number
 }
 
 export type SinkOptions = {
   port?: number
-  /** Is an address of 127.0.0.0/8. */
+  /** Is an IP address within 127.0.0.0/8. */
   host?: string
-  /** Offers STARTTLS, with an untrusted certificate. */
+  /** Offers STARTTLS with an untrusted certificate. */
   tls?: boolean
   /** Offers STARTTLS with the given certificate. */
   certificate?: Certificate
@@ -50,7 +50,7 @@ export type SinkOptions = {
   bytesMax?: number
 }
 
-/** Starts a real SMTP server that keeps its messages. */
+/** Starts a real SMTP server that records the messages that it receives. */
 export async function startSink({
   port = 0,
   host = '127.0.0.1',

@@ -1,23 +1,23 @@
 import { connect, type Socket } from 'node:net'
 
-/** Is a raw SMTP dialogue, for input that no mail client sends. */
+/** Represents a raw SMTP dialogue, for input that no mail client sends. */
 export type SmtpTalk = AsyncDisposable & {
   /** Sends one SMTP command. @returns the whole SMTP reply */
   say(line: string): Promise<string>
-  /** Sends bytes unchanged. @returns the next reply */
+  /** Sends bytes unchanged over the SMTP connection. @returns the next SMTP reply */
   send(bytes: string | Buffer): Promise<string>
-  /** Sends bytes without waiting for a reply. */
+  /** Sends bytes over the SMTP connection without waiting for a reply. */
   write(bytes: string | Buffer): void
   closed: Promise<void>
 }
 
-/** Connects from `localAddress`, reads the greeting and says EHLO. */
+/** Connects to the SMTP server from `localAddress`, reads the greeting and sends EHLO. */
 export async function talkSmtp(port: number, localAddress = '127.0.0.1'): Promise<SmtpTalk> {
   const socket: Socket = connect({ port, host: '127.0.0.1', localAddress })
   let buffer = ''
   let waiting: { resolve: (reply: string) => void; reject: (error: Error) => void } | undefined
   const take = () => {
-    // The last line of a reply has a space behind its code (RFC 5321 §4.2.1).
+    // The last line of an SMTP reply has a space behind its code (RFC 5321 §4.2.1).
     const match = /^(?:\d{3}-.*\r\n)*\d{3} .*\r\n/.exec(buffer)
     if (match === null || waiting === undefined) return
     buffer = buffer.slice(match[0].length)

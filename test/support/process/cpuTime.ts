@@ -1,4 +1,7 @@
-/** Returns the CPU time of `work` in milliseconds. Other processes do not count, so a busy machine fails no test. */
+/**
+ * Returns the CPU time that `work` takes, in milliseconds. The CPU time of other processes is not counted, so a busy
+ * machine does not make a test fail.
+ */
 export function cpuMsOf(work: () => unknown): number {
   const before = process.cpuUsage()
   work()

@@ -4,14 +4,15 @@ import {
   startPostgresProxy,
 } from '../database/postgresProxy.ts'
 
-/** Is the number of additional round trips for which a run with a cut may need time: retries and polls. */
+/** Is the number of additional database round trips that a run with a cut connection may need for retries and polls. */
 const MARGIN = 4
 
 /**
- * Repeats the same work once for each round trip to the database. Each run cuts the database connection one round trip
- * later than the run before, until the last round trip of an undisturbed run.
- * @param work gets a label that differs for each run, and throws if the outcome is wrong
- * @returns the number of runs whose connection was cut
+ * Repeats the same work once for each round trip to the database, each time with the connection cut at another round
+ * trip. Each run cuts the database connection one round trip later than the run before, until the last round trip of an
+ * undisturbed run.
+ * @param work gets a label that differs for each run, and throws if the result of the run is wrong @returns the number
+ * of runs whose connection was cut
  */
 export async function cutEveryRoundTrip(
   proxy: PostgresProxy,

@@ -10,7 +10,7 @@ import {
 
 const closers: (() => void)[] = []
 
-/** Closes all servers, after the tests of a file. */
+/** Closes all local servers after the tests of a file. */
 export function closeServers(): void {
   for (const close of closers.splice(0)) close()
 }
@@ -25,7 +25,9 @@ export async function listen(server: Server): Promise<number> {
 
 export const serve = (listener: RequestListener) => listen(createHttpServer(listener))
 
-/** Starts a TCP server. The function `onSocket` gets each connection and writes every byte of the answer itself. */
+/**
+ * Starts a local TCP server. The function `onSocket` gets each connection and writes every byte of the response itself.
+ */
 export async function serveRaw(onSocket: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createTcpServer((socket) => {

@@ -8,7 +8,7 @@ import { waitFor } from '../waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 
-/** Is a real process of the service. */
+/** Represents a real operating system process of the service. */
 export type ServiceProcess = AsyncDisposable & {
   child: ChildProcess
   stdout: () => string
@@ -17,7 +17,10 @@ export type ServiceProcess = AsyncDisposable & {
   exited: Promise<number | string>
 }
 
-/** Starts an entry file. The environment holds only `env`, PATH, HOME and MUTANTS_REACH of test/mutants. */
+/**
+ * Starts a process of the service from an entry file. The environment of the process contains only `env`, PATH, HOME
+ * and MUTANTS_REACH of test/mutants.
+ */
 export function startProcess(
   file: string,
   env: Record<string, string>,
@@ -26,14 +29,15 @@ export function startProcess(
   return startCommand([process.execPath, join(ROOT, file), ...args], env)
 }
 
-/** Starts any program in the folder of the project. */
+/** Starts any program in the root folder of the project. */
 export function startCommand(
   [program = '', ...args]: string[],
   env: Record<string, string>,
 ): ServiceProcess {
   const { PATH = '', HOME = '', MUTANTS_REACH } = process.env
   const reach = MUTANTS_REACH === undefined ? {} : { MUTANTS_REACH }
-  // Output goes to files, because a pipe that a process shares with its children can lose the last lines.
+  // The output of the process goes to files, because a pipe that a process shares with its children can lose the last
+  // lines.
   const folder = mkdtempSync(join(tmpdir(), 'purser-output-'))
   const [stdoutFile, stderrFile] = [join(folder, 'stdout'), join(folder, 'stderr')]
   const files = [openSync(stdoutFile, 'a'), openSync(stderrFile, 'a')] as const

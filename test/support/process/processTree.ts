@@ -16,12 +16,12 @@ export function processesBelow(pid: number): TreeProcess[] {
 
 function readProcess(name: string): (TreeProcess & { parent: number })[] {
   try {
-    // In /proc/PID/stat the program’s name stands in parentheses and may contain blanks.
+    // In /proc/PID/stat the name of the program is in parentheses and may contain blanks.
     const [, parent] = /^.*\) \S (\d+)/s.exec(readFileSync(`/proc/${name}/stat`, 'utf8')) ?? []
     const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
     return [{ pid: Number(name), parent: Number(parent), command }]
   } catch {
-    // The process has ended before its files in /proc were read.
+    // Here the process has ended before its files in /proc were read.
     return []
   }
 }

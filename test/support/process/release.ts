@@ -1,4 +1,4 @@
-/** Runs an earlier version of the service from the history of the repository. */
+/** Runs an earlier version of the service from the git history of the repository. */
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,10 @@ import { printed, type ServiceProcess, startCommand } from './process.ts'
 const ROOT = join(import.meta.dir, '../../..')
 const git = (...args: string[]) => Bun.spawnSync(['git', ...args], { cwd: ROOT })
 
-/** Tells whether git has the commit. A shallow clone lacks old commits, and the caller then says that it skips. */
+/**
+ * Tells whether the git repository has the commit. A shallow clone lacks old commits, and the caller then reports that
+ * it skips the test.
+ */
 export const hasCommit = (commit: string): boolean =>
   git('cat-file', '-e', `${commit}^{commit}`).exitCode === 0
 
@@ -16,17 +19,23 @@ export const changesOf = (text: string, path: string): string[] =>
   git('log', '--format=%H', `-S${text}`, '--', path).stdout.toString().split('\n').filter(Boolean)
 
 export type Release = AsyncDisposable & {
-  /** Runs an entry file to its end. @returns the exit code, or the signal's name */
+  /**
+   * Runs an entry file of the earlier version to its end. @returns the exit code, or the name of the signal that ended
+   * the process
+   */
   run(file: string, env: Record<string, string>): Promise<number | string>
-  /** Starts an entry file and waits until the process is ready. @returns the port, or 0 for a process without a port */
+  /**
+   * Starts an entry file of the earlier version and waits until the process is ready. @returns the port, or 0 for a
+   * process without a port
+   */
   start(file: string, env: Record<string, string>): Promise<number>
   /** Stops all started processes. */
   stop(): Promise<void>
 }
 
 /**
- * Unpacks a commit into a folder. The code of the commit runs with the dependencies of the current checkout, which may
- * be newer.
+ * Unpacks a git commit into a folder. The code of the commit runs with the dependencies of the current checkout, which
+ * may be newer.
  */
 export function unpackRelease(commit: string): Release {
   const folder = mkdtempSync(join(tmpdir(), 'purser-release-'))

@@ -1,23 +1,23 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Is a proxy that can be cut off from its target. */
+/** Represents a TCP proxy that can be cut off from its target. */
 export type TcpProxy = AsyncDisposable & {
   port: number
-  /** Ends every connection and refuses new ones until `mend`. */
+  /** Ends every connection and refuses new connections until `mend` is called. */
   cut(): Promise<void>
   mend(): Promise<void>
   /**
-   * If a connection has sent the given text, the proxy mutes the connection. The client gets no more answers, but the
-   * server still gets the data.
+   * After a connection has sent the given text, the proxy mutes the connection. The client of a muted connection gets
+   * no more responses, but the server still gets the data.
    */
   muteOn: string | null
-  /** Counts the muted connections. */
+  /** Counts the connections that the proxy has muted. */
   muted: number
   /** Counts the bytes that the proxy has received from clients. */
   bytesIn: number
 }
 
-/** Starts a proxy to a port. The default is 127.0.0.1 on both sides, and a free port. */
+/** Starts a TCP proxy to a port. By default the address is 127.0.0.1 on both sides, and the proxy has a free port. */
 export async function startTcpProxy(
   targetPort: number,
   ownPort = 0,

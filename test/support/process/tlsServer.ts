@@ -31,6 +31,6 @@ function makeCertificate(keyKind: string[], names: string[]): Certificate {
   return made
 }
 
-/** Starts an HTTPS server on loopback, which `closeServers` ends. @returns its port */
+/** Starts an HTTPS server on the loopback interface, which `closeServers` ends. @returns the port of the server */
 export const serveTls = ({ key, ca }: Certificate, listener: RequestListener): Promise<number> =>
   listen(createServer({ key, cert: ca }, listener) as unknown as Server)

@@ -1,4 +1,6 @@
-/** Runs the job of a purchase alone on a test database, against a seller on this machine that settles nothing. */
+/**
+ * Runs the job of a purchase alone on a test database, against a fake seller on this machine that settles no payment.
+ */
 import { createHash, randomBytes } from 'node:crypto'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import { encodeHeader } from '../../../shared/till/x402v2.ts'
@@ -20,20 +22,23 @@ export const PAYEE = `0x${'11'.repeat(20)}`
 
 type Json = Record<string, unknown>
 
-/** Answers a request. The text is the name and value of the header with a payment or sign-in, or null. */
+/**
+ * Responds to a request of the buyer. The text is the name and value of the header with a payment or a sign-in, or null
+ * if there is none.
+ */
 type Answer = (request: Request, paid: string | null) => Response | Promise<Response>
 
 export type Shop = {
   url: string
   host: string
-  /** Lists the requests of the buyer: `ask`, `sign-in`, or the payment header. */
+  /** Lists the requests of the buyer, each as `ask`, as `sign-in`, or as its payment header. */
   heard: string[]
   ask: Answer
   signIn: Answer
   serve: Answer
 }
 
-/** Returns the 402 of a seller. */
+/** Returns the 402 response of a seller. */
 export function challenge(terms: Json = {}, more: Json = {}): Response {
   const accepts = [
     {
@@ -45,7 +50,7 @@ export function challenge(terms: Json = {}, more: Json = {}): Response {
   return new Response('{}', { status: 402, headers: { 'payment-required': encodeHeader(body) } })
 }
 
-/** Is a started scene: a database with a chain, and the function that runs the job of a purchase. */
+/** Represents a started test scene: a database with a chain, and the function that runs the job of a purchase. */
 export type BuyScene = AsyncDisposable & {
   pool: Pool
   keyring: Keyring
@@ -54,11 +59,14 @@ export type BuyScene = AsyncDisposable & {
   purchase(id: string): Promise<any>
   /** Returns the milliseconds until the queued job of a purchase runs. */
   pauseMs(id: string): Promise<number>
-  /** Makes a project with a purse and a mandate for the shop. Without `purse`, the project has no purse. */
+  /**
+   * Makes a project with a purse (a wallet that pays) and a mandate that permits payments to the shop. If `purse` is
+   * false, the project has no purse.
+   */
   newProject(given?: { purse?: boolean; terms?: Partial<MandateTerms> }): Promise<string>
   /** Stores the credential `weather` for one host. */
   store(projectId: string, host: string): Promise<void>
-  /** Accepts a purchase, by default of a new project, and returns its id. */
+  /** Accepts a purchase, by default for a new project, and returns its id. */
   accept(given?: Accepted): Promise<string>
 }
 
@@ -161,7 +169,7 @@ export async function startBuyScene(): Promise<BuyScene> {
   return scene
 }
 
-/** Lets the shop ask for a payment, and serve what was paid. */
+/** Makes the shop ask for a payment, and serve the content after the payment. */
 export function openShop(shop: Shop): void {
   shop.heard = []
   shop.ask = () => challenge()

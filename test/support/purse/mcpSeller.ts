@@ -1,21 +1,21 @@
-/** Starts an MCP server over streamable HTTP. The test writes each answer of its tool. */
+/** Starts an MCP server over the streamable HTTP transport. The test writes each response of the server’s tool. */
 
 type Json = Record<string, unknown>
-/** Is one JSON-RPC call of a tool, as the server received it. */
+/** Represents one JSON-RPC call of a tool, as the server received it. */
 type ToolCall = { name: string; arguments: Json; _meta?: Json }
-/** Is the end of a call: members of the JSON-RPC response, or a whole HTTP response. */
+/** Is the result of a tool call: members of the JSON-RPC response, or a whole HTTP response. */
 type ToolAnswer = { result: Json } | { error: Json } | Response
 
 export type McpSeller = AsyncDisposable & {
   url: string
   host: string
   calls: ToolCall[]
-  /** Lists the HTTP requests, each as its method and its JSON-RPC method. */
+  /** Lists the HTTP requests that the server received, each as its method and its JSON-RPC method. */
   requests: string[]
   headers: Headers[]
   call: (call: ToolCall) => ToolAnswer | Promise<ToolAnswer>
   initialize: () => ToolAnswer
-  /** Answers a notification, and the end of the session. */
+  /** Responds to a notification, and to the end of the session. */
   notified: () => Response | Promise<Response>
 }
 

@@ -1,4 +1,4 @@
-/** Makes purses and purchases on a test database with the functions of the service. */
+/** Makes purses (wallets that pay) and purchases in a test database with the functions of the service. */
 import { createHash, randomBytes } from 'node:crypto'
 import { parseConfig } from '../../../shared/config/config.ts'
 import { chooseOffer, type Offer, readChallenge } from '../../../shared/purse/offers.ts'
@@ -36,13 +36,13 @@ export const TERMS: MandateTerms = {
   validUntil: null,
 }
 
-/** Makes a keyring with a new master key. */
+/** Makes a keyring that contains one new master key. */
 export function newKeyring(pool: Pool): Promise<Keyring> {
   const master = parseConfig({ MASTER_KEYS: `test:${randomBytes(32).toString('base64')}` })
   return createKeyringSource(masterKeys(master))(pool)
 }
 
-/** Makes a project with a purse and one mandate with the given terms. */
+/** Makes a project with a purse and one mandate (a permission to pay) with the given terms. */
 export async function newPurse(pool: Pool, keyring: Keyring, terms: Partial<MandateTerms> = {}) {
   const projectId = await newProject(pool)
   const actor = { projectId, keyPrefix: 'test', requestId: 'test' }

@@ -1,4 +1,7 @@
-/** Starts a service with a funded purse, and a seller on the same chain. The test chooses the answers of the seller. */
+/**
+ * Starts a service with a funded purse (a wallet that pays), and a seller on the same chain. The test chooses the
+ * responses of the seller.
+ */
 import { type Address, type Hex, parseAbiItem } from 'viem'
 import type { PaymentPayload } from '../../../shared/till/x402.ts'
 import { decodePaymentHeader } from '../../../shared/till/x402.ts'
@@ -19,7 +22,7 @@ const FUNDS_ATOMIC = 100_000_000n
 
 type Json = Record<string, unknown>
 
-/** Is the purchase of an agent in the form of the REST API. */
+/** Represents the purchase of an agent in the form of the REST API. */
 export type PurchaseView = {
   purchaseId: string
   state: string
@@ -43,19 +46,19 @@ export type Buyer = Agent & {
   address: Address
   giveMandate(terms?: Json): Promise<string>
   mandate(id: string): Promise<Record<string, string>>
-  /** Requests a purchase with the Idempotency-Key `key`. By default each purchase has a new key. */
+  /** Requests a purchase with the Idempotency-Key `key`. By default each purchase has a new idempotency key. */
   pay(
     url: string,
     more?: Json & { key?: string; timeout?: number },
   ): Promise<{ status: number; body: PurchaseView }>
   purchase(id: string): Promise<PurchaseView>
-  /** Waits until the money of a purchase is in a state. */
+  /** Waits until the payment of a purchase is in the given state. */
   settled(id: string, state: 'spent' | 'released'): Promise<PurchaseView>
 }
 
 let keys = 0
 
-/** Opens and funds the purse of a project. Waits until the service has read the balance. */
+/** Opens and funds the purse (the wallet) of a project. Waits until the service has read the balance of the purse. */
 export async function fundPurse(
   { service, client }: TestTill,
   projectId: string,
@@ -71,7 +74,7 @@ export async function fundPurse(
   return address
 }
 
-/** Makes a project with a funded purse. */
+/** Makes a project with a funded purse (the wallet that pays). */
 export async function newBuyer(
   till: TestTill,
   { fundsAtomic }: { fundsAtomic?: bigint } = {},
@@ -118,7 +121,7 @@ export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof 
   }
 }
 
-/** Is a signed payment that reached the test's seller. */
+/** Represents a signed payment that reached the seller of the test. */
 export type Received = { header: string; payload: PaymentPayload['payload']; x402Version: 1 | 2 }
 
 export type Terms = {
@@ -141,9 +144,12 @@ export type Seller = AsyncDisposable & {
   terms: Terms
   version: 1 | 2
   resource: string | null
-  /** Answers a paid request. The default settles the payment on the chain, and serves the content. */
+  /**
+   * Responds to a request that has a payment. By default the function settles the payment on the chain, and serves the
+   * content.
+   */
   serve: (payment: Received, request: Request) => Promise<Response>
-  /** Answers an unpaid request. The default is the 402 of `terms`. */
+  /** Responds to a request without a payment. The default response is a 402 with the given `terms`. */
   ask: (request: Request) => Promise<Response> | Response
   /** Broadcasts a payment from an account that the service does not know. */
   settle(payment: Received): Promise<Hex>
@@ -152,7 +158,7 @@ export type Seller = AsyncDisposable & {
 
 const CONTENT = JSON.stringify({ tempC: 7 })
 
-/** Starts a seller that settles its payments itself. */
+/** Starts a seller that settles the received payments itself. */
 export function startSeller({ client }: TestTill): Seller {
   const terms: Terms = {
     scheme: 'exact',
@@ -164,7 +170,7 @@ export function startSeller({ client }: TestTill): Seller {
     extra: { name: 'USDC', version: '2' },
   }
   let sending: Promise<unknown> = Promise.resolve()
-  // A repeated payment with the same nonce gets the first settlement, as at an honest seller.
+  // A payment that is repeated with the same nonce gets the first settlement, as an honest seller does it.
   const settlements = new Map<string, Promise<Hex>>()
   const server = Bun.serve({
     port: 0,
@@ -200,7 +206,8 @@ export function startSeller({ client }: TestTill): Seller {
     },
     ask: () => seller.challenge(),
     async settle({ payload: { authorization, signature } }) {
-      // One transaction follows the other, because anvil gives concurrent transactions of an account the same nonce.
+      // Transactions are sent one after the other, because anvil gives concurrent transactions of an account the same
+      // nonce.
       const sent = sending.then(() =>
         broadcastPayment(client, { authorization, signature, header: '' }),
       )
@@ -247,7 +254,7 @@ export function startSeller({ client }: TestTill): Seller {
   return seller
 }
 
-/** Returns the answer of a seller that has settled the payment. */
+/** Returns the response of a seller that has settled the payment. */
 export function served({ x402Version }: Received, transaction: string): Response {
   const said = encodeHeader({ success: true, transaction, network: 'base-sepolia', payer: '0x' })
   const name = x402Version === 1 ? 'x-payment-response' : 'payment-response'
@@ -256,7 +263,7 @@ export function served({ x402Version }: Received, transaction: string): Response
   })
 }
 
-/** Starts a till with a worker of the purse. */
+/** Starts a till (the seller’s part of the service) with a worker that makes the payments of a purse. */
 export const startPurseTill = (options: TestTillOptions = {}): Promise<TestTill> =>
   startTestTill({
     ...options,

@@ -1,6 +1,6 @@
 /**
- * Makes smart wallets (ERC-1271) that accept any signature. When the test wants, the wallets burn the gas that the gas
- * wallet pays for.
+ * Makes smart wallets (ERC-1271) that accept any signature as valid. When the test decides so, the smart wallets burn
+ * the gas that the gas wallet pays for.
  */
 import { type Address, concat, type Hex, numberToHex, size, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -8,28 +8,31 @@ import type { DevnetClient } from '../../../workers/devnet/contracts.ts'
 import { waitFor } from '../waitFor.ts'
 import { fund, headerOf, pay, type TestTill } from './till.ts'
 
-/** Returns the magic value 0x1626ba7e of ERC-1271. */
+/** Contains EVM code that returns the magic value 0x1626ba7e of ERC-1271. */
 const ACCEPT: Hex = '0x631626ba7e60e01b60005260206000f3'
-/** Is INVALID, which takes all gas of the call. */
+/** Contains the EVM instruction INVALID, which takes all gas of the call. */
 const BURN: Hex = '0xfe'
 
 /**
- * Is the code of a wallet that accepts a signature while GASPRICE is 0, as in a simulated call without fees. Otherwise
- * the wallet burns all gas.
+ * Is the contract code of a wallet that accepts a signature while GASPRICE is 0, as in a simulated call without fees.
+ * If GASPRICE is not 0, the wallet burns all gas.
  */
 export const FREE_CALL_ONLY: Hex = concat(['0x3a15600657', BURN, '0x5b', ACCEPT])
 
-/** Makes a wallet that always accepts. Each variant has other bytes behind the code, and so another code hash. */
+/**
+ * Makes the contract code of a wallet that always accepts a signature. Each variant has different bytes behind the
+ * code, and therefore a different code hash.
+ */
 export const acceptAll = (variant = 0): Hex =>
   concat([ACCEPT, variant === 0 ? '0x' : numberToHex(variant, { size: 1 })])
 
 /**
- * Is the contract code that uses up all gas. The code replaces {@link acceptAll} when the test wallet begins to burn
+ * Is the contract code that consumes all gas. The code replaces {@link acceptAll} when the test wallet begins to burn
  * gas.
  */
 const burnAll: Hex = BURN
 
-/** Makes a wallet that accepts while less gas than `gas` is left, and burns otherwise. */
+/** Makes a wallet that accepts a signature while less gas than `gas` is left, and otherwise burns all gas. */
 export const acceptBelow = (gas: number): Hex =>
   concat(['0x62', toHex(gas, { size: 3 }), '0x5a10600a57', BURN, '0x5b', ACCEPT])
 
@@ -54,13 +57,18 @@ export async function deployCode(client: DevnetClient, code: Hex): Promise<Addre
   return contractAddress
 }
 
-/** Returns the header of a payment by a wallet. No account can have made the signature. */
+/**
+ * Returns the payment header for a payment by a wallet contract. No private key of an account can have made the
+ * signature.
+ */
 export async function payFromContract(wallet: Address): Promise<string> {
   const { authorization } = await pay({ from: wallet })
   return headerOf(authorization, `0x${'ab'.repeat(66)}`)
 }
 
-/** Redeems a payment whose simulation passes, and makes the wallet burn the gas in the block. */
+/**
+ * Redeems a payment whose simulation succeeds, and then makes the wallet burn the gas when the payment is in a block.
+ */
 export async function burnInBlock<Answer>(
   till: Pick<TestTill, 'client'>,
   wallet: Address,

@@ -1,4 +1,4 @@
-/** Makes payments on a devnet, and tells what the contracts of the devnet say about the payments. */
+/** Makes payments on a devnet (a local test chain), and tells how the contracts of the devnet judge them. */
 import {
   createWalletClient,
   encodeFunctionData,
@@ -75,7 +75,7 @@ export async function chainAccepts(
     args: [...transferArguments(authorization), signature],
   })
   try {
-    // `latest` would use the time of the last block, which an idle devnet mined long ago.
+    // The block tag `latest` would use the time of the last block, which an idle devnet mined long ago.
     await client.call({ to: usdc.address, data, blockTag: 'pending' })
     return true
   } catch {

@@ -1,11 +1,11 @@
-/** Starts a fake RPC node that gives the answers of a test. */
+/** Starts a fake RPC node of a chain that gives the responses of a test. */
 import { serve } from 'bun'
 
 type Answer = (method: string, params: any[]) => unknown
 
 /**
- * Starts a fake RPC node. If `answer` returns `{error}`, the node answers with this error. If `answer` returns a
- * Response, the node answers the whole HTTP request with it.
+ * Starts a fake RPC node of a chain. If the function `answer` returns `{error}`, the node responds with this error. If
+ * the function `answer` returns a Response, it is the response of the node to the whole HTTP request.
  */
 export function startNode(answer: Answer) {
   const server = serve({

@@ -1,4 +1,7 @@
-/** Is a till whose worker starts after payments wait. The payments become one group in the pool of transactions. */
+/**
+ * Represents a till (the seller’s part of the service) whose worker starts only when payments already wait. The waiting
+ * payments become one group of transactions in the transaction pool of the chain.
+ */
 import { type Hex, parseAbi, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import type { Agent } from '../service.ts'
@@ -15,25 +18,25 @@ import {
 export type GroupScene = AsyncDisposable & {
   till: TestTill
   seller: Agent
-  /** Starts the payments worker, which finds all waiting payments at once. */
+  /** Starts the worker for payments, which finds all waiting payments at once. */
   start(): Promise<void>
-  /** Stops the worker, and turns automine on. */
+  /** Stops the worker, and makes the devnet mine a block for each transaction again. */
   rest(): Promise<void>
-  /** Sends the payments as one group, which stays in the pool until a block is mined. */
+  /** Sends the payments as one group, which stays in the transaction pool until a block is mined. */
   groupInPool(orders: readonly Order[]): Promise<{ payments: WaitingPayment[]; hash: Hex }>
-  /** Mines the pool, and turns automine on. */
+  /** Mines the transactions in the pool, and makes the devnet mine a block for each transaction again. */
   mineOn(): Promise<void>
-  /** Removes the newest block. Its transactions return to the pool. */
+  /** Removes the newest block of the devnet. The transactions of the removed block return to the transaction pool. */
   reorganise(): Promise<void>
   /**
-   * Makes orders whose authorizations are valid for long by the chain’s clock, because some tests move this clock
-   * forward.
+   * Makes payment orders whose authorizations are valid for a long time by the clock of the chain, because some tests
+   * move this clock forward.
    */
   lasting(orders: readonly Order[]): Promise<Order[]>
   expiring(): Promise<Order>
-  /** Returns the next nonce of the gas wallet. */
+  /** Returns the next unused nonce of the gas wallet. */
   nonceOf(): Promise<number>
-  /** Returns the balance of the seller. */
+  /** Returns the USDC balance of the seller. */
   received(): Promise<bigint>
   /** Waits until a payment is settled. @returns the hash of the settling transaction */
   settledBy(payment: { id: string }): Promise<Hex>
@@ -42,7 +45,7 @@ export type GroupScene = AsyncDisposable & {
 export async function startGroupScene(): Promise<GroupScene> {
   const till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '50' } })
   const seller = await till.newSeller()
-  // The worker ran once and stored the chain’s state, so the API now knows the chain.
+  // The worker ran once and stored the state of the chain, so the API now knows the chain.
   await (await till.startWorker()).stop()
   const { client } = till
   let worker: TillWorker | null = null

@@ -1,4 +1,4 @@
-/** Is a chain over a database whose blocks and receipts a test writes by hand. */
+/** Represents a fake chain whose blocks and receipts a test writes by hand. */
 import { type Address, type Hex, numberToHex, pad, toEventSelector, toHex } from 'viem'
 import { receiptKey } from '../../../shared/till/receiptKey.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
@@ -27,7 +27,10 @@ type Moved = {
 }
 type Place = { number: bigint; hash: Hex }
 
-/** Returns the block with a number. The hash is made from the number, unless a test names another. */
+/**
+ * Returns the block with the given number. The hash of the block is made from its number, unless a test gives another
+ * hash.
+ */
 export const blockAt = (number: bigint, changes: Partial<Block> = {}): Block => ({
   number,
   hash: pad(toHex(0xb0n + number)),
@@ -37,7 +40,10 @@ export const blockAt = (number: bigint, changes: Partial<Block> = {}): Block => 
   ...changes,
 })
 
-/** Returns the two events of the token for each transfer of a receipt. The first event has the index 0. */
+/**
+ * Returns the two events that the token contract emits for each transfer in a receipt. The first event of the receipt
+ * has the index 0.
+ */
 const logsOf = (transfers: readonly Moved[]) =>
   transfers
     .flatMap(({ asset, payer, recipient, amountAtomic, nonce }) => [
@@ -52,19 +58,22 @@ const logsOf = (transfers: readonly Moved[]) =>
 
 export type HandChain = Disposable & {
   chain: KnownChain
-  /** Holds the blocks that the node has, by number, and the newest final block. */
+  /** Contains the blocks that the node has, by number, and the newest final block. */
   blocks: Map<bigint | 'finalized', Block>
-  /** Lists the methods that the node was asked for. */
+  /** Lists the RPC methods that the node was asked for. */
   asked: string[]
   /** Lists the authorizations that are used or cancelled, by nonce. */
   events: Map<Hex, { kind: 'used' | 'canceled'; payer: Address; txHash: Hex; block: bigint }>
-  /** Holds the balance of each address in lower case. An address without a balance has 0. */
+  /**
+   * Contains the balance of each address, with the address in lower case. An address that has no entry has the balance
+   * 0.
+   */
   balances: Map<string, bigint>
-  /** Puts a transaction into a block. */
+  /** Puts a transaction into a block of the fake chain. */
   mine(txHash: Hex, block: Place, transfers: readonly Moved[], status?: 0 | 1): void
-  /** Removes a transaction from the chain. */
+  /** Removes a transaction from the fake chain. */
   drop(txHash: Hex): void
-  /** Removes all blocks, transactions and events. */
+  /** Removes all blocks, transactions and events of the fake chain. */
   reset(): void
 }
 
@@ -103,7 +112,7 @@ export function startHandChain(pool: Pool): HandChain {
       baseFeePerGas: numberToHex(baseFeePerGas),
     }
   }
-  /** Returns the height of a place that a call names: a number, or the hash of a block. */
+  /** Returns the block height that a call names, as a number or as the hash of a block. */
   const heightOf = (place: string | { blockHash: Hex }) =>
     typeof place === 'string'
       ? BigInt(place)

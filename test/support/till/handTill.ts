@@ -1,4 +1,7 @@
-/** Is a till over a devnet and a database, without running workers. The test makes every step. */
+/**
+ * Represents a till (the seller’s part of the service) over a devnet and a database, without running workers. The test
+ * itself starts every step of the till.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,16 +39,16 @@ export type HandTill = AsyncDisposable & {
   proxy: RpcProxy
   chain: KnownChain
   projectId: string
-  /** Claims a payment as the API does, with the newest block as the head of the claim. */
+  /** Claims a payment as the API does, and stores the newest block as the block at the time of the claim. */
   claim(payment: SignedPayment, changes?: Partial<NewClaim>): Promise<string>
   payment(id: string): Promise<Payment>
-  /** Reads the newest block, even if the block is lower than before, and the balances of the gas wallets. */
+  /** Reads the newest block, even if its number is lower than before, and the balances of the gas wallets. */
   look(): Promise<void>
-  /** Claims a payment and sends it. No watcher records its outcome. */
+  /** Claims a payment and sends its transaction. No watcher records the outcome of the transaction. */
   send(): Promise<{ id: string; txHash: Hex }>
-  /** Reconciles `times` times with the newest block of the node. */
+  /** Reconciles the payments with the newest block of the node, `times` times. */
   reconcile(memory: Reconciler, times?: number): Promise<void>
-  /** Deletes all payments and faults, and turns automine on. */
+  /** Deletes all payments and simulated faults, and makes the devnet mine a block for each transaction again. */
   reset(): Promise<void>
 }
 
@@ -102,8 +105,8 @@ export async function startHandTill(): Promise<HandTill> {
     },
     async reconcile(memory, times = 1) {
       for (let n = 0; n < times; n++) {
-        // The test reads the block directly from the node, because the faults of the proxy are meant only for the
-        // reconciler’s own requests.
+        // The test reads the block directly from the node, because the simulated faults of the proxy must affect only
+        // the reconciler’s own requests.
         const { number, hash, parentHash, timestamp, baseFeePerGas } = await client.getBlock()
         const block = { number, hash, parentHash, timestamp, baseFeePerGas: baseFeePerGas ?? 0n }
         if (block.number >= chain.head.number) chain.head = block

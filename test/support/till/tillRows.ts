@@ -1,4 +1,4 @@
-/** Makes rows of the till on a test database with the functions of the service. */
+/** Makes payment rows in a test database with the functions of the service. */
 import { type Hex, pad, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
@@ -15,14 +15,14 @@ import { recordSettlements } from '../../../sql/till/settle/settlements.ts'
 import { waitFor } from '../waitFor.ts'
 
 const { chainId, usdcAddress } = USDC_NETWORKS['base-sepolia']
-/** Is the id of a chain that differs from the chain of {@link newClaim}. */
+/** Is the id of a chain that is not the chain of {@link newClaim}. */
 export const OTHER_CHAIN_ID = 8453
 export const WALLET: WalletId = { chainId, address: DEVNET_ACCOUNTS.gasWallet.address }
 export const BLOCK = { blockNumber: 7n, blockHash: pad('0xb7') } as const
 
 let made = 0
 const newId = (prefix: string) => `${prefix}_${(++made).toString(16).padStart(24, '0')}`
-/** Makes a hash or nonce that sorts after all hashes that the test made earlier. */
+/** Makes a hash or nonce that sorts after all hashes that the test made before. */
 export const newHash = (): Hex => pad(toHex(++made))
 
 export async function newProject(pool: Pool): Promise<string> {
@@ -59,7 +59,7 @@ export const newClaim = (projectId: string, changes: Partial<NewClaim> = {}): Ne
   ...changes,
 })
 
-/** Claims a payment and deletes the job of the claim, so that only the function under test queues jobs. */
+/** Claims a payment and deletes the job that the claim queues, so that only the function under test queues jobs. */
 export async function newPayment(
   pool: Pool,
   { projectId, ...changes }: Partial<NewClaim> = {},
@@ -96,7 +96,7 @@ export const signedFor = (
   payerCode: null,
 })
 
-/** Signs and stores a transaction for a payment, on the next nonce of the wallet. */
+/** Signs and stores a transaction for a payment, with the next nonce of the wallet. */
 export async function newTransaction(
   pool: Pool,
   paymentId: string,
@@ -133,14 +133,14 @@ export async function newSettled(
   return { id, txHash: hash }
 }
 
-/** Reads one row of a table. */
+/** Reads one row of a database table. */
 export async function row(pool: Pool, table: string, id: string): Promise<any> {
   const key = table === 'chain_transactions' ? 'hash' : 'id'
   const { rows } = await pool.query(`select * from ${table} where ${key} = $1`, [id])
   return rows[0]
 }
 
-/** Waits until `count` statements wait for a lock. */
+/** Waits until `count` SQL statements wait for a lock. */
 export const blocked = (pool: Pool, count: number): Promise<true> =>
   waitFor(`${count} statements to wait for a lock`, async () => {
     const { rows } = await pool.query(
@@ -150,7 +150,10 @@ export const blocked = (pool: Pool, count: number): Promise<true> =>
     return rows[0].n === count
   })
 
-/** Runs `hold` in a transaction. The transaction stays open until every promise of `meanwhile` waits for a lock. */
+/**
+ * Runs the statement `hold` in a database transaction. The database transaction stays open until every promise of
+ * `meanwhile` waits for a lock.
+ */
 export async function whileHeld<Result>(
   pool: Pool,
   hold: string,
@@ -163,8 +166,8 @@ export async function whileHeld<Result>(
     await client.query(hold, values)
     const waiting = meanwhile()
     const results = Promise.all(waiting)
-    // The `await` at the end reports a rejection. The empty handler prevents that the rejection counts as unhandled
-    // before the `await`.
+    // The `await` at the end reports a rejection of the promise. The empty handler prevents a rejection from counting
+    // as unhandled before the `await`.
     results.catch(() => {})
     await blocked(pool, waiting.length)
     await client.query('commit')
@@ -175,8 +178,8 @@ export async function whileHeld<Result>(
 }
 
 /**
- * Returns two lists of rows in opposite orders. Two statements that lock the lists in the given order deadlock. The
- * first two rows are the rows that the caller holds.
+ * Returns two lists of rows in opposite orders. Two statements that lock the rows in the order of these lists would
+ * deadlock. The first two rows are the rows that the caller has locked.
  */
 export function crossing<Row>([held1, held2, x, y]: readonly Row[]): [Row[], Row[]] {
   return [

@@ -1,4 +1,4 @@
-/** Calls the token from accounts that are not accounts of the till. */
+/** Calls the token contract from accounts that do not belong to the till (the seller’s part of the service). */
 import { type Address, encodeFunctionData, type Hex, parseAbi, parseGwei } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -15,7 +15,7 @@ const ABI = parseAbi([
   'function transfer(address, uint256)',
 ])
 
-/** Is the token owner of the devnet, who stands for any third party. */
+/** Is the owner of the devnet’s token contract, who acts as any third party. */
 export const stranger = DEVNET_ACCOUNTS.tokenOwner.address
 
 type TokenCall =
@@ -24,7 +24,7 @@ type TokenCall =
   | { functionName: 'transfer'; args: readonly [Address, bigint] }
   | { functionName: 'cancelAuthorization'; args: readonly [Address, Hex, Hex] }
 
-/** Calls the token with a higher tip than any gas wallet, which pays at most 100 gwei. */
+/** Calls the token contract with a higher tip than any gas wallet, which pays at most 100 gwei. */
 export function callToken(
   client: DevnetClient,
   call: TokenCall | Hex,
@@ -41,7 +41,7 @@ export function callToken(
   })
 }
 
-/** Broadcasts an authorization, as any account may. */
+/** Broadcasts the authorization of a payment, as any account may. */
 export const broadcastPayment = (
   client: DevnetClient,
   { authorization: a, signature }: SignedPayment,
@@ -55,7 +55,7 @@ export const broadcastPayment = (
     }),
   )
 
-/** Cancels an authorization, as its payer may. */
+/** Cancels the authorization of a payment, as its payer may. */
 export async function cancelPayment(
   client: DevnetClient,
   payer: PrivateKeyAccount,

@@ -10,11 +10,12 @@ export type WaitingPayment = SignedPayment & { id: string }
 /** Describes a payment to make: its payer, and the changes to a common authorization. */
 export type Order = { account?: PrivateKeyAccount; changes?: Partial<Authorization> }
 
-/** Is the number of concurrent redeems. */
+/** Is the number of concurrent redeem requests. */
 const IN_FLIGHT = 40
 
 /**
- * Redeems each payment while no worker runs, so all payments stay pending. Each answer comes after SETTLEMENT_WAIT_MS.
+ * Redeems each payment while no worker runs, so all payments stay pending. Each response comes after
+ * SETTLEMENT_WAIT_MS.
  */
 export async function claimAll(
   seller: Agent,
@@ -34,7 +35,8 @@ export async function claimAll(
 
 async function claimOne(seller: Agent, { account, changes = {} }: Order): Promise<WaitingPayment> {
   const payment = await pay(changes, account === undefined ? {} : { account })
-  // A service on a busy machine may respond with 503. Then the test redeems the same header again.
+  // A service on a busy machine may respond with 503 to a redeem request. After a 503 response, the test redeems the
+  // same payment header again.
   const { body } = await waitFor('the claim', async () => {
     const answer = await redeem(seller, payment.header)
     return answer.status === 503 ? null : answer
@@ -43,7 +45,7 @@ async function claimOne(seller: Agent, { account, changes = {} }: Order): Promis
   return { ...payment, id: body.paymentId as string }
 }
 
-/** Waits until a payment has this status. @returns the record of the payment */
+/** Waits until a payment has the given status. @returns the record of the payment */
 export const reaches = (seller: Agent, id: string, status: 'settled' | 'failed' | 'verified') =>
   waitFor(`status ${status}`, async () => {
     const { body } = await seller.get(`/v0/payments/${id}`)
@@ -57,7 +59,7 @@ export const reaches = (seller: Agent, id: string, status: 'settled' | 'failed' 
     return body.status === status ? body : null
   })
 
-/** Waits until the transaction of a payment is sent. */
+/** Waits until the transaction that settles a payment is sent. */
 export const inPool = (till: TestTill, id: string): Promise<`0x${string}`> =>
   waitFor('the transaction to be in the pool', async () => {
     const { rows } = await till.service.database.pool.query(

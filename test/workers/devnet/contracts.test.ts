@@ -46,8 +46,8 @@ async function fund(client: DevnetClient, to: Address): Promise<void> {
   await client.waitForTransactionReceipt({ hash })
 }
 
-describe('a fresh devnet', () => {
-  test('has the chain id, USDC, EIP-712 domain and Multicall3 of Base Sepolia', async () => {
+describe('a fresh devnet behaves like Base Sepolia', () => {
+  test('a fresh devnet has the chain id, USDC, EIP-712 domain and Multicall3 of Base Sepolia', async () => {
     expect([devnet.chainId, await client.getChainId()]).toEqual([84532, 84532])
     const read = (functionName: 'name' | 'symbol' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>
       client.readContract({ ...usdc, functionName })
@@ -70,13 +70,13 @@ describe('a fresh devnet', () => {
     expect(balances).toEqual([1_000_000_000_000n, 0n])
   })
 
-  test('has a funded gas wallet that has sent no transaction', async () => {
+  test('a fresh devnet has a funded gas wallet that has sent no transaction', async () => {
     const address = gasWallet.address
     expect(await client.getBalance({ address })).toBe(10n ** 22n)
     expect(await client.getTransactionCount({ address })).toBe(0)
   })
 
-  test('settles a payment signed by a wallet, and only once', async () => {
+  test('a fresh devnet settles a payment that a wallet signed, and only once', async () => {
     const authorization = authorize()
     const signature = await signed(authorization)
     const verdict = await judge(authorization, signature)
@@ -92,7 +92,7 @@ describe('a fresh devnet', () => {
     expect((await settle(devnet, authorization, signature)).status).toBe('reverted')
   })
 
-  test('accepts a payment of an ERC-1271 wallet, which only the chain can judge', async () => {
+  test('a fresh devnet accepts a payment of an ERC-1271 wallet, which only the chain can judge', async () => {
     const from = await deployWallet(client, payer.address)
     await fund(client, from)
     const authorization = authorize({ from })
@@ -101,7 +101,7 @@ describe('a fresh devnet', () => {
     expect(await chainAccepts(client, authorization, signature)).toBe(true)
   })
 
-  test('agrees with the till about each payment, except for stricter rules of the till and missing funds', async () => {
+  test('a fresh devnet agrees with the till about each payment, except for stricter rules of the till and missing funds', async () => {
     const nowS = BigInt(Math.floor(Date.now() / 1000))
     const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
     const highS = (signature: Hex): Hex => {
@@ -149,15 +149,16 @@ describe('a fresh devnet', () => {
       ['wrong name on both sides', {}, keep, wrongName, { extra: wrongExtra }, bad, false],
       ['ERC-6492 garbage', {}, wrapped, SEPOLIA, {}, bad.slice(10), false],
       ['high s', {}, highS, SEPOLIA, {}, bad, false],
-      // The chain is asked with the normalised signature, because the service also broadcasts the normalised form.
+      // The test asks the chain about the normalised signature, because the service also broadcasts the normalised
+      // form.
       ['v 0 or 1', {}, v0, SEPOLIA, {}, 'valid', true],
       ['zero signature', {}, () => `0x${'00'.repeat(65)}`, SEPOLIA, {}, bad, false],
       ['short signature', {}, () => '0x1234', SEPOLIA, {}, bad.slice(10), false],
       ['two signatures', {}, (s) => `0x${s.slice(2).repeat(2)}`, SEPOLIA, {}, long, false],
       ['self-payment', self, keep, SEPOLIA, { payTo: payer.address }, 'invalid_payment', true],
       ['zero amount', { value: 0n }, keep, SEPOLIA, { maxAmountRequired: '0' }, value, true],
-      // An amount of 18 digits passes every check without the chain. Only the chain knows that the payer’s balance is
-      // too low.
+      // An amount of 18 digits passes every check that does not ask the chain. Only the chain knows that the payer’s
+      // balance is too low.
       [
         'no funds',
         { value: 10n ** 17n },
@@ -184,7 +185,7 @@ describe('a fresh devnet', () => {
     }
   })
 
-  test('lets the token owner blacklist an address, as Circle can', async () => {
+  test('a fresh devnet lets the token owner blacklist an address, as Circle can', async () => {
     const account = DEVNET_ACCOUNTS.tokenOwner.address
     const snapshot = await client.snapshot()
     const data = encodeFunctionData({

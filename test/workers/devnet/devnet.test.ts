@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true })
 })
 
-describe('the state of a devnet', () => {
+describe('the service keeps the state of a devnet', () => {
   async function pay(devnet: Pick<Devnet, 'rpcUrl'>) {
     const authorization = authorize()
     const { transactionHash } = await settle(devnet, authorization, await signed(authorization))
@@ -52,7 +52,7 @@ describe('the state of a devnet', () => {
     expect(await client.getTransactionCount({ address: gasWallet.address })).toBe(1)
   }
 
-  test('survives a stop and a start, and the devnet then settles the next payment', async () => {
+  test('the state of a devnet survives a stop and a start, and the devnet then settles the next payment', async () => {
     const first = await start('restart')
     const payment = await pay(first)
     await Promise.all([first.stop(), first.stop()])
@@ -64,7 +64,7 @@ describe('the state of a devnet', () => {
     await pay(second)
   })
 
-  test('survives a restart with a contract code of 12 MB', async () => {
+  test('the state of a devnet survives a restart with a contract code of 12 MB', async () => {
     const first = await start('large')
     const address = `0x${'51'.repeat(20)}` as const
     await devnetClient(first.rpcUrl).setCode({ address, bytecode: `0x${'5b'.repeat(12_000_000)}` })
@@ -74,7 +74,7 @@ describe('the state of a devnet', () => {
     expect(code?.length).toBe(2 + 24_000_000)
   })
 
-  /** Starts a devnet in a service process of its own, so that a test can kill the process. */
+  /** Starts a devnet in a separate service process, so that a test can kill the process. */
   async function startService(name: string) {
     const stateFile = join(directory, name)
     const module = join(import.meta.dir, '../../../workers/devnet/devnet.ts')
@@ -85,7 +85,8 @@ describe('the state of a devnet', () => {
       process.stdout.write(devnet.rpcUrl)
       setInterval(() => {}, 1000)
     `
-    // The devnet must ignore the proxy of the environment. No process listens at the proxy's address.
+    // The devnet must ignore the HTTP proxy that the environment variables name. No process listens at the address of
+    // this HTTP proxy.
     const env = { HTTP_PROXY: 'http://127.0.0.1:1', ANVIL_ACCOUNTS: '1' }
     const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', env })
     const { value } = await child.stdout.getReader().read()
@@ -93,7 +94,7 @@ describe('the state of a devnet', () => {
     return { child, stateFile, devnet: { rpcUrl } }
   }
 
-  test('survives kill -9 of the service, because the next service saves and ends the orphaned anvil', async () => {
+  test('the state of a devnet survives kill -9 of the service, because the next service saves and ends the orphaned anvil', async () => {
     const { child, devnet } = await startService('killed')
     const payment = await pay(devnet)
     child.kill('SIGKILL')
@@ -104,7 +105,7 @@ describe('the state of a devnet', () => {
     await expect(devnetClient(devnet.rpcUrl).getChainId()).rejects.toThrow()
   })
 
-  test('survives kill -9 of service and anvil once the state file is written', async () => {
+  test('the state of a devnet survives kill -9 of service and anvil once the state file is written', async () => {
     const { child, stateFile, devnet } = await startService('killedBoth')
     const before = statSync(stateFile).mtimeMs
     const payment = await pay(devnet)
@@ -116,7 +117,7 @@ describe('the state of a devnet', () => {
     await expectPaid(await start('killedBoth'), payment)
   })
 
-  test('is refused to a second service while the first service lives', async () => {
+  test('the state of a devnet is refused to a second service while the first service lives', async () => {
     const { child, devnet } = await startService('shared')
     await expect(start('shared')).rejects.toThrow(`in use by process ${child.pid}`)
     expect(await devnetClient(devnet.rpcUrl).getChainId()).toBe(84532)
@@ -125,7 +126,7 @@ describe('the state of a devnet', () => {
     await (await start('shared')).stop()
   })
 
-  test('survives a crash of anvil, and an ended devnet can be stopped without an error', async () => {
+  test('the state of a devnet survives a crash of anvil, and an ended devnet can be stopped without an error', async () => {
     const first = await start('crashed')
     const { pid } = await Bun.file(join(directory, 'crashed.pid')).json()
     process.kill(pid, 'SIGKILL')
@@ -134,7 +135,7 @@ describe('the state of a devnet', () => {
     await pay(await start('crashed'))
   })
 
-  test('is refused when its file is invalid, and the file is kept', async () => {
+  test('the state of a devnet is refused if its file is invalid, and the file is kept', async () => {
     const stateFile = join(directory, 'broken')
     writeFileSync(stateFile, '0x1234')
     await expect(start('broken')).rejects.toThrow('cannot be loaded')
@@ -142,7 +143,7 @@ describe('the state of a devnet', () => {
   })
 })
 
-test('a devnet does not start on a taken port', async () => {
+test('a devnet does not start on a port that is already in use', async () => {
   const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
   try {
     await expect(start('port', { port: server.port ?? 0 })).rejects.toThrow(

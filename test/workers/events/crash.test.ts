@@ -48,7 +48,7 @@ async function kill(worker: ServiceProcess): Promise<void> {
 const gaps = (attempts: any[]) =>
   attempts.slice(1).map(({ at }, n) => Date.parse(at) - Date.parse(attempts[n].at) - attempts[n].ms)
 
-test('a kill −9 of a worker during a delivery attempt repeats the attempt, and a kill −9 between attempts delays none', async () => {
+test('kill −9 of a worker during a delivery attempt repeats the attempt, and kill −9 between attempts delays none', async () => {
   let hang = true
   await using receiver = await startReceiver(({ headers }, response) => {
     const isThird = headers['x-service-delivery-attempt'] === '3'
@@ -61,7 +61,7 @@ test('a kill −9 of a worker during a delivery attempt repeats the attempt, and
   hang = false
   await kill(first)
   await waitForAttempts(agent, id, 1)
-  // A surviving worker makes the next attempt of the delivery on time.
+  // A surviving worker makes the next attempt of the webhook delivery on time.
   expect(await findJob(service.database, id)).toMatchObject({ attempts: 0 })
   await using third = await startWorker()
   await waitForAttempts(agent, id, 2)
@@ -111,7 +111,7 @@ testWhole('no delivery is lost or early when one of three processes is killed', 
     )
     for (const gapMs of gaps(attempts)) expect(gapMs).toBeGreaterThanOrEqual(999)
   }
-  // Only the attempts that were open in the killed process may have arrived twice.
+  // Only the delivery attempts that were open in the killed process may have arrived twice.
   const attemptsSeen = new Map<string, number>()
   for (const { headers } of receiver.requests) {
     const key = `${headers['x-service-idempotency-key']} ${headers['x-service-delivery-attempt']}`
@@ -164,8 +164,8 @@ test('a delivery attempt that ends while the database is unreachable is recorded
   const delivery = await waitForEnd(agent, id)
   expect(delivery.attempts.map((attempt: any) => attempt.status)).toEqual([503, 200])
   const { at, ms } = delivery.attempts[0]
-  // The delay before the next attempt counts from the end of the last attempt, not from the time when the attempt was
-  // recorded.
+  // The delay before the next delivery attempt counts from the end of the last attempt, not from the time when that
+  // attempt was recorded.
   expect(Math.abs(Date.parse(at) + ms - endedMs)).toBeLessThan(300)
   expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
     '1',

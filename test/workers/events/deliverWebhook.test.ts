@@ -1,4 +1,4 @@
-/** Tests one run of a delivery job: what the receiver gets, and what the delivery log keeps. */
+/** Tests one run of a webhook delivery job: what the receiver gets, and what the delivery log records. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
@@ -42,15 +42,15 @@ async function lastAttempt(id: string): Promise<any> {
   return rows[0]
 }
 
-/** Runs a delivery job to its end. */
+/** Runs a webhook delivery job to its end. */
 async function run(id: string, options: RunOptions = {}) {
   const { turns, lanes, done } = startRun(pool, id, options)
   await done
   return { turns, lanes }
 }
 
-describe('a run of a delivery job', () => {
-  test('sends the signed body with the headers of the delivery', async () => {
+describe('the service runs a webhook delivery job', () => {
+  test('a run of a delivery job sends the signed body with the headers of the delivery', async () => {
     const body = Buffer.from('{"note":"ü \\u0000"}')
     const { id } = await newEndpointDelivery(pool, receiver.url, { body, idempotencyKey: 'whk_1' })
     await run(id)
@@ -67,7 +67,7 @@ describe('a run of a delivery job', () => {
     })
   })
 
-  test('without the number of an attempt makes the first attempt only', async () => {
+  test('a run of a delivery job without an attempt number makes the first attempt only', async () => {
     receiver.answer = status(503)
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await run(id, { attempt: undefined })
@@ -76,7 +76,7 @@ describe('a run of a delivery job', () => {
     expect((await delivery(id)).attempt).toBe(1)
   })
 
-  test('of an attempt that is not the next one sends nothing', async () => {
+  test('a run of a delivery job for an attempt that is not the next one sends nothing', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     for (const attempt of [0, 2, 3]) await run(id, { attempt })
     await run('del_none')
@@ -85,20 +85,20 @@ describe('a run of a delivery job', () => {
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('takes a turn of the endpoint and of its project, and gives the turn back', async () => {
+  test('a run of a delivery job takes a sending slot of the endpoint and of its project, and gives the slot back', async () => {
     const { id, projectId, endpointId } = await newEndpointDelivery(pool, receiver.url)
     const { turns, lanes } = await run(id)
     expect(lanes).toEqual([[endpointId, projectId]])
     expect(turns.left).toBeGreaterThan(0)
   })
 
-  test('takes a turn of the project’s webhook if the delivery goes to that webhook', async () => {
+  test('a run of a delivery job takes a sending slot of the webhook of the project if the delivery goes to it', async () => {
     const id = await newDelivery(pool)
     const { webhook_id, project_id } = await delivery(id)
     expect((await run(id)).lanes).toEqual([[webhook_id, project_id]])
   })
 
-  test('without a turn sends nothing, and queues the same attempt for the time of the turn', async () => {
+  test('a run of a delivery job without a sending slot sends nothing, and queues the same attempt for a later time', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await dropJobs(pool)
     const beforeMs = Date.now()
@@ -110,7 +110,7 @@ describe('a run of a delivery job', () => {
     expect(queued!.runAt.getTime()).toBeWithin(beforeMs + 60_000, Date.now() + 60_001)
   })
 
-  test('aborts the delivery without a request if the endpoint lost its webhook', async () => {
+  test('a run of a delivery job aborts the delivery without a request if the endpoint lost its webhook', async () => {
     const { id, endpointId } = await newEndpointDelivery(pool, receiver.url)
     await pool.query('update seller_endpoints set webhook_secret = null where id = $1', [
       endpointId,
@@ -125,7 +125,7 @@ describe('a run of a delivery job', () => {
     })
   })
 
-  test('signs with the secret that the endpoint got after the event', async () => {
+  test('a run of a delivery job signs with the secret that the endpoint got after the event', async () => {
     const { id, endpointId, projectId } = await newEndpointDelivery(pool, receiver.url)
     const change = { webhookSecret: 'whsec_new' }
     await updateEndpoint(pool, KEYRING, { projectId, id: endpointId, change })
@@ -134,7 +134,7 @@ describe('a run of a delivery job', () => {
     expect(receiver.requests[0]!.headers['x-service-signature']).toBe(`sha256=${hex}`)
   })
 
-  test('gives its turn back if the request cannot be signed', async () => {
+  test('a run of a delivery job gives its sending slot back if the request cannot be signed', async () => {
     const { id, endpointId } = await newEndpointDelivery(pool, receiver.url)
     await pool.query(
       `update seller_endpoints set webhook_secret = null, webhook_key_id = 'k1',
@@ -148,7 +148,7 @@ describe('a run of a delivery job', () => {
   })
 })
 
-describe('the outcome of an attempt', () => {
+describe('the service records the outcome of a delivery attempt', () => {
   test.each([
     [200, 'delivered'],
     [299, 'delivered'],
@@ -156,7 +156,7 @@ describe('the outcome of an attempt', () => {
     [499, 'aborted'],
     [500, 'pending'],
   ])(
-    'after the status %p is %p, with the status and the start of the response',
+    'an attempt with the response status %p is recorded as %p, with the status and the start of the response',
     async (code, end) => {
       receiver.answer = status(code, 'text')
       const { id } = await newEndpointDelivery(pool, receiver.url)
@@ -167,7 +167,7 @@ describe('the outcome of an attempt', () => {
     },
   )
 
-  test('after a failed connection is pending, with the error and without a response', async () => {
+  test('a delivery is pending after a failed connection, with the error and without a response', async () => {
     const { id } = await newEndpointDelivery(pool, 'http://127.0.0.1:1/hook')
     await run(id)
     expect((await delivery(id)).status).toBe('pending')
@@ -176,7 +176,7 @@ describe('the outcome of an attempt', () => {
     expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
   })
 
-  test('for a private address is aborted without a second attempt', async () => {
+  test('a delivery to a private address is aborted without a second attempt', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await dropJobs(pool)
     await run(id, { allowPrivate: false })
@@ -186,7 +186,7 @@ describe('the outcome of an attempt', () => {
     expect(await queuedAttempt(pool, id)).toBeNull()
   })
 
-  test('after the sixth failed attempt is exhausted, and a replay begins the delays again', async () => {
+  test('a delivery is exhausted after the sixth failed attempt, and a replay begins the delays again', async () => {
     receiver.answer = status(503)
     const { id, projectId } = await newEndpointDelivery(pool, receiver.url)
     for (const n of [1, 2, 3, 4, 5]) await recordAttempts(pool, [attemptOf(id, n)])
@@ -201,7 +201,7 @@ describe('the outcome of an attempt', () => {
   })
 })
 
-describe('the kept start of a response', () => {
+describe('the delivery log keeps the start of a response', () => {
   test.each([
     ['of 1,024 bytes is whole', 'x'.repeat(1_024), 'x'.repeat(1_024)],
     ['of 1,025 bytes is cut', 'x'.repeat(1_025), 'x'.repeat(1_024)],

@@ -69,7 +69,7 @@ test('a webhook receiver gets an event once, byte for byte, signed with the webh
   })
 })
 
-test('a failing receiver gets six attempts, with gaps of 1, 4, 16, 64 and 300 s', async () => {
+test('a failing webhook receiver gets six attempts, with gaps of 1, 4, 16, 64 and 300 s', async () => {
   await using receiver = await startReceiver(status(503, 'try later'))
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint)
@@ -99,7 +99,7 @@ test('a failing receiver gets six attempts, with gaps of 1, 4, 16, 64 and 300 s'
   expect(requests.every(({ body }) => body.equals(BODY))).toBe(true)
 })
 
-test('a delivery attempt is recorded and not repeated when the database connections of its worker break', async () => {
+test('a webhook delivery attempt is recorded and not repeated if the database connections of its worker break', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((_request, response) => {
     open.push(() => response.writeHead(503).end())
@@ -116,7 +116,7 @@ test('a delivery attempt is recorded and not repeated when the database connecti
   expect(receiver.requests).toHaveLength(1)
 })
 
-test('a delivery job that runs again makes no second attempt and does not bring the next attempt forward', async () => {
+test('a webhook delivery job that runs again makes no second attempt and does not bring the next attempt forward', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   const { nextAttemptAt } = await waitForAttempts(agent, id, 1)
@@ -137,7 +137,7 @@ test('a delivery job that runs again makes no second attempt and does not bring 
   expect((await findJob(service.database, id))?.run_at.toISOString()).toBe(nextAttemptAt)
 })
 
-test('a delivery whose job was lost is queued again', async () => {
+test('a webhook delivery whose job was lost is queued again', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   await waitForAttempts(agent, id, 1)
@@ -154,7 +154,7 @@ test('a delivery whose job was lost is queued again', async () => {
   expect(await requeueLostDeliveries(pool)).toBe(0)
 })
 
-test('a purge removes deliveries and endpoints of a deleted project without payments, but none of a live project', async () => {
+test('a purge removes webhook deliveries and endpoints of a deleted project without payments, but none of a live project', async () => {
   const owner = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(owner, receiver.url)

@@ -13,19 +13,22 @@ import '../../support/process/alone.ts'
 
 const STUCK = 300
 const NEIGHBOURS = 20
-/** Limits the lateness of a delivery while other tests share two cores. The documented limit is 150 ms. */
+/**
+ * Limits how late a webhook delivery may be while other tests share two cores. The documented limit for the delay of a
+ * webhook delivery is 150 ms.
+ */
 const LATE_MAX_MS = 2_500
 
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  // The webhook pool has 60 slots, which is fewer than the deliveries that wait for the slow receiver.
+  // The webhook pool has 60 slots, which is fewer than the number of deliveries that wait for the slow receiver.
   service = await startWebhookService({ pool: { concurrency: 60 } })
   agent = await service.newAgent()
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('a receiver that never answers delays only its own deliveries', async () => {
+test('a webhook receiver that never responds delays only its own deliveries', async () => {
   await using stuck = await startReceiver(() => {})
   await using brisk = await startReceiver(status(200))
   await using failing = await startReceiver(status(503))
@@ -75,7 +78,7 @@ test('a receiver that never answers delays only its own deliveries', async () =>
     took_s: expect.closeTo(10, 0),
     delay_s: 1,
   })
-  // A delivery whose turn is refused is postponed. The postponement does not count as a delivery attempt.
+  // A webhook delivery that gets no sending slot is postponed. The postponement does not count as a delivery attempt.
   const { rows } = await service.database.pool.query(
     `select count(*)::int as waiting from webhook_deliveries d
      where d.id = any ($1) and d.attempt = 0 and d.status = 'pending'

@@ -25,15 +25,18 @@ afterAll(() => service[Symbol.asyncDispose]())
 const signature = (secret: string) =>
   `sha256=${createHmac('sha256', secret).update(BODY).digest('hex')}`
 
-describe('the outcome of a delivery attempt', () => {
-  test.each([200, 201, 204, 299])('a delivery is delivered after the status %p', async (code) => {
-    await using receiver = await startReceiver(status(code))
-    const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
-    expect(await waitForEnd(agent, id)).toMatchObject({ status: 'delivered', attemptCount: 1 })
-  })
+describe('the service records the outcome of a webhook delivery attempt', () => {
+  test.each([200, 201, 204, 299])(
+    'a webhook delivery is delivered after the response status %p',
+    async (code) => {
+      await using receiver = await startReceiver(status(code))
+      const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
+      expect(await waitForEnd(agent, id)).toMatchObject({ status: 'delivered', attemptCount: 1 })
+    },
+  )
 
   test.each([301, 302, 303, 307, 308, 400, 401, 404, 408, 410, 422, 429, 499])(
-    'a delivery is aborted after the status %p, and the Location header is not followed',
+    'a webhook delivery is aborted after the response status %p, and the Location header is not followed',
     async (code) => {
       await using elsewhere = await startReceiver()
       await using receiver = await startReceiver((_request, response) => {
@@ -50,7 +53,7 @@ describe('the outcome of a delivery attempt', () => {
   )
 
   test.each([500, 502, 503, 504, 599])(
-    'a delivery is pending after the status %p, because the attempt is retried',
+    'a webhook delivery is pending after the response status %p, because the attempt is retried',
     async (code) => {
       await using receiver = await startReceiver(status(code))
       const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
@@ -60,7 +63,7 @@ describe('the outcome of a delivery attempt', () => {
     },
   )
 
-  test('is pending after a refused or reset connection, because the attempt is retried', async () => {
+  test('a webhook delivery is pending after a refused or reset connection, because the attempt is retried', async () => {
     await using receiver = await startReceiver((_request, response) => {
       response.socket?.resetAndDestroy()
     })
@@ -77,7 +80,7 @@ describe('the outcome of a delivery attempt', () => {
   })
 })
 
-describe('the stored prefix of a webhook response', () => {
+describe('the delivery log stores the start of a webhook response', () => {
   test.each([
     ['holds the first 1 KB', 'x'.repeat(1_000_000), 'x'.repeat(1024)],
     ['holds no half character', `${'x'.repeat(1023)}ü`, 'x'.repeat(1023)],
@@ -90,8 +93,8 @@ describe('the stored prefix of a webhook response', () => {
   })
 })
 
-describe('a replay of a delivery', () => {
-  test('sends the same bytes with the same Idempotency-Key, on a new retry schedule', async () => {
+describe('a project replays a webhook delivery', () => {
+  test('a replay of a delivery sends the same bytes with the same Idempotency-Key, on a new retry schedule', async () => {
     await using receiver = await startReceiver(status(400))
     const endpoint = await register(agent, receiver.url)
     const id = await sendEvent(service.database, agent, endpoint)
@@ -123,7 +126,7 @@ describe('a replay of a delivery', () => {
     expect(sent).toEqual(Array(3).fill([id, signature(endpoint.webhookSecret), true]))
   })
 
-  test('of a pending delivery makes the next attempt at once and continues the schedule', async () => {
+  test('a replay of a pending delivery makes the next attempt at once and continues the schedule', async () => {
     await using receiver = await startReceiver(status(503))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
     for (const n of [1, 2, 3]) {
@@ -137,7 +140,7 @@ describe('a replay of a delivery', () => {
     expect(Date.parse(nextAttemptAt) - Date.parse(at) - ms).toBe(64_000)
   })
 
-  test('is refused with 409 when the endpoint of the delivery is deleted', async () => {
+  test('a replay of a delivery is refused with 409 if the endpoint of the delivery is deleted', async () => {
     await using receiver = await startReceiver()
     const endpoint = await register(agent, receiver.url)
     const id = await sendEvent(service.database, agent, endpoint)
@@ -149,7 +152,7 @@ describe('a replay of a delivery', () => {
   })
 })
 
-test('an attempt after a rotation of the secret is signed with the new secret', async () => {
+test('a webhook delivery attempt after a rotation of the secret is signed with the new secret', async () => {
   await using receiver = await startReceiver(status(503))
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint)
@@ -168,7 +171,7 @@ test('an attempt after a rotation of the secret is signed with the new secret', 
   ])
 })
 
-describe('a delivery is aborted', () => {
+describe('the service aborts a webhook delivery', () => {
   const ends: [string, string, (endpointId: string, owner: Agent) => Promise<unknown>][] = [
     [
       'once the endpoint is deleted',

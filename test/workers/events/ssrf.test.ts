@@ -10,7 +10,10 @@ import {
 import type { Agent, TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Holds the DNS answers of each name, one answer for each lookup. The last answer repeats. Empty means unknown. */
+/**
+ * Contains the DNS answers for each name, one answer for each lookup. The last DNS answer repeats for all further
+ * lookups. An empty list means that DNS does not know the name.
+ */
 const names = new Map<string, string[][]>()
 let lookups = 0
 
@@ -117,7 +120,10 @@ const put = (more: Record<string, unknown>) =>
     ...more,
   })
 
-/** Registers an endpoint with a public webhook URL, and returns the endpoint with the given URL instead. */
+/**
+ * Registers an endpoint with a public webhook URL, and returns the endpoint object with its URL replaced by the given
+ * URL.
+ */
 async function smuggled(webhookUrl: string) {
   const { body } = await put({
     urlPattern: `https://api.example/${crypto.randomUUID()}`,
@@ -154,21 +160,24 @@ test.each([
   expect((await put({ [field]: url })).body.message).toEndWith(reason)
 })
 
-describe('a host name of a webhook URL', () => {
-  test.each(RESOLVED)('that resolves to %p is not dialled', async (...addresses) => {
-    const host = `n${names.size}.example`
-    names.set(host, [addresses])
-    const webhookUrl = `http://${host}:${receiver.port}/hook`
-    expect((await put({ webhookUrl })).status).toBeLessThan(300)
-    const id = await sendEvent(service.database, agent, await smuggled(webhookUrl))
-    expect(await waitForEnd(agent, id)).toMatchObject({
-      status: 'aborted',
-      attempts: [{ status: null, error: 'address is not public' }],
-    })
-    expect(receiver.requests).toHaveLength(0)
-  })
+describe('the service resolves the host name of a webhook URL', () => {
+  test.each(RESOLVED)(
+    'a host name of a webhook URL that resolves to %p gets no connection',
+    async (...addresses) => {
+      const host = `n${names.size}.example`
+      names.set(host, [addresses])
+      const webhookUrl = `http://${host}:${receiver.port}/hook`
+      expect((await put({ webhookUrl })).status).toBeLessThan(300)
+      const id = await sendEvent(service.database, agent, await smuggled(webhookUrl))
+      expect(await waitForEnd(agent, id)).toMatchObject({
+        status: 'aborted',
+        attempts: [{ status: null, error: 'address is not public' }],
+      })
+      expect(receiver.requests).toHaveLength(0)
+    },
+  )
 
-  test('is resolved once for each attempt, and a private address aborts the delivery', async () => {
+  test('a host name of a webhook URL is resolved once for each attempt, and a private address aborts the delivery', async () => {
     names.set('rebinding.example', [[], ['127.0.0.1'], ['8.8.8.8']])
     const webhookUrl = `http://rebinding.example:${receiver.port}/hook`
     const id = await sendEvent(service.database, agent, await smuggled(webhookUrl))
@@ -189,7 +198,7 @@ describe('a host name of a webhook URL', () => {
   })
 })
 
-test('the verification of an endpoint fetches no private address', async () => {
+test('the verification of an endpoint sends no request to a private address', async () => {
   names.set('inside.example', [['127.0.0.1']])
   const { body } = await put({ urlPattern: `http://inside.example:${receiver.port}/` })
   const verification = await waitFor('a verdict', async () => {

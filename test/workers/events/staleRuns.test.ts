@@ -1,4 +1,4 @@
-/** Tests that a late run of a delivery job, or a run whose delivery has ended, sends no request. */
+/** Tests that a late run of a webhook delivery job, or a run whose delivery has ended, sends no request. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { deleteEndpoint } from '../../../sql/till/endpoints/endpointChanges.ts'
@@ -27,35 +27,38 @@ afterAll(async () => {
 
 const newDelivery = () => newEndpointDelivery(pool, receiver.url)
 
-/** Runs the first attempt to its end. @returns how often a turn was entered and left. */
+/**
+ * Runs the first attempt of a webhook delivery to its end. @returns how often the attempt took a sending slot and gave
+ * it back.
+ */
 async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   const { turns, done } = startRun(pool, deliveryId, { meanwhile })
   await done
   return turns
 }
 
-test('a delivery job whose attempt was already recorded sends nothing and requests no turn', async () => {
+test('a webhook delivery job whose attempt was already recorded sends nothing and requests no sending slot', async () => {
   const { id } = await newDelivery()
   await recordAttempts(pool, [attemptOf(id, 1)])
   expect(await run(id)).toEqual({ entered: 0, left: 0 })
   expect(receiver.requests).toHaveLength(0)
 })
 
-test('a run of a delivery job whose attempt is recorded during the wait for a turn sends nothing and gives the turn back', async () => {
+test('a delivery job run whose attempt is recorded while it waits for a sending slot sends nothing and returns the slot', async () => {
   const { id } = await newDelivery()
   const turns = await run(id, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(receiver.requests).toHaveLength(0)
   expect(turns.left).toBeGreaterThan(0)
 })
 
-test('a run of a delivery job whose endpoint is deleted during the wait for a turn sends nothing', async () => {
+test('a delivery job run whose endpoint is deleted while it waits for a sending slot sends nothing', async () => {
   const { id, projectId, endpointId } = await newDelivery()
   await run(id, () => deleteEndpoint(pool, { projectId, id: endpointId }))
   expect(receiver.requests).toHaveLength(0)
   expect((await row(pool, 'webhook_deliveries', id)).error).toBe('the endpoint was deleted')
 })
 
-test('a run of a delivery job that waited for its turn sends once, and a second run sends nothing', async () => {
+test('a delivery job run that waited for its sending slot sends once, and a second run sends nothing', async () => {
   const { id } = await newDelivery()
   await run(id, async () => {})
   await run(id)
@@ -63,7 +66,7 @@ test('a run of a delivery job that waited for its turn sends once, and a second 
   expect((await row(pool, 'webhook_deliveries', id)).status).toBe('delivered')
 })
 
-test('a run of a delivery job gives its turn back before the run records the response', async () => {
+test('a delivery job run gives its sending slot back before it records the response', async () => {
   const { id } = await newDelivery()
   const client = await pool.connect()
   try {

@@ -9,7 +9,10 @@ import {
 import type { Agent, TestService } from '../../support/service.ts'
 import '../../support/process/alone.ts'
 
-/** Limits the lateness of a retry. A wrong step of the retry schedule is off by at least 3 s. */
+/**
+ * Limits how late a retry of a webhook delivery may be. A wrong step of the retry schedule would be wrong by at least 3
+ * s.
+ */
 const LATE_MAX_MS = 2_500
 const DELIVERIES = 40
 
@@ -24,7 +27,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 test('webhook retries come 1 s and 4 s after the end of the previous response, and never earlier', async () => {
   await using receiver = await startReceiver((request, response) => {
     const third = request.headers['x-service-delivery-attempt'] === '3'
-    // The response is slow, because the retry delay must count from the end of the response.
+    // The response of the receiver is slow, because the retry delay must count from the end of the response.
     setTimeout(() => response.writeHead(third ? 200 : 500).end(), 200)
   })
   const endpoint = await register(agent, receiver.url)
@@ -44,8 +47,8 @@ test('webhook retries come 1 s and 4 s after the end of the previous response, a
   }
   for (const late of lateMs) {
     expect(Math.min(...late)).toBeGreaterThanOrEqual(0)
-    // The shortest delay is checked. A busy machine delays only some retries, but a wrong delay in the schedule would
-    // delay all retries.
+    // The test checks the shortest measured delay. A busy machine delays only some retries, but a wrong delay in the
+    // schedule would delay all retries.
     expect(Math.min(...late)).toBeLessThan(LATE_MAX_MS)
   }
 })

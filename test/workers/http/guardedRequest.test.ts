@@ -26,8 +26,8 @@ import '../../support/process/alone.ts'
 
 afterAll(closeServers)
 
-describe('guardedRequest', () => {
-  test('sends method, headers and body as given, and returns status and body', async () => {
+describe('guardedRequest sends HTTP requests to addresses that strangers name', () => {
+  test('guardedRequest sends method, headers and body as given, and returns status and body', async () => {
     const seen: unknown[] = []
     const port = await serve((request, response) => {
       let body = ''
@@ -73,7 +73,7 @@ describe('guardedRequest', () => {
   })
 
   test.each([204, 301, 302, 303, 307, 308, 404, 429, 500, 503])(
-    'an answer with status %p is returned, and the client does not follow its Location header',
+    'a response with status %p is returned, and guardedRequest does not follow its Location header',
     async (status) => {
       let elsewhere = 0
       const other = await serve((_request, response) => {
@@ -88,7 +88,7 @@ describe('guardedRequest', () => {
     },
   )
 
-  test('skips an interim response (100)', async () => {
+  test('guardedRequest skips an interim response (100)', async () => {
     const port = await serveRaw((socket) => {
       socket.once('data', () => {
         socket.end('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
@@ -97,7 +97,7 @@ describe('guardedRequest', () => {
     expect(await getLocal(port)).toMatchObject({ ok: true, status: 200, bodyPrefix: 'ok' })
   })
 
-  test('reads 64 KB of an endless answer and hangs up', async () => {
+  test('guardedRequest reads 64 KB of an endless response and closes the connection', async () => {
     let hungUp = false
     const chunk = Buffer.alloc(16 * 1024, 'a')
     const port = await serveRaw((socket) => {
@@ -116,7 +116,7 @@ describe('guardedRequest', () => {
     while (!hungUp) await new Promise((done) => setTimeout(done, 5))
   })
 
-  test('marks an answer as truncated only when the answer exceeds the size limit', async () => {
+  test('guardedRequest marks a response as truncated only if the response exceeds the size limit', async () => {
     const port = await serve((_request, response) => response.end('x'.repeat(100)))
     expect(await getLocal(port, { responseBytesMax: 100 })).toMatchObject({ truncated: false })
     expect(await getLocal(port, { responseBytesMax: 99 })).toMatchObject({
@@ -125,7 +125,7 @@ describe('guardedRequest', () => {
     })
   })
 
-  test('does not inflate a gzip bomb', async () => {
+  test('guardedRequest does not inflate a gzip bomb', async () => {
     const bomb = gzipSync(Buffer.alloc(50_000_000, 'a'))
     const port = await serve((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)
@@ -151,7 +151,7 @@ describe('guardedRequest', () => {
     expect(answer.ms).toBeLessThan(1_000)
   })
 
-  test('ends at the timeout when a body drips', async () => {
+  test('guardedRequest ends at the timeout if a response body arrives very slowly', async () => {
     const port = await serve((_request, response) => {
       const timer = setInterval(() => response.write('.'), 10)
       response.on('close', () => clearInterval(timer))
@@ -159,14 +159,14 @@ describe('guardedRequest', () => {
     expect(await getLocal(port, { timeoutMs: 150 })).toMatchObject({ ok: false, kind: 'timeout' })
   })
 
-  test('ends at the timeout when the resolver is silent', async () => {
+  test('guardedRequest ends at the timeout if the DNS resolver does not answer', async () => {
     expect(await get('http://slow.example/', { timeoutMs: 50, resolve: () => {} })).toMatchObject({
       ok: false,
       kind: 'timeout',
     })
   })
 
-  test('returns a network error for a refused connection, a reset and an answer that is not HTTP', async () => {
+  test('guardedRequest returns a network error for a refused connection, a reset and a response that is not HTTP', async () => {
     // No process listens on port 1 of this machine, so a connection is refused.
     const closed = 1
     const reset = await serveRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
@@ -179,7 +179,7 @@ describe('guardedRequest', () => {
     }
   })
 
-  test('returns a network error without an address for an unknown name', async () => {
+  test('guardedRequest returns a network error without an address for an unknown host name', async () => {
     const resolve: Resolve = (_hostname, answer) =>
       answer(Object.assign(new Error('getaddrinfo ENOTFOUND 10.0.0.2'), { code: 'ENOTFOUND' }), [])
     expect(await get('http://nowhere.example/', { resolve })).toMatchObject({
@@ -193,13 +193,13 @@ describe('guardedRequest', () => {
     })
   })
 
-  test('throws for a header that would split the request', async () => {
+  test('guardedRequest throws if a header contains line breaks that would split the request', async () => {
     const headers = { 'x-a': 'b\r\nx-c: d' }
     await expect(getLocal(1, { headers })).rejects.toThrow()
   })
 })
 
-describe('https', () => {
+describe('guardedRequest connects with https', () => {
   const directory = mkdtempSync(join(tmpdir(), 'guarded-'))
   afterAll(() => rmSync(directory, { recursive: true }))
   const [key, cert] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
@@ -210,7 +210,7 @@ describe('https', () => {
   ])
 
   test.skipIf(made.status !== 0)(
-    'a connection needs a trusted certificate that matches the host name',
+    'an https connection needs a trusted certificate that matches the host name',
     async () => {
       const ca = readFileSync(cert, 'utf8')
       const server = createHttpsServer(

@@ -5,7 +5,7 @@ import { answering, closeServers, get, serve, serveRaw } from '../../support/pro
 
 afterAll(closeServers)
 
-describe('the dialled address', () => {
+describe('guardedRequest checks the address to which it connects', () => {
   let connections = 0
   const local = serveRaw((socket) => {
     connections += 1
@@ -47,7 +47,7 @@ describe('the dialled address', () => {
     'metadata',
   ])('the literal address %s is refused before a connection is opened', async (host) => {
     const before = connections
-    // The resolver would give a public address, so the refusal comes before the DNS lookup.
+    // The resolver would give a public address, so guardedRequest refuses the literal address before the DNS lookup.
     const answer = await get(`http://${host}:${await local}/`, { resolve: answering('8.8.8.8') })
     expect(answer).toEqual({ ...blocked, detail: 'address is not public' })
     expect(connections).toBe(before)
@@ -67,7 +67,7 @@ describe('the dialled address', () => {
     [['127.0.0.1', '8.8.8.8']],
     [['2606:4700:4700::1111', '::1']],
     [['not an address']],
-  ])('a name that resolves to %p is refused', async (addresses) => {
+  ])('a host name that resolves to %p is refused', async (addresses) => {
     const before = connections
     const url = `http://innocent.example:${await local}/`
     const answer = await get(url, { resolve: answering(...addresses) })
@@ -75,12 +75,12 @@ describe('the dialled address', () => {
     expect(connections).toBe(before)
   })
 
-  test('DNS rebinding fails, because a request judges the answer of its only lookup', async () => {
+  test('DNS rebinding fails, because guardedRequest checks the answer of its only DNS lookup', async () => {
     const before = connections
     const port = await local
     let asked = 0
-    // The first DNS answer is a private address. If the client looked the name up again after the check, the second
-    // answer would be a public address.
+    // The first DNS answer for the name is a private address. If the HTTP client looked the name up again after the
+    // check, the second answer would be a public address.
     const resolve: Resolve = (_hostname, answer) => {
       asked += 1
       answer(null, [{ address: asked === 1 ? '127.0.0.1' : '8.8.8.8', family: 4 }])
@@ -90,7 +90,7 @@ describe('the dialled address', () => {
     expect([asked, connections]).toEqual([1, before])
   })
 
-  test('two requests to one name share neither connection nor lookup', async () => {
+  test('two requests to the same host name share neither connection nor DNS lookup', async () => {
     const port = await local
     let asked = 0
     const resolve: Resolve = (_hostname, answer) => {
@@ -122,7 +122,7 @@ describe('the dialled address', () => {
     expect(await get(url, { resolve: answering('8.8.8.8') })).toEqual({ ...blocked, detail })
   })
 
-  test('HTTP_PROXY is ignored for names and for literal addresses', async () => {
+  test('guardedRequest ignores HTTP_PROXY for names and for literal addresses', async () => {
     let proxied = 0
     const proxy = await serve((_request, response) => {
       proxied += 1

@@ -25,7 +25,7 @@ const RECORDS: Answer[] = [
   ),
 ]
 
-/** Is a timeout longer than a test may take. A test that waits for this timeout fails. */
+/** Is a timeout that is longer than a test may take. A test that waits for this timeout fails. */
 const ENDLESS_MS = 60_000
 const once = (timeoutMs: number) => ({ servers: [server.address], timeoutMs, tries: 1 })
 const code = (asked: Promise<unknown>) => asked.catch((error) => error.code)
@@ -48,7 +48,7 @@ test('the DNS function mx returns the mail exchangers, and the null MX', async (
   expect(none.map(({ exchange }) => exchange.replace('.', ''))).toEqual([''])
 })
 
-test('the DNS function addresses returns IPv4 and IPv6, also behind an alias', async () => {
+test('the DNS function addresses returns IPv4 and IPv6 addresses, even behind an alias', async () => {
   expect(await dns.addresses('a.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('alias.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('four.test')).toEqual(['192.0.2.4'])
@@ -63,7 +63,7 @@ test('the strings of a TXT record are joined', async () => {
   expect(await dns.txt('long.test')).toEqual(['x'.repeat(20 * 255)])
 })
 
-test('a DNS answer of a thousand bytes needs no TCP', async () => {
+test('a DNS answer of a thousand bytes does not need TCP', async () => {
   expect(await dns.txt('wide.test')).toEqual(['x'.repeat(4 * 255)])
   expect(server.askedOverTcp).not.toContain('TXT wide.test')
 })
@@ -95,7 +95,7 @@ test('a missing, forged or invalid DNS answer over TCP counts as a timeout', asy
   expect(await code(queryTxt('mute.test', once(20)))).toBe('ETIMEOUT')
 })
 
-test("a change of the system's resolvers takes effect at once", async () => {
+test('a change of the resolvers in the operating system takes effect at once', async () => {
   const system = createDns()
   const before = getServers()
   setServers([server.address])

@@ -8,7 +8,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const txt = (name: string, data: string): TxtAnswer => ({ type: 'TXT', name, data: [data] })
 
-test('the records of a sender are looked up once for many messages', async () => {
+test('the DNS records of a sender are looked up once for many messages', async () => {
   await using server = await startNameServer([txt('sender.test', 'v=spf1 -all')])
   const lookUp = createLookUp(createDns([server.address]), [server.address])
   const records: unknown[] = await Promise.all([
@@ -26,7 +26,7 @@ test('the records of a sender are looked up once for many messages', async () =>
 test('DNS record types are cached separately', async () => {
   const name = 'both.test'
   await using server = await startNameServer([
-    // A TXT record can have one text in two strings, as a DKIM key of 2048 bits does.
+    // A TXT record can have one text that is split into two strings, as a DKIM key of 2048 bits does.
     { type: 'TXT', name, data: ['te', 'xt'] },
     { type: 'A', name, data: '192.0.2.1' },
   ])
@@ -45,7 +45,7 @@ test('a failure of a name server is not cached', async () => {
   expect(server.asked.length).toBe(2 * before)
 })
 
-test('the timeout of a silent name server is cached', async () => {
+test('the timeout of a silent name server is remembered in the DNS cache', async () => {
   await using server = await startNameServer([])
   const silent = { txt: () => Promise.reject(dnsError('ETIMEOUT')) }
   let asked = 0
@@ -94,7 +94,7 @@ test('a changed DNS record is seen half a minute later', async () => {
 })
 
 /**
- * Returns a look-up whose DNS resolver answers every name with the same text. The list `asked` holds the names that
+ * Returns a DNS look-up whose resolver answers every name with the same text. The list `asked` contains the names that
  * reached the resolver, in order.
  */
 function counting(text: string) {
@@ -106,7 +106,7 @@ function counting(text: string) {
   return { asked, lookUp: createLookUp({ txt }, []) }
 }
 
-/** Is the text of a large record. A sender chooses the size of a DNS record and the length of its name. */
+/** Is the text of a large DNS record. A sender chooses the size of a DNS record and the length of its name. */
 const MEGABYTE = 'x'.repeat(1024 * 1024)
 
 test('the DNS cache has a maximum size and evicts the oldest record', async () => {

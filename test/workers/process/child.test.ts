@@ -25,13 +25,13 @@ const refusal = (asked: Promise<unknown>) =>
     (error: ChildError) => [error.name, error.message],
   )
 
-test('a child process does one request after another', async () => {
+test('a child process handles one request after another', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('pid')
   expect((await children.run('pid')).result).toBe(first)
 })
 
-test('a child process that throws is killed, and the error has the message of the child', async () => {
+test('a child process that throws is killed, and the error has the message that the child threw', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('pid')
   expect(await refusal(children.run('throw'))).toEqual(['ChildError', 'Error: no such letter'])

@@ -1,4 +1,4 @@
-/** Is the program that child.test.ts starts: it answers with its process id, throws, ends, or never answers. */
+/** Is the program that child.test.ts starts: it responds with its process id, throws, ends, or never responds. */
 import { serveParent } from '../../../workers/process/child.ts'
 
 serveParent(async (request: 'pid' | 'throw' | 'end soon' | 'spin') => {

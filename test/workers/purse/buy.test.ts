@@ -1,4 +1,7 @@
-/** Tests one run of the job of a purchase until its signature: whom it asks, and how it ends without a payment. */
+/**
+ * Tests one run of the job of a purchase until its payment is signed: which sellers and owners it asks, and how it ends
+ * without a payment.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
@@ -40,8 +43,8 @@ const set = (id: string, columns: string) =>
 const POST = { method: 'POST', body: '{}' } as const
 const USE = { headers: { authorization: 'Bearer {{apiKey}}' } }
 
-describe('a purchase whose job starts', () => {
-  test('does nothing if it does not exist, has ended, or waits for its owner', async () => {
+describe('the service starts the job of a purchase', () => {
+  test('a purchase job does nothing if the purchase does not exist, has ended, or waits for its owner', async () => {
     await scene.run('pur_unknown')
     for (const state of ['answered', 'refused', 'waiting']) {
       const id = await scene.accept()
@@ -52,7 +55,7 @@ describe('a purchase whose job starts', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('asks the seller again after a cut if its method is GET or HEAD', async () => {
+  test('a purchase job asks the seller again after an interruption if the method is GET or HEAD', async () => {
     for (const method of ['GET', 'HEAD'] as const) {
       openShop(shop)
       const id = await scene.accept({ request: { method } })
@@ -62,7 +65,7 @@ describe('a purchase whose job starts', () => {
     }
   })
 
-  test('ends as unknown after a cut if its method has effects, and asks nobody', async () => {
+  test('a purchase ends as unknown after an interruption if its method has effects, and no seller is asked', async () => {
     const id = await scene.accept({ request: POST })
     await set(id, `state = 'asking'`)
     await scene.run(id)
@@ -74,7 +77,7 @@ describe('a purchase whose job starts', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('asks the seller by POST if its job was never cut, or if its owner approved it', async () => {
+  test('a purchase job asks the seller by POST if it was never interrupted, or if the owner approved the purchase', async () => {
     expect((await bought({ request: POST })).state).toBe('answered')
     openShop(shop)
     const id = await scene.accept({ request: POST })
@@ -83,7 +86,7 @@ describe('a purchase whose job starts', () => {
     expect([shop.heard, (await scene.purchase(id)).reason]).toEqual([['ask'], 'terms_changed'])
   })
 
-  test('is refused without a request if its project has no purse', async () => {
+  test('a purchase is refused without a request if its project has no purse', async () => {
     const projectId = await scene.newProject({ purse: false })
     expect(await bought({ projectId })).toMatchObject({
       state: 'refused',
@@ -98,7 +101,7 @@ describe('a purchase whose job starts', () => {
     })
   })
 
-  test('is refused without a request until the chain is known', async () => {
+  test('a purchase is refused without a request until the service knows the chain', async () => {
     const { pool } = scene
     for (const status of ['delete from chain_status', 'update chain_status set network = null']) {
       await pool.query(status)
@@ -115,8 +118,8 @@ describe('a purchase whose job starts', () => {
   })
 })
 
-describe('a seller that asks no payment', () => {
-  test('is answered for a purchase and quoted for a quote, whatever the status is', async () => {
+describe('a buyer handles a seller that demands no payment', () => {
+  test('the response of a seller without payment ends a purchase as answered and a quote as quoted, whatever its status', async () => {
     for (const status of [200, 404, 500]) {
       shop.ask = () => new Response('free', { status })
       expect(await bought()).toMatchObject({ state: 'answered', status, money: null })
@@ -124,7 +127,7 @@ describe('a seller that asks no payment', () => {
     }
   })
 
-  test('is not reached if the connection is refused or the address is blocked', async () => {
+  test('a seller counts as not reached if the connection is refused or the address is blocked', async () => {
     const port = await serveRaw(() => {})
     closeServers()
     expect(await bought({ request: { url: `http://127.0.0.1:${port}/` } })).toMatchObject({
@@ -139,7 +142,7 @@ describe('a seller that asks no payment', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('may have acted if the connection ends after the request', async () => {
+  test('a seller may have acted if the connection ends after the request', async () => {
     const port = await serveRaw((socket) => socket.on('data', () => socket.destroy()))
     const { state, reason, detail } = await bought({
       request: { url: `http://127.0.0.1:${port}/` },
@@ -148,7 +151,7 @@ describe('a seller that asks no payment', () => {
     expect(detail).toEndWith('; nothing was signed')
   })
 
-  test('gets no request if the credential does not allow it', async () => {
+  test('a seller gets no request if the credential does not allow it', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, 'api.example')
     const purchase = await bought({ projectId, credential: 'weather', request: USE })
@@ -158,8 +161,8 @@ describe('a seller that asks no payment', () => {
   })
 })
 
-describe('the offer of a seller', () => {
-  test('is malformed if the 402 holds no challenge', async () => {
+describe('a purchase job handles the offer of a seller', () => {
+  test('an offer is malformed if the 402 response contains no challenge', async () => {
     shop.ask = () => new Response('pay me', { status: 402 })
     expect(await bought()).toMatchObject({
       state: 'refused',
@@ -169,12 +172,12 @@ describe('the offer of a seller', () => {
     })
   })
 
-  test('is refused with the fault of its terms', async () => {
+  test('an offer is refused with the fault that its terms have', async () => {
     shop.ask = () => challenge({ scheme: 'upto' })
     expect(await bought()).toMatchObject({ state: 'refused', reason: 'no_offer', pay_to: null })
   })
 
-  test('is refused with its terms if the operator denies its payee, also for a quote', async () => {
+  test('an offer is refused and its terms are stored if the operator denies its payee, even for a quote', async () => {
     shop.ask = () => challenge({ payTo: DENIED.toUpperCase().replace('0X', '0x') })
     for (const kind of ['payment', 'quote'] as const) {
       expect(await bought({ kind })).toMatchObject({
@@ -187,7 +190,7 @@ describe('the offer of a seller', () => {
     }
   })
 
-  test('is quoted with its terms, and nothing is signed', async () => {
+  test('an offer for a quote is stored with its terms, and no payment is signed', async () => {
     const projectId = await scene.newProject()
     shop.ask = () => challenge({}, { resource: { url: shop.url, description: 'The weather' } })
     expect(await bought({ projectId, kind: 'quote' })).toMatchObject({
@@ -200,7 +203,7 @@ describe('the offer of a seller', () => {
     expect(shop.heard).toEqual(['ask'])
   })
 
-  test('is stored without words of the seller if the request held a secret', async () => {
+  test('an offer is stored without texts of the seller if the request contained a secret', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     shop.ask = () => challenge({}, { resource: { url: shop.url, description: SECRET } })
@@ -213,7 +216,7 @@ describe('the offer of a seller', () => {
     expect(await bought(use)).toMatchObject({ reason: 'payee_denied', description: null })
   })
 
-  test('is refused with its terms if no mandate allows it', async () => {
+  test('an offer is refused and its terms are stored if no mandate allows it', async () => {
     const projectId = await scene.newProject({ terms: { hosts: ['other.example'] } })
     expect(await bought({ projectId })).toMatchObject({
       state: 'refused',
@@ -224,7 +227,7 @@ describe('the offer of a seller', () => {
     expect(shop.heard).toEqual(['ask'])
   })
 
-  test('waits for the owner above the price that the mandate sets', async () => {
+  test('an offer waits for the owner if it is above the price that the mandate sets', async () => {
     const projectId = await scene.newProject({ terms: { askAboveAtomic: 9_999n } })
     const waiting = await bought({ projectId })
     expect(waiting).toMatchObject({ state: 'waiting', asked_for: 'above_limit', nonce: null })
@@ -234,7 +237,7 @@ describe('the offer of a seller', () => {
     expect(await scene.purchase(waiting.id)).toMatchObject({ state: 'answered', money: 'open' })
   })
 
-  test('is refused after an approval of other terms', async () => {
+  test('an offer is refused if the owner approved other terms', async () => {
     const projectId = await scene.newProject({ terms: { askAboveAtomic: 9_999n } })
     const { id } = await bought({ projectId })
     await set(id, `state = 'queued', approved_hash = asked_hash`)
@@ -250,7 +253,7 @@ describe('the offer of a seller', () => {
   })
 })
 
-describe('a sign-in at a seller', () => {
+describe('a purchase job signs in at a seller', () => {
   const extensionsOf = (change: object = {}) => ({
     'sign-in-with-x': {
       info: {
@@ -261,7 +264,7 @@ describe('a sign-in at a seller', () => {
     },
   })
 
-  /** Makes a project that has paid the shop before. */
+  /** Makes a project that has already paid the shop once. */
   async function newRegular(): Promise<string> {
     const projectId = await scene.newProject()
     const { id } = await bought({ projectId })
@@ -271,7 +274,7 @@ describe('a sign-in at a seller', () => {
     return projectId
   }
 
-  test('replaces the payment if the purse has paid the host before', async () => {
+  test('a sign-in replaces the payment if the purse has paid the host before', async () => {
     const projectId = await newRegular()
     expect(await bought({ projectId })).toMatchObject({
       state: 'answered',
@@ -282,7 +285,7 @@ describe('a sign-in at a seller', () => {
     expect(shop.heard).toEqual(['ask', 'sign-in'])
   })
 
-  test('is followed by the payment that the seller asks for after the sign-in', async () => {
+  test('a sign-in is followed by the payment that the seller demands after it', async () => {
     const projectId = await newRegular()
     shop.signIn = () => challenge({ amount: '7' })
     expect(await bought({ projectId })).toMatchObject({ state: 'answered', amount_atomic: '7' })
@@ -290,7 +293,7 @@ describe('a sign-in at a seller', () => {
     expect(shop.heard.length).toBe(3)
   })
 
-  test('does not happen for a quote, or for a purse that never paid the host', async () => {
+  test('no sign-in happens for a quote, or for a purse that never paid the host', async () => {
     const projectId = await newRegular()
     await bought({ projectId, kind: 'quote' })
     await bought({ projectId, request: { url: `${shop.url}?city=Lima` } })
@@ -298,7 +301,7 @@ describe('a sign-in at a seller', () => {
     expect(shop.heard.filter((one) => one === 'sign-in').length).toBe(1)
   })
 
-  test('does not happen if its challenge is for another host', async () => {
+  test('no sign-in happens if the challenge is for another host', async () => {
     const projectId = await newRegular()
     shop.ask = () => challenge({}, { extensions: extensionsOf({ domain: 'bank.example' }) })
     expect(await bought({ projectId })).toMatchObject({ state: 'answered', money: 'open' })

@@ -37,7 +37,7 @@ const set = (id: string, columns: string) =>
 const busy = () => new Response('busy', { status: 503 })
 const settled = (body: object, name = 'payment-response', status = 200) =>
   new Response('sunny', { status, headers: { [name]: encodeHeader(body) } })
-/** Returns whole seconds of a time, rounded up. */
+/** Returns a time in whole seconds, rounded up. */
 const secondsIn = (ms: number) => Math.ceil((Date.now() + ms) / 1000)
 
 async function bought(given: Accepted = {}) {
@@ -46,7 +46,7 @@ async function bought(given: Accepted = {}) {
   return scene.purchase(id)
 }
 
-/** Makes a signed purchase that the shop has not decided. */
+/** Makes a purchase with a signed payment that the shop has not yet accepted or refused. */
 async function undecided(given: Accepted = {}): Promise<string> {
   const { serve } = shop
   shop.serve = busy
@@ -56,8 +56,8 @@ async function undecided(given: Accepted = {}): Promise<string> {
   return id
 }
 
-describe('a signed payment', () => {
-  test('is sent again with the same bytes after 1, 2, 4 and then 8 seconds', async () => {
+describe('a purchase job sends a signed payment', () => {
+  test('a signed payment is sent again with the same bytes after 1, 2, 4 and then 8 seconds', async () => {
     const id = await undecided()
     shop.serve = busy
     for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 8_000]) {
@@ -70,14 +70,14 @@ describe('a signed payment', () => {
     expect((await scene.purchase(id)).sends).toBe(6)
   })
 
-  test('is answered by any decision of the seller', async () => {
+  test('a purchase ends as answered after any decision of the seller on the signed payment', async () => {
     for (const status of [200, 204, 307, 402, 404]) {
       shop.serve = () => new Response(null, { status })
       expect(await bought()).toMatchObject({ state: 'answered', status, money: 'open' })
     }
   })
 
-  test('is not sent again if it ends 6 seconds or less after the next send', async () => {
+  test('a signed payment is not sent again if it expires 6 seconds or less after the next send', async () => {
     shop.serve = busy
     const id = await undecided()
     await set(id, `valid_before = ${secondsIn(2_000) + 6}`)
@@ -89,7 +89,7 @@ describe('a signed payment', () => {
     expect(await scene.purchase(later)).toMatchObject({ state: 'signed', status: null })
   })
 
-  test('is sent again if the connection ends, and ends as unknown at its own end', async () => {
+  test('a signed payment is sent again if the connection ends, and the purchase ends as unknown when the payment expires', async () => {
     const head = challenge().headers.get('payment-required')
     const port = await serveRaw((socket) =>
       socket.on('data', (bytes) => {
@@ -108,7 +108,7 @@ describe('a signed payment', () => {
     expect(detail).toEndWith('; the seller may have taken the payment')
   })
 
-  test('ends as expired if it can no longer be taken, and the seller gets no request', async () => {
+  test('a purchase ends as expired if its signed payment is no longer valid, and the seller gets no request', async () => {
     const id = await undecided()
     await set(id, `money = 'released'`)
     openShop(shop)
@@ -121,7 +121,7 @@ describe('a signed payment', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('ends as unknown if its credential is gone', async () => {
+  test('a purchase with a signed payment ends as unknown if its credential is gone', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     const request = { headers: { authorization: 'Bearer {{apiKey}}' } }
@@ -136,8 +136,8 @@ describe('a signed payment', () => {
   })
 })
 
-describe('a purchase that another worker takes', () => {
-  /** Signs the payment of a purchase as another worker does that asked the same seller. */
+describe('another worker takes a purchase at the same time', () => {
+  /** Signs the payment of a purchase in the same way as another worker that asked the same seller. */
   async function signElsewhere(id: string): Promise<void> {
     const { project_id: projectId } = await scene.purchase(id)
     const network = USDC_NETWORKS['base-sepolia']
@@ -150,7 +150,7 @@ describe('a purchase that another worker takes', () => {
     expect(reserved?.kind).toBe('signed')
   }
 
-  test('sends the payment that the other worker signed, and signs no second one', async () => {
+  test('a purchase job sends the payment that the other worker signed, and does not sign a second payment', async () => {
     const id = await scene.accept()
     shop.ask = async () => {
       await signElsewhere(id)
@@ -161,7 +161,7 @@ describe('a purchase that another worker takes', () => {
     expect(shop.heard.length).toBe(2)
   })
 
-  test('ends without a payment if it ended meanwhile, or if its project was deleted', async () => {
+  test('a purchase job ends without a payment if the purchase ended meanwhile, or if its project was deleted', async () => {
     for (const end of [
       `update purchases set state = 'refused', reason = 'rejected', ended_at = now() where id = $1`,
       'update projects set deleted_at = now() where id = (select project_id from purchases where id = $1)',
@@ -178,8 +178,8 @@ describe('a purchase that another worker takes', () => {
   })
 })
 
-describe('the settlement that a seller states', () => {
-  test('is recorded from the header of either version, of which PAYMENT-RESPONSE counts first', async () => {
+describe('a purchase job records the settlement that a seller states', () => {
+  test('a settlement is recorded from the header of either x402 version, and PAYMENT-RESPONSE is preferred', async () => {
     for (const name of ['payment-response', 'x-payment-response']) {
       shop.serve = () => settled({ success: true, transaction: TX }, name)
       expect((await bought()).claimed_tx).toBe(TX.toLowerCase())
@@ -197,7 +197,7 @@ describe('the settlement that a seller states', () => {
     expect((await bought()).claimed_tx).toBeNull()
   })
 
-  test('makes the job send the payment again if the settlement is pending', async () => {
+  test('a settlement that is pending makes the purchase job send the payment again', async () => {
     shop.serve = () => settled({ errorReason: 'settlement_pending' }, 'payment-response', 402)
     expect((await bought()).state).toBe('signed')
     shop.serve = () => settled({ errorReason: 'insufficient_funds' }, 'payment-response', 402)
@@ -205,7 +205,7 @@ describe('the settlement that a seller states', () => {
   })
 })
 
-describe('the proofs of a seller', () => {
+describe('a purchase job judges the signed offer and receipt of a seller', () => {
   const payee = privateKeyToAccount(`0x${'5e'.repeat(32)}`)
   const typesOf = (names: string) =>
     names.split(' ').map((name) => ({
@@ -228,7 +228,7 @@ describe('the proofs of a seller', () => {
     return { format: 'eip712', payload, signature }
   }
 
-  /** Lets the shop sign its offer and its receipt, each for one resource. */
+  /** Makes the shop sign its offer and its receipt, each for one resource. */
   function prove(resourceUrl: string, named: string | null = null): void {
     shop.ask = async () => {
       const offer = await signed('Offer', {
@@ -254,7 +254,7 @@ describe('the proofs of a seller', () => {
   }
   const verdicts = ({ receipt_verdict: receipt, offer_verdict: offer }: any) => [receipt, offer]
 
-  test('are valid for the requested URL, the URL without its query, and the resource of the offer', async () => {
+  test('proofs of a seller are valid for the requested URL, the URL without its query, and the resource of the offer', async () => {
     const url = `${shop.url}?city=Lima`
     const named = `http://${shop.host}/named`
     for (const [resource, verdict] of [
@@ -272,14 +272,14 @@ describe('the proofs of a seller', () => {
     expect(verdicts(await bought({ request: { url } }))).toEqual(['valid', 'valid'])
   })
 
-  test('are judged also for a payment that is sent again', async () => {
+  test('proofs of a seller are judged even for a payment that is sent again', async () => {
     prove(shop.url)
     const id = await undecided()
     await scene.run(id)
     expect(verdicts(await scene.purchase(id))).toEqual(['valid', 'valid'])
   })
 
-  test('are not judged on a chain that the service no longer knows', async () => {
+  test('proofs of a seller are not judged on a chain that the service no longer knows', async () => {
     prove(shop.url)
     const id = await undecided()
     await set(id, `network = 'goerli'`)
@@ -288,12 +288,12 @@ describe('the proofs of a seller', () => {
     expect([purchase.state, ...verdicts(purchase)]).toEqual(['answered', null, null])
   })
 
-  test('have no verdict if the seller signed nothing', async () => {
+  test('proofs of a seller have no verdict if the seller signed nothing', async () => {
     const purchase = await bought()
     expect([...verdicts(purchase), purchase.seller_receipt]).toEqual([null, null, null])
   })
 
-  test('are neither stored nor judged if the request held a secret', async () => {
+  test('proofs of a seller are neither stored nor judged if the request contained a secret', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     prove(shop.url)
@@ -305,8 +305,8 @@ describe('the proofs of a seller', () => {
   })
 })
 
-describe('a purchase of the tool of an MCP server', () => {
-  test('pays for the call, and never signs in', async () => {
+describe('a purchase job calls the tool of an MCP server', () => {
+  test('a purchase of an MCP tool pays for the call, and never signs in', async () => {
     await using paid = startMcpSeller()
     const projectId = await scene.newProject({ terms: { hosts: [paid.host] } })
     const accepts = [

@@ -1,4 +1,7 @@
-/** Kills workers at random moments of many purchases. No purchase is paid twice, and no mandate is exceeded. */
+/**
+ * Kills workers at random moments while they make many purchases. No purchase may be paid twice, and no mandate (limit
+ * on payments) may be exceeded.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { RECOVERY_LIMIT_MS } from '../../support/process/alone.ts'
 import { printed, type ServiceProcess, startProcess } from '../../support/process/process.ts'
@@ -34,7 +37,7 @@ async function startWorker(): Promise<ServiceProcess> {
   return worker
 }
 
-test(`after ${KILLS} kills −9 during ${PURCHASES} purchases each authorization pays at most once, within the mandate`, async () => {
+test(`after ${KILLS} kills −9 during ${PURCHASES} purchases each payment authorization pays at most once, within the mandate`, async () => {
   const buyer = await newBuyer(till)
   const mandateId = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.5' })
   const bought = await Promise.all(

@@ -1,4 +1,6 @@
-/** Tests how the call of an MCP tool becomes an HTTP exchange: its request, its answers, its challenges, its failures. */
+/**
+ * Tests how the call of an MCP tool becomes an HTTP exchange: its request, its responses, its challenges, its failures.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { Exchange } from '../../../workers/http/guardedRequest.ts'
 import { mcpExchange, type ToolRequest } from '../../../workers/purse/mcpExchange.ts'
@@ -19,14 +21,14 @@ const exchange = (given: Partial<ToolRequest> = {}): Promise<Exchange> =>
     ...{ tool: 'weather', body: '{"city":"Lima"}', payment: null, ...given },
   })
 
-/** Calls the tool, and returns the answer with its body as a value. */
+/** Calls the MCP tool, and returns the response with its body as a parsed value. */
 async function answered(given: Partial<ToolRequest> = {}) {
   const answer = await exchange(given)
   if (!answer.ok) throw new Error(answer.detail)
   const { status, headers, truncated, ms } = answer
   return { status, headers, truncated, ms, value: JSON.parse(answer.body.toString()) }
 }
-/** Answers each call with a result, and returns the status and the value that the buyer gets. */
+/** Responds to each tool call with a result, and returns the status and the value that the buyer gets. */
 async function told(result: Json): Promise<[number, unknown]> {
   seller.call = () => ({ result })
   const { status, value } = await answered()
@@ -44,8 +46,8 @@ async function failure(given: Partial<ToolRequest> = {}) {
   return [answer.kind, answer.detail]
 }
 
-describe('the call of a tool', () => {
-  test('holds the name and the arguments, and the headers of the request', async () => {
+describe('a buyer calls an MCP tool', () => {
+  test('the call of an MCP tool contains the name and the arguments, and the headers of the request', async () => {
     await answered({ headers: { 'x-city': 'Lima' } })
     expect(seller.calls).toEqual([{ name: 'weather', arguments: { city: 'Lima' } }])
     expect(seller.headers.map((headers) => headers.get('x-city'))).toEqual(Array(4).fill('Lima'))
@@ -53,7 +55,7 @@ describe('the call of a tool', () => {
     expect(seller.calls[1]?.arguments).toEqual({})
   })
 
-  test('holds the payment as a value', async () => {
+  test('the call of an MCP tool contains the payment as a value', async () => {
     const value = Buffer.from('{"x402Version":2,"payload":{"a":"ä"}}').toString('base64')
     await answered({ payment: { name: 'PAYMENT-SIGNATURE', value } })
     expect(seller.calls[0]?._meta).toEqual({
@@ -61,7 +63,7 @@ describe('the call of a tool', () => {
     })
   })
 
-  test('opens one session without an event stream, and ends it', async () => {
+  test('the call of an MCP tool opens one session without an event stream, and ends it', async () => {
     await answered()
     expect(seller.requests).toEqual([
       ...['POST initialize', 'POST notifications/initialized', 'POST tools/call', 'DELETE'],
@@ -69,7 +71,7 @@ describe('the call of a tool', () => {
     expect(seller.headers[3]?.get('mcp-session-id')).toBe('session-1')
   })
 
-  test('ignores how the server answers notifications and the end of the session', async () => {
+  test('the call of an MCP tool ignores how the server responds to notifications and to the end of the session', async () => {
     for (const status of [200, 204, 404]) {
       let notified = 0
       seller.notified = () => {
@@ -82,8 +84,8 @@ describe('the call of a tool', () => {
   })
 })
 
-describe('the answer of a tool', () => {
-  test('has the status 200, and is the result without its `_meta`', async () => {
+describe('a buyer reads the response of an MCP tool', () => {
+  test('the response of an MCP tool has the status 200, and is the result without its `_meta`', async () => {
     const result = { content: [{ type: 'text', text: 'sunny' }], structuredContent: { tempC: 7 } }
     seller.call = () => ({ result: { ...result, _meta: { other: 1 } } })
     const answer = await answered()
@@ -93,7 +95,7 @@ describe('the answer of a tool', () => {
     expect(answer.value).not.toContainKey('_meta')
   })
 
-  test('states the settlement in the header payment-response', async () => {
+  test('the response of an MCP tool states the settlement in the header payment-response', async () => {
     const settlement = { success: true, transaction: '0x1' }
     for (const isError of [false, true]) {
       seller.call = () => ({
@@ -110,7 +112,7 @@ describe('the answer of a tool', () => {
     }
   })
 
-  test('may come as an event of a stream, also if the stream is then too long', async () => {
+  test('the response of an MCP tool may be an event of a stream, even if the rest of the stream is too long', async () => {
     for (const [rest, truncated] of [
       ['', false],
       [`:${'x'.repeat(2_000)}\n\n`, true],
@@ -126,7 +128,7 @@ describe('the answer of a tool', () => {
   })
 })
 
-describe('a challenge of a tool', () => {
+describe('a buyer reads the x402 challenge of an MCP tool', () => {
   const text = (value: unknown) => [{ type: 'text', text: JSON.stringify(value) }]
   const other = { ...CHALLENGE, error: 'other' }
 
@@ -143,14 +145,14 @@ describe('a challenge of a tool', () => {
     expect(await told(failed)).toEqual([402, third])
   })
 
-  test('counts only in an error of the tool', async () => {
+  test('a challenge of an MCP tool is read only from an error of the tool', async () => {
     for (const isError of [false, undefined, 'true', 1]) {
       const result = { isError, structuredContent: CHALLENGE, content: [] }
       expect(((await told(result)) as [number, unknown])[0]).toBe(200)
     }
   })
 
-  test('is absent in any other error, which has the status 422', async () => {
+  test('any other error of an MCP tool contains no challenge, and has the status 422', async () => {
     for (const content of [
       ...[[], null, 'text', [null], [{ type: 'image' }], [{ type: 'text', text: 7 }]],
       ...[[{ type: 'text', text: 'no JSON' }], text(null), text('x402Version accepts'), text([])],
@@ -162,12 +164,12 @@ describe('a challenge of a tool', () => {
     }
   })
 
-  test('may be the data of the JSON-RPC error 402', async () => {
+  test('a challenge of an MCP tool may be the data of the JSON-RPC error 402', async () => {
     const message = 'Payment required'
     expect(await toldError({ code: 402, message, data: CHALLENGE })).toEqual([402, CHALLENGE])
   })
 
-  test('is not the data of another JSON-RPC error, which has the status 422', async () => {
+  test('the data of any other JSON-RPC error are not a challenge, and the error has the status 422', async () => {
     for (const [code, data] of [
       [402, { accepts: [] }],
       [402, null],
@@ -182,8 +184,8 @@ describe('a challenge of a tool', () => {
   })
 })
 
-describe('a server that answers no call', () => {
-  test('gives the status of its HTTP error', async () => {
+describe('a buyer handles an MCP server that does not respond to a call', () => {
+  test('an HTTP error of an MCP server is returned with its status', async () => {
     for (const status of [400, 401, 403, 404, 500, 503]) {
       seller.call = () => new Response('no', { status })
       const answer = await answered()
@@ -195,7 +197,7 @@ describe('a server that answers no call', () => {
     expect(seller.calls.length).toBe(6)
   })
 
-  test('does not speak MCP if it redirects, or answers with another type or no JSON', async () => {
+  test('a server does not speak MCP if it redirects, or responds with another media type or without JSON', async () => {
     const none = ['network', 'the server does not speak MCP as expected']
     for (const answer of [
       () => Response.redirect('https://elsewhere.example/', 302),
@@ -212,21 +214,21 @@ describe('a server that answers no call', () => {
     }
   })
 
-  test('is not reached if its address is blocked, or if nothing listens', async () => {
+  test('an MCP server is not reached if its address is blocked, or if no process listens there', async () => {
     const [kind] = await failure({ allowPrivate: false })
     expect([kind, seller.requests]).toEqual(['blocked', []])
     await seller[Symbol.asyncDispose]()
     expect(await failure()).toEqual(['network', 'ECONNREFUSED'])
   })
 
-  test('does not speak MCP if its answer is too large to be read whole', async () => {
+  test('a server does not speak MCP if its response is too large to be read completely', async () => {
     seller.call = () => ({ result: { content: [{ type: 'text', text: 'x'.repeat(2_000) }] } })
     expect(await failure({ responseBytesMax: 1_000 })).toEqual([
       ...['network', 'the server does not speak MCP as expected'],
     ])
   })
 
-  test('is late after the time limit of the whole call', async () => {
+  test('an MCP server is late if the whole call takes longer than its time limit', async () => {
     const never = new Promise<Response>(() => {})
     seller.call = () => never
     expect((await failure({ timeoutMs: 100 }))[0]).toBe('timeout')

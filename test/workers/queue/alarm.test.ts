@@ -4,7 +4,7 @@ import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/process/alone.ts'
 
-test('the job alarm rings when a job is due, with few rings before the next job is due', async () => {
+test('the job alarm rings when a job is due, and rings rarely before the next job is due', async () => {
   const dueMs = [60, 61, 62, 200].map((ms) => performance.now() + ms)
   const rings: number[] = []
   const alarm = startAlarm({
@@ -19,16 +19,17 @@ test('the job alarm rings when a job is due, with few rings before the next job 
   await waitFor('both', () => (rings.at(-1) ?? 0) >= dueMs[3]!)
   await alarm.stop()
   for (const due of dueMs) {
-    // A timer can fire slightly too early, so the test looks for the first ring at or after the due time.
+    // A timer can fire slightly too early, so the test looks for the first time the job alarm rings at or after the due
+    // time.
     const after = rings.find((ring) => ring >= due)!
-    // The alarm without this due time would ring only at the next look into the queue, after 500 ms. A ring within 450
-    // ms shows that the alarm was set for the job’s due time.
+    // Without this due time, the job alarm would ring only when it next polls the queue, after 500 ms. An alarm that
+    // rings within 450 ms shows that the alarm was set for the due time of the job.
     expect(after - due).toBeLessThan(450)
   }
   expect(rings.filter((ring) => ring >= dueMs[2]! && ring < dueMs[3]! - 5).length).toBeLessThan(3)
 })
 
-test('the job alarm continues after a failed look into the queue, and rings less often while fetching is slow', async () => {
+test('the job alarm continues after a failed poll of the queue, and rings less often while fetching jobs is slow', async () => {
   let looks = 0
   const rings: number[] = []
   const alarm = startAlarm({
@@ -45,7 +46,7 @@ test('the job alarm continues after a failed look into the queue, and rings less
   expect((rings[4]! - rings[0]!) / 4).toBeGreaterThanOrEqual(70)
 })
 
-test('the job alarm stops at once, even during a look into the queue', async () => {
+test('the job alarm stops at once, even during a poll of the queue', async () => {
   const look = Promise.withResolvers<number | null>()
   const alarm = startAlarm({
     nextInMs: () => look.promise,

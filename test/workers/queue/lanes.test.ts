@@ -9,7 +9,7 @@ const leave = (turn: Turn) => {
   if (turn.granted) turn.leave()
 }
 
-/** Makes a lane slow, because one request of the lane takes 600 ms. */
+/** Makes a lane (the queue of one destination) slow, because one request of the lane takes 600 ms. */
 async function makeSlow(lanes: Lanes, lane: string, owner: string): Promise<void> {
   const turn = await lanes.enter(lane, owner)
   clockMs += 600
@@ -19,8 +19,8 @@ async function makeSlow(lanes: Lanes, lane: string, owner: string): Promise<void
 let clockMs = 0
 const createLanes = (slots: number) => new Lanes(slots, undefined, () => clockMs)
 
-describe('Lanes', () => {
-  test('a lane gets turns up to the limit, and another turn whenever a turn ends', async () => {
+describe('lanes limit how many requests each destination gets at the same time', () => {
+  test('a lane (the queue of one destination) gets slots up to the limit, and another slot whenever a request ends', async () => {
     const lanes = createLanes(200)
     const first = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     expect(granted(first)).toHaveLength(FAST_CAP)
@@ -39,7 +39,7 @@ describe('Lanes', () => {
     expect(second.every((turn) => turn.granted && turn.waited)).toBe(true)
   })
 
-  test('frees one slot when a turn is ended twice', async () => {
+  test('a lane frees one slot even if the end of a request is reported twice', async () => {
     const lanes = createLanes(200)
     const turns = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     leave(turns[0]!)
@@ -48,7 +48,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('refuses waiting requests without a turn, and lets them return 5 ms apart', async () => {
+  test('a lane refuses waiting requests that get no slot, and lets them return 5 ms apart', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     const refused = await Promise.all(Array.from({ length: 100 }, () => lanes.enter('a', 'p')))
@@ -59,7 +59,7 @@ describe('Lanes', () => {
     expect(returns).toEqual(Array.from({ length: 100 }, (_, n) => 250 + n * 5))
   })
 
-  test('gives a slow lane four turns and refuses its further requests', async () => {
+  test('a slow lane (the queue of one destination) gets four slots, and its further requests are refused', async () => {
     const lanes = createLanes(200)
     await makeSlow(lanes, 'a', 'p')
     const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('a', 'p')))
@@ -74,7 +74,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('shares a budget among the slow lanes of an owner, and half of the slots among all slow lanes', async () => {
+  test('the slow lanes of one owner share a budget, and all slow lanes together get at most half of the slots', async () => {
     const lanes = createLanes(40)
     const names = Array.from({ length: 20 }, (_, n) => `lane${n}`)
     for (const [n, name] of names.entries()) await makeSlow(lanes, name, n < 10 ? 'p' : `q${n}`)
@@ -89,7 +89,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('a request counts against its own owner, not against the first owner of the lane', async () => {
+  test('a request in a lane counts against its own owner, not against the first owner of the lane', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     leave(await lanes.enter('shared', 'p'))
     clockMs += 20_000
@@ -100,7 +100,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('new8', 'q')).granted).toBe(true)
   })
 
-  test('some slots stay free for other lanes when several lanes begin to hang at once', async () => {
+  test('some slots stay free for other lanes (queues of one destination) if several lanes begin to hang at once', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
@@ -114,7 +114,7 @@ describe('Lanes', () => {
     expect(granted(open).length).toBeLessThan(32)
   })
 
-  test('requests that come late in their lanes get at most half of the slots, even in lanes that were fast', async () => {
+  test('requests that are late in their lanes get at most half of the slots, even in lanes that were fast', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
@@ -127,7 +127,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('an owner without earlier requests still gets a turn when other owners have many hanging lanes', async () => {
+  test('an owner without earlier requests still gets a slot when other owners have many hanging lanes', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const enter = (owner: string) =>
       Promise.all(Array.from({ length: 8 }, (_, n) => lanes.enter(`${owner}${n}`, owner)))

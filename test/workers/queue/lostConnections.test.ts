@@ -30,7 +30,7 @@ import {
 import { CHALLENGE } from '../../support/till/headers/challenge.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Starts a service whose workers reach Postgres through a proxy that can cut connections. */
+/** Starts a service whose workers reach PostgreSQL through a proxy that can cut connections. */
 async function startCuttable(options: TestServiceOptions) {
   const { proxy, through } = proxyThrough()
   const service = await startTestService({
@@ -42,7 +42,8 @@ async function startCuttable(options: TestServiceOptions) {
 }
 
 /**
- * Waits until no job is due or locked. A job that a newer job of its key superseded never runs, and is deleted later.
+ * Waits until no job of the queue is due or locked. A job that is superseded by a newer job with its key never runs,
+ * and is deleted later.
  */
 const untilNoJob = ({ database }: TestService) =>
   waitFor(
@@ -201,8 +202,8 @@ for (const moment of MOMENTS) {
         await untilNoJob(service)
         await pool.query('update approvals set expires_at = now() where id = $1', [approvalId])
         await pool.query(
-          // PostgreSQL announces an added job, but not a changed time of a job. So the test adds the job and waits for
-          // no poll of the queue.
+          // PostgreSQL notifies the workers of an added job, but not of a changed time of a job. Therefore the test
+          // adds the job and does not wait for the next poll of the queue.
           `select graphile_worker.add_job('expire_approval', json_build_object('approvalId', $1::text),
            job_key := 'expire_approval:' || $1)`,
           [approvalId],
@@ -372,8 +373,8 @@ for (const moment of MOMENTS) {
         pools: ['outbound', 'webhooks'],
         env: {
           ALLOW_PRIVATE_NETWORKS: 'true',
-          // The addresses for DNS and for the outside view refuse connections at once, so the doctor’s report needs no
-          // timeout.
+          // The addresses for DNS and for the check from outside refuse connections at once, so the report of the
+          // doctor (the self-check) needs no timeout.
           DNS_SERVERS: '127.0.0.1:1',
           OUTSIDE_URL: 'http://127.0.0.1:1/',
         },

@@ -1,4 +1,7 @@
-/** Tests that work is repeated while the database is away and after a deadlock, but no longer than its patience. */
+/**
+ * Tests that database work is repeated while the database is unreachable and after a deadlock, but only for a limited
+ * time.
+ */
 import { expect, test } from 'bun:test'
 import { patiently } from '../../../workers/queue/patiently.ts'
 
@@ -25,7 +28,7 @@ test('database work ends at once with an error that is neither an outage nor a d
   expect(state.calls).toBe(1)
 })
 
-test('database work ends with an error when the outage is longer than the patience', async () => {
+test('database work ends with an error if the outage is longer than the work may wait', async () => {
   const { state, work } = failing('ECONNREFUSED')
   await expect(patiently(work, 250)).rejects.toThrow('ECONNREFUSED')
   expect(state.calls).toBeGreaterThan(1)

@@ -13,12 +13,12 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
 /**
- * Is the number of round trips to the database that the test cuts. The round trips of a start (schema, task ids, fetch,
- * listener, registration) and of some later work lie below this number.
+ * Is the number of round trips to the database that the test cuts. The number of round trips that a start (schema, task
+ * ids, fetch, listener, registration) and some later work need is below this number.
  */
 const ROUND_TRIPS_OF_START = 16
 
-/** Matches the query for task ids, which Graphile Worker sends once, in its first fetch. */
+/** Matches the query for task ids, which Graphile Worker sends only once, when it fetches jobs for the first time. */
 const READS_TASK_IDS = /_private_tasks/
 
 type VerifyDomain = Task<'verify_domain'>
@@ -40,7 +40,7 @@ const queue = (pool: Parameters<typeof transaction>[0], domain: string) =>
   transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain }, key: domain }))
 
 for (const moment of MOMENTS) {
-  test(`a pool starts, works and is registered once when the connection is cut ${moment} any round trip of the start`, async () => {
+  test(`a worker pool starts, works and is registered once if the connection is cut ${moment} any round trip of the start`, async () => {
     await using database = await createTestDatabase()
     await using proxy = await startPostgresProxy(database.url)
     for (let number = 1; number <= ROUND_TRIPS_OF_START; number++) {
@@ -66,7 +66,7 @@ for (const moment of MOMENTS) {
   })
 }
 
-test('a worker pool whose very first fetch fails works within 15 s', async () => {
+test('a worker pool works within 15 s even if its very first fetch of jobs fails', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const seen: string[] = []
@@ -105,7 +105,8 @@ test('a worker pool does not run a waiting job that was given to another pool', 
     )
     return rows.length === 2
   })
-  // The first pool is cut off until it counts as dead. Its jobs go to the second pool.
+  // The first worker pool is cut off from the database until it counts as dead. The jobs of the first worker pool then
+  // go to the second worker pool.
   proxy.refuse()
   await waitFor('the first pool to count as dead', async () => {
     const dead = await releaseJobsOfDeadPools(database.pool)

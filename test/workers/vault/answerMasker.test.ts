@@ -7,7 +7,7 @@ const answerOf = (body: string) => ({
 })
 const LIMITS = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
 
-test('the response to a use is masked in a child process', async () => {
+test('the response to a request that uses a secret is masked in a child process', async () => {
   const masker = createAnswerMasker()
   expect(await masker.mask(answerOf('a correct horse'), ['correct horse'], 'prj_a')).toEqual({
     ...{ status: 200, statusText: 'OK', headers: { 'x-echo': '[masked]' } },
@@ -15,7 +15,7 @@ test('the response to a use is masked in a child process', async () => {
   })
 })
 
-test('the masking for a project that has used its processor time waits, and another project does not wait', async () => {
+test('masking waits for a project that has used up its processor time, and another project does not wait', async () => {
   const masker = createAnswerMasker(LIMITS, { burstMs: 1, perSecondMs: 1 })
   expect(masker.delayMs('prj_a')).toBe(0)
   await masker.mask(answerOf('a'.repeat(100_000)), ['aaaaaaaa'], 'prj_a')
@@ -23,7 +23,7 @@ test('the masking for a project that has used its processor time waits, and anot
   expect(masker.delayMs('prj_b')).toBe(0)
 })
 
-test('a masking child that takes too long is killed, and the caller gets only the status and is charged for the time', async () => {
+test('a masking child process that takes too long is killed, and the caller gets only the status and is charged for the time', async () => {
   const masker = createAnswerMasker({ ...LIMITS, timeMaxMs: 1 }, { burstMs: 1, perSecondMs: 1 })
   const shown = await masker.mask(answerOf('%41'.repeat(300_000)), ['correct horse'], 'prj_a')
   expect(shown).toEqual({
@@ -32,7 +32,7 @@ test('a masking child that takes too long is killed, and the caller gets only th
   expect(masker.delayMs('prj_a')).toBeGreaterThan(0)
 })
 
-test('a masking child that takes too much memory is killed', async () => {
+test('a masking child process that takes too much memory is killed', async () => {
   const masker = createAnswerMasker({ ...LIMITS, memoryMaxBytes: 1 })
   const shown = await masker.mask(answerOf('%41'.repeat(300_000)), ['correct horse'], 'prj_a')
   expect(shown.bodyOmitted).toBe('too-slow')

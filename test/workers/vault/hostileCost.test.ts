@@ -1,4 +1,4 @@
-/** Tests that a response that is expensive to mask delays no other project. */
+/** Tests that a response in which it is expensive to mask secrets delays no other project. */
 import { expect, test } from 'bun:test'
 import { startReceiver } from '../../support/events/receiver.ts'
 import { register, sendEvent, waitForEnd } from '../../support/events/webhooks.ts'
@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const WEBHOOKS = 10
 
-test('webhooks of another project arrive while the answer of a hostile server is masked', async () => {
+test('webhooks of another project arrive while the response of a hostile server is masked', async () => {
   let answered = false
   const certificate = newCertificate('bank.example')
   const port = await serveTls(certificate, (_request, response) => {
@@ -24,8 +24,8 @@ test('webhooks of another project arrive while the answer of a hostile server is
   const attacker = await service.newAgent()
   const victim = await service.newAgent()
   const endpoint = await register(victim, receiver.url)
-  // The seven values of 8 KB in the secret share a prefix. A separate search for each value in the server’s answer took
-  // 30 s.
+  // The secret contains seven values of 8 KB, which have the same prefix. A separate search for each value in the
+  // response of the server took 30 s.
   const data = Object.fromEntries(
     Array.from({ length: 7 }, (_, n) => [`field${n}`, 'a'.repeat(8_190) + n]),
   )

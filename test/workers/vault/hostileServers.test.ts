@@ -1,4 +1,4 @@
-/** Tests servers that echo the secret in many encodings. The agent gets no part of the secret. */
+/** Tests servers that return the secret of a request in many encodings. The agent must get no part of the secret. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Server } from 'node:http'
 import { createServer } from 'node:tls'
@@ -21,7 +21,7 @@ const NAMED: Record<string, string> = {
   ...{ ä: '&auml;', ö: '&ouml;', '§': '&sect;' },
 }
 
-/** Holds the encodings of a secret. Several encodings can be applied one after another. */
+/** Contains the encodings of a secret that the test applies. Several encodings can be applied one after another. */
 const ENCODERS: Record<string, (text: string) => string> = {
   plain: (text) => text,
   upper: (text) => text.toUpperCase(),
@@ -88,7 +88,10 @@ const ENCODERS: Record<string, (text: string) => string> = {
 }
 const hex2 = (one: number) => one.toString(16).padStart(2, '0')
 const NAMES = Object.keys(ENCODERS)
-/** Holds the encodings that are used alone, because they lose the case and no decoder can restore the case. */
+/**
+ * Contains the encodings that the test uses only alone, because they lose the letter case and no decoder can restore
+ * it.
+ */
 const LOSSY = new Set(['base64 in lower case'])
 const LATER = NAMES.filter((name) => !LOSSY.has(name) && name !== 'upper' && name !== 'lower')
 
@@ -116,7 +119,7 @@ const CODINGS: Record<string, (bytes: Uint8Array<ArrayBuffer>) => Buffer> = {
   'x-gzip': gzipSync,
 }
 
-/** Replaces the characters that a header line cannot hold. */
+/** Replaces the characters that a header line cannot contain. */
 const lineOf = (text: string) => text.replace(/[\r\n\0]/g, ' ')
 
 function answerOf(): Buffer[] {
@@ -151,7 +154,7 @@ function answerOf(): Buffer[] {
 
 let ca = ''
 let port = 0
-/** Holds the bounds on the use of the secret. The owner allows the secret anywhere in the request body. */
+/** Contains the limits on the use of the secret. The owner allows the secret anywhere in the request body. */
 const BOUNDS = {
   ...{ allowedMethods: null, allowedPaths: null, placement: ['body'] },
   get allowedHosts() {
@@ -195,7 +198,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
     try {
       tries.push(decode())
     } catch {
-      // The decoder throws if the text does not have this decoder’s encoding.
+      // The decoder throws if the text does not have the encoding of this decoder.
     }
   }
   attempt(() => decodeURIComponent(text))
@@ -210,7 +213,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
 }
 
 test(
-  `none of ${CASES} generated answers of a hostile server shows the secret to the agent`,
+  `none of ${CASES} generated responses of a hostile server shows the secret to the agent`,
   async () => {
     const request: UseRequest = {
       ...{ method: 'POST', url: `https://hostile.example:${port}/`, headers: {} },
@@ -256,7 +259,7 @@ test(
   { timeout: 180_000 },
 )
 
-test('a host name with a private address is not dialled, and a certificate of another authority is not trusted', async () => {
+test('a host name with a private address gets no connection, and a certificate of another authority is not trusted', async () => {
   const request: UseRequest = {
     ...{ method: 'GET', url: `https://hostile.example:${port}/`, headers: {}, body: null },
   }

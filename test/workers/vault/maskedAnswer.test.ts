@@ -62,31 +62,31 @@ test('each secret of several is masked', async () => {
   expect(body).toBe('[masked], [masked]')
 })
 
-test('a text with too many layers of encoding is left out with its headers', async () => {
+test('a text with too many layers of encoding is left out together with its headers', async () => {
   const body = Buffer.from('%2525&amp;amp;\\\\u005c=3D3D+\\x25a\0'.repeat(700))
   const { bodyOmitted, headers, statusText } = await answer({ body, headers: ['A', '1'] })
   expect([bodyOmitted, headers, statusText]).toEqual(['too-many-layers', {}, ''])
 })
 
-describe('the headers of a response', () => {
+describe('the service shows the headers of a response', () => {
   const headersOf = async (headers: string[]) => (await answer({ headers })).headers
 
-  test('of one name are joined by commas, and cookies by line breaks', async () => {
+  test('headers of one name are joined by commas, and cookies by line breaks', async () => {
     const headers = ['Vary', 'a', 'Set-Cookie', 'x=1', 'vary', 'b', 'set-cookie', 'y=2', 'VARY', '']
     expect(await headersOf(headers)).toEqual({ vary: 'a, b, ', 'set-cookie': 'x=1\ny=2' })
   })
 
-  test('are masked after they are joined', async () => {
+  test('headers are masked after they are joined', async () => {
     expect(await headersOf(['A', 'correct horse', 'A', 'x'])).toEqual({ a: 'correct horse, x' })
     const joined = await answer({ headers: ['A', 'one', 'A', 'two'] }, ['one, two'])
     expect(joined.headers).toEqual({ a: '[masked]' })
   })
 
-  test('are read as UTF-8', async () => {
+  test('headers are read as UTF-8', async () => {
     expect(await headersOf(['X-City', latin1('Zürich')])).toEqual({ 'x-city': 'Zürich' })
   })
 
-  test('have no name without a value, and may have names of object prototypes', async () => {
+  test('headers without a value have no name either, and header names may be names of object prototypes', async () => {
     const headers = await headersOf(['__proto__', 'a', 'constructor', 'b', 'alone'])
     expect(Object.entries(headers)).toEqual([
       ['__proto__', 'a'],
@@ -95,21 +95,21 @@ describe('the headers of a response', () => {
   })
 })
 
-describe('the body of a response', () => {
-  test('that was cut is too large, even if it is a part', async () => {
+describe('the service shows the body of a response', () => {
+  test('a body that was cut is reported as too large, even if it is only a part of the content', async () => {
     expect(await bodyOf({ truncated: true, status: 206 })).toBe('too-large')
   })
 
-  test('is a part by its status or by a content range', async () => {
+  test('a body counts as a part of the content by its status or by a Content-Range header', async () => {
     expect(await bodyOf({ status: 206 })).toBe('partial')
     expect(await bodyOf({ headers: ['CONTENT-RANGE', 'bytes 0-3/9'] })).toBe('partial')
     expect(await bodyOf({ headers: ['Content-Range', ''] })).toEqual({ body: 'text' })
     expect(await bodyOf({ status: 205 })).toEqual({ body: 'text' })
-    // A value that equals a header name is no header.
+    // A header value that equals a header name does not count as a header.
     expect(await bodyOf({ headers: ['Vary', 'content-range', 'A', 'b'] })).toEqual({ body: 'text' })
   })
 
-  test('without valid UTF-8 is shown only if its charset is a Latin one', async () => {
+  test('a body without valid UTF-8 is shown only if its charset is a Latin one', async () => {
     const body = Buffer.from('Zürich', 'latin1')
     const of = (type: string) => bodyOf({ body, headers: ['Content-Type', type] })
     expect(await bodyOf({ body })).toBe('not-text')
@@ -122,17 +122,17 @@ describe('the body of a response', () => {
     }
   })
 
-  test('in UTF-8 is shown as UTF-8 whatever its charset', async () => {
+  test('a body in UTF-8 is shown as UTF-8 whatever its charset', async () => {
     const headers = ['Content-Type', 'text/plain; charset=iso-8859-1']
     expect(await bodyOf({ body: Buffer.from('Zürich'), headers })).toEqual({ body: 'Zürich' })
   })
 
-  test('that is empty is empty text', async () => {
+  test('an empty body is shown as an empty text', async () => {
     expect(await bodyOf({ body: Buffer.alloc(0) })).toEqual({ body: '' })
   })
 })
 
-describe('a compressed body', () => {
+describe('the service decompresses the body of a response', () => {
   const coded = (coding: string, body: Uint8Array) =>
     bodyOf({ body, headers: ['Content-Encoding', coding] })
   const text = Buffer.from(`password ${SECRET}`)
@@ -151,13 +151,13 @@ describe('a compressed body', () => {
     expect(await coded(coding, body)).toEqual(masked)
   })
 
-  test('takes its codings from all headers of that name, in their order', async () => {
+  test('the codings of a compressed body are taken from all Content-Encoding headers, in their order', async () => {
     const headers = ['Content-Encoding', 'gzip', 'content-encoding', 'br']
     const body = brotliCompressSync(gzipSync(text))
     expect(await bodyOf({ headers, body })).toEqual(masked)
   })
 
-  test('is unknown with a fourth coding, with another coding, or if it is broken', async () => {
+  test('a compressed body is unknown if it has a fourth coding or an unsupported coding, or if it is broken', async () => {
     const four = gzipSync(gzipSync(gzipSync(gzipSync(text))))
     expect(await coded('gzip, gzip, gzip, gzip', four)).toBe('unknown-encoding')
     for (const coding of ['zstd', 'constructor', '__proto__', 'gzip;q=1', 'x-x-gzip']) {
@@ -169,7 +169,7 @@ describe('a compressed body', () => {
     expect(await coded('gzip', gzipSync(text).subarray(0, -9))).toBe('unknown-encoding')
   })
 
-  test('without bytes is empty text, whatever its coding', async () => {
+  test('a compressed body without bytes is an empty text, whatever its coding', async () => {
     expect(await coded('gzip', Buffer.alloc(0))).toEqual({ body: '' })
     expect(await coded('zstd', Buffer.alloc(0))).toEqual({ body: '' })
   })
@@ -179,10 +179,13 @@ describe('a compressed body', () => {
     ['br', brotliCompressSync],
     ['deflate', deflateRawSync],
     ['deflate', deflateSync],
-  ] as const)('with the coding %s is too large one byte above the limit', async (coding, pack) => {
-    const filled = (length: number) => pack(Buffer.alloc(length, '.'))
-    expect(await coded(coding, filled(ANSWER_BYTES_MAX + 1))).toBe('too-large')
-    const { body } = (await coded(coding, filled(ANSWER_BYTES_MAX))) as { body: string }
-    expect(body).toHaveLength(ANSWER_BYTES_MAX)
-  })
+  ] as const)(
+    'a compressed body with the coding %s is too large one byte above the limit',
+    async (coding, pack) => {
+      const filled = (length: number) => pack(Buffer.alloc(length, '.'))
+      expect(await coded(coding, filled(ANSWER_BYTES_MAX + 1))).toBe('too-large')
+      const { body } = (await coded(coding, filled(ANSWER_BYTES_MAX))) as { body: string }
+      expect(body).toHaveLength(ANSWER_BYTES_MAX)
+    },
+  )
 })

@@ -1,4 +1,7 @@
-/** Kills a worker while it sends a request. The request goes out once, and its use ends as unknown. */
+/**
+ * Kills a worker while it sends a request that uses a secret. The request is sent only once, and its use ends as
+ * unknown.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
@@ -46,7 +49,7 @@ async function startWorker(): Promise<ServiceProcess> {
   return worker
 }
 
-test('a kill −9 after the request was sent ends the use as unknown, and the request is not sent again', async () => {
+test('kill −9 after the request was sent ends the use of the secret as unknown, and the request is not sent again', async () => {
   const agent = await service.newAgent()
   const data = { password: 'correct horse' }
   const uri = `https://localhost:${port}/`

@@ -31,7 +31,10 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 type Held = SentRow & { id: string }
 
-/** Stores a held mail with its approval request. Without `bytes` the mail is not composed yet. */
+/**
+ * Stores an outgoing mail that is held until the owner decides, with its approval request. If `bytes` is absent, the
+ * held mail is not yet composed.
+ */
 async function hold({
   bytes = BYTES,
   ...changes
@@ -91,8 +94,8 @@ async function knownTo({ projectId }: Held): Promise<string[]> {
   return rows.map(({ recipient }) => recipient)
 }
 
-describe('an approval', () => {
-  test('releases a mail at once, with the approved bytes and the owner in the audit log', async () => {
+describe('an owner approves a held mail', () => {
+  test('an approval releases a held mail at once, with the approved bytes and the owner in the audit log', async () => {
     const held = await hold()
     expect(await jobAt(held)).toBeNull()
     const before = Date.now()
@@ -128,7 +131,7 @@ describe('an approval', () => {
     expect(await eventsOf(pool, held.projectId)).toEqual([])
   })
 
-  test('schedules a mail with a later time, and releases a mail at once whose time has passed', async () => {
+  test('an approval schedules a held mail with a later time, and releases it at once if its time has passed', async () => {
     const later = new Date(Date.now() + HOUR_MS)
     const scheduled = await hold({ sendAt: later })
     await decide(scheduled, APPROVE)
@@ -145,7 +148,7 @@ describe('an approval', () => {
     expect((await mailOf(passed)).next_attempt_at.getTime()).toBeGreaterThan(Date.now() - HOUR_MS)
   })
 
-  test('of other bytes than the stored bytes changes nothing, also before the mail is composed', async () => {
+  test('an approval of other bytes than the stored bytes changes nothing, even before the held mail is composed', async () => {
     const [composed, bare] = [await hold(), await hold({ bytes: null })]
     const other = { ...APPROVE, hash: hashOf(Buffer.from('other')) }
     expect(await kindOf(composed, other)).toBe('changed')
@@ -157,7 +160,7 @@ describe('an approval', () => {
     expect(await kindOf(composed, APPROVE)).toBe('done')
   })
 
-  test('compares the hash of the content if the bytes are stored as an object', async () => {
+  test('an approval compares the hash of the content if the bytes of the held mail are stored as an object', async () => {
     const held = await hold({ bytes: Buffer.alloc(0) })
     const key = Buffer.alloc(32, 1)
     await pool.query(
@@ -172,7 +175,7 @@ describe('an approval', () => {
     expect(await kindOf(held, APPROVE)).toBe('done')
   })
 
-  test('trusts the recipients, their domains or nobody, and no recipient that was refused', async () => {
+  test('an approval may also trust the recipients, their domains or nobody, but no recipient that was refused', async () => {
     const trusted: [trust: Trust, known: string[]][] = [
       ['none', []],
       ['recipients', ['ada@one.example', 'bob@one.example', 'eve@xn--bcher-kva.example']],
@@ -189,7 +192,7 @@ describe('an approval', () => {
     }
   })
 
-  test('trusts again whom the project already trusts', async () => {
+  test('an approval may trust again recipients that the project already trusts', async () => {
     const first = await hold()
     await decide(first, { ...APPROVE, trust: 'recipients' })
     const second = await hold({
@@ -200,7 +203,7 @@ describe('an approval', () => {
     expect(await knownTo(first)).toEqual(['ada@example.com', 'b@c.example'])
   })
 
-  test('queues the reading of an attachment that waited, and no reading without one', async () => {
+  test('an approval queues the reading of an attachment that waited, and queues nothing if there is none', async () => {
     const [file, plain] = [await hold(), await hold()]
     await pool.query(
       'insert into attachment_texts (message_row, attachment_id, project_id) values ($1, $2, $3)',
@@ -215,8 +218,8 @@ describe('an approval', () => {
   })
 })
 
-describe('a rejection', () => {
-  test('ends a mail with the reason of the owner, and tells the agent', async () => {
+describe('an owner rejects a held mail', () => {
+  test('a rejection ends a held mail with the reason that the owner gave, and tells the agent', async () => {
     const held = await hold()
     const { kind, approval } = (await decide(held, { state: 'rejected', reason: 'too dear' }))!
     expect(kind).toBe('done')
@@ -240,7 +243,7 @@ describe('a rejection', () => {
     expect(await eventsOf(pool, held.projectId)).toEqual(['message.rejected'])
   })
 
-  test('needs no reason, and no composed bytes', async () => {
+  test('a rejection needs no reason, and the held mail needs no composed bytes', async () => {
     const held = await hold({ bytes: null })
     expect(await kindOf(held, { state: 'rejected', reason: null })).toBe('done')
     expect((await mailOf(held)).delivery_error).toBe('rejected by the owner')
@@ -249,11 +252,11 @@ describe('a rejection', () => {
   })
 })
 
-describe('an approval request', () => {
+describe('an approval request accepts a decision of the owner', () => {
   const REJECT = { state: 'rejected', reason: null } as const
   const EXPIRE = { state: 'expired' } as const
 
-  test('keeps its first decision', async () => {
+  test('an approval request keeps its first decision', async () => {
     const [approved, rejected] = [await hold(), await hold()]
     await decide(approved, APPROVE)
     await decide(rejected, REJECT)
@@ -266,19 +269,19 @@ describe('an approval request', () => {
     expect((await auditOf(approved)).length).toBe(1)
   })
 
-  test('takes one of two decisions at once', async () => {
+  test('an approval request takes only one of two simultaneous decisions', async () => {
     const held = await hold()
     const ends = await Promise.all([kindOf(held, APPROVE), kindOf(held, REJECT)])
     expect(ends.toSorted()).toEqual(['before', 'done'])
   })
 
-  test('does not expire before its time', async () => {
+  test('an approval request does not expire before its time', async () => {
     const held = await hold()
     expect(await kindOf(held, EXPIRE)).toBe('before')
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('expires at its time, and is too late for any decision', async () => {
+  test('an approval request expires at its time, and then accepts no decision', async () => {
     for (const [decision, kind] of [
       [EXPIRE, 'done'],
       [APPROVE, 'late'],
@@ -300,7 +303,7 @@ describe('an approval request', () => {
     }
   })
 
-  test('is unknown to another project, without its project, and under another id', async () => {
+  test('an approval request cannot be found by another project, without its project, or under another id', async () => {
     const [held, gone] = [await hold(), await hold()]
     expect(await decide({ ...held, projectId: gone.projectId }, APPROVE)).toBeNull()
     expect(await decide({ ...held, id: 'apr_none' }, APPROVE)).toBeNull()
@@ -309,14 +312,14 @@ describe('an approval request', () => {
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('for a payment is not decided as mail', async () => {
+  test('an approval request for a payment cannot be decided as a request for mail', async () => {
     const held = await hold()
     await pool.query(`update approvals set kind = 'payment' where id = $1`, [held.id])
     expect(await decide(held, APPROVE)).toBeNull()
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('runs the work of its caller with an approval or a rejection, all or nothing', async () => {
+  test('the work of the caller and an approval or a rejection happen in one transaction, all or nothing', async () => {
     const note =
       ({ projectId }: Held): Within =>
       async (db) => {
@@ -342,8 +345,8 @@ describe('an approval request', () => {
   })
 })
 
-describe('an agent', () => {
-  test('withdraws its held mail, and the owner can no longer decide', async () => {
+describe('an agent withdraws its held mail', () => {
+  test('after an agent has withdrawn its held mail, the owner can no longer decide about it', async () => {
     const held = await hold()
     const agent = { ...actorOf(held.projectId), keyPrefix: 'agent' }
     expect(await cancelMail(pool, agent, held.messageId)).toBe('cancelled')
@@ -360,14 +363,14 @@ describe('an agent', () => {
     expect(await eventsOf(pool, held.projectId)).toEqual([])
   })
 
-  test('withdraws a held mail whose approval request is gone', async () => {
+  test('an agent can withdraw a held mail whose approval request is gone', async () => {
     const held = await hold()
     await pool.query('delete from approvals where id = $1', [held.id])
     expect(await cancelMail(pool, actorOf(held.projectId), held.messageId)).toBe('cancelled')
     expect((await mailOf(held)).delivery_status).toBe('cancelled')
   })
 
-  test('that deletes a held mail withdraws only its request, and no decision that was made', async () => {
+  test('an agent that deletes a held mail withdraws only its request, and no decision that was already made', async () => {
     const projectId = await newProject(pool)
     const [gone, stays, decided] = [
       await hold({ projectId }),

@@ -1,4 +1,4 @@
-/** Tests which messages may change an event of a project's calendar, and which answers count. */
+/** Tests which messages may change an event in the calendar of a project, and which responses to invitations count. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { INVITES_MAX, type ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
 import { transaction } from '../../../../sql/db.ts'
@@ -44,7 +44,7 @@ const reply = (changes: Partial<ReadInvite> = {}) =>
     ...changes,
   })
 
-/** Makes a project whose inbox gets and sends invites. */
+/** Makes a project whose inbox receives and sends calendar invitations. */
 async function newCalendar() {
   const { row, projectId } = await newSent(pool)
   const message = (changes: Partial<InvitingMessage> = {}): InvitingMessage => ({
@@ -59,7 +59,7 @@ async function newCalendar() {
   return {
     row,
     take,
-    /** Applies an invite that the project itself has sent. */
+    /** Applies a calendar invitation that the project itself has sent. */
     send: (one: ReadInvite) =>
       take(one, { direction: 'sent', from: [INBOX], authentication: null }),
     async events() {
@@ -96,8 +96,8 @@ async function newCalendar() {
 const STRANGER = { from: ['eve@evil.example'] }
 const UNPROVEN = { authentication: { aligned: false, internal: false } as never }
 
-describe('a request of the organizer', () => {
-  test('makes an event, and only a later revision changes the event', async () => {
+describe('the service applies a calendar request of the organizer', () => {
+  test('a request of the organizer makes a calendar event, and only a later revision changes the event', async () => {
     const { take, events } = await newCalendar()
     expect(await take(invite())).toBe('new')
     expect(await take(invite())).toBe('same')
@@ -111,7 +111,7 @@ describe('a request of the organizer', () => {
     ])
   })
 
-  test('counts with any spelling of the address, and needs one proven sender', async () => {
+  test('a request of the organizer counts with any spelling of the address, and needs exactly one proven sender', async () => {
     const { take } = await newCalendar()
     expect(await take(invite(), { from: ['Owner@CORP.example'] })).toBe('new')
     expect(await take(later(), { from: [OWNER, GUEST] })).toBe('proposal')
@@ -122,14 +122,14 @@ describe('a request of the organizer', () => {
     expect(await take(later(), internal)).toBe('updated')
   })
 
-  test('with another method than a request, a publication or a cancellation is a proposal', async () => {
+  test('an invitation is only a proposal if its method is not a request, a publication or a cancellation', async () => {
     const { take } = await newCalendar()
     for (const method of ['COUNTER', 'REFRESH', 'ADD', 'DECLINECOUNTER'] as const)
       expect([method, await take(invite({ method }))]).toEqual([method, 'proposal'])
     expect(await take(invite({ method: 'PUBLISH' }))).toBe('new')
   })
 
-  test('replaces the event that a stranger announced, and a stranger changes nothing after it', async () => {
+  test('a request of the organizer replaces the event that a stranger announced, and later strangers change nothing', async () => {
     const { take, events } = await newCalendar()
     expect(await take(later({ summary: 'False' }), STRANGER)).toBe('new')
     expect(await take(invite({ summary: 'True' }))).toBe('updated')
@@ -138,13 +138,13 @@ describe('a request of the organizer', () => {
     expect(await events()).toMatchObject([{ summary: 'True', is_proven: true }])
   })
 
-  test('without an organizer is proven by nobody', async () => {
+  test('a calendar request without an organizer has no proven sender', async () => {
     const { take, events } = await newCalendar()
     expect(await take(invite({ organizer: null }))).toBe('new')
     expect(await events()).toMatchObject([{ organizer: '', is_proven: false }])
   })
 
-  test('in one project changes no event of another project', async () => {
+  test('a request of the organizer in one project changes no event of another project', async () => {
     const [one, other] = [await newCalendar(), await newCalendar()]
     await one.take(invite())
     expect(await other.take(cancelled())).toBe('cancelled')
@@ -152,8 +152,8 @@ describe('a request of the organizer', () => {
   })
 })
 
-describe('the answer of the project', () => {
-  test('stays while the time stays, and is needed again at another time or rule', async () => {
+describe('the service keeps the response of the project to an invitation', () => {
+  test('the response of the project is kept while the time is the same, and is needed again for another time or rule', async () => {
     const { take, answer, events, instances } = await newCalendar()
     await take(invite())
     await answer('accepted')
@@ -174,7 +174,7 @@ describe('the answer of the project', () => {
     expect(await instances()).toEqual([])
   })
 
-  test('to a series counts for an instance at its own time, and not for a moved instance', async () => {
+  test('the response to a series counts for an instance at its original time, and not for a moved instance', async () => {
     const { take, answer, events } = await newCalendar()
     await take(invite({ recurrence: { rule: 'FREQ=DAILY', next: [] } }))
     await answer('tentative')
@@ -186,7 +186,7 @@ describe('the answer of the project', () => {
     ])
   })
 
-  test('is sent by the project, for the event and its instances, or for one instance', async () => {
+  test('the project sends its response for the event and its instances, or for one instance', async () => {
     const { take, send, events, instances } = await newCalendar()
     const own = (changes: Partial<ReadInvite>) =>
       invite({ method: 'REPLY', attendees: guest('accepted', INBOX), ...changes })
@@ -205,8 +205,8 @@ describe('the answer of the project', () => {
   })
 })
 
-describe('a cancellation', () => {
-  test('ends the event and its changed instances, and leaves the calendar empty', async () => {
+describe('the service applies a cancellation of a calendar event', () => {
+  test('a cancellation ends the event and its changed instances, and leaves the calendar empty', async () => {
     const { take, answer, events, instances } = await newCalendar()
     await take(invite())
     await take(later({ recurrenceId: time(9, 3).at, start: time(12, 3), end: time(13, 3) }))
@@ -218,7 +218,7 @@ describe('a cancellation', () => {
     expect(await take(later({ recurrenceId: time(9, 4).at }))).toBe('outdated')
   })
 
-  test('that comes first takes effect, unless a stranger sent it', async () => {
+  test('a cancellation that arrives before its event takes effect, unless a stranger sent it', async () => {
     const { take, events } = await newCalendar()
     expect(await take(cancelled(), STRANGER)).toBe('proposal')
     expect(await events()).toEqual([])
@@ -227,8 +227,8 @@ describe('a cancellation', () => {
   })
 })
 
-describe('a changed series', () => {
-  test('forgets the instances that a stranger announced, and keeps the proven instances', async () => {
+describe('the service applies a change of a recurring event', () => {
+  test('a changed series drops the instances that a stranger announced, and keeps the proven instances', async () => {
     const { take, events } = await newCalendar()
     await take(invite({ recurrenceId: time(9, 3).at, sequence: 5 }), STRANGER)
     await take(invite({ recurrenceId: time(9, 4).at, sequence: 5 }))
@@ -240,7 +240,7 @@ describe('a changed series', () => {
     expect(await take(invite({ recurrenceId: time(9, 5).at }), STRANGER)).toBe('proposal')
   })
 
-  test('that moves forgets older instances and answers, and a renamed series keeps them', async () => {
+  test('a series that moves drops older instances and responses, but a renamed series keeps them', async () => {
     const { send, take, events, answers } = await newCalendar()
     const own = { organizer: { address: INBOX, name: null }, attendees: guest() }
     await send(invite(own))
@@ -258,11 +258,11 @@ describe('a changed series', () => {
   })
 })
 
-describe('the answer of an attendee', () => {
+describe('the service applies the response of an attendee', () => {
   const OWN = { organizer: { address: INBOX, name: null }, attendees: guest() }
   const FROM = { from: [GUEST] }
 
-  test('counts for an event of the project, and a later answer replaces it', async () => {
+  test('the response of an attendee counts for an event of the project, and a later response replaces it', async () => {
     const { send, take, answers, events } = await newCalendar()
     expect(await send(invite(OWN))).toBe('new')
     expect(await events()).toMatchObject([{ is_own: true, answer: 'accepted' }])
@@ -277,7 +277,7 @@ describe('the answer of an attendee', () => {
     ])
   })
 
-  test('is a proposal unless its sender is a proven, invited attendee of an own event', async () => {
+  test('the response of an attendee is only a proposal unless a proven, invited attendee of an event of the project sent it', async () => {
     const { send, take, answers } = await newCalendar()
     expect(await take(reply(), FROM)).toBe('proposal')
     await send(invite(OWN))
@@ -292,7 +292,7 @@ describe('the answer of an attendee', () => {
     expect(await answers()).toEqual([])
   })
 
-  test('to an earlier version counts only if the event still starts at that time', async () => {
+  test('a response to an earlier version of an event counts only if the event still starts at that time', async () => {
     const { send, take } = await newCalendar()
     await send(later({ ...OWN, start: time(9) }))
     expect(await take(reply({ start: time(8) }), FROM)).toBe('outdated')
@@ -304,7 +304,7 @@ describe('the answer of an attendee', () => {
   })
 })
 
-test('a message records each invite once, and at most INVITES_MAX invites', async () => {
+test('a message records each calendar invitation once, and at most INVITES_MAX invitations', async () => {
   const { row, events } = await newCalendar()
   const record = (...given: ReadInvite[]) =>
     transaction(pool, (db) => recordInvites(db, row, given))

@@ -1,4 +1,7 @@
-/** Tests that a mail domain is added once, is unusable before its verification, and is deleted with its DKIM keys. */
+/**
+ * Tests that a mail domain is added once, is unusable before its verification, and is deleted together with its DKIM
+ * keys.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { createProject, UnverifiedDomainError } from '../../../../sql/account/projects/projects.ts'
@@ -76,7 +79,7 @@ test('a mail domain is unusable before its verification', async () => {
   expect(await findVerifiedDomains(pool, asked)).toEqual(['ours.example'])
 })
 
-test('a DNS check counts only for the domain as it was added at the time of the check, and queues the next check', async () => {
+test('a DNS check counts only if the domain was not added anew since the check, and it queues the next check', async () => {
   const { token } = await add('check.example')
   await dropJobs(pool)
   expect(await check('check.example', 'another')).toBe(false)
@@ -91,7 +94,7 @@ test('a DNS check counts only for the domain as it was added at the time of the 
   expect((await findMailDomain(pool, 'check.example'))?.verifiedAt).toEqual(verifiedAt)
 })
 
-test('a mail domain without live projects is deleted with its own DKIM keys', async () => {
+test('a mail domain without live projects is deleted together with its own DKIM keys', async () => {
   await verified('used.example')
   await verified('kept.example')
   const { project } = await projectAt('used.example')
@@ -105,7 +108,7 @@ test('a mail domain without live projects is deleted with its own DKIM keys', as
   expect(await selectors('kept.example')).toHaveLength(1)
 })
 
-test('the deletion of a domain and the creation of a project at the domain wait for each other', async () => {
+test('the deletion of a mail domain and the creation of a project at this domain wait for each other', async () => {
   await verified('race.example')
   const make = `with held as (select from mail_domains where domain = 'race.example' for key share)
                 insert into projects (id, name, purpose, email_address)
@@ -124,7 +127,7 @@ test('the deletion of a domain and the creation of a project at the domain wait 
   expect(late).toBeInstanceOf(UnverifiedDomainError)
 })
 
-test('domains are listed newest first, in pages', async () => {
+test('mail domains are listed newest first, in pages', async () => {
   for (const domain of ['l1.example', 'l2.example', 'l3.example']) await add(domain)
   const first = await listMailDomains(pool, { limit: 2, cursor: null })
   expect(first.map(({ domain }) => domain)).toEqual(['l3.example', 'l2.example'])
@@ -133,7 +136,7 @@ test('domains are listed newest first, in pages', async () => {
   expect(next?.domain).toBe('l1.example')
 })
 
-test('the two newest DKIM keys of a domain sign, and DKIM keys are deleted one by one or all together', async () => {
+test('the two newest DKIM keys of a mail domain sign, and DKIM keys are deleted one by one or all together', async () => {
   const made: string[] = []
   for (let n = 0; n < 3; n++)
     made.push((await createDkimKey(pool, KEYRING, 'sign.example')).selector)

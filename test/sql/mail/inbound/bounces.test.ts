@@ -70,7 +70,7 @@ const suppressedOf = async (projectId: string) =>
     ({ address }) => address,
   )
 
-test('a bounce marks only its recipient of its message', async () => {
+test('a bounce marks only the recipient that it names, of the message that it names', async () => {
   const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
   const other = await handedOver({ projectId: sent.projectId })
   const bounce = bounceOf([sent.messageId], {}, proven(sent.messageId))
@@ -100,7 +100,7 @@ test('an unproven bounce marks the recipient without a suppression, and a proven
   expect(await suppressedOf(sent.projectId)).toEqual(['ada@example.com'])
 })
 
-test('a message that bounced at two recipients is labelled once', async () => {
+test('a message that bounced at two recipients gets its label only once', async () => {
   const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
   for (const address of ['ada@example.com', 'bob@example.com']) {
     await record(sent.projectId, bounceOf([sent.messageId], { addresses: [address] }))
@@ -109,7 +109,7 @@ test('a message that bounced at two recipients is labelled once', async () => {
   expect(rows).toEqual([{ labels: ['sent', 'bounced'] }])
 })
 
-test('a bounce for another project, a received message or no recipient is ignored', async () => {
+test('a bounce is ignored if it is for another project, a received message or no recipient', async () => {
   const sent = await handedOver()
   const stranger = await newProject(pool)
   const { messageId } = await receive(pool, sent.projectId)
@@ -128,7 +128,7 @@ test('a bounce for another project, a received message or no recipient is ignore
   expect([await suppressedOf(sent.projectId), await suppressedOf(stranger)]).toEqual([[], []])
 })
 
-test('the first known Message-ID in a bounce names the bounced message', async () => {
+test('the first known Message-ID in a bounce tells which message bounced', async () => {
   const [sure, guess] = [await handedOver(), await newSent(pool)]
   const other = await handedOver({ projectId: sure.projectId })
   await record(sure.projectId, bounceOf([guess.messageId, other.messageId, sure.messageId]))
@@ -144,7 +144,7 @@ test('a recipient that was refused at sending does not bounce', async () => {
   expect(await statesOf(sent)).toEqual(['failed'])
 })
 
-test('a report on an unknown address marks the only recipient, but does not suppress the recipient', async () => {
+test('a bounce report on an unknown address marks the only recipient, but does not suppress the recipient', async () => {
   const [one, two] = [await handedOver(), await handedOver({ to: ['a@b.example', 'c@d.example'] })]
   const forwarded = { addresses: ['hidden@example.com'] }
   await record(one.projectId, bounceOf([one.messageId], forwarded))
@@ -153,7 +153,7 @@ test('a report on an unknown address marks the only recipient, but does not supp
   expect(await suppressedOf(one.projectId)).toEqual([])
 })
 
-test('a report on an unknown address is ignored if the message had a second recipient', async () => {
+test('a bounce report on an unknown address is ignored if the message had a second recipient', async () => {
   const sent = await handedOver({ to: ['a@b.example', 'c@d.example'] })
   await pool.query(
     `update outbound_recipients set state = 'failed' where message_row = $1 and address = 'a@b.example'`,
@@ -163,7 +163,7 @@ test('a report on an unknown address is ignored if the message had a second reci
   expect(await statesOf(sent)).toEqual(['failed', 'sent'])
 })
 
-test('a bounce waits for a concurrent record of the attempt', async () => {
+test('a bounce waits for a concurrent record of the sending attempt', async () => {
   const sent = await newSent(pool)
   const hold = `with locked as (select message_row from outbound_mails where message_row = $1 for update)
                 update outbound_recipients r set state = 'failed' from locked l where r.message_row = l.message_row`
@@ -203,7 +203,7 @@ test('only the bounce address of a sent copy leads to that copy, whether the cur
   }
 })
 
-test('an inbox whose name is too long for a bounce tag sends from its own address', () => {
+test('an inbox whose name is too long for a bounce tag uses its own address as the envelope sender', () => {
   const copy = { projectId: 'p', messageId: '<m@x>', recipient: 'ada@example.com' }
   for (const [length, tagged] of [
     [38, true],
@@ -215,7 +215,7 @@ test('an inbox whose name is too long for a bounce tag sends from its own addres
   }
 })
 
-test('suppressions belong to one project, are unique, and are listed in pages', async () => {
+test('suppressions of recipients belong to one project, are unique, and are listed in pages', async () => {
   const [one, two] = [await newSent(pool), await newSent(pool)]
   const found = (address: string, detail: string | null = null) =>
     ({ address, reason: 'bounce', detail }) as const

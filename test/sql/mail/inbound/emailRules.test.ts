@@ -1,4 +1,4 @@
-/** Tests that email rules are unique, bounded in number, and applied to recipients. */
+/** Tests that email rules are unique, limited in number, and applied to recipients. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createRule,
@@ -65,7 +65,7 @@ test('the limit on email rules applies to each project separately', async () => 
   expect(await beyond.catch((error) => error)).toBeInstanceOf(TooManyRulesError)
 })
 
-test('email rules are listed newest first and deleted, only by their project', async () => {
+test('only its project can list an email rule (newest first) and delete it', async () => {
   const [owner, stranger] = [await newProject(pool), await newProject(pool)]
   const { rule: old } = await block(owner, 'a@b.example')
   const { rule } = await block(owner, 'c@d.example')
@@ -78,7 +78,7 @@ test('email rules are listed newest first and deleted, only by their project', a
   expect(await list(owner)).toEqual([old])
 })
 
-test('blocked senders are listed for live inboxes and the RECEIVE scope', async () => {
+test('blocked senders are listed for live inboxes and only for the scope RECEIVE', async () => {
   const [one, two, deleted] = [
     await newProject(pool),
     await newProject(pool),
@@ -99,7 +99,7 @@ test('blocked senders are listed for live inboxes and the RECEIVE scope', async 
   expect(await readRules(pool, two, ['SEND'])).toEqual([])
 })
 
-test('recipients are refused by the rules and suppressions of the sending project', async () => {
+test('recipients are refused by the email rules and suppressions of the sending project', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
   await block(one, 'rule@x.example', 'SEND')
   await pool.query(

@@ -1,6 +1,6 @@
 /**
- * Tests that a spooled mail becomes one inbound mail per live inbox. Its raw mail stays while a row needs the raw
- * mail.
+ * Tests that a spooled mail (accepted, but not yet sorted) becomes one inbound mail for each live inbox. The bytes of a
+ * mail are kept while a database row needs them.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -43,15 +43,15 @@ const isRawKept = async (sourceKey: string) =>
   (await pool.query('select from raw_mails where source_key = $1', [sourceKey])).rowCount === 1
 const rawIdOf = async (inboundId: string) => (await row(pool, 'inbound_mails', inboundId)).raw_id
 
-describe('a spooled mail', () => {
-  test('that is moved twice is stored once', async () => {
+describe('the service moves a spooled mail into the inboxes', () => {
+  test('a spooled mail that is moved twice is stored once', async () => {
     const projectId = await newProject(pool)
     const mail = spooled([await addressOf(pool, projectId)])
     for (let n = 0; n < 2; n++) await insertInboundMails(pool, [mail])
     expect(await inboundMailsOf(projectId)).toBe(1)
   })
 
-  test('is stored for live inboxes only, and its bytes are not kept without a live inbox', async () => {
+  test('a spooled mail is stored for live inboxes only, and its bytes are not kept if there is no live inbox', async () => {
     const [live, deleted] = [await newProject(pool), await newProject(pool)]
     const gone = await addressOf(pool, deleted)
     await deleteProject(pool, deleted)
@@ -64,7 +64,7 @@ describe('a spooled mail', () => {
     ])
   })
 
-  test('for two names of one inbox is stored there once', async () => {
+  test('a spooled mail for two names of one inbox is stored there once', async () => {
     const projectId = await newProject(pool)
     const address = await addressOf(pool, projectId)
     await insertInboundMails(pool, [spooled([address, address])])
@@ -72,8 +72,8 @@ describe('a spooled mail', () => {
   })
 })
 
-describe('an inbound mail', () => {
-  test('is found until its end or the deletion of its project', async () => {
+describe('the service finds and discards an inbound mail', () => {
+  test('an inbound mail can be found until it is processed or its project is deleted', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [open, orphan] = (await takeIn(pool, [one, two])) as [string, string]
     const received = await readInboundMail(pool, open)
@@ -83,7 +83,7 @@ describe('an inbound mail', () => {
     expect(await findInboundMail(pool, noBlobs, orphan, 1e9)).toBeNull()
   })
 
-  test('above the size limit is reported by its size', async () => {
+  test('an inbound mail above the size limit is reported with its size only', async () => {
     const raw = rawMail({ text: 'x'.repeat(1_000) })
     const [id] = await takeIn(pool, [await newProject(pool)], raw)
     expect(await findInboundMail(pool, noBlobs, id!, raw.length - 1)).toMatchObject({
@@ -94,7 +94,7 @@ describe('an inbound mail', () => {
     })
   })
 
-  test('that is discarded loses its raw mail unless another inbox needs it', async () => {
+  test('an inbound mail that is discarded loses its raw mail unless another inbox needs it', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
     const rawId = await rawIdOf(first)
@@ -115,8 +115,8 @@ describe('an inbound mail', () => {
   })
 })
 
-describe('a raw mail', () => {
-  test('stays while another inbox shows the mail, and is deleted with the last message', async () => {
+describe('the service keeps and deletes the raw bytes of a mail', () => {
+  test('a raw mail is kept while another inbox shows the mail, and is deleted with the last message', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const raw = rawMail()
     const inboundIds = (await takeIn(pool, [one, two], raw)) as [string, string]
@@ -134,7 +134,7 @@ describe('a raw mail', () => {
     expect(await readRaw(pool, rawId)).toBeUndefined()
   })
 
-  test('stays while a message shows the mail, even without an accepted inbound mail', async () => {
+  test('a raw mail is kept while a message shows the mail, even without an accepted inbound mail', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
     const rawId = await rawIdOf(first)
@@ -146,7 +146,7 @@ describe('a raw mail', () => {
     expect(await readRaw(pool, rawId)).toContain('Subject')
   })
 
-  test('is deleted when two inboxes release the mail concurrently', async () => {
+  test('a raw mail is deleted when two inboxes release the mail concurrently', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const ids = await takeIn(pool, [one, two])
     const rawId = await rawIdOf(ids[0]!)
@@ -161,7 +161,7 @@ describe('a raw mail', () => {
     expect(await readRaw(pool, rawId)).toBeUndefined()
   })
 
-  test('is deleted by two processes with the same ids in opposite orders', async () => {
+  test('a raw mail is deleted by two processes with the same ids in opposite orders', async () => {
     const projectId = await newProject(pool)
     const rawIds: string[] = []
     for (let n = 0; n < 4; n++) rawIds.push((await receive(pool, projectId)).rawId)
@@ -177,7 +177,7 @@ describe('a raw mail', () => {
   })
 })
 
-test('addresses of live inboxes are listed in byte order, in pages', async () => {
+test('the addresses of live inboxes are listed in byte order, in pages', async () => {
   const addresses: string[] = []
   for (let n = 0; n < 3; n++) addresses.push(await addressOf(pool, await newProject(pool)))
   const deleted = await newProject(pool)

@@ -35,7 +35,7 @@ const idsOf = async (projectId: string): Promise<string[]> => {
   return rows.map(({ message_id }) => message_id)
 }
 
-describe('an inbound mail', () => {
+describe('the service stores an inbound mail once', () => {
   test('an inbound mail that another run has already stored is stored only once', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
@@ -46,7 +46,7 @@ describe('an inbound mail', () => {
     expect((await row(pool, 'inbound_mails', id!)).state).toBe('stored')
   })
 
-  test('whose project is deleted during the storing is not stored', async () => {
+  test('an inbound mail whose project is deleted during the storing is not stored', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -56,7 +56,7 @@ describe('an inbound mail', () => {
     expect(await idsOf(projectId)).toEqual([])
   })
 
-  test('is stored once by two concurrent runs', async () => {
+  test('an inbound mail is stored once by two concurrent runs', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -68,8 +68,8 @@ describe('an inbound mail', () => {
   })
 })
 
-describe('a message that arrives again', () => {
-  test('is shown once, and its second raw mail is deleted', async () => {
+describe('the service recognises a message that arrives again', () => {
+  test('a message that arrives again is shown once, and its second raw mail is deleted', async () => {
     const projectId = await newProject(pool)
     const raw = rawMail({ id: 'twice@example.com' })
     await receive(pool, projectId, raw)
@@ -85,7 +85,7 @@ describe('a message that arrives again', () => {
     expect(await readRaw(pool, again.inbound.rawId)).toBe('')
   })
 
-  test('is shown once, even if the two copies are stored concurrently', async () => {
+  test('a message that arrives again is shown once, even if the two copies are stored concurrently', async () => {
     const projectId = await newProject(pool)
     const raw = rawMail()
     const ids = [await takeIn(pool, [projectId], raw), await takeIn(pool, [projectId], raw)].flat()
@@ -97,7 +97,7 @@ describe('a message that arrives again', () => {
     expect(outcomes.flat().toSorted()).toEqual(['retransmission', 'stored'])
   })
 
-  test('stays deleted only in the inbox that deleted the message', async () => {
+  test('a message that arrives again stays deleted only in the inbox that deleted the message', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [raw, other] = [rawMail(), rawMail()]
     const { messageId } = await receive(pool, one, raw)
@@ -107,7 +107,7 @@ describe('a message that arrives again', () => {
     expect((await receive(pool, one, other)).outcome).toBe('stored')
   })
 
-  test('is stored in each inbox that receives the message', async () => {
+  test('a message that arrives again is stored in each inbox that receives it', async () => {
     const raw = rawMail()
     for (let n = 0; n < 2; n++) {
       const projectId = await newProject(pool)
@@ -117,7 +117,7 @@ describe('a message that arrives again', () => {
   })
 })
 
-describe('a Message-ID', () => {
+describe('the service keeps each Message-ID of an inbox unique', () => {
   test('a Message-ID that the inbox already has is replaced by the next free Message-ID of the inbox', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     await receive(pool, two, rawMail({ id: 'x.1@example.com' }))
@@ -125,16 +125,16 @@ describe('a Message-ID', () => {
     expect(await idsOf(one)).toEqual(['<x@example.com>', '<x.1@example.com>', '<x.2@example.com>'])
   })
 
-  test('shared by many messages gets a random number after eight probes', async () => {
+  test('a Message-ID that many messages share gets a random number after eight tries', async () => {
     const projectId = await newProject(pool)
     for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const ids = await idsOf(projectId)
     expect(ids[8]).toBe('<y.8@example.com>')
-    // After eight probes the number in the Message-ID is random.
+    // After eight occupied numbers, the number that is added to the Message-ID is random.
     expect(ids.slice(9)).not.toContain('<y.9@example.com>')
   })
 
-  test('of two concurrent messages goes to one of them', async () => {
+  test('a Message-ID of two concurrent messages goes to one of them', async () => {
     const projectId = await newProject(pool)
     const ids = [
       await takeIn(pool, [projectId], rawMail({ id: 'z@example.com' })),
@@ -147,7 +147,7 @@ describe('a Message-ID', () => {
   })
 })
 
-describe('a thread', () => {
+describe('the service puts a message into a thread', () => {
   test('a reply joins the thread of its nearest ancestor in the inbox', async () => {
     const projectId = await newProject(pool)
     await receive(pool, projectId, rawMail({ id: 'far@example.com' }))
@@ -161,7 +161,7 @@ describe('a thread', () => {
     expect(far).not.toBe(near!)
   })
 
-  test('is never a thread of another inbox', async () => {
+  test('a reply never joins a thread of another inbox', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const to = await addressOf(pool, two)
     await receive(pool, one, rawMail({ id: 'secret@example.com', subject: 'Plans', to }))
@@ -173,7 +173,7 @@ describe('a thread', () => {
     expect(await threadOf(two, 's@example.com')).not.toBe(secret!)
   })
 
-  /** Returns whether the second message joins the thread of the first message. */
+  /** Tells whether the second message joins the thread of the first message. */
   async function joins(
     first: Parameters<typeof rawMail>[0],
     second: Parameters<typeof rawMail>[0],
@@ -192,7 +192,7 @@ describe('a thread', () => {
       interval,
     ])
 
-  test('is found by a reply subject and participants for 30 days, if the reply has no References', async () => {
+  test('a reply without References finds its thread by the subject and the participants for 30 days', async () => {
     const [first, reply] = [{ subject: 'Invoice' }, { subject: 'Re: Invoice' }]
     expect(await joins(first, reply)).toBe(true)
     expect(await joins(first, reply, age('29 days'))).toBe(true)
@@ -205,7 +205,7 @@ describe('a thread', () => {
     )
   })
 
-  test('is searched by subject among the five latest threads', async () => {
+  test('a thread is searched by its subject among the five latest threads', async () => {
     const [first, reply] = [{ subject: 'Report' }, { subject: 'Re: Report' }]
     const others = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {
@@ -216,7 +216,7 @@ describe('a thread', () => {
     expect(await joins(first, reply, others(5))).toBe(false)
   })
 
-  test('is searched by the participants of its twenty newest messages', async () => {
+  test('a thread is searched by the participants of its twenty newest messages', async () => {
     const [first, reply] = [{ subject: 'Notes' }, { subject: 'Re: Notes' }]
     const answers = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {
@@ -228,7 +228,7 @@ describe('a thread', () => {
     expect(await joins(first, reply, answers(20))).toBe(false)
   })
 
-  test('does not move back in time when an older message joins', async () => {
+  test('the time of a thread does not move back when an older message joins the thread', async () => {
     const sent = await newSent(pool)
     const later = new Date(Date.now() + 3_600_000)
     await pool.query('update threads set updated_at = $2 where row = $1', [sent.threadRow, later])

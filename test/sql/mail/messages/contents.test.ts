@@ -1,4 +1,4 @@
-/** Tests the contents of a message (attachments, HTML and raw mail), which only its project reads. */
+/** Tests the contents of a message (attachments, HTML and raw mail), which only its project can read. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { SentAttachment } from '../../../../shared/mail/compose/sentAttachment.ts'
@@ -38,7 +38,7 @@ const withParts = (parts: string[], headers = '') =>
     text: `${parts.join('')}--b--`,
   })
 
-test('an attachment is found by its id in its message, but not by another project', async () => {
+test('an attachment is found by its id in its message, but another project cannot find it', async () => {
   const attachments = Array.from({ length: 11 }, (_, n) => file(`${n + 1}.txt`))
   const sent = await newSent(pool, { attachments })
   const stranger = await newProject(pool)
@@ -59,7 +59,7 @@ test('an attachment is found by its id in its message, but not by another projec
   )
 })
 
-test('a raw mail is read by its project only, and an outbound mail has no raw mail before its composition', async () => {
+test('only its project can read a raw mail, and an outbound mail has no raw mail before it is composed', async () => {
   const sent = await newSent(pool)
   const [raw, stranger] = [rawMail(), await newProject(pool)]
   const { messageId } = await receive(pool, sent.projectId, raw)
@@ -68,7 +68,7 @@ test('a raw mail is read by its project only, and an outbound mail has no raw ma
   expect(await findRaw(pool, noBlobs, stranger, messageId)).toBeNull()
 })
 
-test('HTML is returned with its inline images only', async () => {
+test('the HTML of a message is returned with its inline images only', async () => {
   const [projectId, stranger] = [await newProject(pool), await newProject(pool)]
   const html = part('text/html', '<img src="cid:dot">')
   const { messageId } = await receive(
@@ -89,7 +89,7 @@ test('HTML is returned with its inline images only', async () => {
   expect(await findMessageHtml(pool, noBlobs, { projectId: stranger, messageId })).toBeNull()
 })
 
-test('inline images are returned up to 8 MB in total', async () => {
+test('inline images of a message are returned up to 8 MB in total', async () => {
   const projectId = await newProject(pool)
   const pictures = ['one', 'two', 'three'].map((id) => part('image/png', id, id))
   const raw = withParts([part('text/html', '<p>x</p>'), ...pictures])
@@ -105,7 +105,7 @@ test('inline images are returned up to 8 MB in total', async () => {
   expect(found?.images.map(({ contentId }) => contentId).toSorted()).toEqual(['<one>', '<two>'])
 })
 
-test('the messages of a thread with HTML are listed for the project of the thread only', async () => {
+test('the messages with HTML in a thread are listed only for the project of the thread', async () => {
   const sent = await newSent(pool)
   const { projectId } = sent
   const headers = `In-Reply-To: ${sent.messageId}\r\n`

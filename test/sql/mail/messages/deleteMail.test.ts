@@ -1,4 +1,4 @@
-/** Tests the deletion of mail under the lock of its inbox. */
+/** Tests the deletion of mail while the inbox is locked. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { storeParsedMails } from '../../../../sql/mail/inbound/storeParsedMails.ts'
 import {
@@ -74,7 +74,7 @@ test('a thread is deleted with all its messages and no other messages', async ()
   expect(await deleteThread(pool, sent.projectId, id)).toBe(false)
 })
 
-test('a deleted sent message leaves no hash, because no host can retransmit the message', async () => {
+test('a deleted sent message leaves no hash, because no mail host can retransmit the message', async () => {
   const sent = await newSent(pool)
   await deleteMessage(pool, sent.projectId, sent.messageId)
   expect(await remembered(sent.projectId)).toBe(0)
@@ -102,7 +102,7 @@ test('two concurrent deletions in a thread leave no empty thread', async () => {
   expect(await threadOf(sent.threadRow)).toBeUndefined()
 })
 
-test('a deletion of a message and a concurrent record of its sending attempt wait for each other', async () => {
+test('a deletion of a message and a concurrent record of an attempt to send it wait for each other', async () => {
   const sent = await newSent(pool)
   const mail = await begin(pool, sent)
   const hold = 'select from outbound_mails where message_row = $1 for update'

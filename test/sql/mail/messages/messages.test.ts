@@ -1,4 +1,4 @@
-/** Tests the pages of the messages of an inbox, and their labels. */
+/** Tests how the messages of an inbox are listed in pages, and how they are labelled. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   LABELS_MAX,
@@ -29,7 +29,9 @@ const MINUTE = 60_000
 const START = Date.now() - 60 * MINUTE
 const at = (minute: number) => new Date(START + minute * MINUTE)
 
-/** Makes an inbox with one message a minute, `m0` first, and another inbox with as many messages. */
+/**
+ * Makes an inbox with one message a minute, beginning with `m0`, and another inbox with the same number of messages.
+ */
 async function inbox(count: number): Promise<string> {
   const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]
   for (let n = 0; n < count; n++) {
@@ -62,8 +64,8 @@ const labelsOf = async (projectId: string, n: number) =>
   (await findMessage(pool, projectId, `<m${n}@example.com>`))?.labels
 const LABELLED = [[], ['x'], ['x', 'received']]
 
-describe('a list of messages', () => {
-  test('continues after its cursor, and tells whether further messages exist', async () => {
+describe('the service lists the messages of an inbox', () => {
+  test('a list of messages continues after its cursor, and tells whether there are further messages', async () => {
     const projectId = await inbox(3)
     for (let n = 0; n < 3; n++) await label(projectId, n, ['x'])
     for (const labels of LABELLED) {
@@ -87,7 +89,7 @@ describe('a list of messages', () => {
     }
   })
 
-  test('with a labels filter has only the messages that have all the labels', async () => {
+  test('a list of messages with a labels filter has only the messages that have all these labels', async () => {
     const projectId = await inbox(3)
     await label(projectId, 0, ['x', 'y'])
     await label(projectId, 1, ['x'])
@@ -97,7 +99,7 @@ describe('a list of messages', () => {
     expect(await names(projectId, { labels: ['x', 'z'] })).toEqual([])
   })
 
-  test('ends early at the limit on text bytes, but is never empty', async () => {
+  test('a list of messages ends early at the limit on text bytes, but is never empty', async () => {
     const projectId = await inbox(3)
     const size = (n: number, bytes: number) =>
       pool.query('update messages set text_bytes = $3 where project_id = $1 and message_id = $2', [
@@ -114,7 +116,7 @@ describe('a list of messages', () => {
   })
 })
 
-test('a message is found and labelled only by its project', async () => {
+test('only its project can find and label a message', async () => {
   const [projectId, stranger] = [await inbox(1), await newProject(pool)]
   expect(await findMessage(pool, stranger, '<m0@example.com>')).toBeNull()
   expect(await label(stranger, 0, ['x'])).toBeNull()
@@ -166,7 +168,7 @@ test('findFirstReceived returns the oldest message that was received after the g
   expect(await first(at(2))).toBeNull()
 })
 
-test('a change of labels keeps the message on its page, so that no index entry is written again', async () => {
+test('a change of labels keeps the message on its database page, so that no index entry is written again', async () => {
   const projectId = await newProject(pool)
   const pages = async () => {
     const { rows } = await pool.query(

@@ -1,4 +1,4 @@
-/** Tests the pages of threads and of their messages, while threads move. */
+/** Tests how threads and their messages are listed in pages while new messages move threads to the front. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { updateLabels } from '../../../../sql/mail/messages/messageLabels.ts'
 import { findMessage, listThreadMessages } from '../../../../sql/mail/messages/messages.ts'
@@ -25,8 +25,8 @@ const MINUTE = 60_000
 const START = Date.now() - 60 * MINUTE
 const at = (minute: number) => new Date(START + minute * MINUTE)
 
-describe('a thread', () => {
-  /** Makes a thread of a sent message and its answers, oldest first. */
+describe('the service shows and labels a thread', () => {
+  /** Makes a thread of a sent message and the replies to it, oldest first. */
   async function conversation(answers: number) {
     const sent = await newSent(pool)
     await newSent(pool, { projectId: sent.projectId, subject: 'Another' })
@@ -41,7 +41,7 @@ describe('a thread', () => {
     return { ...sent, threadId, ids }
   }
 
-  test('shows its newest messages, oldest first, and no messages of other threads', async () => {
+  test('a thread shows its newest messages, oldest first, and no messages of other threads', async () => {
     const { threadRow, ids } = await conversation(2)
     const shown = async (limit: number) =>
       (await listThreadMessages(pool, { threadRow, limit })).map(({ messageId }) => messageId)
@@ -49,7 +49,7 @@ describe('a thread', () => {
     expect(await shown(2)).toEqual(ids.slice(1))
   })
 
-  test('is found and labelled only by its project, with all its messages and no other messages', async () => {
+  test('only its project can find and label a thread, with all its messages and no other messages', async () => {
     const { projectId, threadId, ids } = await conversation(1)
     const [stranger, other] = [await newProject(pool), await newSent(pool, { projectId })]
     const change = { threadId, add: ['x', 'sent'], remove: ['unread'] }
@@ -62,12 +62,12 @@ describe('a thread', () => {
     expect(await labels(other.messageId)).toEqual(['sent'])
   })
 
-  test('and its messages are labelled concurrently in any order', async () => {
+  test('a thread and its messages can be labelled concurrently in any order', async () => {
     const { projectId, threadId, ids } = await conversation(2)
     const rows: string[] = []
     for (const id of ids) rows.push((await messageOf(pool, projectId, id))!.row)
-    // The rows of the messages are stored in the opposite order of the locks. A statement without a sort would lock the
-    // rows in the stored order.
+    // The rows of the messages are stored in the opposite order to the order in which they must be locked. A statement
+    // that does not sort its rows would lock them in the stored order.
     for (const row of rows.toReversed()) {
       await pool.query('update messages set subject = subject where row = $1', [row])
     }
@@ -91,7 +91,7 @@ describe('a thread', () => {
     expect((await findMessage(pool, projectId, ids[0]!))?.labels).toEqual(['sent', 'x'])
   })
 
-  test('has a digest of its newest message and of the unread label of the last twenty messages', async () => {
+  test('a thread has a digest of its newest message and of the unread label of its last twenty messages', async () => {
     const { projectId, threadId, ids } = await conversation(21)
     const stranger = await newProject(pool)
     const receivedAt = new Date(Date.now() + 60 * MINUTE)
@@ -104,12 +104,12 @@ describe('a thread', () => {
     for (const id of ids.slice(2)) {
       await updateLabels(pool, { projectId, messageId: id, add: [], remove: ['unread'] })
     }
-    // The only unread message is not among the newest twenty messages, which the digest of a thread reads.
+    // The only unread message is not among the newest twenty messages, which are all that the digest of a thread reads.
     expect((await digest())?.unread).toBe(false)
   })
 })
 
-describe('a list of threads', () => {
+describe('the service lists the threads of an inbox', () => {
   const subjects = (threads: { subject: string }[]) => threads.map(({ subject }) => subject)
   const page = (
     projectId: string,
@@ -117,7 +117,7 @@ describe('a list of threads', () => {
     cursor: Parameters<typeof listThreads>[1]['cursor'] = null,
   ) => listThreads(pool, { projectId, limit, cursor })
 
-  test('shows each thread once when a thread moves up between two pages', async () => {
+  test('a list of threads shows each thread once even if a thread moves up between two pages', async () => {
     const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]
     const made: Awaited<ReturnType<typeof newSent>>[] = []
     let foreign: (typeof made)[number] | undefined

@@ -1,4 +1,4 @@
-/** Tests the attempts of an outbound mail: only the newest attempt is recorded, and each part is recorded once. */
+/** Tests the attempts to send an outbound mail: only the newest attempt is recorded, and each part is recorded once. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { insertInboundMails } from '../../../../sql/mail/inbound/inboundMails.ts'
@@ -63,8 +63,8 @@ const storeRaw = async () => {
   return rows[0].id as string
 }
 
-describe('of two overlapping attempts of a mail', () => {
-  test('the older attempt is not recorded', async () => {
+describe('the service records two overlapping attempts to send a mail', () => {
+  test('the older of two overlapping attempts is not recorded', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
     expect([older.attempt, newer.attempt]).toEqual([1, 2])
@@ -77,7 +77,7 @@ describe('of two overlapping attempts of a mail', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'sent', attempts: 1 })
   })
 
-  test('a recipient that the older attempt reached is recorded, and the newer attempt ends the mail', async () => {
+  test('a recipient that the older of two attempts reached is recorded, and the newer attempt ends the mail', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
     expect(await recordSent(pool, older)).toBe(false)
@@ -89,7 +89,7 @@ describe('of two overlapping attempts of a mail', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('the older attempt records nothing about the inboxes of the service', async () => {
+  test('the older of two attempts records nothing about the inboxes of the service', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)
     const [older] = [await begin(pool, sent), await begin(pool, sent)]
@@ -98,7 +98,7 @@ describe('of two overlapping attempts of a mail', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'queued' })
   })
 
-  test('a finished attempt is recorded once', async () => {
+  test('the service records a finished attempt to send a mail once', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)
     const mail = await begin(pool, sent)
@@ -110,7 +110,7 @@ describe('of two overlapping attempts of a mail', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('a second record waits for the first record and changes nothing', async () => {
+  test('a second record of an attempt waits for the first record and changes nothing', async () => {
     const sent = await newSent(pool)
     const mail = await begin(pool, sent)
     const ended = `update outbound_mails set state = 'done' where message_row = $1`
@@ -120,8 +120,8 @@ describe('of two overlapping attempts of a mail', () => {
   })
 })
 
-describe('the record of one part of a delivery attempt', () => {
-  test('changes only its own recipients and leaves the attempt open', async () => {
+describe('the service records one part of an attempt to send a mail', () => {
+  test('the record of one part of an attempt changes only its own recipients and leaves the attempt open', async () => {
     const to = ['a@one.example', 'b@two.example', 'c@three.example']
     const sent = await newSent(pool, { to })
     const neighbour = await newSent(pool, { to })
@@ -157,7 +157,7 @@ describe('the record of one part of a delivery attempt', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('ends the outbound mail if it is the last part, and other mails still wait', async () => {
+  test('the record of the last part of an attempt ends the outbound mail, and other mails still wait', async () => {
     const sent = await newSent(pool)
     await newSent(pool, { projectId: sent.projectId })
     await pool.query(
@@ -169,7 +169,7 @@ describe('the record of one part of a delivery attempt', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('does not undo an earlier bounce or record a second event', async () => {
+  test('the record of one part of an attempt does not undo an earlier bounce or record a second event', async () => {
     const sent = await newSent(pool)
     const mail = await begin(pool, sent)
     await pool.query(
@@ -185,7 +185,7 @@ describe('the record of one part of a delivery attempt', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('suppresses only the recipients that have no mailbox', async () => {
+  test('the record of one part of an attempt suppresses only the recipients that have no mailbox', async () => {
     const sent = await newSent(pool, { to: ['a@example.com', 'b@example.com'] })
     const recipients = [
       failed('a@example.com'),
@@ -199,7 +199,7 @@ describe('the record of one part of a delivery attempt', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.failed'])
   })
 
-  test('delivers once to each live inbox of the service', async () => {
+  test('the record of one part of an attempt delivers the mail once to each live inbox of the service', async () => {
     const sent = await newSent(pool)
     const [inbox, deleted] = [await newProject(pool), await newProject(pool)]
     const localInboxes = [await addressOf(pool, inbox), await addressOf(pool, deleted)]

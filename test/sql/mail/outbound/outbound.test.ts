@@ -1,4 +1,4 @@
-/** Tests that an attempt begins with the due recipients, and that all attempts send the same bytes. */
+/** Tests that an attempt to send a mail begins with the due recipients, and that all attempts send the same bytes. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
@@ -20,8 +20,8 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const LATER = new Date(Date.now() + 3_600_000)
 
-describe('an attempt', () => {
-  test('begins only for a due mail of a live project', async () => {
+describe('the service begins an attempt to send a mail', () => {
+  test('an attempt begins only if the mail is due and its project is live', async () => {
     const done = await newSent(pool)
     await recordSent(pool, await begin(pool, done))
     const later = await newSent(pool)
@@ -36,7 +36,7 @@ describe('an attempt', () => {
     }
   })
 
-  test('has the due recipients of its message', async () => {
+  test('an attempt has the due recipients of its message', async () => {
     const to = ['due@a.example', 'later@b.example', 'sent@c.example']
     const sent = await newSent(pool, { to })
     const other = await newSent(pool, { to: ['other@d.example'] })
@@ -53,7 +53,7 @@ describe('an attempt', () => {
     expect((await begin(pool, other)).due).toHaveLength(1)
   })
 
-  test('a first attempt takes its recipients even before the recipients are due', async () => {
+  test('a first attempt takes its recipients even before they are due', async () => {
     const sent = await newSent(pool)
     await pool.query('update outbound_recipients set next_attempt_at = $2 where message_row = $1', [
       sent.row,
@@ -62,7 +62,7 @@ describe('an attempt', () => {
     expect((await begin(pool, sent)).due).toHaveLength(1)
   })
 
-  test('has the suppressions of its own project', async () => {
+  test('an attempt has the suppressions of its own project', async () => {
     const sent = await newSent(pool, { to: ['A@example.com', 'b@example.com'] })
     const neighbour = await newProject(pool)
     await pool.query(
@@ -76,7 +76,7 @@ describe('an attempt', () => {
     ])
   })
 
-  test('has the verified domains of its own recipients', async () => {
+  test('an attempt has the verified domains of its own recipients', async () => {
     for (const [domain, status] of [
       ['verified.example', 'verified'],
       ['claimed.example', 'pending'],
@@ -93,13 +93,13 @@ describe('an attempt', () => {
   })
 })
 
-describe('the composed bytes of a message', () => {
+describe('the service stores the composed bytes of a message', () => {
   const keep = (messageRow: string, text: string) =>
     keepComposed(pool, [
       { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text), blob: null },
     ])
 
-  test('are the bytes stored first when two attempts compose concurrently', async () => {
+  test('if two attempts compose a message concurrently, the bytes that are stored first are sent', async () => {
     const sent = await newSent(pool)
     const hold = 'select from messages where row = $1 for update'
     const kept = await whileHeld(pool, hold, [sent.row], () =>
@@ -111,7 +111,7 @@ describe('the composed bytes of a message', () => {
     expect(await keep(sent.row, 'three')).toEqual([{ rawId: first!.rawId, isOurs: false }])
   })
 
-  test('of many messages are stored together, each for its own message', async () => {
+  test('the composed bytes of many messages are stored together, each for its own message', async () => {
     const [one, two, gone] = [await newSent(pool), await newSent(pool), await newSent(pool)]
     await deleteMessage(pool, gone.projectId, gone.messageId)
     const earlier = (await keep(two.row, 'earlier'))[0]!
@@ -127,7 +127,7 @@ describe('the composed bytes of a message', () => {
     expect(await readRaw(pool, earlier.rawId)).toBe('earlier')
   })
 
-  test('are not stored for a message that is deleted at the same time', async () => {
+  test('composed bytes are not stored for a message that is deleted at the same time', async () => {
     const sent = await newSent(pool)
     const kept = await whileHeld(pool, 'delete from messages where row = $1', [sent.row], () => [
       keep(sent.row, 'one'),

@@ -1,6 +1,6 @@
 /**
- * Tests send intents that are accepted together, each with its thread, its idempotency key and the send quota of its
- * project.
+ * Tests send intents (requests to send mail) that are accepted together, each with its thread, its idempotency key and
+ * the send quota of its project.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
@@ -40,8 +40,8 @@ const usedBy = async (projectId: string) =>
   (await pool.query('select used from send_quotas where project_id = $1', [projectId])).rows[0]
     ?.used
 
-describe('a message of a send intent', () => {
-  test('of a deleted project or thread is not accepted', async () => {
+describe('the service accepts the message of a send intent', () => {
+  test('a message for a deleted project or thread is not accepted', async () => {
     const [live, gone] = [await newSent(pool), await newSent(pool)]
     const { id } = await threadOf(live.threadRow)
     await deleteProject(pool, gone.projectId)
@@ -50,7 +50,7 @@ describe('a message of a send intent', () => {
     expect(await wordsOf(intents)).toEqual(['gone', 'no thread', 'accepted'])
   })
 
-  test('waits for a concurrent deletion of its project and is not accepted', async () => {
+  test('a message waits for a concurrent deletion of its project and is not accepted', async () => {
     const projectId = await newProject(pool)
     const hold = `with locked as (select id from projects where id = $1 for update)
                   update projects p set deleted_at = now() from locked where p.id = locked.id`
@@ -59,7 +59,7 @@ describe('a message of a send intent', () => {
     ).toEqual([['gone']])
   })
 
-  test('waits for a concurrent deletion of its thread and is not accepted', async () => {
+  test('a message waits for a concurrent deletion of its thread and is not accepted', async () => {
     const sent = await newSent(pool)
     const deletion = 'delete from threads where row = $1'
     const words = await whileHeld(pool, deletion, [sent.threadRow], () => [
@@ -68,7 +68,7 @@ describe('a message of a send intent', () => {
     expect(words).toEqual([['no thread']])
   })
 
-  test('joins its thread without moving the thread back in time', async () => {
+  test('a message joins its thread without moving the time of the thread back', async () => {
     const sent = await newSent(pool)
     const other = await newSent(pool, { projectId: sent.projectId })
     const later = new Date(Date.now() + 3_600_000)
@@ -79,7 +79,7 @@ describe('a message of a send intent', () => {
     expect(await threadOf(other.threadRow)).toMatchObject({ message_count: 1 })
   })
 
-  test('goes to each recipient once', async () => {
+  test('a message goes to each recipient once', async () => {
     const sent = await newSent(pool, {
       to: ['a@b.example'],
       cc: ['a@b.example'],
@@ -91,7 +91,7 @@ describe('a message of a send intent', () => {
     ])
   })
 
-  test('with the same Message-ID in two projects goes to the recipients of each project', async () => {
+  test('messages with the same Message-ID in two projects go to the recipients of each project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const messageId = '<same@mail.test>'
     await accept([
@@ -104,7 +104,7 @@ describe('a message of a send intent', () => {
     ])
   })
 
-  test('is accepted by two batches with the same threads in opposite orders', async () => {
+  test('messages are accepted in two batches that have the same threads in opposite orders', async () => {
     const projectId = await newProject(pool)
     const threads: SentRow[] = []
     for (let n = 0; n < 4; n++) threads.push(await newSent(pool, { projectId }))
@@ -117,8 +117,8 @@ describe('a message of a send intent', () => {
   })
 })
 
-describe('an idempotency key', () => {
-  test('is taken by the first send intent of a batch, separately in each project', async () => {
+describe('the service applies the idempotency key of a send intent', () => {
+  test('an idempotency key is taken by the first send intent of a batch, separately in each project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
     expect(await wordsOf(intents)).toEqual(['accepted', 'repeat', 'accepted', 'accepted'])
@@ -127,7 +127,7 @@ describe('an idempotency key', () => {
     expect((await findSent(pool, two, 'k'))?.sent.answer).toEqual({ hash: 3 })
   })
 
-  test('expires after a day and can be taken again', async () => {
+  test('an idempotency key expires after a day and can be taken again', async () => {
     const projectId = await newProject(pool)
     await accept([keyed(projectId, 'k', 1)])
     const age = (interval: string) =>
@@ -147,7 +147,7 @@ describe('an idempotency key', () => {
     expect(await wordsOf([keyed(projectId, 'k', 3)])).toEqual(['repeat'])
   })
 
-  test('without a stored response repeats no response', async () => {
+  test('an idempotency key without a stored response repeats no response', async () => {
     const projectId = await newProject(pool)
     await pool.query(
       `insert into idempotency_keys (project_id, operation, key, request_hash) values ($1, 'send', 'k', '')`,
@@ -156,7 +156,7 @@ describe('an idempotency key', () => {
     expect(await findSent(pool, projectId, 'k')).toBeNull()
   })
 
-  test('that has expired is taken by one of two batches with the same keys in opposite orders', async () => {
+  test('an expired idempotency key is taken by one of two batches that have the same keys in opposite orders', async () => {
     const projectId = await newProject(pool)
     const names = ['a', 'b', 'c', 'd']
     await accept(names.map((name) => keyed(projectId, name)))
@@ -170,7 +170,7 @@ describe('an idempotency key', () => {
   })
 })
 
-describe('a draft', () => {
+describe('the service sends a draft once', () => {
   const sentFrom = (projectId: string, draft: SendIntent['draft']) =>
     newIntent(projectId, { draft })
   const newDraft = async (projectId: string): Promise<{ id: string; version: number }> => {
@@ -196,7 +196,7 @@ describe('a draft', () => {
     expect(await wordsOf([sentFrom(one, draft)])).toEqual(['repeat'])
   })
 
-  test('is sent by one of two concurrent requests', async () => {
+  test('a draft is sent by one of two concurrent requests', async () => {
     const projectId = await newProject(pool)
     const draft = await newDraft(projectId)
     const words = await whileHeld(
@@ -208,7 +208,7 @@ describe('a draft', () => {
     expect(words.flat().toSorted()).toEqual(['accepted', 'repeat'])
   })
 
-  test('a draft whose sending would exceed the quota is kept', async () => {
+  test('a draft is kept if sending it would exceed the send quota', async () => {
     const projectId = await newProject(pool)
     const draft = await newDraft(projectId)
     expect(await wordsOf([sentFrom(projectId, draft)], 0)).toEqual(['over quota'])
@@ -216,11 +216,11 @@ describe('a draft', () => {
   })
 })
 
-describe('a send quota', () => {
+describe('the service enforces the send quota of a project', () => {
   const to = (projectId: string, count: number) =>
     newIntent(projectId, { to: Array.from({ length: count }, (_, n) => `a${n}@example.com`) })
 
-  test('can be used to its last recipient, separately in each project', async () => {
+  test('a send quota can be used up to its last recipient, separately in each project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     expect(await wordsOf([to(one, 2), to(two, 3)], 3)).toEqual(['accepted', 'accepted'])
     expect([await usedBy(one), await usedBy(two)]).toEqual([2, 3])
@@ -229,7 +229,7 @@ describe('a send quota', () => {
     expect(await usedBy(one)).toBe(3)
   })
 
-  test('restarts each day and adds up within a day', async () => {
+  test('a send quota restarts each day and adds up within a day', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 3)], 3)
     await pool.query(`update send_quotas set day = day - 1 where project_id = $1`, [projectId])
@@ -237,7 +237,7 @@ describe('a send quota', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('is not exceeded by two concurrent processes', async () => {
+  test('a send quota is not exceeded by two concurrent processes', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 1)], 3)
     const hold = 'select from send_quotas where project_id = $1 for update'
@@ -256,7 +256,7 @@ describe('a send quota', () => {
     expect(await wordsOf([to(projectId, 3)], 2)).toEqual(['over quota'])
   })
 
-  test('is not charged for a repeated key', async () => {
+  test('a send quota is not charged for a repeated idempotency key', async () => {
     const projectId = await newProject(pool)
     await accept([keyed(projectId, 'k')], 2)
     const words = await wordsOf([keyed(projectId, 'k'), to(projectId, 1)], 2)
@@ -264,7 +264,7 @@ describe('a send quota', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('is locked before idempotency keys, also by the first sends of a project', async () => {
+  test('a send quota is locked before idempotency keys, even by the first sends of a project', async () => {
     const projectId = await newProject(pool)
     const holder = await pool.connect()
     await holder.query('begin')
@@ -275,8 +275,8 @@ describe('a send quota', () => {
     const first = wordsOf([keyed(projectId, 'a'), keyed(projectId, 'z')], 9)
     await blocked(pool, 1)
     const second = wordsOf([to(projectId, 1)], 9)
-    // If the locks had another order, the second batch would change the quota and the third batch would lock it. So the
-    // test first waits until the second batch is blocked or done.
+    // If the rows were locked in another order, the second batch would change the quota and the third batch would lock
+    // it. Therefore the test first waits until the second batch is blocked or has ended.
     await Promise.race([second, blocked(pool, 2)])
     const third = wordsOf([keyed(projectId, 'a')], 9)
     await blocked(pool, 3)
@@ -289,7 +289,7 @@ describe('a send quota', () => {
     ])
   })
 
-  test('is not exceeded by a concurrent process that stores the first mail of a project', async () => {
+  test('a send quota is not exceeded by a concurrent process that stores the first mail of a project', async () => {
     const projectId = await newProject(pool)
     const hold = `insert into send_quotas (project_id, day, used, allowed)
                   values ($1, (now() at time zone 'UTC')::date, 2, 3)`
@@ -300,7 +300,7 @@ describe('a send quota', () => {
     expect(await usedBy(projectId)).toBe(3)
   })
 
-  test('counts no refused recipients, and no recipients if there is no limit', async () => {
+  test('a send quota counts no refused recipients, and nothing is counted if there is no limit', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 3)])
     expect(await usedBy(projectId)).toBeUndefined()
@@ -309,7 +309,7 @@ describe('a send quota', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('is charged by two batches with the same projects in opposite orders', async () => {
+  test('a send quota is charged by two batches that have the same projects in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newProject(pool))
     await accept(

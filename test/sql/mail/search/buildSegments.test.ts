@@ -1,4 +1,4 @@
-/** Tests when leaves and segments of the search index are built, merged and checked, and what they then hold. */
+/** Tests when leaves and segments of the search index are built, merged and checked, and what they then contain. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   eachPosting,
@@ -29,7 +29,10 @@ const at = (n: number) => new Date(START + n * 1_000)
 
 let messages = 0
 type Given = { words?: string[]; bytes?: number; time?: number }
-/** Stores messages in the given order. Each message fills a leaf, unless it has another number of bytes. */
+/**
+ * Stores messages in the given order. Each message fills a leaf of the search index, unless it has another number of
+ * bytes.
+ */
 async function store(projectId: string, given: readonly Given[]): Promise<string[]> {
   const { rows } = await pool.query<{ row: string }>(
     `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body,
@@ -80,7 +83,10 @@ const leaves = async (projectId: string) => {
 const ranges = async (projectId: string) =>
   (await listSegments(pool, projectId)).map(({ firstLeaf, lastLeaf }) => [firstLeaf, lastLeaf])
 
-/** Returns the words of all segments, each with its leaves and places, in the order in which they are stored. */
+/**
+ * Returns the words of all segments of the search index, each with its leaves and places, in the order in which they
+ * are stored.
+ */
 async function words(projectId: string): Promise<[word: string, places: string][]> {
   const found: [string, string][] = []
   for (const { id } of await listSegments(pool, projectId)) {
@@ -101,8 +107,8 @@ const age = (projectId: string, interval: string) =>
     [projectId, interval],
   )
 
-describe('a leaf of the search index', () => {
-  test(`is built from ${LEAF_MESSAGES} messages, and from no fewer short ones`, async () => {
+describe('the service builds a leaf of the search index', () => {
+  test(`a leaf is built from ${LEAF_MESSAGES} messages, and from no smaller number of short messages`, async () => {
     const projectId = await newInbox(pool)
     await store(projectId, Array<Given>(LEAF_MESSAGES - 1).fill({ bytes: 1 }))
     expect(await build(projectId)).toEqual([])
@@ -112,7 +118,7 @@ describe('a leaf of the search index', () => {
     expect(await pending(projectId)).toHaveLength(1)
   })
 
-  test('is built from fewer messages only if their text fills it', async () => {
+  test('a leaf is built from fewer messages only if their text fills it', async () => {
     const projectId = await newInbox(pool)
     const [first] = await store(projectId, [{ bytes: LEAF_TEXT_BYTES - 1 }])
     expect(await build(projectId)).toEqual([])
@@ -125,7 +131,7 @@ describe('a leaf of the search index', () => {
     expect(await pending(projectId)).toEqual([third!])
   })
 
-  test('takes the oldest messages, and the message that was stored first of equally old ones', async () => {
+  test('a leaf takes the oldest messages, and among equally old ones the message that was stored first', async () => {
     const projectId = await newInbox(pool)
     const half = LEAF_TEXT_BYTES / 2
     const rows = await store(
@@ -145,7 +151,7 @@ describe('a leaf of the search index', () => {
     ])
   })
 
-  test('holds each word once without the project’s prefix, in the order of its bytes', async () => {
+  test('a leaf contains each word once without the prefix of the project, in the order of its bytes', async () => {
     const projectId = await newInbox(pool)
     const third = Math.ceil(LEAF_TEXT_BYTES / 3)
     const given = [['b', 'é', 'x:y'], [], ['b', 'Z', 'a']]
@@ -167,7 +173,7 @@ describe('a leaf of the search index', () => {
     ])
   })
 
-  test('has no place for a deleted message, and is not built if most of its messages were deleted', async () => {
+  test('a leaf has no place for a deleted message, and is not built if most of its messages were deleted', async () => {
     const projectId = await newInbox(pool)
     const third = Math.ceil(LEAF_TEXT_BYTES / 3)
     const few = await store(projectId, Array<Given>(3).fill({ bytes: third }))
@@ -183,7 +189,7 @@ describe('a leaf of the search index', () => {
     expect(await words(other)).toEqual([['a', '1.0']])
   })
 
-  test('leaves out a message that another transaction holds, and the messages of other projects', async () => {
+  test('a leaf leaves out a message that another transaction has locked, and the messages of other projects', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const [held, free] = await store(projectId, [{}, {}])
     await store(neighbour, [{ time: 0 }])
@@ -203,7 +209,7 @@ describe('a leaf of the search index', () => {
   }, 20_000)
 })
 
-test('only one process at a time builds the segments of a project, and other projects do not wait', async () => {
+test('only one process at a time builds the search segments of a project, and other projects do not wait', async () => {
   const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
   for (const id of [projectId, neighbour]) await store(id, [{}])
   const holder = await pool.connect()
@@ -221,7 +227,7 @@ test('only one process at a time builds the segments of a project, and other pro
   expect(await buildSegments(pool, projectId)).toBe('leaf')
 })
 
-describe('neighbouring segments', () => {
+describe('the service merges neighbouring segments of the search index', () => {
   const sized = (...sizes: number[]) => {
     let leaf = 0
     return sizes.map((size) => {
@@ -231,7 +237,7 @@ describe('neighbouring segments', () => {
   }
   const times = (count: number, size: number) => Array<number>(count).fill(size)
 
-  test('are merged when sixteen have less than 16 leaves, or sixteen have 16 to 255', () => {
+  test('neighbouring segments are merged if sixteen have less than 16 leaves, or if sixteen have 16 to 255', () => {
     for (const size of [1, 15, 16, 255]) {
       const all = sized(...times(17, size))
       expect(neighboursToMerge(all.slice(0, 15))).toBeNull()
@@ -241,14 +247,14 @@ describe('neighbouring segments', () => {
     expect(neighboursToMerge([])).toBeNull()
   })
 
-  test('of the two sizes are not counted together, and the smaller size comes first', () => {
+  test('segments of the two sizes are not counted together, and segments of the smaller size are merged first', () => {
     expect(neighboursToMerge(sized(...times(15, 16), ...times(15, 15)))).toBeNull()
     const all = sized(...times(3, 256), ...times(16, 16), ...times(16, 1))
     expect(neighboursToMerge(all)).toEqual(all.slice(19))
     expect(neighboursToMerge(all.slice(0, -1))).toEqual(all.slice(3, 19))
   })
 
-  test('become one segment with the words of all of them before a further leaf is built', async () => {
+  test('neighbouring segments become one segment with the words of all of them before a further leaf is built', async () => {
     const projectId = await newInbox(pool)
     const long = (n: number) =>
       Array.from({ length: n === 3 ? 1_600 : 200 }, (_, m) => `w${n}x${m}`.padEnd(45, '-'))
@@ -278,7 +284,7 @@ describe('neighbouring segments', () => {
     expect(placesOf.get('even')).toBe(odd.map(placesIn).join(' '))
   })
 
-  test('lose the words of deleted messages when they are merged, and keep the other words', async () => {
+  test('neighbouring segments lose the words of deleted messages when they are merged, and keep the other words', async () => {
     const projectId = await newInbox(pool)
     const rows = await store(
       projectId,
@@ -292,7 +298,7 @@ describe('neighbouring segments', () => {
     expect([found.own0, found.own9, found.own8]).toEqual([undefined, undefined, '9.0'])
   })
 
-  test('vanish with their leaves if all their messages are deleted, and a later segment stays', async () => {
+  test('segments and their leaves are deleted if all their messages are deleted, and a later segment is kept', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const rows = await store(projectId, Array<Given>(17).fill({ words: ['a'] }))
     await store(neighbour, [{}])
@@ -307,8 +313,8 @@ describe('neighbouring segments', () => {
   })
 })
 
-describe('the weekly check of a segment', () => {
-  test('is due after seven days, and counts from then on', async () => {
+describe('the service checks each segment of the search index weekly', () => {
+  test('the weekly check of a segment is due after seven days, and the next seven days begin at the check', async () => {
     const projectId = await newInbox(pool)
     await store(projectId, [{ words: ['a'] }])
     await build(projectId)
@@ -321,7 +327,7 @@ describe('the weekly check of a segment', () => {
     expect(await ids()).toEqual(before)
   })
 
-  test('takes the segment that was checked longest ago, and only of its project', async () => {
+  test('the weekly check takes the segment that was checked longest ago, and only of its project', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const rows = await store(projectId, [{ words: ['a'] }, { words: ['b'] }])
     await store(neighbour, [{}])
@@ -341,7 +347,7 @@ describe('the weekly check of a segment', () => {
     expect(await build(neighbour)).toEqual(['checked'])
   })
 
-  test('removes only the words of deleted messages', async () => {
+  test('the weekly check of a segment removes only the words of deleted messages', async () => {
     const projectId = await newInbox(pool)
     const half = LEAF_TEXT_BYTES / 2
     const [first] = await store(projectId, [
@@ -359,7 +365,7 @@ describe('the weekly check of a segment', () => {
   })
 })
 
-test('a lost job is queued again for each project with a full leaf or a segment to check', async () => {
+test('a lost job is queued again for each project that has a full leaf or a search segment to check', async () => {
   const [few, many, long, short, due, checked] = await Promise.all(
     Array.from({ length: 6 }, () => newInbox(pool)),
   )

@@ -1,4 +1,4 @@
-/** Tests in which batches a search gets the messages that may match, and which time bounds the later batches. */
+/** Tests in which batches a search gets the messages that may match, and which time limits the later batches. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { LEAF_TEXT_BYTES, leafPostings } from '../../../../shared/mail/search/postings.ts'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
@@ -34,7 +34,7 @@ const wanted = (projectId: string, change: Partial<Wanted> & { typed?: string } 
 })
 
 type Reader = typeof pendingCandidates
-/** Returns the batches as the numbers of their rows, each with its bound in seconds after the start. */
+/** Returns the batches as the row numbers of their messages, each with its time limit in seconds after the start. */
 async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
   const found: { rows: number[]; bound: number }[] = []
   for await (const { rows, boundMs } of reader(pool, wanted(...given)))
@@ -42,8 +42,11 @@ async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
   return found
 }
 
-describe('pending messages', () => {
-  /** Stores pending messages. Their rows are 1, 2, 3 and so on. */
+describe('a search gets the pending messages, which are in no segment of the search index', () => {
+  /**
+   * Stores pending messages, which are not yet in a segment of the search index. The rows of these messages have the
+   * numbers 1, 2, 3 and so on.
+   */
   const store = (projectId: string, given: readonly { time: number; bytes?: number }[]) =>
     pool.query(
       `insert into search_pending (project_id, created_at, message_row, text_bytes)
@@ -57,7 +60,7 @@ describe('pending messages', () => {
   const numbers = (from: number, to: number) =>
     Array.from({ length: Math.abs(to - from) + 1 }, (_, n) => (from < to ? from + n : from - n))
 
-  test('come in the order of the search, and the one that was stored last is the newest of equally old ones', async () => {
+  test('pending messages come in the order of the search, and the one stored last is the newest of equally old ones', async () => {
     const projectId = newId()
     await store(projectId, [{ time: 2 }, { time: 1 }, { time: 2 }])
     await store(newId(), [{ time: 2 }])
@@ -70,7 +73,7 @@ describe('pending messages', () => {
     expect(await batchesOf(pendingCandidates, newId())).toEqual([])
   })
 
-  test('are within the times of the search, both included', async () => {
+  test('pending messages are within the times of the search, including both ends', async () => {
     const projectId = newId()
     await store(projectId, [{ time: 1 }, { time: 2 }, { time: 3 }, { time: 4 }])
     for (const order of ['newest', 'oldest'] as const) {
@@ -95,14 +98,14 @@ describe('pending messages', () => {
     },
   )
 
-  test('that fill their last batch are bounded by their own time', async () => {
+  test('pending messages that fill their last batch are limited by their own time', async () => {
     const projectId = newId()
     await store(projectId, Array<{ time: number }>(256).fill({ time: 7 }))
     const batches = await batchesOf(pendingCandidates, projectId)
     expect(batches.map(({ rows, bound }) => [rows.length, bound])).toEqual([[256, 7]])
   })
 
-  test('with long texts come in smaller batches, each bounded by its last message', async () => {
+  test('pending messages with long texts come in smaller batches, each limited by the time of its last message', async () => {
     const projectId = newId()
     const half = LEAF_TEXT_BYTES / 2
     await store(
@@ -122,9 +125,12 @@ describe('pending messages', () => {
   })
 })
 
-describe('messages in segments', () => {
+describe('a search gets the messages in segments of the search index', () => {
   type Leaf = { leaf: number; rows: number[]; since?: number; until?: number; words?: string[] }
-  /** Stores a segment. Each of its leaves holds the given words in all messages, and has its number as its time. */
+  /**
+   * Stores a segment of the search index. Each leaf of the segment contains the given words in all messages, and has
+   * its number as its time.
+   */
   async function segment(
     projectId: string,
     leaves: readonly Leaf[],
@@ -147,7 +153,7 @@ describe('messages in segments', () => {
   const rowsIn = async (...given: Parameters<typeof wanted>) =>
     (await found(...given)).flatMap(({ rows }) => rows)
 
-  test('come after a first batch without messages, which bounds the times of all segments', async () => {
+  test('messages in segments come after a first batch without messages, which limits the times of all segments', async () => {
     const projectId = newId()
     await segment(projectId, [{ leaf: 1, rows: [11, 12], since: 3, until: 5 }])
     await segment(projectId, [{ leaf: 2, rows: [21], since: 2, until: 4 }])
@@ -163,7 +169,7 @@ describe('messages in segments', () => {
     expect(await found(newId())).toEqual([{ rows: [], bound: -Infinity }])
   })
 
-  test('are in leaves whose times touch the times of the search', async () => {
+  test('messages in segments are in leaves whose times overlap the times of the search', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11], since: 1, until: 2 },
@@ -182,7 +188,7 @@ describe('messages in segments', () => {
     expect(await found(projectId, { sinceMs: ms(9) })).toEqual([{ rows: [], bound: -Infinity }])
   })
 
-  test('hold the words of the search, and a segment without one of the words gives none', async () => {
+  test('messages in segments contain the words of the search, and a segment without one of the words gives none', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11], words: ['word', 'other'] },
@@ -197,7 +203,7 @@ describe('messages in segments', () => {
     expect(await rowsIn(projectId, { typed: 'nobody' })).toEqual([])
   })
 
-  test('come in batches of 64, then 128 messages, and each batch is bounded by the leaves after it', async () => {
+  test('messages in segments come in batches of 64, then 128, and each batch is limited by the leaves after it', async () => {
     const projectId = newId()
     const leaves = Array.from({ length: 8 }, (_, n) => ({
       leaf: n + 1,
@@ -220,7 +226,7 @@ describe('messages in segments', () => {
     ])
   })
 
-  test('come in batches that grow to 1,024 messages and no further', async () => {
+  test('messages in segments come in batches that grow to 1,024 messages and no further', async () => {
     const projectId = newId()
     const leaves = Array.from({ length: 24 }, (_, n) => ({
       leaf: n + 1,
@@ -231,7 +237,7 @@ describe('messages in segments', () => {
     expect(sizes).toEqual([0, 1, 1, 2, 4, 8, 8])
   })
 
-  test('of leaves outside the times of the search are not counted in a batch', async () => {
+  test('messages of leaves outside the times of the search are not counted in a batch', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11] },
@@ -244,7 +250,7 @@ describe('messages in segments', () => {
     ])
   })
 
-  test('are searched for in 256 leaves at first, and in 1,024 leaves at a time from then on', async () => {
+  test('messages in segments are searched in 256 leaves at first, and then in 1,024 leaves at a time', async () => {
     const projectId = newId()
     let leaf = 1
     for (const size of [255, 1, 1, 1_023, 1, 2_000]) {

@@ -1,4 +1,7 @@
-/** Tests searches of small and large inboxes, with and without segments: each search finds the same page. */
+/**
+ * Tests searches of small and large inboxes, with and without segments of the search index: each search finds the same
+ * page.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import {
@@ -23,25 +26,31 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Sets the number of messages: 4,500 messages make eighteen leaves, and sixteen leaves become one segment. */
+/**
+ * Sets the number of messages: 4,500 messages fill eighteen leaves of the search index, and sixteen leaves become one
+ * segment.
+ */
 const COUNT = 4_500
 const START = Date.UTC(2026, 0, 1)
-/** Tells for each word which messages hold the word. Message 0 is the newest. */
+/** Tells for each word which messages contain it. Message 0 is the newest message. */
 const WORDS: Record<string, (n: number) => boolean> = {
   common: () => true,
   hundredth: (n) => n % 100 === 0,
   seldom: (n) => n === 10 || n === 4_200 || n === 4_400,
 }
-/** Seven messages have the same time, so that a leaf ends between two of them. */
+/** Seven messages have the same time, so that a leaf of the search index ends between two of them. */
 const timeOf = (n: number) => new Date(START - Math.floor(n / 7) * 1_000)
 const isMarked = (n: number) => n % 200 === 0 || n === 4_200
 
-/** Builds the segments of a project. */
+/** Builds the search index segments of a project. */
 async function build(projectId: string): Promise<void> {
   while ((await buildSegments(pool, projectId)) !== null);
 }
 
-/** Makes an inbox of `count` messages. Message `<0>` is the newest, and the oldest messages have segments. */
+/**
+ * Makes an inbox of `count` messages. Message `<0>` is the newest, and the oldest messages are in segments of the
+ * search index.
+ */
 async function fill(count: number, built: 'none' | 'half' | 'all' = 'all'): Promise<string> {
   const projectId = await newProject(pool)
   await receive(pool, projectId, rawMail({ id: 'seed@example.com' }))
@@ -81,7 +90,7 @@ async function insert(projectId: string, numbers: number[]) {
 const nameOf = ({ messageId }: { messageId: string }) => Number(messageId.slice(1, -1))
 
 test.each(['none', 'half', 'all'] as const)(
-  'a page holds the newest matches when segments hold %s of the messages',
+  'a page contains the newest matches if %s of the messages are in segments of the search index',
   async (built) => {
     const [projectId, neighbour] = [await fill(COUNT, built), await fill(300, built)]
     const rows = new Map<number, bigint>()
@@ -142,7 +151,7 @@ test.each(['none', 'half', 'all'] as const)(
   },
 )
 
-test('a message must match every search query', async () => {
+test('a message in the results must match every search query', async () => {
   const projectId = await fill(300)
   const find = async (...queries: string[]) => {
     const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 10 }
@@ -155,7 +164,7 @@ test('a message must match every search query', async () => {
   expect(await find('hundredth', 'seldom OR hundredth')).toEqual([0, 100, 200])
 })
 
-test('findFirstReceived returns the oldest message with the word', async () => {
+test('findFirstReceived returns the oldest received message that contains the word', async () => {
   const projectId = await fill(300)
   const first = async (queries: string[], after = new Date(0), labels: string[] = []) => {
     const search = { projectId, labels, after, queries: queries.map(parseSearch) }
@@ -169,7 +178,7 @@ test('findFirstReceived returns the oldest message with the word', async () => {
 })
 
 test.each(['none', 'half', 'all'] as const)(
-  'findFirstReceived finds the oldest match when segments hold %s of the messages',
+  'findFirstReceived finds the oldest match if %s of the messages are in segments of the search index',
   async (built) => {
     const projectId = await fill(COUNT, built)
     const first = async (word: string, after: Date, labels: string[] = []) => {
@@ -192,7 +201,7 @@ test.each(['none', 'half', 'all'] as const)(
   },
 )
 
-test('pending messages with very long texts are found', async () => {
+test('messages with very long texts that are not yet in the search index are found', async () => {
   const projectId = await fill(300, 'none')
   await pool.query('update search_pending set text_bytes = 1000000 where project_id = $1', [
     projectId,

@@ -1,4 +1,4 @@
-/** Compares searches over segments with PostgreSQL's own search in the words of each message. */
+/** Compares searches over segments of the search index with PostgreSQL's own search in the words of each message. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseField, parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import { searchVector } from '../../../../shared/mail/search/searchTerms.ts'
@@ -45,7 +45,7 @@ const vectorOf = (projectId: string, text = someWords(6).join(' ')) =>
   })
 
 let messages = 0
-/** Stores messages, each with a time about a minute after the previous message. */
+/** Stores messages, each with a time about a minute after that of the previous message. */
 async function store(projectId: string, vectors: readonly string[], textBytes = 100) {
   const numbers = vectors.map(() => ++messages)
   const { rows } = await pool.query<{ row: string }>(
@@ -82,7 +82,7 @@ const count = async (table: string, projectId: string) => {
   return rows[0].n as number
 }
 
-/** Expects that every query finds the messages that PostgreSQL finds when it reads the words of each message. */
+/** Expects that every query finds the same messages as PostgreSQL, which reads the words of each message. */
 async function expectAllFound(projectId: string) {
   for (const queries of [...QUERIES, ...FIELDS].map((query) => [query])) {
     const { rows } = await pool.query<{ id: string }>(
@@ -140,7 +140,7 @@ test('random mails are found by random words while the mails are stored, changed
   await expectAllFound(projectId)
 }, 60_000)
 
-test('the words of a deleted message leave its segment at a weekly check, and an empty segment is deleted', async () => {
+test('a weekly check removes the words of a deleted message from its search segment, and deletes an empty segment', async () => {
   const projectId = await newInbox(pool)
   const secret = vectorOf(projectId, 'zebrafish')
   const rows = await store(projectId, [secret, ...many(projectId, 239)])
@@ -198,7 +198,7 @@ test('deleted messages get no place in a leaf (a part of the search segment)', a
   await expectAllFound(projectId)
 })
 
-test('a prefix of very many words finds every message, although a bounded part of the words is read', async () => {
+test('a prefix of very many words finds every message, although the search reads only a limited number of the words', async () => {
   const projectId = await newInbox(pool)
   const texts = Array.from({ length: 240 }, (_, n) =>
     Array.from({ length: 60 }, (_, m) => `many${`${n}x${m}x`.repeat(6)}`).join(' '),
@@ -229,7 +229,7 @@ test('a prefix of very many words finds every message, although a bounded part o
   ])
 })
 
-test('a prefix whose words are not all read stands for every message of its segment', async () => {
+test('a prefix whose words are not all read counts as matching every message of the search segment', async () => {
   const projectId = await newInbox(pool)
   await store(projectId, [
     vectorOf(projectId, 'alone'),
@@ -254,7 +254,7 @@ test('a search that takes too long throws SearchTimeoutError', async () => {
   await expect(found).rejects.toThrow(SearchTimeoutError)
 })
 
-test('a search finds every message stored before the search, while segments are built and words change', async () => {
+test('a search finds every message stored before it, even while search segments are built and words change', async () => {
   const projectId = await newInbox(pool)
   const known = vectorOf(projectId, 'known')
   let [stored, isOver] = [0, false]

@@ -1,4 +1,4 @@
-/** Tests the owner's approval of a payment: one request is made, and one decision counts. */
+/** Tests the approval of a payment by the owner: the service makes one request, and only one decision counts. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import {
@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Makes a purchase whose owner is asked. */
+/** Makes a purchase that waits for the approval of the owner. */
 async function newAsked() {
   const purse = await newPurse(pool, keyring)
   const { id, offer } = await purse.wanted(1_000n)
@@ -56,8 +56,8 @@ async function newAsked() {
   }
 }
 
-describe('a payment that waits for its owner', () => {
-  test('has one approval request, whose time the project sets', async () => {
+describe('a payment waits for the approval of its owner', () => {
+  test('a payment that waits for its owner has one approval request, whose duration the project sets', async () => {
     const { ask, approvals, purchase, projectId } = await newAsked()
     expect(await purchase()).toMatchObject({
       state: 'waiting',
@@ -74,7 +74,7 @@ describe('a payment that waits for its owner', () => {
     expect([found[0].kind, hours]).toEqual(['payment', rows[0].approval_hours])
   })
 
-  test('is not asked for again after it has ended', async () => {
+  test('a payment whose approval request has ended is not asked for again', async () => {
     const purse = await newPurse(pool, keyring)
     const { id, offer } = await purse.wanted(1_000n)
     await pool.query(`update purchases set state = 'failed', ended_at = now() where id = $1`, [id])
@@ -83,7 +83,7 @@ describe('a payment that waits for its owner', () => {
     expect([rowCount, (await row(pool, 'purchases', id)).state]).toEqual([0, 'failed'])
   })
 
-  test('is queued again after the approval of the terms that the owner saw', async () => {
+  test('a payment is queued again after the owner approves the terms that the owner saw', async () => {
     const { decide, purchase, approvals } = await newAsked()
     const other: PaymentDecision = { state: 'approved', hash: Buffer.alloc(32, 8) }
     expect((await decide(other))?.kind).toBe('changed')
@@ -93,7 +93,7 @@ describe('a payment that waits for its owner', () => {
     expect((await approvals())[0]).toMatchObject({ state: 'approved', decided_by: 'owner' })
   })
 
-  test('is refused after a rejection, with the reason of the owner', async () => {
+  test('a payment is refused after a rejection, with the reason that the owner gave', async () => {
     const { decide, purchase, events } = await newAsked()
     expect((await decide({ state: 'rejected', reason: 'too dear' }))?.kind).toBe('done')
     const { state, reason, detail, ciphertext } = await purchase()
@@ -102,20 +102,20 @@ describe('a payment that waits for its owner', () => {
     expect((await events()).at(-1)).toBe('purse.refused')
   })
 
-  test('follows its first decision, and the second one changes nothing', async () => {
+  test('a payment follows its first decision, and the second decision changes nothing', async () => {
     const { decide, purchase } = await newAsked()
     await decide(APPROVED)
     expect((await decide({ state: 'rejected', reason: null }))?.kind).toBe('before')
     expect((await purchase()).state).toBe('queued')
   })
 
-  test('gets one of ten simultaneous decisions', async () => {
+  test('a payment takes only one of ten simultaneous decisions', async () => {
     const { decide } = await newAsked()
     const results = await Promise.all(Array.from({ length: 10 }, () => decide(APPROVED)))
     expect(results.filter((result) => result?.kind === 'done')).toHaveLength(1)
   })
 
-  test('expires only after the time of its request, and is then too late to approve', async () => {
+  test('an approval request expires only after its time, and can then no longer be approved', async () => {
     const { decide, expire, purchase } = await newAsked()
     expect((await decide({ state: 'expired' }))?.kind).toBe('before')
     expect((await purchase()).state).toBe('waiting')
@@ -128,7 +128,7 @@ describe('a payment that waits for its owner', () => {
     expect((await silent.purchase()).reason).toBe('approval_expired')
   })
 
-  test('is decided only for its project, and an unknown request is not found', async () => {
+  test('a payment is decided only for its project, and an unknown approval request is not found', async () => {
     const { decide, purchase } = await newAsked()
     const stranger = { projectId: 'prj_other', keyPrefix: 'eve', requestId: 'test' }
     expect(await decide(APPROVED, { as: stranger })).toBeNull()
@@ -137,7 +137,7 @@ describe('a payment that waits for its owner', () => {
     expect((await purchase()).state).toBe('waiting')
   })
 
-  test('stays undecided if the check within the decision fails', async () => {
+  test('a payment stays undecided if the check within the decision fails', async () => {
     const { decide, purchase } = await newAsked()
     const within = () => Promise.reject(new Error('no passkey'))
     await expect(decide(APPROVED, { within })).rejects.toThrow('no passkey')

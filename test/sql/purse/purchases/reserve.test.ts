@@ -1,4 +1,7 @@
-/** Tests a group of payments from one purse. Each payment counts against the limits for the next payment. */
+/**
+ * Tests a group of payments that one purse (the wallet of a project) makes. Each payment reduces what the limits leave
+ * for the next payment.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import type { MandateTerms } from '../../../../sql/purse/mandates.ts'
@@ -22,7 +25,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const newPurse = (terms: Partial<MandateTerms> = {}) => newPurseOf(database.pool, keyring, terms)
 
-test('a group of payments never exceeds the limits of the mandate', async () => {
+test('a group of payments never exceeds the limits of the owner’s mandate', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, day: 25_000n } })
   const wanted = [10_000n, 10_000n, 6_000n, 5_000n, 1n]
   const group = []
@@ -56,7 +59,7 @@ test('a group of purchases spends no more than the balance of the purse', async 
   expect(await purse.reserve(group)).toEqual(['signed', 'refused insufficient_funds', 'signed'])
 })
 
-test('within a group of purchases, a new payee and a risen price are noticed', async () => {
+test('within a group of purchases, the service notices a new payee and a raised price', async () => {
   const purse = await newPurse()
   const group = [
     await purse.wanted(1_000n),
@@ -74,7 +77,7 @@ test('within a group of purchases, a new payee and a risen price are noticed', a
   expect(await purse.reserve(later)).toEqual(['ask price_rose', 'signed', 'ask price_rose'])
 })
 
-test('the warning of a mandate is recorded once, for the payment that passes the threshold', async () => {
+test('the warning of a mandate is recorded once, for the payment that crosses the threshold', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, total: 10_000n } })
   const group = [await purse.wanted(8_000n), await purse.wanted(1_000n), await purse.wanted(1_000n)]
   await purse.reserve(group)
@@ -89,7 +92,7 @@ test('the warning of a mandate is recorded once, for the payment that passes the
   ])
 })
 
-test('a purchase of another project, or a purchase that is signed already, is not signed', async () => {
+test('a purchase of another project, or a purchase that is already signed, is not signed', async () => {
   const [mine, others] = [await newPurse(), await newPurse()]
   const [first, foreign] = [await mine.wanted(1n), await others.wanted(1n)]
   expect(await mine.reserve([foreign, first])).toEqual(['not_due', 'signed'])

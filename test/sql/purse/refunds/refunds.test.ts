@@ -1,4 +1,4 @@
-/** Tests that the refunds of a payment never exceed the payment, and that each key makes one refund. */
+/** Tests that the refunds of a payment never exceed the payment, and that each idempotency key makes one refund. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -31,7 +31,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Makes a final payment to an address of the seller. */
+/** Makes a final payment to an address that the seller controls. */
 async function newSale(
   changes: { recipient?: string; projectId?: string; nonce?: `0x${string}` } = {},
 ) {
@@ -41,7 +41,7 @@ async function newSale(
   return { id, projectId }
 }
 
-/** Makes a final payment to the purse of its project. */
+/** Makes a final payment to the purse (the wallet) of the project that sells. */
 async function newPurseSale(balance: bigint) {
   const projectId = await newProject(pool)
   await openPurse(pool, keyring, { projectId, ...ACTOR })
@@ -65,8 +65,8 @@ const kinds = async (paymentId: string, ...amounts: bigint[]) => {
   return found
 }
 
-describe('a refund by hand', () => {
-  test('is expected in the amount that the seller names, to the payer', async () => {
+describe('a seller records a refund that he pays by hand', () => {
+  test('a refund by hand is expected in the amount that the seller names, to the payer', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, 4_000n, 'first')
     expect(made).toEqual({
@@ -81,7 +81,7 @@ describe('a refund by hand', () => {
     })
   })
 
-  test('fits into the rest of the payment, which a withdrawn refund gives back', async () => {
+  test('a refund by hand is at most the rest of the payment, and a withdrawn refund adds to the rest again', async () => {
     const sale = await newSale()
     expect(await kinds(sale.id, PAYMENT + 1n, 6_000n, 4_001n)).toEqual([
       'too_much',
@@ -94,13 +94,13 @@ describe('a refund by hand', () => {
     expect(await kinds(sale.id, 4_001n, 4_000n)).toEqual(['too_much', 'ok'])
   })
 
-  test('never exceeds the payment in ten simultaneous calls', async () => {
+  test('ten simultaneous refunds by hand never exceed the payment', async () => {
     const sale = await newSale()
     const made = await Promise.all(Array.from({ length: 10 }, () => refund(sale.id, 4_000n)))
     expect(made.filter(({ kind }) => kind === 'ok')).toHaveLength(2)
   })
 
-  test('needs a final payment of a project that is not deleted', async () => {
+  test('a refund by hand needs a final payment of a project that is not deleted', async () => {
     const projectId = await newProject(pool)
     const waiting = await newPayment(pool, { projectId })
     const young = await newSettled(pool, { projectId })
@@ -112,7 +112,7 @@ describe('a refund by hand', () => {
     expect(await kinds(sale.id, 1n)).toEqual(['not_found'])
   })
 
-  test('is made once for a key, and another request with the key is refused', async () => {
+  test('a refund by hand is made once for an idempotency key, and another request with the key is refused', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, 1_000n, 'key')
     expect(await refunded(sale.id, 1_000n, 'key')).toEqual(made)
@@ -120,19 +120,19 @@ describe('a refund by hand', () => {
     const other = await newSale({ projectId: sale.projectId })
     expect((await refund(other.id, 1_000n, 'key')).kind).toBe('other_request')
     expect(await listRefunds(pool, sale.id)).toHaveLength(1)
-    // The same key of another project is another refund.
+    // The same idempotency key in another project makes another refund.
     await refunded((await newSale()).id, 1_000n, 'key')
   })
 
-  test('finds its first answer although the payment has no rest', async () => {
+  test('a repeated refund request finds its first response although the payment has no rest', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, PAYMENT, 'all')
     expect(await refunded(sale.id, PAYMENT, 'all')).toEqual(made)
   })
 })
 
-describe('a transaction that the seller names', () => {
-  test('is looked up, and replaces a transaction that did not count', async () => {
+describe('a seller names the transaction of a refund', () => {
+  test('a transaction that the seller names is looked up, and replaces a transaction that was not accepted', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
     await pool.query(`update hand_refunds set reason = 'no transfer' where id = $1`, [id])
@@ -144,7 +144,7 @@ describe('a transaction that the seller names', () => {
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: newHash() })).toBe('ok')
   })
 
-  test('can be withdrawn until the chain has proved it', async () => {
+  test('a transaction that the seller names can be withdrawn until the chain has proved it', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
     const about = { paymentId: sale.id, refundId: id }
@@ -155,7 +155,7 @@ describe('a transaction that the seller names', () => {
     expect((await listRefunds(pool, sale.id))[0]).toMatchObject({ state: 'spent' })
   })
 
-  test('of a withdrawn refund is refused', async () => {
+  test('a transaction of a withdrawn refund is refused', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
     const about = { paymentId: sale.id, refundId: id }
@@ -164,7 +164,7 @@ describe('a transaction that the seller names', () => {
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('proved')
   })
 
-  test('belongs to a refund of the payment', async () => {
+  test('a transaction that the seller names must belong to a refund of the payment', async () => {
     const [sale, other] = [await newSale(), await newSale()]
     const { id } = await refunded(sale.id, 1_000n)
     const claim = (paymentId: string, refundId: string) =>
@@ -175,8 +175,8 @@ describe('a transaction that the seller names', () => {
   })
 })
 
-describe('a refund out of the purse', () => {
-  test('is signed at once, and the purse must hold the amount', async () => {
+describe('the service makes a refund out of the purse of the seller', () => {
+  test('a refund out of the purse is signed at once, and the purse must contain the amount', async () => {
     const sale = await newPurseSale(5_000n)
     expect(await kinds(sale.id, 5_001n)).toEqual(['insufficient_funds'])
     const made = await refunded(sale.id, 3_000n, 'key')
@@ -186,7 +186,7 @@ describe('a refund out of the purse', () => {
     expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
   })
 
-  test('is no refund by hand', async () => {
+  test('a refund out of the purse does not count as a refund by hand', async () => {
     const sale = await newPurseSale(5_000n)
     const { id } = await refunded(sale.id, 1_000n)
     const about = { paymentId: sale.id, refundId: id }
@@ -194,7 +194,7 @@ describe('a refund out of the purse', () => {
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('not_by_hand')
   })
 
-  test('is made by hand if the payee is another address than the purse', async () => {
+  test('a refund is made by hand if the payee of the payment is not the purse', async () => {
     const { projectId } = await newPurseSale(PAYMENT)
     const sale = await newSale({ projectId })
     expect((await refunded(sale.id, 1_000n)).state).toBe('by_hand')

@@ -1,4 +1,4 @@
-/** Tests what each field of a change does to an endpoint, its webhook and its checks. */
+/** Tests how each field of a change affects an endpoint, its webhook and its checks. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createDelivery } from '../../../../sql/events/deliveries.ts'
 import { openWebhookSecret, storedSecret } from '../../../../sql/events/webhookSecrets.ts'
@@ -37,7 +37,10 @@ const put = async (
   return (await putEndpoint(pool, KEYRING, { projectId, matchKey, ...basis, ...change }))!
 }
 
-/** Makes an endpoint of a new project. `change` changes the endpoint, and `stored` reads its row. */
+/**
+ * Makes a paid endpoint of a new project. The function `change` changes the endpoint, and `stored` reads its database
+ * row.
+ */
 async function newEndpoint(first: EndpointChange = {}) {
   const projectId = await newProject(pool)
   const { endpoint, newSecret } = await put(projectId, first)
@@ -64,8 +67,8 @@ const checks = async (endpointId: string) => {
   return rows.length
 }
 
-describe('a put', () => {
-  test('makes an endpoint with the given fields and queues its check', async () => {
+describe('a seller puts an endpoint with PUT', () => {
+  test('a put makes an endpoint with the given fields and queues its check', async () => {
     const metadata = { summary: 'Tides' } as NonNullable<EndpointChange['metadata']>
     const made = await put(await newProject(pool), {
       description: 'Tide tables',
@@ -89,7 +92,7 @@ describe('a put', () => {
     expect(await checks(made.endpoint.id)).toBe(1)
   })
 
-  test('of a known resource changes the given fields, and keeps the others', async () => {
+  test('a put of a known resource changes the given fields, and keeps the others', async () => {
     const { projectId, id } = await newEndpoint({ description: 'Tides', webhookUrl: HOOK })
     await dropJobs(pool)
     const again = await put(projectId, { priceAtomic: 5n, network: 'base' })
@@ -100,7 +103,7 @@ describe('a put', () => {
     expect(await checks(id)).toBe(1)
   })
 
-  test('of a resource that another project has makes an endpoint of its own', async () => {
+  test('a put of a resource that another project has makes a separate endpoint', async () => {
     const other = await newEndpoint()
     const { created, endpoint } = await put(await newProject(pool), { priceAtomic: 7n })
     expect(created).toBe(true)
@@ -108,14 +111,14 @@ describe('a put', () => {
     expect((await findEndpoint(pool, other))?.priceAtomic).toBe(10_000n)
   })
 
-  test('of a deleted resource makes a new endpoint', async () => {
+  test('a put of a deleted resource makes a new endpoint', async () => {
     const { projectId, id } = await newEndpoint()
     await deleteEndpoint(pool, { projectId, id })
     const { created, endpoint } = await put(projectId)
     expect([created, endpoint.id === id]).toEqual([true, false])
   })
 
-  test('of a known resource succeeds in a project with the most endpoints, but a new resource fails', async () => {
+  test('a put of a known resource succeeds in a project with the maximum of endpoints, but a new resource fails', async () => {
     const { projectId, id } = await newEndpoint()
     await pool.query(
       `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)
@@ -127,7 +130,7 @@ describe('a put', () => {
     await expect(put(projectId, { path: 'b' })).rejects.toBeInstanceOf(TooManyEndpointsError)
   })
 
-  test('with a secret but without a webhook stores nothing', async () => {
+  test('a put with a secret but without a webhook stores nothing', async () => {
     const projectId = await newProject(pool)
     const refused = put(projectId, { webhookSecret: 'a-secret-of-my-own' })
     await expect(refused).rejects.toBeInstanceOf(SecretWithoutWebhookError)
@@ -135,8 +138,8 @@ describe('a put', () => {
   })
 })
 
-describe('a change of an endpoint', () => {
-  test('without fields changes nothing', async () => {
+describe('a seller changes an endpoint', () => {
+  test('a change of an endpoint without fields changes nothing', async () => {
     const { change, endpoint, stored } = await newEndpoint({
       ...{ description: 'Tides', webhookUrl: HOOK, discoverable: false, openApiUrl: DOCUMENT },
     })
@@ -145,7 +148,7 @@ describe('a change of an endpoint', () => {
     expect(await stored()).toEqual(before)
   })
 
-  test('changes each given field', async () => {
+  test('a change of an endpoint changes each given field', async () => {
     const { change } = await newEndpoint({ description: 'Tides' })
     const given = {
       urlPattern: 'https://api.example/a?x',
@@ -159,7 +162,7 @@ describe('a change of an endpoint', () => {
     expect(endpoint).toMatchObject({ ...given, description: null, discoverable: true })
   })
 
-  test('pauses an endpoint once, and ends the pause', async () => {
+  test('a change of an endpoint pauses the endpoint once, and can end the pause', async () => {
     const { change, stored } = await newEndpoint()
     expect((await change({ active: false })).endpoint.isPaused).toBe(true)
     await pool.query(
@@ -172,7 +175,7 @@ describe('a change of an endpoint', () => {
     expect((await change({ active: true })).endpoint.isPaused).toBe(false)
   })
 
-  test('replaces and removes single parts of the metadata, and forgets what the endpoint said before', async () => {
+  test('a change replaces and removes single parts of the metadata, and drops what the endpoint said before', async () => {
     const [one, two] = [
       { summary: 'a', tags: ['x'] },
       { summary: null, name: 'b' },
@@ -195,7 +198,7 @@ describe('a change of an endpoint', () => {
   })
 })
 
-describe('the OpenAPI document of an endpoint', () => {
+describe('the service reads the OpenAPI document of an endpoint', () => {
   const read = (id: string) =>
     pool.query(
       `update seller_endpoints set open_api_status = 'read', open_api_detail = 'as read',
@@ -203,7 +206,7 @@ describe('the OpenAPI document of an endpoint', () => {
       [id],
     )
 
-  test('is read again when it is named again, and its metadata stays until then', async () => {
+  test('an OpenAPI document that is named again is read again, and its metadata is kept until then', async () => {
     const { change, id } = await newEndpoint({ openApiUrl: DOCUMENT })
     await read(id)
     await dropJobs(pool)
@@ -217,7 +220,7 @@ describe('the OpenAPI document of an endpoint', () => {
     expect(await checks(id)).toBe(1)
   })
 
-  test('loses its metadata when another document is named', async () => {
+  test('the metadata of an OpenAPI document is dropped when another document is named', async () => {
     const { change, id } = await newEndpoint({ openApiUrl: DOCUMENT })
     await read(id)
     const url = 'https://api.example/other.json'
@@ -225,7 +228,7 @@ describe('the OpenAPI document of an endpoint', () => {
     expect((await change({ openApiUrl: url })).endpoint.openApi).toEqual({ url, ...none })
   })
 
-  test('is removed with everything that was read in it, and no check is queued', async () => {
+  test('an OpenAPI document is removed with everything that was read in it, and no check is queued', async () => {
     const { change, id, stored } = await newEndpoint({ openApiUrl: DOCUMENT })
     await read(id)
     await dropJobs(pool)
@@ -242,8 +245,8 @@ describe('the OpenAPI document of an endpoint', () => {
   })
 })
 
-describe('the webhook of an endpoint', () => {
-  test('gets a new secret with its first URL, and keeps the secret at its next URL', async () => {
+describe('a seller sets the webhook of an endpoint', () => {
+  test('the webhook of an endpoint gets a new secret with its first URL, and keeps the secret at its next URL', async () => {
     const { change, secret } = await newEndpoint()
     expect(await secret()).toBeNull()
     const { newSecret } = await change({ webhookUrl: HOOK })
@@ -254,7 +257,7 @@ describe('the webhook of an endpoint', () => {
     expect(await secret()).toBe(newSecret)
   })
 
-  test('takes a secret of the owner, with its URL or later', async () => {
+  test('the webhook of an endpoint takes a secret that the owner gives, with its URL or later', async () => {
     const { change, secret, newSecret } = await newEndpoint({
       ...{ webhookUrl: HOOK, webhookSecret: 'a-secret-of-my-own' },
     })
@@ -266,7 +269,7 @@ describe('the webhook of an endpoint', () => {
     expect(await secret()).toBe('another-secret')
   })
 
-  test('gets another secret by a rotation, and loses its secret with its URL', async () => {
+  test('the webhook of an endpoint gets another secret by a rotation, and loses its secret with its URL', async () => {
     const { change, rotate, secret, newSecret } = await newEndpoint({ webhookUrl: HOOK })
     const rotated = (await rotate())!.newSecret
     expect(rotated).not.toBe(newSecret)
@@ -277,7 +280,7 @@ describe('the webhook of an endpoint', () => {
     expect(await rotateWebhookSecret(pool, KEYRING, { projectId: 'prj_none', id: 'x' })).toBeNull()
   })
 
-  test('keeps a plain secret of an older version until a new secret replaces it', async () => {
+  test('the webhook of an endpoint keeps a plain secret of an older release until a new secret replaces it', async () => {
     const { change, rotate, stored, secret, id } = await newEndpoint({ webhookUrl: HOOK })
     await pool.query(
       `update seller_endpoints set webhook_secret = 'whsec_old', webhook_key_id = null,
@@ -291,7 +294,7 @@ describe('the webhook of an endpoint', () => {
   })
 })
 
-describe('the pending deliveries of an endpoint', () => {
+describe('the service aborts the pending deliveries of an endpoint', () => {
   const deliver = async ({ projectId, id }: { projectId: string; id: string }) => {
     const event = { subjectId: null, event: 'payment.received', url: HOOK, body: Buffer.from('{}') }
     return (await createDelivery(pool, { projectId, to: { endpointId: id }, ...event })).id
@@ -301,7 +304,7 @@ describe('the pending deliveries of an endpoint', () => {
     return error ?? status
   }
 
-  test('are aborted with the webhook URL, with the endpoint and with the project', async () => {
+  test('pending deliveries are aborted with the webhook URL, with the endpoint and with the project', async () => {
     const made = await newEndpoint({ webhookUrl: HOOK })
     const kept = await newEndpoint({ webhookUrl: HOOK })
     const keptId = await deliver(kept)
@@ -325,7 +328,7 @@ describe('the pending deliveries of an endpoint', () => {
     expect(await findEndpoint(pool, kept)).not.toBeNull()
   })
 
-  test('stay pending when another project names the endpoint for deletion', async () => {
+  test('pending deliveries are not aborted when another project names the endpoint for deletion', async () => {
     const made = await newEndpoint({ webhookUrl: HOOK })
     const id = await deliver(made)
     expect(await deleteEndpoint(pool, { projectId: await newProject(pool), id: made.id })).toBe(

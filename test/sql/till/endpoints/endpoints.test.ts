@@ -57,8 +57,8 @@ const fill = (projectId: string, count: number, isDeleted = false) =>
     [projectId, count, isDeleted],
   )
 
-describe('a project', () => {
-  test('that is deleted before or during a put gets no endpoint', async () => {
+describe('the service limits and deletes the endpoints of a project', () => {
+  test('a project that is deleted before or during a put gets no endpoint', async () => {
     const [gone, going] = [await newProject(pool), await newProject(pool)]
     await deleteProject(pool, gone)
     expect(await put(gone)).toBeNull()
@@ -68,7 +68,7 @@ describe('a project', () => {
     expect(await whileHeld(pool, deletion, [going], () => [put(going)])).toEqual([null])
   })
 
-  test('has at most ENDPOINTS_MAX live endpoints, even under concurrent puts', async () => {
+  test('a project has at most ENDPOINTS_MAX live endpoints, even under concurrent puts', async () => {
     const projectId = await newProject(pool)
     await fill(await newProject(pool), ENDPOINTS_MAX)
     await fill(projectId, 5, true)
@@ -92,7 +92,7 @@ describe('a project', () => {
     expect(outcomes.find((outcome) => outcome !== 'put')).toBeInstanceOf(TooManyEndpointsError)
   })
 
-  test('is deleted with its own endpoints only', async () => {
+  test('a project is deleted together with its own endpoints only', async () => {
     const [doomed, other] = [await newProject(pool), await newProject(pool)]
     const before = await newEndpoint(doomed)
     await deleteEndpoint(pool, { projectId: doomed, id: before })
@@ -105,8 +105,8 @@ describe('a project', () => {
   })
 })
 
-describe('an endpoint', () => {
-  test('is found, changed and deleted only by its project, until its deletion', async () => {
+describe('the service finds and changes an endpoint', () => {
+  test('only its project can find, change and delete an endpoint, until the endpoint is deleted', async () => {
     const [projectId, stranger] = [await newProject(pool), await newProject(pool)]
     const id = await newEndpoint(projectId)
     const change = { priceAtomic: 5n }
@@ -124,7 +124,7 @@ describe('an endpoint', () => {
     expect(await updateEndpoint(pool, keyring, { ...target, change })).toBeNull()
   })
 
-  test('gets one secret when two concurrent calls set its webhook', async () => {
+  test('an endpoint gets one secret when two concurrent calls set its webhook', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const change = { webhookUrl: HOOK }
@@ -135,7 +135,7 @@ describe('an endpoint', () => {
     expect(changed.filter((one) => one!.newSecret !== null)).toHaveLength(1)
   })
 
-  test('without a webhook has no secret', async () => {
+  test('an endpoint without a webhook has no secret', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const update = (change: Parameters<typeof updateEndpoint>[2]['change']) =>
@@ -153,7 +153,7 @@ describe('an endpoint', () => {
     expect(await hasSecret()).toBe(false)
   })
 
-  test('takes only a verification of its current URL', async () => {
+  test('an endpoint accepts only a verification of its current URL', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const record = (url: string) =>
@@ -173,7 +173,7 @@ describe('an endpoint', () => {
     expect(await statusOf()).toBe('verified')
   })
 
-  test('counts only settled payments in its totals', async () => {
+  test('an endpoint counts only settled payments in its totals', async () => {
     const projectId = await newProject(pool)
     const endpointId = await newEndpoint(projectId)
     await newSettled(pool, { projectId, endpointId })

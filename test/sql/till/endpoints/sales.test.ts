@@ -1,4 +1,4 @@
-/** Tests that one statement for many sales finds the same as one read for each sale. */
+/** Tests that one statement for many sales finds the same rows as one read for each sale. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -48,7 +48,7 @@ async function sell(projectId: string, matchKey: string, payees: string[] | null
   return id
 }
 
-/** Reads the seller and the endpoint of one sale with separate statements. */
+/** Reads the seller and the endpoint of one sale with two separate statements. */
 async function readSale({ projectId, matchKey }: WantedSale) {
   const endpoint = await findEndpointByResource(pool, projectId, matchKey)
   return {

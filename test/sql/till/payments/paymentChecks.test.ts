@@ -31,7 +31,7 @@ async function newCheck({ claims = true, claim = newClaim(projectId) } = {}): Pr
 }
 const refuse = (check: Check) => refuseCheck(pool, check.id, 'unexpected_verify_error')
 
-test('a passed payment check claims the authorization only if `claims` is set', async () => {
+test('a payment check that passes claims the authorization only if `claims` is set', async () => {
   const [claiming, asking] = [await newCheck(), await newCheck({ claims: false })]
   for (const check of [claiming, asking]) await passCheck(pool, check)
   expect(await findCheck(pool, claiming.id)).toMatchObject({
@@ -43,7 +43,7 @@ test('a passed payment check claims the authorization only if `claims` is set', 
   expect(await findPayment(pool, asking.claim.id)).toBeNull()
 })
 
-test('a payment check of a claimed authorization names the payment', async () => {
+test('a payment check of an authorization that a payment has already claimed names this payment', async () => {
   const claim = newClaim(projectId)
   await claimPayments(pool, [claim])
   const check = await newCheck({ claim: newClaim(projectId, { nonce: claim.nonce }) })

@@ -45,10 +45,10 @@ test('an authorization is unique by chain, token, payer in any case, and nonce',
   }
 })
 
-describe('the transaction of a payment', () => {
+describe('the service finds the transaction of a payment', () => {
   const hashOf = async (id: string) => (await findPayment(pool, id))?.txHash
 
-  test('is the newest signed transaction that is not displaced', async () => {
+  test('the transaction of a payment is the newest signed transaction that was not displaced', async () => {
     const id = await newPayment(pool)
     expect(await hashOf(id)).toBeNull()
     const first = await newTransaction(pool, id)
@@ -60,7 +60,7 @@ describe('the transaction of a payment', () => {
     expect(await hashOf(id)).toBe(first.hash)
   })
 
-  test('is null after the payment has failed', async () => {
+  test('the transaction of a payment is null after the payment has failed', async () => {
     const paymentId = await newPayment(pool)
     await newTransaction(pool, paymentId)
     const failure = { stage: 'settle', reason: 'insufficient_funds', detail: null } as const
@@ -68,7 +68,7 @@ describe('the transaction of a payment', () => {
     expect(await hashOf(paymentId)).toBeNull()
   })
 
-  test('is the settling transaction after the settlement', async () => {
+  test('the transaction of a settled payment is the transaction that settled it', async () => {
     const id = await newPayment(pool)
     await newTransaction(pool, id)
     const foreign = newHash()

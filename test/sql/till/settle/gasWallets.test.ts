@@ -1,4 +1,4 @@
-/** Tests the nonces and the transactions of gas wallets. */
+/** Tests the nonces and the transactions of gas wallets, which pay the transaction fees. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import {
@@ -29,7 +29,7 @@ let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
 /**
- * Holds the gas wallet of one test, with an address that no earlier test used. `elsewhere` is a gas wallet with the
+ * Contains the gas wallet of one test, with an address that no earlier test used. `elsewhere` is a gas wallet with the
  * same address on another chain.
  */
 let wallet: WalletId
@@ -60,15 +60,15 @@ const openOf = async (id: string) =>
   (await findOpenTransactions(pool, [id])).map(({ hash }) => hash)
 const nextOf = (of: WalletId) => syncWallet(pool, of, 0n)
 
-describe('a gas wallet', () => {
-  test('never assigns a nonce twice, or a nonce that another program used', async () => {
+describe('a gas wallet assigns nonces', () => {
+  test('a gas wallet never assigns a nonce twice, or a nonce that another program used', async () => {
     expect(await syncWallet(pool, wallet, 5n)).toBe(5n)
     expect(await syncWallet(pool, wallet, 3n)).toBe(5n)
     const [first] = await store([await newPayment(pool)])
     expect([first?.nonce, await nextOf(wallet), await nextOf(elsewhere)]).toEqual([5n, 6n, 0n])
   })
 
-  test('assigns every nonce once to two concurrent processes', async () => {
+  test('a gas wallet assigns every nonce once to two concurrent processes', async () => {
     const [one, two] = [await newPayment(pool), await newPayment(pool)]
     const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'
     const stored = await whileHeld(pool, hold, [wallet.chainId, wallet.address], () => [
@@ -86,8 +86,8 @@ describe('a gas wallet', () => {
   })
 })
 
-describe('a payment', () => {
-  test('gets one transaction from two concurrent processes', async () => {
+describe('a payment gets a transaction of a gas wallet', () => {
+  test('a payment gets one transaction from two concurrent processes', async () => {
     const id = await newPayment(pool)
     const asked = Promise.withResolvers<void>()
     const signing = Promise.withResolvers<void>()
@@ -106,7 +106,7 @@ describe('a payment', () => {
     expect(await nextOf(wallet)).toBe(1n)
   })
 
-  test('that has ended gets no transaction', async () => {
+  test('a payment that has ended gets no transaction', async () => {
     const id = await newPayment(pool)
     await failPayment(pool, {
       paymentId: id,
@@ -126,7 +126,7 @@ describe('a payment', () => {
     expect([again?.nonce, await openOf(id)]).toEqual([1n, [again!.hash]])
   })
 
-  test('gets one transaction from two processes with the same payments in opposite orders', async () => {
+  test('a payment gets one transaction from two processes with the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const hold = 'select from payments where id = any ($1) for update'
@@ -138,13 +138,13 @@ describe('a payment', () => {
   })
 })
 
-describe('a transaction for an assigned nonce', () => {
+describe('a gas wallet stores a transaction for an assigned nonce', () => {
   const dearer = (paymentId: string | null, nonce: bigint, maxFeeWei = 200n) => ({
     ...signedFor(paymentId, nonce),
     maxFeeWei,
   })
 
-  test('replaces only the transaction with the highest fee', async () => {
+  test('a transaction for an assigned nonce replaces only the transaction with the highest fee', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id, wallet)
     const second = dearer(id, first.nonce)
@@ -161,20 +161,20 @@ describe('a transaction for an assigned nonce', () => {
     expect(await nextOf(wallet)).toBe(1n)
   })
 
-  test('fills a nonce whose transactions were all displaced', async () => {
+  test('a transaction can fill a nonce whose transactions were all displaced', async () => {
     const { nonce, hash } = await newTransaction(pool, await newPayment(pool), wallet)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
     expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(true)
   })
 
-  test('does not fill a nonce that is mined', async () => {
+  test('a transaction does not fill a nonce that is mined', async () => {
     const id = await newPayment(pool)
     const { nonce, hash } = await newTransaction(pool, id, wallet)
     await settle(pool, id, hash)
     expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(false)
   })
 
-  test('considers only transactions of its own wallet and chain', async () => {
+  test('a transaction that fills a nonce considers only transactions of its own wallet and chain', async () => {
     const other: WalletId = { ...wallet, address: `0x${'ee'.repeat(19)}${wallets}0` as Address }
     await syncWallet(pool, wallet, 0n)
     await store([await newPayment(pool)], elsewhere)
@@ -188,7 +188,7 @@ describe('a transaction for an assigned nonce', () => {
     expect(await storeForNonce(pool, wallet, dearer(null, 0n), null)).toBe(true)
   })
 
-  test('the transaction is stored by only one of two concurrent processes', async () => {
+  test('a transaction for an assigned nonce is stored by only one of two concurrent processes', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id, wallet)
     const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'
@@ -199,7 +199,7 @@ describe('a transaction for an assigned nonce', () => {
   })
 })
 
-test('the block number stored at a transaction’s first broadcast stays unchanged at later broadcasts', async () => {
+test('the block number that is stored at the first broadcast of a transaction stays unchanged at later broadcasts', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool), wallet)
   await recordSends(pool, [{ hash, error: 'lost' }], 5n)
   await recordSends(pool, [{ hash, error: null }], 9n)

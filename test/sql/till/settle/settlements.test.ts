@@ -57,15 +57,15 @@ const minedOf = (hash: `0x${string}`) => ({
   ...BLOCK,
 })
 
-/** Makes a payment for a resource that is registered with the given webhook URL. */
+/** Makes a payment for a resource whose endpoint has the given webhook URL. */
 async function forEndpoint(webhookUrl: string | null): Promise<string> {
   const projectId = await newProject(pool)
   await registerEndpoint(pool, { projectId, resource: RESOURCE, webhookUrl })
   return newPayment(pool, { projectId, matchKey: MATCH_KEY, resourceUrl: RESOURCE })
 }
 
-describe('a settlement', () => {
-  test('recorded by two processes is announced once', async () => {
+describe('the service records the settlement of a payment', () => {
+  test('a settlement that two processes record is announced once', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash, { receiptText: '{"first":true}' })
@@ -74,7 +74,7 @@ describe('a settlement', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([['payment.settled'], 1])
   })
 
-  test('waits for a concurrent record of the same settlement and changes nothing', async () => {
+  test('a settlement waits for a concurrent record of the same settlement and changes nothing', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     const settled = `update payments set state = 'settled', tx_hash = $2, signed_receipt = '{}', settled_at = now()
@@ -84,7 +84,7 @@ describe('a settlement', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([[], 0])
   })
 
-  test('without a webhook or an endpoint makes no delivery', async () => {
+  test('a settlement without a webhook or an endpoint makes no webhook delivery', async () => {
     for (const id of [await forEndpoint(null), await newPayment(pool)]) {
       await settle(pool, id, newHash())
       expect((await findPayment(pool, id))?.state).toBe('settled')
@@ -92,7 +92,7 @@ describe('a settlement', () => {
     }
   })
 
-  test('by the same transaction after a reorganisation keeps receipt and time, and is not announced again', async () => {
+  test('a settlement by the same transaction after a reorganisation keeps receipt and time, and is not announced again', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash, { receiptText: '{"n":1}', settledAt: new Date(1_000) })
@@ -104,7 +104,7 @@ describe('a settlement', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([['payment.settled'], 1])
   })
 
-  test('by another transaction after a reorganisation gets a new receipt', async () => {
+  test('a settlement by another transaction after a reorganisation gets a new receipt', async () => {
     const { id, txHash } = await newSettled(pool)
     await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
     const other = newHash()
@@ -115,7 +115,7 @@ describe('a settlement', () => {
     expect(await eventsOf(id)).toEqual(['payment.settled'])
   })
 
-  test('does not make a failed payment settled', async () => {
+  test('a settlement does not make a failed payment settled', async () => {
     const id = await newPayment(pool)
     await fail(id)
     await settle(pool, id, newHash())
@@ -144,15 +144,15 @@ describe('a settlement', () => {
   })
 })
 
-describe('a failure of a payment', () => {
-  test('does not change or announce a settled payment', async () => {
+describe('the service records the failure of a payment', () => {
+  test('a failure does not change or announce a settled payment', async () => {
     const { id } = await newSettled(pool)
     await fail(id)
     expect(await findPayment(pool, id)).toMatchObject({ state: 'settled', failureReason: null })
     expect(await eventsOf(id)).toEqual(['payment.settled'])
   })
 
-  test('waits for a concurrent settlement and changes nothing', async () => {
+  test('a failure waits for a concurrent settlement and changes nothing', async () => {
     const id = await newPayment(pool)
     const settled = `update payments set state = 'settled', tx_hash = '0x', signed_receipt = '{}' where id = $1`
     await whileHeld(pool, settled, [id], () => [fail(id)])
@@ -161,7 +161,7 @@ describe('a failure of a payment', () => {
   })
 })
 
-describe('a mined transaction', () => {
+describe('the service records a mined transaction', () => {
   test('a mined transaction ends only the transactions that compete for its nonce', async () => {
     const [paid, other, elsewhere] = [
       await newPayment(pool),
@@ -184,7 +184,7 @@ describe('a mined transaction', () => {
     for (const { hash } of [next, ...sameNonce]) expect(await stateOf(hash)).toBe('open')
   })
 
-  test('is not voided by a rival, because the watcher decides whether its block is gone', async () => {
+  test('a mined transaction is not voided by a competing one, because the watcher decides whether its block is gone', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id)
     const rival = { ...signedFor(id, first.nonce), maxFeeWei: 200n }
@@ -195,7 +195,7 @@ describe('a mined transaction', () => {
     expect([await stateOf(first.hash), await stateOf(rival.hash)]).toEqual(['mined', 'mined'])
   })
 
-  test('is recorded by two processes with the same hashes in opposite orders', async () => {
+  test('mined transactions are recorded by two processes with the same hashes in opposite orders', async () => {
     const mined: ReturnType<typeof minedOf>[] = []
     for (let n = 0; n < 4; n++) {
       mined.push(minedOf((await newTransaction(pool, await newPayment(pool))).hash))
@@ -208,7 +208,7 @@ describe('a mined transaction', () => {
   })
 })
 
-describe('a miss (a transaction that reverted or was displaced)', () => {
+describe('the service records a miss (a transaction that reverted or was displaced)', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
   test('a miss ends the transaction, is counted once and queues the payment again', async () => {
@@ -222,7 +222,7 @@ describe('a miss (a transaction that reverted or was displaced)', () => {
     expect([await countOf(id), await queuedPayments(pool)]).toEqual([1, []])
   })
 
-  test('recorded by two concurrent processes is counted once', async () => {
+  test('a miss that two concurrent processes record is counted once', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     const reverted = [{ ...minedOf(hash), succeeded: false }]
@@ -243,7 +243,7 @@ describe('a miss (a transaction that reverted or was displaced)', () => {
     expect([await countOf(id), await queuedPayments(pool)]).toEqual([0, []])
   })
 
-  test('does not change a mined transaction or a settled payment', async () => {
+  test('a miss does not change a mined transaction or a settled payment', async () => {
     const { id, txHash } = await newSettled(pool)
     await recordMisses(pool, { reverted: [], displaced: [txHash] })
     expect(await stateOf(txHash)).toBe('mined')
@@ -255,14 +255,14 @@ describe('a miss (a transaction that reverted or was displaced)', () => {
   })
 })
 
-describe('a postponement of a payment', () => {
+describe('the service postpones a payment', () => {
   const postpone = (ids: string[]) =>
     postponePayments(
       pool,
       ids.map((paymentId) => ({ paymentId, trouble: 'no answer', runAt: new Date() })),
     )
 
-  test('changes verified payments only', async () => {
+  test('a postponement changes only payments that are verified but not settled', async () => {
     const { id } = await newSettled(pool)
     const waiting = await newPayment(pool)
     await postpone([id, waiting])

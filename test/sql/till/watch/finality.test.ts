@@ -39,8 +39,8 @@ const takeBack = (paymentId: string, txHash: `0x${string}`) =>
   recordReorganised(pool, [{ paymentId, txHash }])
 const finalizedAt = async (id: string) => (await findPayment(pool, id))?.finalizedAt
 
-describe('a payment that is not final', () => {
-  test('is settled and on the chain of the query', async () => {
+describe('the service lists the payments that are not final', () => {
+  test('a payment that is not final is settled, and is on the chain of the query', async () => {
     const [settled, takenBack, final] = [
       await newSettled(pool),
       await newSettled(pool),
@@ -74,8 +74,8 @@ describe('a payment that is not final', () => {
   })
 })
 
-describe('the finality of a payment', () => {
-  test('is recorded once, only for a settled payment', async () => {
+describe('the service records the finality of a payment', () => {
+  test('the finality of a payment is recorded once, and only for a settled payment', async () => {
     const { id, txHash } = await newSettled(pool)
     const takenBack = await newSettled(pool)
     await takeBack(takenBack.id, takenBack.txHash)
@@ -91,7 +91,7 @@ describe('the finality of a payment', () => {
   })
 })
 
-describe('a block that moved', () => {
+describe('the service records that the transaction of a payment moved to another block', () => {
   test('the new block of a payment is recorded only if its settling transaction is the same', async () => {
     const [settled, takenBack] = [await newSettled(pool), await newSettled(pool)]
     await takeBack(takenBack.id, takenBack.txHash)
@@ -110,10 +110,10 @@ describe('a block that moved', () => {
   })
 })
 
-describe('a reorganisation', () => {
+describe('the service records a chain reorganisation', () => {
   const stateOf = async (hash: string) => (await row(pool, 'chain_transactions', hash)).state
 
-  test('a reorganisation reopens the transaction and queues the payment again', async () => {
+  test('a reorganisation reopens the transaction and queues its payment again', async () => {
     const { id, txHash } = await newSettled(pool)
     await takeBack(id, txHash)
     expect(await findPayment(pool, id)).toMatchObject({ state: 'verified', blockNumber: null })
@@ -121,7 +121,7 @@ describe('a reorganisation', () => {
     expect(await queuedPayments(pool)).toEqual([id])
   })
 
-  test('recorded by another process is not recorded again', async () => {
+  test('a reorganisation that another process recorded is not recorded again', async () => {
     const { id, txHash } = await newSettled(pool)
     await takeBack(id, txHash)
     await recordMisses(pool, { reverted: [], displaced: [txHash] })
@@ -130,7 +130,7 @@ describe('a reorganisation', () => {
     expect([await stateOf(txHash), await queuedPayments(pool)]).toEqual(['void', []])
   })
 
-  test('a reorganisation of a transaction that no longer settles the payment changes nothing', async () => {
+  test('a reorganisation of a transaction that no longer settles its payment changes nothing', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash)

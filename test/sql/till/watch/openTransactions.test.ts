@@ -1,4 +1,4 @@
-/** Tests the queries for the open transactions of one wallet on one chain. */
+/** Tests the database queries for the open transactions of one wallet on one chain. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { recordSends, syncWallet, type WalletId } from '../../../../sql/till/settle/gasWallets.ts'
@@ -23,8 +23,8 @@ let pool: TestDatabase['pool']
 let wallets = 0
 let wallet: WalletId
 /**
- * Holds two gas wallets besides `wallet`. The first has the same address on another chain, the second another address
- * on the same chain.
+ * Contains two gas wallets besides `wallet`. The first wallet has the same address on another chain, and the second has
+ * another address on the same chain.
  */
 let others: WalletId[]
 const addressOf = (n: number) => `0x${n.toString(16).padStart(40, '0')}` as Address
@@ -54,7 +54,7 @@ const mine = async (of = wallet) => {
   return transaction
 }
 
-test('a used nonce is below the transaction count of the chain', async () => {
+test('a nonce counts as used if it is below the transaction count of the chain', async () => {
   await storeElsewhere()
   await mine()
   const [used] = [await store(), await store()]
@@ -62,7 +62,7 @@ test('a used nonce is below the transaction count of the chain', async () => {
   expect(found.map(({ hash }) => hash)).toEqual([used.hash])
 })
 
-test('a quiet transaction was not signed or sent recently, and the lowest nonce comes first', async () => {
+test('quiet transactions, which were not signed or sent recently, are listed with the lowest nonce first', async () => {
   await storeElsewhere()
   await mine()
   const [sent, first, second] = [await store(), await store(), await store()]
@@ -85,7 +85,7 @@ test('a transaction is open on its own chain until the transaction is mined', as
   expect(await hasOpenTransactions(pool, chainId)).toBe(true)
 })
 
-describe('a gap', () => {
+describe('the service finds a gap in the nonces of a gas wallet', () => {
   test('a gap is an assigned and unused nonce of a gas wallet without an open transaction', async () => {
     await storeElsewhere()
     await mine()
@@ -95,7 +95,7 @@ describe('a gap', () => {
     expect(await findGaps(pool, wallet, 1n, 10)).toEqual([1n])
   })
 
-  test('if a mined nonce has become a gap, its transactions are opened again', async () => {
+  test('if a mined nonce has become a gap, the transactions with this nonce are opened again', async () => {
     for (const other of others) await mine(other)
     const [gone, next] = [await mine(), await mine()]
     expect(await reopenTransactions(pool, wallet, gone.nonce)).toBe(1)

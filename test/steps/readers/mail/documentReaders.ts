@@ -1,4 +1,7 @@
-/** Lists readers of text files. Readers of archives and PDF run in a child process with a limit (otherExports.ts). */
+/**
+ * Lists the functions that read text files for the step check. Functions that read archives and PDF run in a child
+ * process with a limit (otherExports.ts).
+ */
 import { isRule } from '../../../../shared/mail/calendar/writeCalendar.ts'
 import { ianaName } from '../../../../shared/mail/calendar/zones.ts'
 import { readCsv } from '../../../../shared/mail/documents/csvText.ts'

@@ -1,4 +1,4 @@
-/** Lists readers of requests that deliver mail by HTTP, and readers of complaints. */
+/** Lists the functions that read complaints, and HTTP requests that deliver mail. */
 import {
   postmarkAddress,
   postmarkKeyId,
@@ -21,7 +21,10 @@ import { HEADER, JSON_TEXT, MIME, TEXT, URL_TEXT } from '../../inputs/grammars.t
 import type { Reader } from '../reader.ts'
 import { MAIL_MAX, mailReader } from './mailReader.ts'
 
-/** Limits the length of one HTTP header field. Bun's limit for all header fields together is lower. */
+/**
+ * Is the maximum length of one HTTP header field in the step check. Bun's limit for all header fields together is
+ * lower.
+ */
 const FIELD_MAX = 64 * 1024
 const SECRET = new Uint8Array(32)
 

@@ -172,7 +172,7 @@ export const MAIL_READERS: readonly Reader[] = [
   mailReader('search/searchQuery.ts parseField', TYPED_MAX, TEXT, (text) =>
     query.parseField('from', text),
   ),
-  // parseSearch limits the number of search terms. The text is the text of a message.
+  // The function parseSearch limits the number of search terms. The input text of this reader is the text of a message.
   ...Object.entries({
     'segmentMatches.ts wantedTerms': (parsed: query.SearchQuery) => wantedTerms([parsed]),
     'segmentMatches.ts mayMatch': (parsed: query.SearchQuery) => mayMatch([parsed], new Map()),

@@ -1,4 +1,4 @@
-/** Lists readers of the text and the HTML of a mail. */
+/** Lists the functions that read the text and the HTML of a mail. */
 import { codeParts } from '../../../../shared/mail/codes/codeParts.ts'
 import * as phrases from '../../../../shared/mail/codes/codePhrases.ts'
 import { candidatesOf, plainForm, standsAlone } from '../../../../shared/mail/codes/codeShapes.ts'
@@ -55,8 +55,8 @@ import { HTML_MAX, MAIL_MAX, mailReader } from './mailReader.ts'
 
 const LINE_MAX = 400
 /**
- * Names the functions that read a single line of a mail. The functions that the list omits read a whole text, or a line
- * with the lines below.
+ * Names the functions that read a single line of a mail. The functions that this list omits read a whole text, or a
+ * line together with the lines below it.
  */
 const LINE_READERS = new Set(
   'attributionEndingAt beforeCutOff isHeaderBlock startsSignature isClosingDeviceLine'.split(' '),
@@ -136,7 +136,8 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     MAIL_MAX,
     TEXT,
     (text) => findLinks({ subject: text, text, html: null }),
-    // A mail can have 500 email addresses. Each address has a context of 300 characters, which is read several times.
+    // A mail can have 500 email addresses. Each email address has a context of 300 characters, which is read several
+    // times.
     { budget: 1_500_000 },
   ),
   mailReader(

@@ -1,4 +1,7 @@
-/** Lists functions that read a held mail. An agent wrote the mail, and a person decides about it. */
+/**
+ * Lists functions that read an outgoing mail that is held for approval. An agent wrote the held mail, and a person
+ * decides about it.
+ */
 import { markDifferences, markMatches } from '../../../../shared/mail/review/differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'
 import { type Reviewed, reviewOf } from '../../../../shared/mail/review/review.ts'
@@ -9,8 +12,7 @@ import { pieces } from '../readerOf.ts'
 import { mailReader, TYPED_MAX } from './mailReader.ts'
 
 /**
- * Holds the characters that hide words from a reviewer, and the characters by which the review replaces hiding
- * characters.
+ * Contains the characters that hide words from a reviewer, and the characters by which the review replaces them.
  */
 const HIDING = {
   tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],

@@ -1,4 +1,4 @@
-/** Makes the body of a seller’s 402 response. */
+/** Makes the body of a 402 response of a seller. */
 import { buildChallenge } from '../../../../shared/till/x402.ts'
 import { payTo } from './payment.ts'
 

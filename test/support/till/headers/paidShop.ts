@@ -1,10 +1,10 @@
-/** Starts a server whose paywall asks this service, as a seller on the devnet does. */
+/** Starts a web server whose paywall asks this service about payments, as a seller on the devnet does. */
 import { requirePayment } from '../../../../api/client/paywalls/fetchPaywall.ts'
 import { Purser } from '../../../../api/client/purser.ts'
 import type { Agent } from '../../service.ts'
 import { startTestTill, type TestTill } from '../till.ts'
 
-/** Starts a till on the embedded devnet, with workers for webhooks and trials. */
+/** Starts a till (the seller’s part of the service) on the embedded devnet, with workers for webhooks and trials. */
 export const startDevnetTill = (): Promise<TestTill> =>
   startTestTill({
     env: { RPC_URL: '', ALLOW_PRIVATE_NETWORKS: 'true' },
@@ -13,13 +13,13 @@ export const startDevnetTill = (): Promise<TestTill> =>
 
 export type PaidShop = Disposable & {
   url: string
-  /** Holds the payment headers in the order of arrival, with repeats. */
+  /** Contains the payment headers in the order in which they arrived, with repeats. */
   paid: string[]
-  /** Holds the bodies of the webhooks. */
+  /** Contains the bodies of the webhook requests. */
   hooks: string[]
 }
 
-/** Sells `/weather` for 0.01 USDC, and receives webhooks at `/hook`. */
+/** Sells the resource `/weather` for 0.01 USDC, and receives webhook requests at `/hook`. */
 export function startPaidShop(till: TestTill, seller: Agent): PaidShop {
   const paid: string[] = []
   const hooks: string[] = []

@@ -1,4 +1,4 @@
-/** Makes a signed payment of the payer of the devnet, and rewrites its signature in other forms. */
+/** Makes a signed payment of the devnet’s payer account, and rewrites its signature in other forms. */
 import {
   type Hex,
   parseSignature,

@@ -3,7 +3,7 @@ import { payTo, SEPOLIA, type SignedPayment } from '../till.ts'
 
 export const NETWORK = SEPOLIA.caip2
 
-/** Returns the requirement that a stock seller sends. */
+/** Returns the payment requirement that a typical seller sends. */
 export const requirementV2 = (changes: Record<string, unknown> = {}) => ({
   scheme: 'exact',
   network: NETWORK,
@@ -15,7 +15,7 @@ export const requirementV2 = (changes: Record<string, unknown> = {}) => ({
   ...changes,
 })
 
-/** Returns the payload of `PAYMENT-SIGNATURE` for a signed payment. */
+/** Returns the payload of the header `PAYMENT-SIGNATURE` for a signed payment. */
 export function payloadV2(
   { authorization, signature }: Pick<SignedPayment, 'authorization' | 'signature'>,
   changes: Record<string, unknown> = {},

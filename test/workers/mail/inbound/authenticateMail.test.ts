@@ -22,7 +22,7 @@ const ZONE: Zone = {
   'honest.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   's1._domainkey.honest.test TXT': [[dkimRecord.slice(0, 200), dkimRecord.slice(200)]],
   '_dmarc.honest.test TXT': [['v=DMARC1; p=reject']],
-  // SPF of victim.test allows only an IP address that the test client does not use.
+  // The SPF record of victim.test allows only an IP address that the test client does not use.
   'victim.test TXT': [['v=spf1 ip4:192.0.2.1 -all']],
   '_dmarc.victim.test TXT': [['v=DMARC1; p=none']],
   'client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
@@ -33,7 +33,7 @@ const ZONE: Zone = {
   'endless.test TXT': [['v=spf1 include:endless.test -all']],
 }
 
-/** Holds the DNS zone with the mail domains of the service. */
+/** Contains the DNS zone with the mail domains of the service. */
 const mailZone: MailZone = {}
 const answering = fakeLookUp(ZONE)
 
@@ -42,7 +42,7 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({
     dns: fakeDns(mailZone),
-    // Some name servers never answer. Every other name server takes 5 ms.
+    // Some name servers never answer. Every other name server takes 5 ms to answer.
     async lookUp(name, type) {
       if (name.endsWith('silent.test')) return await new Promise(() => {})
       await Bun.sleep(5)
@@ -55,15 +55,15 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 let mails = 0
 
-/** Returns the text of a message with CRLF. */
+/** Returns the text of a message with CRLF line ends. */
 const write = (from: string, headers = '', body = 'Hello there.') =>
   `From: ${from}\r\nTo: ${agent.address}\r\nSubject: Test\r\nMessage-ID: <${++mails}@x.test>\r\n${headers}\r\n${body}\r\n`
 
 const signed = async (message: string, domain = 'honest.test'): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem }
-  // Without signTime the signer reads the clock twice, and the second can change between the two reads. That made 1 of
-  // 1,500 signatures invalid.
+  // Without signTime the DKIM signer reads the clock twice, and a new second can begin between the two reads. Because
+  // of the two reads of the clock, 1 of 1,500 signatures was invalid.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, { ...key, signTime, signatureData: [key] })
   return signatures + message
@@ -78,7 +78,9 @@ const signedTenTimes = async (message: string, domain: string): Promise<string> 
   )
 }
 
-/** Delivers a message with the given envelope sender, and returns the authentication of the message. */
+/**
+ * Delivers a message with the given envelope sender, and returns the stored result of its SPF, DKIM and DMARC checks.
+ */
 async function receive(message: string, sender: string) {
   const id = /Message-ID: (<[^>]+>)/.exec(message)![1]!
   await deliverRaw(service.smtp!.port, agent.address, message, { sender })
@@ -93,7 +95,7 @@ async function receive(message: string, sender: string) {
 /** Maps the Message-ID of each received message to the authors in its From header. */
 const authorsOf = new Map<string, string[]>()
 
-test('a signed message from the host of its domain passes SPF, DKIM and DMARC', async () => {
+test('a signed message from the mail host of its domain passes SPF, DKIM and DMARC', async () => {
   expect(await receive(await signed(write('Ada <ada@honest.test>')), 'ada@honest.test')).toEqual({
     spf: 'pass',
     dkim: 'pass',
@@ -120,7 +122,7 @@ test('DKIM passes when one signature passes and another signature fails', async 
   expect(await receive(message, 'list@victim.test')).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
 })
 
-test('a forwarded mail fails SPF, and its DKIM signature still passes', async () => {
+test('a forwarded mail fails SPF, but its DKIM signature still passes', async () => {
   expect(await receive(await signed(write('ada@honest.test')), 'list@victim.test')).toMatchObject({
     spf: 'fail',
     dkim: 'pass',
@@ -129,7 +131,7 @@ test('a forwarded mail fails SPF, and its DKIM signature still passes', async ()
   })
 })
 
-test('a forged From fails DMARC and is labelled, despite SPF and signatures of another domain', async () => {
+test('a mail with a forged From fails DMARC and is labelled, despite SPF and signatures of another domain', async () => {
   for (const message of [write('boss@victim.test'), await signed(write('boss@victim.test'))]) {
     expect(await receive(message, 'ada@honest.test')).toMatchObject({
       dmarc: 'fail',
@@ -138,7 +140,7 @@ test('a forged From fails DMARC and is labelled, despite SPF and signatures of a
   }
 })
 
-test('a From whose domain forbids the sending host fails DMARC and is labelled', async () => {
+test('a mail whose From domain forbids the sending host fails DMARC and is labelled', async () => {
   expect(await receive(write('boss@victim.test'), 'boss@victim.test')).toMatchObject({
     spf: 'fail',
     dkim: 'none',
@@ -147,7 +149,7 @@ test('a From whose domain forbids the sending host fails DMARC and is labelled',
   })
 })
 
-test('a forged From is labelled in every spelling, and every author is shown', async () => {
+test('a mail with a forged From is labelled in every spelling, and every author is shown', async () => {
   const [boss, own] = ['boss@victim.test', 'ada@honest.test']
   const forms: [string, string, string[]][] = [
     ['fail', `g: ${boss};`, [boss]],
@@ -171,14 +173,14 @@ test('a forged From is labelled in every spelling, and every author is shown', a
   })
 })
 
-test('when name servers do not answer, a forged From is still labelled', async () => {
+test('a mail with a forged From is labelled even if name servers do not answer', async () => {
   const found = await Promise.all([
     receive(write('boss@victim.test'), 'x@silent.test'),
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
     receive(await signed(write('ada@honest.test')), 'x@silent.test'),
     receive(write('x@silent.test'), 'x@honest.test'),
-    // The DNS does not answer the queries for the keys of ten signatures. Ten signatures wait no longer than one, so
-    // enough time is left for the check of SPF.
+    // The DNS does not answer the queries for the DKIM keys of ten signatures. The service waits for ten DKIM keys no
+    // longer than for one, so enough time is left for the check of SPF.
     receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
     receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
   ])
@@ -222,14 +224,14 @@ test('an SPF record that includes itself gives the verdict permerror', async () 
   })
 })
 
-test('a stranger who claims an address of an inbox or of a verified domain is labelled', async () => {
+test('a mail is labelled if a stranger claims an address of an inbox or of a verified domain', async () => {
   const colleague = await service.newAgent()
   expect(await receive(write(colleague.address), 'x@nowhere.test')).toMatchObject({
     labelled: true,
   })
   const claimed = write('sales@shop.test')
   expect(await receive(claimed, 'x@nowhere.test')).toMatchObject({ dmarc: 'none', labelled: true })
-  // SPF passes for the domain in the From header. This domain has no DMARC policy.
+  // SPF passes for the domain in the From header. This domain in the From header has no DMARC policy.
   expect(await receive(write('sales@client.test'), 'x@mail.client.test')).toMatchObject({
     dmarc: 'none',
     labelled: false,
@@ -241,7 +243,7 @@ test('a stranger who claims an address of an inbox or of a verified domain is la
   })
 })
 
-test('mail between two inboxes of the service is internal', async () => {
+test('mail between two inboxes of the service counts as internal', async () => {
   const colleague = await service.newAgent()
   await colleague.post('/v0/messages/send', {
     to: [agent.address],
@@ -264,7 +266,7 @@ test('mail between two inboxes of the service is internal', async () => {
   expect(body.labels).not.toContain('unauthenticated')
 })
 
-test('a header that would take minutes to read gets the verdict permerror', async () => {
+test('a mail whose header would take minutes to read gets the verdict permerror', async () => {
   const folded = write('Ceo <ceo@honest.test>', `X-A: b\r\n${' \r\n'.repeat(300_000)}`)
   const authors = write(`${'a@honest.test, '.repeat(60_000)}ceo@honest.test`)
   for (const message of [folded, authors]) {
@@ -273,7 +275,7 @@ test('a header that would take minutes to read gets the verdict permerror', asyn
   }
 })
 
-test('a body that would take minutes to hash is not hashed', async () => {
+test('a mail body that would take minutes to hash is not hashed', async () => {
   const message = await signed(write('Ada <ada@honest.test>', '', '\r\n'.repeat(500_000)))
   const { spf, dkim, dmarc } = await receive(message, 'ada@honest.test')
   expect([spf, dkim, dmarc]).toEqual(['pass', 'none', 'pass'])
@@ -285,7 +287,7 @@ test('a message without an author gets the DMARC verdict none', async () => {
   expect([dmarc, labelled]).toEqual(['none', false])
 })
 
-test('SPF judges the HELO name, not the header, when the envelope has no sender', async () => {
+test('SPF checks the HELO name, not the header, if the envelope has no sender', async () => {
   const returned = 'Return-Path: <ada@victim.test>\r\n'
   const trace =
     'Received: from x.test (x.test [127.0.0.1]) (envelope-from <a@victim.test>) by y\r\n'
@@ -295,7 +297,7 @@ test('SPF judges the HELO name, not the header, when the envelope has no sender'
   }
 })
 
-/** Returns the authentication of a message, and the DKIM keys and DMARC policies that were looked up. */
+/** Returns the result of the SPF, DKIM and DMARC checks, and the DKIM keys and DMARC policies that were looked up. */
 async function authenticated(message: string, lookUp = answering) {
   const keys: string[] = []
   const policies: string[] = []
@@ -336,7 +338,7 @@ async function withSignatures(count: number, { position = 0, name = 'DKIM-Signat
   return all.map((one) => one.replace('DKIM-Signature', name)).join('') + message
 }
 
-test('only the first ten DKIM signatures are checked, in every spelling of the field name', async () => {
+test('only the first ten DKIM signatures of a mail are checked, in every spelling of the field name', async () => {
   const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ', 'DKIM-Signature\v']
   for (const name of names) {
     const tenth = await authenticated(await withSignatures(20, { position: 9, name }))
@@ -348,14 +350,14 @@ test('only the first ten DKIM signatures are checked, in every spelling of the f
   expect(first.keys).toHaveLength(10)
 })
 
-test('the DMARC policy of an author is looked up once', async () => {
+test('the DMARC policy for an author is looked up only once', async () => {
   expect((await authenticated(write('ada@honest.test'))).policies).toEqual(['_dmarc.honest.test'])
 })
 
-/** Returns the message with the ARC seal of a forwarder. */
+/** Returns the message with an ARC seal that a forwarder adds. */
 async function forwarded(message: string): Promise<string> {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  // The two signatures of the ARC seal must name the same time. Without signTime each signature would name the second
+  // The two signatures of the ARC seal must name the same time. Without signTime each signature would state the second
   // in which it was made.
   const signTime = new Date()
   const seal = { signingDomain: 'honest.test', selector: 's1', privateKey: pem, signTime }
@@ -364,7 +366,7 @@ async function forwarded(message: string): Promise<string> {
   return chain + message
 }
 
-test('an ARC chain is checked, unless the body is too costly to hash', async () => {
+test('the ARC chain of a mail is checked, unless the body is too costly to hash', async () => {
   expect((await authenticated(await forwarded(write('ada@honest.test')))).arc).toBe('pass')
   const among = await authenticated(await forwarded(await withSignatures(9, { position: 9 })))
   expect([among.arc, among.dkim]).toEqual(['pass', 'pass'])

@@ -1,4 +1,4 @@
-/** Tests that each hostile file is read within its bounds, and that the file after the hostile file is read. */
+/** Tests that each hostile file is read within the limits, and that the next file is read after it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { BOMBS } from '../../../support/mail/bombs.ts'
 import { messagePath, startTestService, type TestService } from '../../../support/service.ts'
@@ -12,7 +12,10 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Holds the processor time of a reader (workers/mail/inbound/readAttachments.ts) and of the start of its child. */
+/**
+ * Contains the processor time that a reader (workers/mail/inbound/readAttachments.ts) and the start of its child
+ * process take.
+ */
 const CPU_MAX_MS = 16_000
 
 for (const [name, build] of Object.entries(BOMBS)) {

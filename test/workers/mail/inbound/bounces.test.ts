@@ -33,7 +33,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-/** Sends a message, and waits until the smarthost has a copy for each recipient. */
+/** Sends a message, and waits until the smarthost (the mail relay) has a copy for each recipient. */
 async function sent(agent: Agent, to: string[], more: object = {}) {
   const message = await sendMail(agent, { to, ...more })
   const copies = await copiesAt(sink, message.messageId, to)
@@ -44,7 +44,7 @@ async function sent(agent: Agent, to: string[], more: object = {}) {
   return { ...message, returnPaths: to.map((one) => copies.get(one)!.from) }
 }
 
-/** Delivers a report as a mail host does: to the envelope sender, from the null reverse path. */
+/** Delivers a bounce report as a mail host does, from the null reverse path to the envelope sender. */
 async function returnTo(agent: Agent, raw: string, address = agent.address): Promise<void> {
   const before = (await agent.get('/v0/messages?limit=100&labels=received')).body.count
   expect(await deliverRaw(service.smtp!.port, address, raw, { sender: '' })).toStartWith('250')
@@ -54,7 +54,7 @@ async function returnTo(agent: Agent, raw: string, address = agent.address): Pro
 const suppressed = async (agent: Agent) =>
   (await agent.get('/v0/suppressions')).body.suppressions.map((one: any) => one.address)
 
-test('a bounce sets status, label, thread, suppression and event of its message', async () => {
+test('a bounce sets the status, the label, the thread, the suppression and the event of the message that bounced', async () => {
   const agent = await service.newAgent()
   const { messageId, threadId, returnPaths } = await sent(agent, ['Ada@example.com'])
   const of: BounceOf = { messageId, recipient: 'ada@EXAMPLE.com', to: agent.address }
@@ -68,8 +68,8 @@ test('a bounce sets status, label, thread, suppression and event of its message'
   const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
   expect(messages.map((one: any) => one.labels)).toEqual([
     ['sent', 'bounced'],
-    // The report itself is unauthenticated. The bounce is trusted only because the report was sent to the secret bounce
-    // address.
+    // The bounce report itself is not authenticated. The bounce is trusted only because the report was sent to the
+    // secret bounce address.
     ['received', 'unread', 'unauthenticated'],
   ])
   const { suppressions, count } = (await agent.get('/v0/suppressions')).body
@@ -97,7 +97,7 @@ test('a bounce sets status, label, thread, suppression and event of its message'
   expect(rows[2].data).toMatchObject({ messageId, threadId, labels: ['sent', 'bounced'] })
 })
 
-test('a bounce of qmail, Exim, Exchange or Gmail marks its message and suppresses the recipient', async () => {
+test('a bounce in the form of qmail, Exim, Exchange or Gmail marks its message and suppresses the recipient', async () => {
   const agent = await service.newAgent()
   for (const form of [qmailBounce, eximBounce, exchangeBounce, gmailBounce]) {
     const recipient = `${form.name.toLowerCase()}@example.com`
@@ -109,7 +109,7 @@ test('a bounce of qmail, Exim, Exchange or Gmail marks its message and suppresse
   expect(await suppressed(agent)).toHaveLength(4)
 })
 
-test('a transient bounce or a policy bounce suppresses no address', async () => {
+test('a bounce that is transient or due to a policy suppresses no address', async () => {
   const agent = await service.newAgent()
   const cases: [Partial<BounceOf>, string][] = [
     [{ status: '4.4.7', said: '421 4.4.7 expired' }, 'bounced'],
@@ -128,7 +128,7 @@ test('a transient bounce or a policy bounce suppresses no address', async () => 
   expect(await suppressed(agent)).toEqual([])
 })
 
-test('a bounce changes nothing unless the project sent the message to the recipient', async () => {
+test('a bounce changes nothing unless the project sent the bounced message to the recipient', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const own = await sent(agent, ['one@example.com', 'two@example.com'])
   const theirs = await sent(other, ['victim@example.com'])
@@ -168,7 +168,7 @@ test('a bounce suppresses only the recipient that failed, and the bounce of a fo
   expect(await suppressed(agent)).toEqual(['two@example.com'])
 })
 
-test('a message stays bounced when the bounce arrives before the attempt is recorded', async () => {
+test('a message stays bounced if the bounce arrives before the sending attempt is recorded', async () => {
   const agent = await service.newAgent()
   const arrived = Promise.withResolvers<void>()
   sink.refuseData = async () => {
@@ -193,7 +193,7 @@ test('a message stays bounced when the bounce arrives before the attempt is reco
   expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
 })
 
-test('suppressed recipients are left out, a mail without other recipients gives 422, and a deletion ends a suppression', async () => {
+test('a mail is not sent to suppressed recipients, it gets 422 without other recipients, and a suppression can be deleted', async () => {
   const agent = await service.newAgent()
   const { messageId, returnPaths } = await sent(agent, ['gone@example.com'])
   await returnTo(
@@ -230,7 +230,7 @@ test('suppressed recipients are left out, a mail without other recipients gives 
   expect((await sendMail(agent, mail)).refused).toBeUndefined()
 })
 
-test('a mailbox unknown at RCPT is suppressed at once, and other refusals suppress no address', async () => {
+test('an address whose mailbox is unknown at RCPT is suppressed at once, and other refusals suppress no address', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = (address) =>
     address.startsWith('nobody')
@@ -266,7 +266,7 @@ test('deferred mail is not sent to a recipient that was suppressed after the fir
   expect((await sunkAt(sink, messageId)).to).toEqual(['fine@example.com'])
 })
 
-test('suppressions are listed in pages, and their deletion needs the scope mail:manage', async () => {
+test('suppressions are listed in pages, and an API key needs the scope mail:manage to delete them', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into suppressions (project_id, address, reason, created_at)
@@ -288,7 +288,7 @@ test('suppressions are listed in pages, and their deletion needs the scope mail:
   )
 })
 
-test('a hand-written letter of a postmaster is no bounce, but a qmail report without a code is a bounce', async () => {
+test('a hand-written letter of a postmaster is not a bounce, but a qmail report without a code is a bounce', async () => {
   const agent = await service.newAgent()
   const to = ['postmaster@firm.test', 'ada@firm.test', 'one@firm.test']
   const letters = [
@@ -326,7 +326,7 @@ test('a forged bounce by a co-recipient suppresses no other recipient', async ()
   const agent = await service.newAgent()
   const to = agent.address
   const { messageId, returnPaths } = await sent(agent, ['mallory@example.com', 'bob@example.com'])
-  // Mallory knows the Message-ID, the inbox, and the envelope sender of her own copy.
+  // The attacker Mallory knows the Message-ID, the inbox, and the envelope sender of her own copy.
   const [own] = returnPaths
   const forged = (recipient: string) => standardBounce({ messageId, recipient, to })
   const guess = own!.replace(/.(?=@)/, (last: string) => (last === 'a' ? 'b' : 'a'))
@@ -348,7 +348,7 @@ test('a proven bounce suppresses its recipient after an unproven bounce, without
   const raw = () => standardBounce({ messageId, recipient, to: agent.address })
   await returnTo(agent, raw())
   expect(await suppressed(agent)).toEqual([])
-  // Some mail hosts change the case of the address to which the host sends a bounce.
+  // Some mail hosts change the letter case of the address to which they send a bounce.
   await returnTo(agent, raw(), returnPaths[0]!.toUpperCase())
   expect(await suppressed(agent)).toEqual([recipient])
   expect((await agent.get(messagePath(messageId))).body.deliveryError).not.toContain('unproven')
@@ -359,7 +359,7 @@ test('a proven bounce suppresses its recipient after an unproven bounce, without
   expect(rows).toHaveLength(1)
 })
 
-test('a bounce address of another inbox proves nothing, and an automatic answer to a bounce address arrives', async () => {
+test('a bounce address of another inbox proves nothing, and an automatic reply to a bounce address arrives', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { messageId, returnPaths } = await sent(agent, ['ada@example.com'])
   const theirs = await sent(other, ['ada@example.com'])

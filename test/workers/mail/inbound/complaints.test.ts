@@ -50,7 +50,7 @@ const events = async (agent: Agent) => {
 }
 
 let reports = 0
-/** Returns a report in the form of RFC 5965, as Yahoo sends reports. */
+/** Returns a complaint report in the form of RFC 5965, as Yahoo sends it. */
 const arf = ({ returnPath, type = 'abuse' }: { returnPath: string; type?: string }) =>
   `From: feedback@arf.mail.example\r\nTo: postmaster@mail.test\r\nMessage-ID: <arf${++reports}@arf.mail.example>
 Subject: complaint\r\nMIME-Version: 1.0\r\nContent-Type: multipart/report; report-type=feedback-report; boundary=b
@@ -65,14 +65,14 @@ Feedback-Type: ${type}\r\nUser-Agent: Loop/1.0\r\nVersion: 1\r\nOriginal-Mail-Fr
 Return-Path: <${returnPath}>\r\nSubject: Subject\r\n\r\nText\r\n
 --b--\r\n`.replace(/\r?\n/g, '\r\n')
 
-/** Delivers a report to the operator, and waits until the report is stored. */
+/** Delivers a complaint report to the operator, and waits until the report is stored. */
 async function report(raw: string) {
   const before = (await operator.get('/v0/messages?limit=100')).body.count
   expect(await deliverRaw(service.smtp!.port, 'postmaster@mail.test', raw)).toStartWith('250')
   await waitForMessages(operator, before + 1)
 }
 
-test('a complaint by mail labels its message, suppresses the recipient and makes one event, even when repeated', async () => {
+test('a complaint by mail labels its message, suppresses the recipient and makes one event, even if it is repeated', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent, ['ada@example.com', 'bob@example.com'])
   await report(arf({ returnPath: copies[0]!.from }))
@@ -85,7 +85,7 @@ test('a complaint by mail labels its message, suppresses the recipient and makes
   expect([await suppressed(agent), await events(agent)]).toEqual([[], [messageId]])
 })
 
-test('a report without proof, or a report that is no complaint, changes nothing', async () => {
+test('a report without proof, or a report that is not a complaint, changes nothing', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const { from } = copies[0]!
@@ -100,7 +100,7 @@ test('a report without proof, or a report that is no complaint, changes nothing'
   expect([await suppressed(agent), await labelsOf(agent, messageId)]).toEqual([[], ['sent']])
 })
 
-/** Sends a request to the webhook of a mail domain to which Postmark reports bounces and complaints. */
+/** Sends a request to the webhook of a mail domain through which Postmark reports bounces and complaints. */
 async function postmark(domain: string, body: object, password?: string) {
   const { body: made } = await service.platform.post(`/v0/platform/domains/${domain}/inbound`)
   const url = new URL(made.postmarkUrl)
@@ -126,7 +126,7 @@ const complaintOf = (id: string, more: object = {}) => ({
   ...more,
 })
 
-test('a complaint of a relay is found by the id of its 250 answer, and a repeated complaint changes nothing', async () => {
+test('a complaint of a relay is matched by the id in the SMTP reply 250, and a repeated complaint changes nothing', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const complaint = complaintOf(copies[0]!.id)
@@ -143,7 +143,7 @@ test('a complaint of a relay is found by the id of its 250 answer, and a repeate
   expect(await suppressed(agent)).toEqual([])
 })
 
-test('without the id of the 250 answer, the Message-ID or the envelope sender finds the copy', async () => {
+test('without the id in the SMTP reply 250, the Message-ID or the envelope sender of a complaint finds the sent copy', async () => {
   for (const content of [
     (id: string, _: string) => `Received: by x\r\nMessage-ID: ${id}\r\n\r\nText`,
     (_: string, from: string) => `Return-Path: <${from}>\r\nSubject: x\r\n\r\nText`,
@@ -160,7 +160,7 @@ test('without the id of the 250 answer, the Message-ID or the envelope sender fi
   }
 })
 
-test('a hard bounce of a relay marks the message, and a block or a delay does not', async () => {
+test('a hard bounce that a relay reports marks the message, but a block or a delay does not', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const bounce = (Type: string) => ({
@@ -180,7 +180,7 @@ test('a hard bounce of a relay marks the message, and a block or a delay does no
   expect(await suppressed(agent)).toEqual([['ada@example.com', 'bounce']])
 })
 
-test('the webhook key of another domain changes no message of this domain', async () => {
+test('the webhook key of one domain changes no message of another domain', async () => {
   const agent = await service.newAgent()
   const { copies } = await sent(agent)
   await service.platform.post('/v0/platform/domains', { domain: 'other.example' })

@@ -36,7 +36,7 @@ test('concurrent delivery, sending, bounces, labels and deletions lose no change
       numbers.map(async (n) => {
         const recipient = `gone${n}@example.com`
         const { messageId } = await sendMail(agent, { to: [recipient] })
-        // A bounce can arrive before the service commits the attempt that sent the mail.
+        // A bounce can arrive before the service commits the record of the attempt that sent the mail.
         await Promise.all([
           deliver(standardBounce({ messageId, recipient, to: agent.address })),
           ...(isDeleted(n) ? [agent.delete(messagePath(messageId))] : []),

@@ -36,7 +36,7 @@ test('recipients keep their display names in the To header, and the API response
   expect(raw).not.toInclude('Secret')
 })
 
-test('a recipient that is not one mailbox, or whose name adds a header, is refused', async () => {
+test('a recipient that is not exactly one mailbox, or whose name adds a header, is refused', async () => {
   const agent = await service.newAgent()
   for (const to of [
     'a@example.com, b@example.com',
@@ -66,7 +66,7 @@ test('a recipient that is not one mailbox, or whose name adds a header, is refus
   }
 })
 
-test('the display name of a project is the name in From', async () => {
+test('the display name of a project is the name in the From header of its mail', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const fromOf = async () => (await sunkAt(sink, (await sendMail(agent)).messageId)).email.from

@@ -42,7 +42,7 @@ const find = async (agent: Agent, q: string) =>
     ({ messageId }: { messageId: string }) => messageId,
   )
 
-test('a job builds the leaves of a growing inbox, and a search finds the messages', async () => {
+test('a job builds the search index of a growing inbox, and a search finds the messages', async () => {
   const agent = await service.newAgent()
   await store(agent, 1_000)
   await waitFor('the leaves', async () => (await leaves(agent)) === 4)
@@ -51,7 +51,7 @@ test('a job builds the leaves of a growing inbox, and a search finds the message
   expect(await find(agent, '"mail 1000"')).toEqual([])
 })
 
-test('housekeeping queues the search job of an inbox whose job was lost', async () => {
+test('housekeeping queues the search index job of an inbox again if the job was lost', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   await pool.query('alter table messages disable trigger messages_search_added')

@@ -11,7 +11,7 @@ import {
 } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Sets the least share of messages with text. Some messages of a corpus have only one line or only a header. */
+/** Sets the minimum share of messages with text. Some messages of a corpus have only one line or only a header. */
 const READABLE_SHARE = 0.95
 const UNPARSEABLE_SHARE = 0.03
 const BATCH = 50
@@ -55,7 +55,7 @@ for (const { name, items: files } of mailCorpora()) {
       [agent.project.id],
     )
     const count = Object.fromEntries(states.map(({ state, n }) => [state, n]))
-    // The corpus contains some messages twice, and the second copy counts as a retransmission.
+    // The corpus contains some messages twice, and the second copy counts as a repeated delivery.
     expect(count.stored! + (count.retransmission ?? 0)).toBe(files.length)
     expect(count.retransmission ?? 0).toBeLessThan(files.length * 0.05)
 
@@ -88,7 +88,7 @@ for (const { name, items: files } of mailCorpora()) {
       const raw = await download(agent, `${messagePath(messageId)}/raw`)
       expect(originals.has(raw.toString('latin1'))).toBe(true)
     }
-    // The memory limit for 13 MB of mail includes parser, driver and garbage.
+    // The memory limit for 13 MB of mail includes the parser, the database driver and garbage.
     expect(process.memoryUsage().rss - before).toBeLessThan(1024 * 1024 * 1024)
   })
 }

@@ -27,7 +27,7 @@ test('a large message is parsed like a small message, and its attachment comes b
   ]).toEqual(['a.csv', true])
 })
 
-test('a message that kills its parser, or takes too much time or memory, harms no other message', async () => {
+test('a message that kills its parser, or takes too much time or memory, does not affect any other message', async () => {
   const deep = Array.from(
     { length: 150 },
     (_, n) => `Content-Type: multipart/mixed; boundary="b${n}"\n\n--b${n}\n`,
@@ -40,7 +40,7 @@ test('a message that kills its parser, or takes too much time or memory, harms n
   ])
   expect(after.mail.subject).toBe('after')
 
-  // Measured: the parser takes 14 s and more for these pieces of one letter.
+  // The parser was measured to take 14 s and more for these pieces of one letter.
   const pieces = Buffer.from(
     `${HEAD}Content-Transfer-Encoding: base64\r\n\r\n${'YQ=='.repeat(4 * MB)}`,
   )
@@ -59,7 +59,7 @@ test('a message that kills its parser, or takes too much time or memory, harms n
   await expect(small.parse(pieces, { projectId: 'inbox' })).rejects.toThrow(/too much memory/)
 })
 
-test('inboxes take turns at the mail parser: a flood of large mail delays another inbox by one message', async () => {
+test('inboxes take turns at the mail parser, so that a flood of large mail delays another inbox by one message', async () => {
   const parser = createMailParser('mail.test')
   const order: string[] = []
   const parse = async (inbox: string) => {

@@ -1,5 +1,6 @@
 /**
- * Mails that arrive together are parsed by one job. A slow or harmful mail leaves the shared job and gets its own job.
+ * Mails that arrive together are parsed by one job. A slow or harmful mail is removed from the shared job and gets its
+ * own job.
  */
 
 import { expect, test } from 'bun:test'
@@ -32,7 +33,7 @@ const tasksOf = (pool: Pool, lookUp = trustingLookUp, slots = 200) =>
 
 type Arrival = { projectId: string; subject: string; changes?: Partial<SpooledMail>; text?: string }
 
-/** Stores inbound mails in one statement. @returns the ids of the inbound mails. */
+/** Stores inbound mails with one SQL statement. @returns the ids of the inbound mails. */
 async function arrive(pool: Pool, arrivals: readonly Arrival[]): Promise<string[]> {
   const startMs = Date.now()
   const mails = await Promise.all(
@@ -66,7 +67,7 @@ const subjectsOf = async (pool: Pool): Promise<string[]> => {
   return rows.map(({ subject }) => subject)
 }
 
-test('mails that arrive together share a job, and a lone mail or a large mail has its own job', async () => {
+test('mails that arrive together share a job, but a single mail or a large mail has its own job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [one, two] = [await newProject(pool), await newProject(pool)]
@@ -109,7 +110,7 @@ test('a batch of mails for several inboxes is stored in few transactions, and a 
   expect(rowCount).toBe(24)
 })
 
-test('a batch stores replies, repeated mails and equal Message-IDs as single jobs do', async () => {
+test('a batch stores replies, repeated mails and equal Message-IDs in the same way as single jobs do', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -142,7 +143,7 @@ test('a batch stores replies, repeated mails and equal Message-IDs as single job
   expect(threads.every(({ exact }) => exact)).toBe(true)
 })
 
-test('a mail with a silent name server, and a mail that the database refuses, leave their batch', async () => {
+test('a mail with a silent name server, or a mail that the database refuses, is moved out of its batch', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -236,7 +237,7 @@ test('when a project is deleted while a batch of mails is parsed, only the mail 
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('a flood of mail takes its share of the slots, and one job has the other mails of the flood', async () => {
+test('a flood of mail takes only its share of the parser slots, and one job has the other mails of the flood', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]
@@ -246,7 +247,7 @@ test('a flood of mail takes its share of the slots, and one job has the other ma
     return trustingLookUp(name, type)
   }
   const { parse_batch: parse } = tasksOf(pool, lookUp, 2)
-  // Each mail of the flood is so large that it takes half of a slot at the parser.
+  // Each mail of the flood is so large that it occupies half of a slot of the parser.
   const text = 'x'.repeat(33_000)
   const flood = await arrive(
     pool,
@@ -271,7 +272,7 @@ test('a flood of mail takes its share of the slots, and one job has the other ma
   expect((await subjectsOf(pool)).filter((subject) => subject !== 'flood')).toEqual(['q', 'r'])
 })
 
-test('a batch is parsed in a child after a crash, and a killed child loses no mail', async () => {
+test('a batch of mails is parsed in a child process after a crash, and a killed child process loses no mail', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const inboundIds = await arrive(
@@ -321,7 +322,7 @@ testWhole(
     doomed.child.kill('SIGKILL')
     await doomed.exited
     await proxy.cut()
-    // This job has the form in which an earlier release without batches queued jobs.
+    // This job has the form in which an earlier release, which had no batches, queued jobs.
     await pool.query(
       `select graphile_worker.add_job('parse_inbound', json_build_object('inboundId', $1::text), job_key := 'parse_inbound:' || $1)`,
       [ids[0]],

@@ -84,7 +84,7 @@ async function refusedMail(raw: string) {
   }
 }
 
-test('a message whose parsed mail cannot be stored is stored unparsed', async () => {
+test('a message whose parsed form cannot be stored is stored unparsed', async () => {
   const item = await refusedMail(
     'From: ada@example.com\nSubject: Odd\nMessage-ID: <o@x.test>\nContent-Type: text/html\n\n<p>Hello.</p>\n',
   )
@@ -93,7 +93,7 @@ test('a message whose parsed mail cannot be stored is stored unparsed', async ()
   expect(item.text).toContain('<p>Hello.</p>')
 })
 
-test('a message in the name of this service keeps its label when it is stored unparsed', async () => {
+test('a message that claims to come from this service keeps its label when it is stored unparsed', async () => {
   const { labels } = await refusedMail(
     'From: boss@mail.test\nSubject: Odd\nContent-Type: text/html\n\n<p>Pay.</p>\n',
   )
@@ -179,7 +179,7 @@ test('a fifth large message waits until four large messages are parsed or delete
   const { promise, resolve: release } = Promise.withResolvers<void>()
   const watching = watched(pool, {
     async before(inboundId) {
-      // The parser reads a message twice: first its size, then its bytes.
+      // The parser reads a message twice: it reads its size first and its bytes second.
       const hasSize = reads.includes(inboundId)
       reads.push(inboundId)
       if (hasSize && inboundId !== last) await promise
@@ -199,7 +199,7 @@ test('a fifth large message waits until four large messages are parsed or delete
   expect(await labelsOf(pool, kept!)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
-test('a second run of the job of an inbound mail changes nothing', async () => {
+test('a second run of the job of an inbound mail changes nothing in the database', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -208,7 +208,7 @@ test('a second run of the job of an inbound mail changes nothing', async () => {
   expect(await labelsOf(pool, projectId)).toHaveLength(1)
 })
 
-test('a message that the database refuses is tried again before the message is stored unparsed', async () => {
+test('the service tries again to store a message that the database refuses before it stores the message unparsed', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -240,7 +240,7 @@ test('an unreachable database does not count as a refusal of the message, even a
   }
 })
 
-test('messages of one inbox parsed at the same time share a transaction', async () => {
+test('messages of one inbox that are parsed at the same time share a transaction', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -255,7 +255,8 @@ test('messages of one inbox parsed at the same time share a transaction', async 
     if (name.startsWith('_dmarc.')) policies.add(name)
     return trustingLookUp(name, type)
   }
-  // The test locks the inbox, so no message can be stored. The messages of the inbox wait together until the lock ends.
+  // The test locks the inbox, so that no message can be stored. The messages of the inbox wait together until the test
+  // unlocks the inbox.
   const client = await pool.connect()
   try {
     await client.query('begin')
@@ -274,7 +275,7 @@ test('messages of one inbox parsed at the same time share a transaction', async 
     'select count(distinct xmin::text)::int as transactions from messages where project_id = $1',
     [projectId],
   )
-  // The first message is stored in its own transaction. A mail whose DNS answer comes late can miss the second
+  // The first message is stored in a separate transaction. A mail whose DNS answer comes late can miss the second
   // transaction, so the test allows a few more.
   expect(rows[0]!.transactions).toBeLessThan(5)
 })

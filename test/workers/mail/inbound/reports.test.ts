@@ -1,4 +1,4 @@
-/** Follows aggregate reports of other hosts from SMTP to the sums that the operator reads. */
+/** Follows aggregate reports (DMARC and TLS) of other hosts from SMTP to the sums that the operator reads. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import nodemailer from 'nodemailer'
 import { dmarcXml, gzipped, tlsJson, zipped } from '../../../shared/mail/reports/reports.ts'
@@ -16,7 +16,7 @@ beforeAll(async () => {
   service = await startTestService({
     env: { POSTMASTER: `operator@${D}` },
     pools: ['inbound'],
-    // In the test’s DNS only reporter.test has a DMARC policy.
+    // In the DNS of the test only reporter.test has a DMARC policy.
     lookUp: async (name, type) => {
       if (type !== 'TXT') throw dnsError('ENOTFOUND')
       if (name === 'reporter.test') return [['v=spf1 ip4:127.0.0.0/8 -all']] as never
@@ -58,7 +58,7 @@ const stored = async () => {
   return rows.map(({ report_id }) => report_id)
 }
 
-test('a report reaches the inbox of the postmaster, and the operator reads its rows', async () => {
+test('an aggregate report reaches the inbox of the postmaster, and the operator reads its rows', async () => {
   const operator = await service.newAgent({ emailName: 'operator' })
   await send({
     filename: `reporter.test!${D}!1!2.zip`,
@@ -95,7 +95,7 @@ test('a report reaches the inbox of the postmaster, and the operator reads its r
   expect((await operator.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a TLS report to tlsrpt is counted, and a report about a foreign domain or a repeated report is not counted', async () => {
+test('a TLS report to tlsrpt is counted, but not a report about a foreign domain or a repeated report', async () => {
   const xml = recent(dmarcXml(D, [PASSED]))
   await send({ filename: `a!${D}!1.xml.gz`, content: gzipped(xml) })
   await send({ filename: `b!x!1.xml.gz`, content: gzipped(dmarcXml('other.test', [PASSED], '18')) })
@@ -111,7 +111,7 @@ test('a TLS report to tlsrpt is counted, and a report about a foreign domain or 
   expect(days).toContainEqual(expect.objectContaining({ kind: 'tls', passed: 40, failed: 2 }))
 })
 
-test('an aggregate report from a sender without a DMARC pass is counted apart', async () => {
+test('an aggregate report from a sender without a DMARC pass is counted separately', async () => {
   const { days } = await reports()
   await send({
     from: 'noreply@liar.test',
@@ -133,7 +133,7 @@ test('an aggregate report that is a decompression bomb does not stop the next re
   expect(await stored()).toEqual(['17', 'tls-1', '19', '20'])
 })
 
-test('a project reads no reports, and the operator reads at most 90 days', async () => {
+test('a project cannot read aggregate reports, and the operator reads at most 90 days of them', async () => {
   const agent = await service.newAgent()
   expect((await agent.get(PATH)).status).toBe(403)
   const { status, body } = await service.platform.get(`${PATH}?days=91`)

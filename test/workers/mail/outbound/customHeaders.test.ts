@@ -19,7 +19,7 @@ const headerOf = async (messageId: string) => {
   return (name: string) => email.headers.filter(({ key }) => key === name).map(({ value }) => value)
 }
 
-test('send and reply carry the headers that the caller names', async () => {
+test('send and reply requests pass on the headers that the caller names', async () => {
   const agent = await service.newAgent()
   const headers = { 'X-Order': '5521; state=paid', 'List-Id': '<news.example.com>' }
   const { messageId } = await sendMail(agent, { headers })
@@ -65,7 +65,7 @@ test.each([
   },
 )
 
-test('the header List-Unsubscribe is refused beside the field unsubscribe', async () => {
+test('the header List-Unsubscribe is refused if the field unsubscribe is also given', async () => {
   const agent = await service.newAgent()
   const { status, body } = await agent.post('/v0/messages/send', {
     to: ['a@example.com'],

@@ -51,7 +51,7 @@ afterAll(async () => {
 const countAt = (sink: Sink, messageId: string) =>
   sink.mails.filter((mail) => mail.email.messageId === messageId).length
 
-test('each recipient gets a transaction, each domain gets one connection, and TLS is used where offered', async () => {
+test('each recipient gets an SMTP transaction, each domain gets one connection, and TLS is used where it is offered', async () => {
   zone.mx['one.test'] = [[10, 'mx1.test']]
   zone.mx['two.test'] = [[10, 'plain.test.']]
   const before = first.connections
@@ -69,14 +69,14 @@ test('each recipient gets a transaction, each domain gets one connection, and TL
   expect(first.connections - before).toBe(1)
   expect([one.secure, one.helo]).toEqual([true, 'mx.own.test'])
   expect(one.from).toStartWith(`${agent.address.split('@')[0]}+b`)
-  // A host of many domains chooses its certificate by the name in SNI.
+  // A mail host of many domains chooses its certificate by the server name in SNI.
   expect(one.servername).toBe('mx1.test')
   expect([two.to, two.secure]).toEqual([['b@two.test'], false])
   expect(two.raw).toBe(one.raw)
   expect(one.raw).not.toContain('d@one.test')
 })
 
-test('the preferred exchanger gets the mail, or the next exchanger when the preferred exchanger cannot be reached', async () => {
+test('the preferred mail exchanger gets the mail, or the next exchanger if the preferred one cannot be reached', async () => {
   zone.mx['order.test'] = [
     [20, 'mx2.test'],
     [10, 'mx1.test'],
@@ -94,7 +94,7 @@ test('the preferred exchanger gets the mail, or the next exchanger when the pref
   expect(countAt(first, messageId)).toBe(0)
 })
 
-test('a domain without MX is its own host, and a null MX or a missing domain fails the mail', async () => {
+test('a domain without MX is its own mail host, and mail to a null MX or a missing domain fails', async () => {
   zone.a['implicit.test'] = ['127.0.0.2']
   const { messageId } = await sendMail(agent, { to: ['a@implicit.test'] })
   await sunkAt(first, messageId)
@@ -117,7 +117,7 @@ test('a domain without MX is its own host, and a null MX or a missing domain fai
   }
 })
 
-test('a failing name server defers the mail', async () => {
+test('mail is deferred if a name server fails', async () => {
   zone.failing.push('flaky.test')
   const { messageId } = await sendMail(agent, { to: ['a@flaky.test'] })
   const { deliveryError } = await untilStatus(agent, messageId, 'deferred')
@@ -128,7 +128,7 @@ test('a failing name server defers the mail', async () => {
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('an exchanger whose addresses cannot be looked up is skipped, and defers the mail when no exchanger is left', async () => {
+test('a mail exchanger whose addresses cannot be looked up is skipped, and the mail is deferred if no exchanger is left', async () => {
   zone.failing.push('unsaid.test')
   zone.mx['spare.test'] = [
     [10, 'unsaid.test'],
@@ -150,7 +150,7 @@ test('an exchanger whose addresses cannot be looked up is skipped, and defers th
   zone.failing.length = 0
 })
 
-test("a host's replies in the transaction are final for the attempt, and no other host is tried", async () => {
+test('the replies of a mail host in the SMTP transaction are final for the attempt, and no other host is tried', async () => {
   zone.mx['strict.test'] = [
     [10, 'mx1.test'],
     [20, 'mx2.test'],
@@ -177,7 +177,7 @@ test("a host's replies in the transaction are final for the attempt, and no othe
   expect(countAt(second, messageId)).toBe(0)
 })
 
-test('no other host gets a message when a host breaks off during the message', async () => {
+test('no other mail host gets a message if a host closes the connection during the message', async () => {
   zone.mx['broken.test'] = [
     [10, 'cut.test'],
     [20, 'mx2.test'],
@@ -198,7 +198,7 @@ test('no other host gets a message when a host breaks off during the message', a
   expect([got, countAt(second, messageId)]).toEqual([1, 0])
 })
 
-/** Starts a host on the SMTP port of the tests. `connections` counts the clients of the host. */
+/** Starts a mail host on the SMTP port of the tests. The field `connections` counts the clients of the mail host. */
 async function startHost(host: string, onClient: (client: Socket) => void) {
   let connections = 0
   const sockets = new Set<Socket>()
@@ -233,7 +233,7 @@ const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (c
     .on('close', () => outer.destroy())
 }
 
-test('a host that does not greet is tried once and named in the error, and the next host is tried', async () => {
+test('a mail host that sends no greeting is tried once and named in the error, and the next host is tried', async () => {
   using busy = await startHost('127.0.0.6', (client) => client.end('421 4.3.2 busy\r\n'))
   using shut = await startHost('127.0.0.7', (client) => client.destroy())
   Object.assign(zone.a, { 'busy.test': ['127.0.0.6'], 'shut.test': ['127.0.0.7'] })
@@ -258,7 +258,7 @@ test('a host that does not greet is tried once and named in the error, and the n
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a host that offers TLS and then refuses TLS gets the mail in plain text', async () => {
+test('a mail host that offers TLS and then refuses TLS gets the mail in plain text', async () => {
   using refusing = await startHost(
     '127.0.0.6',
     forwardTo('127.0.0.2', (chunk) =>
@@ -271,7 +271,7 @@ test('a host that offers TLS and then refuses TLS gets the mail in plain text', 
   expect(refusing.connections()).toBe(1)
 })
 
-test('a host that accepts some recipients gets the message for the accepted recipients only', async () => {
+test('a mail host that accepts some recipients gets the message for the accepted recipients only', async () => {
   zone.mx['some.test'] = [[10, 'mx1.test']]
   first.refuseRecipient = (address) =>
     address.startsWith('never') ? { code: 550, message: '5.1.1 unknown' } : null
@@ -281,7 +281,7 @@ test('a host that accepts some recipients gets the message for the accepted reci
   expect(deliveryError).toBe('never@some.test: 550 5.1.1 unknown')
 })
 
-test('a host that ends its connections after two messages gets the other messages over new connections', async () => {
+test('a mail host that ends its connections after two messages gets the other messages over new connections', async () => {
   using counting = await startHost('127.0.0.6', (client) => {
     let messages = 0
     const isTooMany = (chunk: Buffer) =>
@@ -299,7 +299,7 @@ test('a host that ends its connections after two messages gets the other message
   expect(counting.connections()).toBe(3)
 })
 
-test('a message above the size limit of a host fails at once', async () => {
+test('a message above the size limit of a mail host fails at once', async () => {
   await using small = await startSink({ host: '127.0.0.8', port: first.port, bytesMax: 1_000 })
   zone.a['small.test'] = ['127.0.0.8']
   const { messageId } = await sendMail(agent, { to: ['a@small.test'], text: 'x'.repeat(2_000) })
@@ -318,7 +318,7 @@ test('a failed TLS handshake falls back to plain text', async () => {
     const outer = connect(first.port, '127.0.0.2')
     outer.on('error', () => {}).pipe(inner)
     inner.on('data', (chunk) => {
-      // 0x16 is the first byte of a TLS handshake.
+      // The byte 0x16 is the first byte of a TLS handshake.
       if (chunk[0] === 0x16) outer.destroy()
       else outer.write(chunk)
     })
@@ -331,7 +331,7 @@ test('a failed TLS handshake falls back to plain text', async () => {
   expect([breaker.connections(), first.connections - before]).toEqual([2, 2])
 })
 
-test('a hanging domain delays neither the other recipients nor their outcomes', async () => {
+test('a domain that hangs delays neither the other recipients nor their outcomes', async () => {
   zone.mx['slow.test'] = [[10, 'mx2.test']]
   zone.mx['quick.test'] = [[10, 'mx1.test']]
   const { promise, resolve: release } = Promise.withResolvers<void>()
@@ -367,7 +367,7 @@ test('a hanging domain delays neither the other recipients nor their outcomes', 
     await untilStatus(agent, mixed.messageId, 'sent')
     for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
     expect(countAt(first, mixed.messageId)).toBe(1)
-    // The outcome at the fast domain does not end the attempt at the hanging domain.
+    // The outcome at the fast domain does not end the attempt at the domain that hangs.
     const { rows } = await service.database.pool.query(
       `select o.attempt from outbound_mails o join messages m on m.row = o.message_row
        where m.message_id = $1`,
@@ -379,7 +379,7 @@ test('a hanging domain delays neither the other recipients nor their outcomes', 
   }
 })
 
-test('without ALLOW_PRIVATE_NETWORKS only public addresses are dialled, and no error names a private address', async () => {
+test('without ALLOW_PRIVATE_NETWORKS mail goes only to public addresses, and no error names a private address', async () => {
   await using guarded = await startTestService({
     smtp: false,
     env: { SMTP_RELAY_URL: 'direct', ALLOW_PRIVATE_NETWORKS: 'false' },

@@ -31,7 +31,7 @@ const verify = async (raw: string, records: Map<string, string>) => {
   return results.map(({ status, signingDomain }: any) => [status.result, signingDomain])
 }
 
-/** Runs `bun run dkim:new`. @returns its exit code and output. */
+/** Runs the command `bun run dkim:new`. @returns the exit code and the output of the command. */
 async function dkimNew(...args: string[]) {
   await using command = startProcess(
     'sql/mail/domains/dkimMain.ts',
@@ -69,7 +69,7 @@ test('mail is unsigned without a DKIM key, and the DNS record that dkim:new prin
   const { raw } = await sunkAt(sink, signed.messageId)
   expect(await verify(raw, records)).toEqual([['pass', 'mail.test']])
   expect(await verify(raw.replace('AAAA', 'BBBB'), records)).not.toEqual([['pass', 'mail.test']])
-  // The second DKIM key signs too, so that either of the two DNS records verifies the mail.
+  // The second DKIM key also signs, so that either of the two DNS records verifies the mail.
   const second = await dkimNew('Mail.Test.')
   expect(second.stderr).toContain(name!.split('.')[0]!)
   const both = await sunkAt(sink, (await sendMail(agent)).messageId)
@@ -82,7 +82,7 @@ test('mail is unsigned without a DKIM key, and the DNS record that dkim:new prin
   }
 })
 
-test('dkim:new refuses invalid arguments with its usage', async () => {
+test('the command dkim:new refuses invalid arguments and prints its usage', async () => {
   for (const args of [[], ['-x'], ['a b'], ['a.test', 'b.test'], ['ada@mail.test']]) {
     const { code, stderr, stdout } = await dkimNew(...args)
     expect([args, code, stderr, stdout]).toEqual([
@@ -94,7 +94,7 @@ test('dkim:new refuses invalid arguments with its usage', async () => {
   }
 })
 
-test('the private key is stored encrypted, and a rotation of the master key encrypts the private key again', async () => {
+test('the private DKIM key is stored encrypted, and a rotation of the master key encrypts it again', async () => {
   const { pool } = service.database
   const keys = masterKeys(service.config)
   const keyring = await createKeyringSource(keys)(pool)

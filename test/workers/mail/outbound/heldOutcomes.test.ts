@@ -8,14 +8,17 @@ import { startTestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/whole.ts'
 
-/** Limits the mails that one process hands to the smarthost at the same time. */
+/** Limits how many mails one process hands to the smarthost (the mail relay) at the same time. */
 const AT_ONCE = 5
-/** Sets an outage that is longer than a job waits for the database, and longer than a dead pool keeps its jobs. */
+/**
+ * Sets an outage that lasts longer than a job waits for the database, and longer than the jobs of a dead worker pool
+ * stay locked.
+ */
 const AWAY_MS = 13_000
 
 /**
- * Holds back the SMTP reply to the data of every mail. `answer` cuts the connection to the database, and then lets the
- * replies go.
+ * Delays the SMTP reply to the data of every mail. The function `answer` cuts the connection to the database, and then
+ * sends the delayed SMTP replies.
  */
 function cutBeforeReplies(sink: Sink, proxy: TcpProxy) {
   const gate = Promise.withResolvers<null>()
@@ -68,7 +71,7 @@ const send = async (agent: Parameters<typeof sendMail>[0], count: number): Promi
   return ids
 }
 
-test(`mails that the smarthost took are not sent again after ${AWAY_MS} ms without a database`, async () => {
+test(`mails that the smarthost accepted are not sent again after ${AWAY_MS} ms without a database`, async () => {
   await using scene = await startScene(2)
   const { sink, proxy, agent } = scene
   const replies = cutBeforeReplies(sink, proxy)

@@ -1,4 +1,4 @@
-/** Tests that the mail hosts of a domain are public, in order of preference, and bounded in number. */
+/** Tests that the mail hosts of a domain are public, in order of preference, and limited in number. */
 import { expect, test } from 'bun:test'
 import { findMailHosts } from '../../../../workers/mail/outbound/mailHosts.ts'
 import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
@@ -19,7 +19,7 @@ const faultOf = async (...order: Parameters<typeof find>) => {
   return found.kind === 'hosts' ? 'no fault' : `${found.kind}: ${found.error}`
 }
 
-test('at most three addresses of a host and six addresses of a domain are tried', async () => {
+test('at most three addresses of a mail host and six addresses of a domain are tried', async () => {
   const many = (net: number) => Array.from({ length: 4 }, (_, n) => `8.8.${net}.${n + 1}`)
   const a = { 'x.test': many(1), 'y.test': many(2), 'z.test': many(3) }
   const mx: Zone['mx'] = {
@@ -32,7 +32,7 @@ test('at most three addresses of a host and six addresses of a domain are tried'
   expect(await addressesOf({ mx, a })).toEqual([...many(1).slice(0, 3), ...many(2).slice(0, 3)])
 })
 
-test('only the ten preferred exchangers are looked up', async () => {
+test('only the ten preferred mail exchangers of a domain are looked up', async () => {
   const exchangers = Array.from({ length: 11 }, (_, n): [number, string] => [n, `x${n}.test`])
   const mx = { 'a.test': exchangers.toReversed() }
   expect(await faultOf({ mx, a: { 'x10.test': ['8.8.8.1'] } })).toMatch(/^none: 550 5.4.4/)
@@ -62,7 +62,7 @@ test('only public addresses of a mail host are used, unless private addresses ar
   expect(await faultOf(hidden)).toContain('no public address')
 })
 
-test('when the service is an exchanger of the domain, only more preferred exchangers are tried', async () => {
+test('if the service itself is a mail exchanger of the domain, only more preferred exchangers are tried', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'y.test': ['8.8.8.2'], 'z.test': ['8.8.8.3'] }
   const with_ = (own: [number, string]): Zone => ({
     mx: { 'a.test': [[10, 'x.test'], [20, 'y.test'], [30, 'z.test'], own] },
@@ -95,7 +95,7 @@ test('the addresses of the DNS root are never looked up', async () => {
   expect(await faultOf({ mx, failing: [''] })).toStartWith('none: 550 5.4.4')
 })
 
-test('a failed lookup gives the fault unknown, unless another exchanger has an address', async () => {
+test('a failed DNS lookup is reported as the fault unknown, unless another mail exchanger has an address', async () => {
   expect(await faultOf({ failing: ['a.test'] })).toStartWith('unknown: 450 4.4.3')
   const mx: Zone['mx'] = {
     'a.test': [

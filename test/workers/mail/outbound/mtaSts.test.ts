@@ -1,6 +1,6 @@
 /**
- * Tests mail to domains with an MTA-STS policy (RFC 8461), with policies over real HTTPS and hosts over real
- * STARTTLS.
+ * Tests mail to domains with an MTA-STS policy (RFC 8461), which web servers offer over real HTTPS, with mail hosts
+ * over real STARTTLS.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
@@ -28,8 +28,8 @@ const hosts = [
 ]
 const certificate = newCertificate(...hosts, ...DOMAINS.map((name) => `mta-sts.${name}.test`))
 /**
- * Maps the URL host of each MTA-STS policy to the policy. `asked` lists the hosts from which the service fetched a
- * policy.
+ * Maps the URL host of each MTA-STS policy to the text of the policy. The list `asked` contains the hosts from which
+ * the service fetched a policy.
  */
 const policies: Record<string, string> = {}
 const asked: string[] = []
@@ -93,7 +93,7 @@ test('a mail host that the MTA-STS policy names, and whose certificate is valid 
   expect(trusted.mails.at(-1)).toMatchObject({ secure: true, servername: 'mx.right.test' })
 })
 
-test('a host that the policy does not name gets no mail, and the mail is deferred', async () => {
+test('a mail host that the MTA-STS policy does not name gets no mail, and the mail is deferred', async () => {
   policies['mta-sts.foreign.test'] = policy('enforce', 'mail.foreign.test')
   const messageId = await send('foreign')
   expect(await errorOf(messageId)).toContain(
@@ -101,7 +101,7 @@ test('a host that the policy does not name gets no mail, and the mail is deferre
   )
 })
 
-test('a host with another certificate, or without TLS, gets no mail, not even in plain text', async () => {
+test('a mail host with another certificate, or without TLS, gets no mail, not even in plain text', async () => {
   for (const [name, sink] of [
     ['untrusted', untrusted],
     ['plain', plain],
@@ -115,16 +115,16 @@ test('a host with another certificate, or without TLS, gets no mail, not even in
   }
 })
 
-test('a domain with a policy in testing, without a policy or with the mode none gets its mail', async () => {
+test('a domain gets its mail if its MTA-STS policy is in the mode testing or none, or if it has no policy', async () => {
   policies['mta-sts.testing.test'] = policy('testing', 'other.testing.test')
   await untilStatus(agent, await send('testing'), 'sent')
-  // The web site of broken.test answers 404.
+  // The web site of broken.test responds with 404.
   await untilStatus(agent, await send('broken'), 'sent')
   policies['mta-sts.none.test'] = 'version: STSv1\r\nmode: none\r\nmax_age: 86400\r\n'
   await untilStatus(agent, await send('none'), 'sent')
 })
 
-test('a policy holds after an attacker removed its record and its web site', async () => {
+test('an MTA-STS policy stays valid after an attacker removed its DNS record and its web site', async () => {
   policies['mta-sts.kept.test'] = policy('enforce', 'mx.kept.test')
   await untilStatus(agent, await send('kept'), 'sent')
   delete policies['mta-sts.kept.test']

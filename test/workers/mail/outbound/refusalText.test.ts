@@ -5,7 +5,8 @@ import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { startTestService } from '../../../support/service.ts'
 
 /**
- * Starts a proxy that replaces `NUL` and `BEL` in replies by U+0000 and U+0007, because no mail library writes them.
+ * Starts an SMTP proxy that replaces `NUL` and `BEL` in replies by U+0000 and U+0007, because no mail library writes
+ * these characters.
  */
 async function startOddRelay(sink: Sink) {
   const server = createServer((inner: Socket) => {

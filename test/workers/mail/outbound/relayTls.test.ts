@@ -1,4 +1,4 @@
-/** Tests the credentials for a smarthost over real SMTP. */
+/** Tests how the service sends its credentials to a smarthost (a mail relay) over real SMTP. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -15,7 +15,7 @@ const FIRST = join(TLS, 'first.crt')
 
 type Offer = { startTls: boolean; implicit?: boolean }
 
-/** Starts a relay that asks for credentials and has a self-signed certificate. */
+/** Starts a mail relay that asks for credentials and has a self-signed certificate. */
 async function startRelay({ startTls, implicit = false }: Offer) {
   const logins: { pass: string; secure: boolean }[] = []
   const mails: string[] = []
@@ -24,7 +24,7 @@ async function startRelay({ startTls, implicit = false }: Offer) {
     cert: readFileSync(FIRST),
     key: readFileSync(join(TLS, 'first.key')),
     disabledCommands: startTls ? [] : ['STARTTLS'],
-    // This relay takes credentials even in plain text.
+    // This mail relay accepts credentials even in plain text.
     allowInsecureAuth: true,
     disableReverseLookup: true,
     logger: false,
@@ -95,7 +95,7 @@ test("a relay with a self-signed certificate gets no credentials, unless the cer
     const other = { SMTP_RELAY_URL: relay.url, SMTP_RELAY_CA_FILE: join(TLS, 'second.crt') }
     expect((await sendUnder(other)).outcomes[0]!.state).toBe('deferred')
     expect([relay.logins, relay.mails]).toEqual([[], []])
-    // The relay is dialled by its address, so the pinned certificate needs no name.
+    // The service connects to the mail relay by its address, so the pinned certificate needs no name.
     const named = await sendUnder({ SMTP_RELAY_URL: relay.url, SMTP_RELAY_CA_FILE: FIRST })
     expect([offer, named.outcomes.map(({ state }) => state)]).toEqual([offer, ['sent', 'sent']])
     expect(named.lines).toEqual([])
@@ -105,7 +105,7 @@ test("a relay with a self-signed certificate gets no credentials, unless the cer
   }
 })
 
-test('a relay on this machine gets credentials without TLS when SMTP_RELAY_TLS is off', async () => {
+test('a relay on this machine gets credentials without TLS if SMTP_RELAY_TLS is off', async () => {
   await using relay = await startRelay({ startTls: true })
   const { outcomes } = await sendUnder({ SMTP_RELAY_URL: relay.url, SMTP_RELAY_TLS: 'off' })
   expect(outcomes.map(({ state }) => state)).toEqual(['sent', 'sent'])
@@ -117,18 +117,18 @@ test('a relay on this machine gets credentials without TLS when SMTP_RELAY_TLS i
   }
 })
 
-test('mail without credentials needs trusted STARTTLS when the relay offers STARTTLS, unless TLS is off', async () => {
+test('mail without credentials needs trusted STARTTLS if the relay offers it, unless SMTP_RELAY_TLS is off', async () => {
   await using relay = await startRelay({ startTls: true })
   const strange = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl })
   expect(strange.outcomes[0]!.error).toContain('the relay offers no trusted TLS')
-  // This relay asks for credentials, so it refuses the mail with 530.
+  // This mail relay requires credentials, so it refuses the mail with 530.
   for (const env of [{ SMTP_RELAY_TLS: 'off' }, { SMTP_RELAY_CA_FILE: FIRST }]) {
     const { outcomes } = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl, ...env } as never)
     expect(outcomes[0]!.error).toStartWith('530 ')
   }
 })
 
-test('an unusable certificate file of the relay stops the start', () => {
+test('the service does not start if the certificate file of the relay is unusable', () => {
   const direct = { dns: createDns(), ownName: 'own.test', allowPrivate: true }
   for (const file of [join(TLS, 'none.crt'), join(TLS, 'first.key')]) {
     const config = parseConfig({ SMTP_RELAY_URL: 'smtp://relay.test', SMTP_RELAY_CA_FILE: file })

@@ -7,7 +7,7 @@ import { startTestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/whole.ts'
 
-test('a message whose worker died between the reply 250 and the commit is sent once more, with the same bytes', async () => {
+test('a message whose worker died between the SMTP reply 250 and the commit is sent once more, with the same bytes', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const direct = new URL(service.database.url)
@@ -20,7 +20,8 @@ test('a message whose worker died between the reply 250 and the commit is sent o
     DATA_DIR: service.config.dataDir,
     LOG_LEVEL: 'silent',
   })
-  // The relay has replied 250 to the mail. The worker sends the outcome to PostgreSQL, which no longer answers.
+  // The relay has replied 250 to the mail. The worker sends the outcome of the mail to PostgreSQL, which no longer
+  // responds.
   proxy.muteOn = 'update outbound_recipients r set'
   const behindProxy = service.database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
   await using doomed = startProcess('workers/main.ts', env(behindProxy), ['--pool', 'mail'])

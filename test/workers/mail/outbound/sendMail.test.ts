@@ -69,7 +69,7 @@ test('a send request gets its response at once, and the worker sends the message
   expect('extractedText' in whole).toBe(false)
 })
 
-test('a received mail, its reply and the answer make one thread with correct References', async () => {
+test('a received mail, its reply and the response to the reply make one thread with correct References', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',
@@ -124,7 +124,7 @@ test('a received mail, its reply and the answer make one thread with correct Ref
   expect(again.body.subject).toBe('Re: Offer')
 })
 
-test('a reply keeps the full chain of References', async () => {
+test('a reply keeps the full chain of the References header', async () => {
   const agent = await service.newAgent()
   const chain = [
     ...Array.from({ length: 60 }, (_, n) => `<chain${n}.${'x'.repeat(40)}@example.com>`),
@@ -143,7 +143,7 @@ test('a reply keeps the full chain of References', async () => {
   expect(Math.max(...raw.split('\r\n').map((line) => line.length))).toBeLessThanOrEqual(998)
 })
 
-test('replyAll reaches the other recipients, but never the inbox itself', async () => {
+test('replyAll reaches the other recipients, but never sends to the inbox itself', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',
@@ -164,7 +164,7 @@ test('replyAll reaches the other recipients, but never the inbox itself', async 
   expect(email.cc?.map(({ address }) => address)).toEqual(['bob@example.com', 'carl@example.com'])
 })
 
-test('a mail that gets a 4xx is sent again later and arrives once', async () => {
+test('a mail that gets an SMTP reply 4xx is sent again later and arrives once', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
   const { messageId } = await sendMail(agent)
@@ -182,7 +182,7 @@ test('a mail that gets a 4xx is sent again later and arrives once', async () => 
   expect(sink.mails.filter((mail) => mail.email.messageId === messageId)).toHaveLength(1)
 })
 
-test('a 5xx reply to a mail is final and is shown in the message', async () => {
+test('an SMTP reply 5xx to a mail is final and is shown in the message', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 550, message: '5.1.1 no such user' })
   const { messageId } = await sendMail(agent)
@@ -217,7 +217,7 @@ test('only the deferred recipient of three recipients is tried again', async () 
   expect(second.raw).toBe(first.raw)
 })
 
-test('an unreachable smarthost defers the mail, and the mail fails after 24 h', async () => {
+test('an unreachable smarthost defers the mail, which fails after 24 h', async () => {
   await using away = await startTestService({ env: { SMTP_RELAY_URL: 'smtp://127.0.0.1:1' } })
   const agent = await away.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
@@ -267,7 +267,7 @@ test('mail to another inbox arrives in a thread of that inbox, and mail to an un
   expect(sink.mails.some((mail) => mail.email.messageId === sent.messageId)).toBe(false)
 })
 
-test('local inboxes get a message at once, and only once, while a remote host hangs', async () => {
+test('local inboxes get a message at once, and only once, while a remote mail host hangs', async () => {
   const [writer, inbox] = [await service.newAgent(), await service.newAgent()]
   const { promise, resolve: release } = Promise.withResolvers<null>()
   let transactions = 0
@@ -302,7 +302,7 @@ test('local inboxes get a message at once, and only once, while a remote host ha
   }
 })
 
-test('an outbound mail is done when a bounce ends its last deferred recipient', async () => {
+test('an outbound mail is finished if a bounce ends its last deferred recipient', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
   const { messageId } = await sendMail(agent)
@@ -323,7 +323,7 @@ test('an outbound mail is done when a bounce ends its last deferred recipient', 
   })
 })
 
-test('no field of a send can add a recipient or a header', async () => {
+test('no field of a send request can inject a recipient or a header', async () => {
   const agent = await service.newAgent()
   const base = { to: ['a@example.com'], subject: 's', text: 't' }
   const many = (count: number) => Array.from({ length: count }, (_, n) => `a${n}@example.com`)
@@ -372,7 +372,7 @@ test('no field of a send can add a recipient or a header', async () => {
   expect(raw.split('\r\n\r\n')[0]).not.toMatch(/^bcc/im)
 })
 
-test('a message without a sender cannot be replied to', async () => {
+test('the service cannot reply to a message without a sender', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     envelope: { from: '', to: agent.address },

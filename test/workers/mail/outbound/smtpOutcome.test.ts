@@ -12,7 +12,7 @@ const failure = (more: Partial<SmtpFailure>): SmtpFailure =>
 const stateOf = (more: Partial<SmtpFailure>) =>
   outcomesOfFailure(['a@x.test'], failure(more))[0]!.state
 
-test('a 5xx fails a message, and a 4xx or silence defers the message', () => {
+test('an SMTP reply 5xx fails a message, and a reply 4xx or no reply defers the message', () => {
   expect(stateOf({ responseCode: 550, command: 'RCPT TO' })).toBe('failed')
   expect(stateOf({ responseCode: 500, command: 'DATA' })).toBe('failed')
   expect(stateOf({ responseCode: 554 })).toBe('failed')
@@ -25,7 +25,7 @@ test('a 5xx fails a message, and a 4xx or silence defers the message', () => {
   }
 })
 
-test('a refused greeting, login or TLS defers the message', () => {
+test('a message is deferred if the mail host refuses the greeting, the login or TLS', () => {
   for (const command of ['CONN', 'EHLO', 'HELO', 'AUTH PLAIN', 'STARTTLS']) {
     expect([command, stateOf({ responseCode: 554, command })]).toEqual([command, 'deferred'])
   }
@@ -58,7 +58,7 @@ test('each recipient of a message gets its own outcome and its own SMTP reply', 
   ])
 })
 
-test('a missing mailbox is recognised only at RCPT', () => {
+test('a missing mailbox is recognised only in the SMTP reply to RCPT', () => {
   const said = { responseCode: 550, response: '550 5.1.1 no such user' }
   expect(outcomesOfFailure(['a@x.test'], failure({ ...said, command: 'DATA' }))[0]).toEqual({
     address: 'a@x.test',

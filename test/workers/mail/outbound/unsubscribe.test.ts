@@ -14,7 +14,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('a message with the field unsubscribe has List-Unsubscribe headers for one click', async () => {
+test('a message with the field unsubscribe has List-Unsubscribe headers for unsubscribing with one click', async () => {
   const agent = await service.newAgent()
   const url = 'https://news.example.com/leave?who=42'
   const both = await sendMail(agent, { unsubscribe: { url, mailto: 'leave@example.com' } })

@@ -1,4 +1,7 @@
-/** Tests several RPC nodes of one chain: on which answers the nodes must agree, and what a single node can achieve. */
+/**
+ * Tests several RPC nodes of one chain: on which answers the nodes must agree, and what a single dishonest node can
+ * achieve.
+ */
 import { expect, test } from 'bun:test'
 import {
   readBlock,
@@ -30,7 +33,7 @@ const receipt = (status: '0x0' | '0x1') => ({
   l1Fee: `0x${Math.floor(Math.random() * 1e6).toString(16)}`,
 })
 
-/** Holds a node's answers by method. 'silent' means no answer, and 429 means too many requests. */
+/** Contains the answers of a node by RPC method. 'silent' means no answer, and 429 means too many requests. */
 type Answers = Record<string, (params: any[]) => unknown> | 'silent' | 429
 
 /** Starts one node for each set of answers, and returns an RPC client that asks all these nodes. */
@@ -67,7 +70,7 @@ const upTo = (head: number, hash = HASH): Answers => ({
   },
 })
 
-test('the head is the highest block of a quorum, and no node far ahead or behind moves the head', async () => {
+test('the head of the chain is the highest block that a quorum of nodes has, and one node far ahead or behind does not move it', async () => {
   const cases: [string, Answers[], bigint | null][] = [
     ['all alike', [upTo(100), upTo(100), upTo(100)], 100n],
     ['one ahead', [upTo(999_999), upTo(100), upTo(100)], 100n],
@@ -129,7 +132,7 @@ test('two nodes must agree with each other, and one node alone is never enough',
   await expect(readBlock(one.rpc, 'latest')).rejects.toBeInstanceOf(RpcTrouble)
 })
 
-test('one lying node does not change the nonce and the balance of a wallet', async () => {
+test('one lying node does not change the nonce and the balance that the service reads for a wallet', async () => {
   const wallet = (nonce: string, balance: string): Answers => ({
     eth_getTransactionCount: () => nonce,
     eth_getBalance: () => balance,
@@ -143,7 +146,7 @@ test('one lying node does not change the nonce and the balance of a wallet', asy
   }
 })
 
-test('a transaction is taken when one node takes it, and refused when a quorum refuses', async () => {
+test('a transaction counts as sent if one node accepts it, and as refused only if a quorum of nodes refuses it', async () => {
   const takes: Answers = { eth_sendRawTransaction: () => HASH }
   const refuses: Answers = {
     eth_sendRawTransaction: () => ({ error: { code: -32000, message: 'nonce too low' } }),
@@ -154,12 +157,12 @@ test('a transaction is taken when one node takes it, and refused when a quorum r
   expect(await sendRaw(refused.rpc, ['0x01'])).toEqual(['nonce too low'])
 })
 
-test('a silent node does not delay the answer of the other nodes', async () => {
+test('a node that does not respond does not delay the answer of the other nodes', async () => {
   using nodes = await together(['silent', upTo(100), upTo(100)], { timeoutMs: 60_000 })
   expect((await readBlock(nodes.rpc, 'latest'))?.number).toBe(100n)
 })
 
-test('the service records for each node whether its answer agrees, even if the answer is late', async () => {
+test('the service records for each node whether its answer agrees with the others, even if the answer is late', async () => {
   const { promise: late, resolve: answerNow } = Promise.withResolvers<void>()
   using nodes = await together([
     upTo(100),
@@ -178,14 +181,14 @@ test('the service records for each node whether its answer agrees, even if the a
   expect(nodes.outcomes).toContainEqual(['a', 'agrees'])
 })
 
-test('a node that answers 429 is not asked again for the time that its answer names', async () => {
+test('a node that responds with 429 is not asked again for the time that its response states', async () => {
   using nodes = await together([429, upTo(100), upTo(100)])
   for (let look = 0; look < 5; look++) await readBlock(nodes.rpc, 'latest')
   expect(nodes.servers[0]!.requests).toBe(1)
   expect(nodes.servers[1]!.requests).toBeGreaterThan(4)
 })
 
-test('one node that lies about chain, logs, code or a call loses, but two nodes with the same lie win', async () => {
+test('one node that lies about chain, logs, code or a call is outvoted, but two nodes with the same lie win', async () => {
   const says = (result: unknown): Answers =>
     Object.fromEntries(
       ['eth_chainId', 'eth_getLogs', 'eth_getCode', 'eth_call'].map((method) => [
@@ -206,14 +209,14 @@ test('one node that lies about chain, logs, code or a call loses, but two nodes 
     using one = await together([liar, honest, honest])
     const answer = JSON.stringify(await one.rpc.call(method, []))
     expect([method, answer.includes(HASH)]).toEqual([method, true])
-    // As many lying nodes as the quorum win, so an operator must choose nodes of different owners.
+    // If as many nodes lie as the quorum requires, the lie wins, so an operator must choose nodes of different owners.
     using two = await together([liar, honest, liar])
     const wrong = JSON.stringify(await two.rpc.call(method, []))
     expect([method, wrong.includes(HASH)]).toEqual([method, false])
   }
 })
 
-test('a revert is an answer of the chain, and any other error is a fault of the node', async () => {
+test('a revert counts as an answer of the chain, and any other error counts as a fault of the node', async () => {
   const reverts: Answers = {
     eth_call: () => ({ error: { code: 3, message: 'execution reverted: x', data: '0x08' } }),
   }

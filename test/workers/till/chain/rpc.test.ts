@@ -1,4 +1,4 @@
-/** Tests how the client reads right and faulty answers of a node. */
+/** Tests how the RPC client reads correct and faulty responses of a chain node. */
 import { expect, test } from 'bun:test'
 import { serve } from 'bun'
 import { findAuthorizationEvent, sendRaw } from '../../../../workers/till/chain/chain.ts'
@@ -9,7 +9,7 @@ import { newHash } from '../../../support/till/tillRows.ts'
 
 type Message = { id: number; method: string; params: any[] }
 
-/** Starts a node that gives the test's answers. */
+/** Starts a fake chain node that gives the responses of the test. */
 function node(answer: (messages: Message[]) => Response | unknown) {
   const requests: Message[][] = []
   const server = serve({
@@ -36,7 +36,7 @@ const block = (number: number, hash: string) => ({
   timestamp: '0x1',
 })
 
-test('a node’s answer that is not JSON-RPC throws RpcTrouble', async () => {
+test('a response of a node that is not JSON-RPC throws RpcTrouble', async () => {
   using elsewhere = node((messages) => results(messages, () => '0x1'))
   const good = [{ jsonrpc: '2.0', id: 0, result: '0x1' }]
   for (const answer of [
@@ -62,7 +62,7 @@ test('an RPC batch is split into requests of fifty calls, and each call gets its
   expect(fifty.requests.map((messages) => messages.length)).toEqual([50, 50, 1])
 })
 
-test('an RPC batch of large calls is split into requests of a megabyte', async () => {
+test('an RPC batch of large calls is split into requests of at most a megabyte', async () => {
   using large = node((messages) => results(messages, ({ id }) => id))
   const calls = Array.from({ length: 5 }, () => ({ method: 'echo', params: ['f'.repeat(400_000)] }))
   expect(await large.rpc.batch(calls)).toHaveLength(5)
@@ -97,7 +97,7 @@ test('the RPC client searches events in two thousand blocks at a time, from bloc
   ])
 })
 
-test('a lower block does not replace the known head, and another block of the same height replaces the head', async () => {
+test('a lower block does not replace the known head of the chain, but another block of the same height does', async () => {
   let newest = block(7, '0x07')
   using lagging = node((messages) => results(messages, () => newest))
   const view: Parameters<typeof refreshHead>[0] = { rpc: lagging.rpc, head: null }

@@ -1,4 +1,6 @@
-/** Tests a till with three nodes when one node is silent, slow, behind, on another chain, or lies in one method. */
+/**
+ * Tests payments with three chain nodes when one node is silent, slow, behind, on another chain, or lies in one method.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,14 +21,14 @@ import {
 } from '../../../support/till/till.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Limits the milliseconds in which a payment must be granted while one of three nodes is faulty. */
+/** Limits the milliseconds within which a payment must give access while one of three nodes is faulty. */
 const GRANT_MAX_MS = 5_000
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
 let till: TestTill
 let seller: Agent
 let bad: RpcProxy
-/** Holds an anvil with the same contracts and another history. */
+/** Contains a second anvil chain with the same contracts and another history. */
 let other: Devnet
 let folder: string
 const observed: string[] = []
@@ -96,13 +98,13 @@ const FAULTS: Record<string, () => void> = {
     void bad.answers.set('eth_sendRawTransaction', () => `0x${'cd'.repeat(32)}`),
   'refusing calls': () =>
     void bad.errors.set('eth_call', () => ({ code: 3, message: 'execution reverted' })),
-  // After a 429 the service sends the node no requests for a time.
+  // After a 429 response the service sends the node no requests for some time.
   'refusing with 429': () => {
     bad.fault = { status: 429 }
   },
 }
 
-/** Counts the answers that the faulty node has changed. */
+/** Counts the responses that the faulty node has changed. */
 function tellHits(): { hits: number } {
   const told = { hits: 0 }
   for (const changes of [bad.errors, bad.answers, bad.edits] as Map<string, any>[]) {
@@ -119,8 +121,8 @@ function tellHits(): { hits: number } {
 test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (_, breakIt) => {
   breakIt()
   const told = tellHits()
-  // The service asks for the fee tip from time to time, so the test waits for this question. The service asks for every
-  // other value at each payment.
+  // The service asks the nodes for the fee tip only from time to time, so the test waits for this request. The service
+  // asks the nodes for every other value at each payment.
   if (bad.answers.has('eth_maxPriorityFeePerGas')) {
     await waitFor('the fees to be read', () => told.hits > 0)
   }
@@ -129,15 +131,16 @@ test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (
   const answer = await redeemToEnd(seller, header)
   expect(answer.body).toMatchObject({ ok: true })
   expect(performance.now() - startedMs).toBeLessThan(GRANT_MAX_MS)
-  // The faulty node changes at least one answer. Two other nodes can agree before this answer arrives.
+  // The faulty node changes at least one response. Two other nodes can agree before the response of the faulty node
+  // arrives.
   if (bad.fault === null) await waitFor('the faulty node to change an answer', () => told.hits > 0)
-  // The chain holds the transfer that paid for the granted request.
+  // The chain contains the transfer that paid for the request to which the service gave access.
   const receipt = await till.client.getTransactionReceipt({ hash: answer.body.txHash })
   expect(receipt.status).toBe('success')
   expect(receipt.logs.some(({ topics }) => topics[2] === authorization.nonce)).toBe(true)
 })
 
-test('a receipt that one node invents grants nothing', async () => {
+test('a transaction receipt that one node invents gives no access', async () => {
   await till.client.setAutomine(false)
   try {
     const { authorization, header } = await pay()
@@ -173,7 +176,7 @@ test('a receipt that one node invents grants nothing', async () => {
   }
 })
 
-test('a node on a chain of its own stops no payment, and is observed as a node that differs', async () => {
+test('a node that follows another chain stops no payment, and is reported as a node that differs', async () => {
   await using strange = await startTestTill({ worker: false })
   await strange.startWorker({
     rpcUrls: [other.rpcUrl, strange.devnet.rpcUrl, `${strange.devnet.rpcUrl}/`],
@@ -192,7 +195,7 @@ test('a node on a chain of its own stops no payment, and is observed as a node t
   await waitFor('the node to be named', () => observed.includes(`${host} differs`))
 })
 
-test('payments wait below the quorum, and settle when a second node is back', async () => {
+test('payments wait while fewer nodes than the quorum respond, and settle when a second node is back', async () => {
   await using lone = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '500' } })
   const [one, two] = [startRpcProxy(lone.devnet.rpcUrl), startRpcProxy(lone.devnet.rpcUrl)]
   await lone.startWorker({ rpcUrls: [lone.devnet.rpcUrl, one.url, two.url] })

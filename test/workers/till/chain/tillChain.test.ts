@@ -1,4 +1,4 @@
-/** Tests payments under way that the chain drops or stalls, and payments that strangers broadcast first. */
+/** Tests pending payments whose transactions the chain drops or delays, and payments that strangers broadcast first. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -42,14 +42,17 @@ const reaches = (id: string, status: string) =>
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const deliveries = async (id: string): Promise<number> => (await record(id)).deliveries.length
 
-/** Returns whether the node has a transaction, in its pool or in a block. */
+/** Returns whether the node has a transaction, either in its transaction pool or in a block. */
 const has = (hash: Hex) =>
   till.client.getTransaction({ hash }).then(
     () => true,
     () => false,
   )
 
-/** Redeems a payment while no block is mined, and waits until the payment’s transaction lies in the node’s pool. */
+/**
+ * Redeems a payment while no block is mined, and waits until the transaction of the payment is in the transaction pool
+ * of the node.
+ */
 async function inPool(
   options: Parameters<typeof pay>[1] = {},
 ): Promise<{ payment: SignedPayment; id: string; txHash: Hex }> {
@@ -64,7 +67,7 @@ async function inPool(
   return { payment, id: body.paymentId, txHash }
 }
 
-test('a dropped transaction is broadcast again, with the same bytes', async () => {
+test('a transaction that the chain dropped is broadcast again, with the same bytes', async () => {
   const before = await nonceOf()
   const { id, txHash } = await inPool()
   await till.client.dropTransaction({ hash: txHash })
@@ -73,12 +76,12 @@ test('a dropped transaction is broadcast again, with the same bytes', async () =
   expect(await nonceOf()).toBe(before + 1)
 })
 
-test('a stuck transaction is raised to a higher fee on the same nonce', async () => {
+test('a stuck transaction is replaced by one with a higher fee and the same nonce', async () => {
   const before = await nonceOf()
   const { payment, id, txHash } = await inPool()
   const settled = await waitFor('the settlement', async () => {
-    // Every empty block lowers the base fee. After some dozen empty blocks the first fee would be enough, so the test
-    // raises the base fee again.
+    // Every empty block lowers the base fee. After a few dozen empty blocks the first fee would be high enough, so the
+    // test raises the base fee again.
     await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
     await till.client.mine({ blocks: 1 })
     const now = await record(id)
@@ -89,7 +92,7 @@ test('a stuck transaction is raised to a higher fee on the same nonce', async ()
   expect((await redeemToEnd(seller, payment.header)).body.ok).toBe(true)
 })
 
-test('a payment becomes final with its block', async () => {
+test('a payment becomes final when its block becomes final', async () => {
   const { header } = await pay()
   const { body } = await redeemToEnd(seller, header)
   expect((await record(body.paymentId)).finalizedAt).toBeNull()
@@ -97,7 +100,7 @@ test('a payment becomes final with its block', async () => {
   await waitFor('finality', async () => (await record(body.paymentId)).finalizedAt)
 })
 
-test('a payment settles by the transaction that a stranger broadcast first', async () => {
+test('a payment is settled by the transaction that a stranger broadcast first', async () => {
   const { payment, id, txHash } = await inPool()
   const foreign = await broadcastPayment(till.client, payment)
   await waitFor('the foreign transaction to be in the pool', () => has(foreign))
@@ -116,7 +119,7 @@ test('a payment settles by the transaction that a stranger broadcast first', asy
   expect(await deliveries(id)).toBe(1)
 })
 
-test('an authorization used before its claim is refused', async () => {
+test('a payment authorization that was used before its claim is refused', async () => {
   const payment = await pay()
   const { blockNumber } = await till.client.waitForTransactionReceipt({
     hash: await broadcastPayment(till.client, payment),
@@ -134,7 +137,7 @@ test('an authorization used before its claim is refused', async () => {
   expect(await nonceOf()).toBe(before)
 })
 
-test('a payment whose authorization is cancelled under way fails without a grant', async () => {
+test('a payment whose authorization is cancelled while it is pending fails without giving access', async () => {
   const { payment, id } = await inPool()
   await cancelPayment(till.client, payer, payment.authorization.nonce)
   await till.client.mine({ blocks: 1 })
@@ -159,7 +162,7 @@ test('a payment fails if the payer moves the money away before the block', async
   expect(failed.failureReason).toBe('insufficient_funds')
 })
 
-test('a payment that the token refuses fails before anything is sent', async () => {
+test('a payment that the token contract refuses fails before a transaction is sent', async () => {
   const before = await nonceOf()
   const poor = await pay({}, { account: await newPayer(till.client, 1n) })
   expect((await redeemToEnd(seller, poor.header)).body).toMatchObject({
@@ -193,7 +196,7 @@ test('a payment that the token refuses fails before anything is sent', async () 
   expect(await nonceOf()).toBe(before + 1)
 })
 
-test('an unused nonce of the gas wallet is filled, so that later nonces are mined', async () => {
+test('an unused nonce of the gas wallet is filled, so that transactions with later nonces are mined', async () => {
   const { pool } = till.service.database
   const before = await nonceOf()
   await pool.query('update gas_wallets set next_nonce = next_nonce + 3')
@@ -206,7 +209,7 @@ test('an unused nonce of the gas wallet is filled, so that later nonces are mine
   expect(await nonceOf()).toBe(before + 4)
 })
 
-test('a payment whose authorization expires before the block fails without a grant, and the next payment settles', async () => {
+test('a payment whose authorization expires before the block fails without giving access, and the next payment settles', async () => {
   const before = await nonceOf()
   const { payment, id } = await inPool()
   await till.client.increaseTime({ seconds: 120 })

@@ -71,7 +71,7 @@ test.each<[string, boolean, Log[]]>([
   expect(found !== null).toBe(proved)
 })
 
-test('the gas limit of a transfer depends on its signer: an account, a wallet or a wallet to be deployed', () => {
+test('the gas limit of a transfer depends on its signer: an account, a wallet contract or a wallet to be deployed', () => {
   const account = { signature: `0x${'11'.repeat(65)}`, deployment: null } as const
   const deployment = { factory: other, factoryData: '0x' } as const
   const bounds = [

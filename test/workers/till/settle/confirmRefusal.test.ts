@@ -1,4 +1,4 @@
-/** Tests that a refusal fails a payment only when the highest block seen confirms the refusal. */
+/** Tests that a refused simulation fails a payment only if the highest known block confirms the refusal. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { confirmRefusal } from '../../../../workers/till/settle/verdict.ts'
 import { simulate } from '../../../../workers/till/trial/trialCalls.ts'
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterEach(() => till.proxy.errors.clear())
 afterAll(() => till[Symbol.asyncDispose]())
 
-describe('a refusal is confirmed', () => {
+describe('the service confirms the refusal of a payment by the chain', () => {
   const refusal = {
     kind: 'final',
     reason: 'insufficient_funds',
@@ -22,7 +22,7 @@ describe('a refusal is confirmed', () => {
   const confirm = async (id: string) => confirmRefusal(till.chain, await till.payment(id), refusal)
   const poor = async () => pay({}, { account: await newPayer(till.client, 1n) })
 
-  test('only by the same refusal at the highest block', async () => {
+  test('a refusal is confirmed only by the same refusal at the highest known block', async () => {
     const id = await till.claim(await poor())
     expect(await confirm(id)).toBe(true)
     const other = 'execution reverted: Pausable: paused'
@@ -34,13 +34,13 @@ describe('a refusal is confirmed', () => {
     expect(await confirm(await till.claim(await pay()))).toBe(false)
   })
 
-  test('by a block that is too early for the authorization', async () => {
+  test('a refusal is confirmed by a block that is too early for the authorization', async () => {
     const { timestamp } = await till.client.getBlock()
     const early = await pay({ validAfter: timestamp + 1_000n, validBefore: timestamp + 2_000n })
     expect(await confirm(await till.claim(early))).toBe(true)
   })
 
-  test('never for the deployment of a wallet that has code', async () => {
+  test('a refusal to deploy a wallet that already has code is never confirmed', async () => {
     const from = await deployWallet(till.client, payer.address)
     const deployment = { factory: FACTORY, factoryData: '0x' } as const
     await fund(till.client, from, 10_000n)

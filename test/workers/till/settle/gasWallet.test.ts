@@ -1,4 +1,7 @@
-/** Tests the fees, the gas and the calls of the transactions that a gas wallet signs, stores and sends. */
+/**
+ * Tests the fees, the gas and the calls of the transactions that a gas wallet (which pays the fees) signs, stores and
+ * sends.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Hex, keccak256, pad, parseTransaction } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -34,7 +37,7 @@ let pool: TestDatabase['pool']
 let hand: HandChain
 let chain: KnownChain
 let node: ReturnType<typeof startNode>
-/** Lists the raw transactions that the node got. */
+/** Lists the raw transactions that the node received. */
 const sent: Hex[] = []
 let answer: (raw: Hex) => unknown
 let nudges = 0
@@ -96,8 +99,8 @@ test.each([
   expect(marketFees({ head, tipWei })).toEqual({ maxFeeWei, tipWei: tip })
 })
 
-describe('payments', () => {
-  test('are sent one by one, on the next nonces, with the given gas and the fee of the market', async () => {
+describe('a gas wallet sends payments', () => {
+  test('payments are sent one by one, with the next nonces, the given gas and the market fee', async () => {
     const [one, two] = (await payments(2)) as [Payment, Payment]
     await sendPayments(chain, account, [
       { payment: one, gas: 90_000n, code: null },
@@ -116,7 +119,7 @@ describe('payments', () => {
     expect(nudges).toBe(1)
   })
 
-  test('are not sent again while their transaction is open', async () => {
+  test('payments are not sent again while their transaction is open', async () => {
     const payment = await onePayment()
     const sending = { payment, gas: 90_000n, code: null }
     await Promise.all([
@@ -127,7 +130,7 @@ describe('payments', () => {
     expect(nudges).toBe(1)
   })
 
-  test('of one contract code are sent one at a time only if they are lone', async () => {
+  test('payments from wallets with the same contract code are sent one at a time only if this code has never paid', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     const sending = { gas: 90_000n, code: CODE }
     await sendPayments(chain, account, [{ ...sending, payment: one, isLone: true }])
@@ -138,7 +141,7 @@ describe('payments', () => {
     expect((await stored()).map((one) => one.payment_id)).toEqual([one.id, three.id, two.id])
   })
 
-  test('are sent after the batch before them, even if that batch failed', async () => {
+  test('payments are sent after the batch before them, even if that batch failed', async () => {
     const broken = { ...chain, pool: null } as unknown as KnownChain
     const failed = sendPayments(broken, account, [
       { payment: await onePayment(), gas: 90_000n, code: null },
@@ -150,7 +153,7 @@ describe('payments', () => {
     expect(sent).toHaveLength(1)
   })
 
-  test('in a group share one transaction, which leaves out a payment that has a transaction', async () => {
+  test('payments in a group share one transaction, which leaves out a payment that already has a transaction', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     await sendPayments(chain, account, [{ payment: two, gas: 90_000n, code: null }])
     await sendGroup(chain, account, [one, two, three])
@@ -162,7 +165,7 @@ describe('payments', () => {
     expect(rows.map((one) => one.payment_id)).toEqual([one.id, three.id].toSorted())
   })
 
-  test('in a group of which one is left are sent as a single transfer with the highest gas', async () => {
+  test('if only one payment of a group is left, it is sent as a single transfer with the highest gas', async () => {
     const [one, two] = (await payments(2)) as [Payment, Payment]
     await sendPayments(chain, account, [{ payment: two, gas: 90_000n, code: null }])
     await sendGroup(chain, account, [one, two])
@@ -171,7 +174,7 @@ describe('payments', () => {
     expect((await stored())[1]).toMatchObject({ payment_id: one.id, payer_code: null })
   })
 
-  test('with a signature that makes the transaction larger than 120,000 bytes are not stored', async () => {
+  test('payments with a signature that makes the transaction larger than 120,000 bytes are not stored', async () => {
     const sign = async (bytes: number) => {
       const payment: Payment = { ...(await onePayment()), signature: `0x${'11'.repeat(bytes)}` }
       await sendPayments(chain, account, [{ payment, gas: 90_000n, code: null }])
@@ -182,8 +185,8 @@ describe('payments', () => {
   })
 })
 
-describe('a call without a payment', () => {
-  test('is sent on the next nonce with its own gas', async () => {
+describe('a gas wallet sends a call without a payment', () => {
+  test('a call without a payment is sent with the next nonce and its own gas', async () => {
     const call = { to: GROUP, data: '0x1234', gas: 55_000n } as const
     await sendCall(chain, account, call)
     await sendCall(chain, account, call)
@@ -194,7 +197,7 @@ describe('a call without a payment', () => {
     expect((await stored())[0]).toMatchObject({ payment_id: null, payer_code: null })
   })
 
-  test('fills the gap of an assigned nonce with an empty transfer to the wallet itself', async () => {
+  test('an empty transfer to the gas wallet itself fills the gap of an assigned nonce', async () => {
     await syncWallet(pool, WALLET, 9n)
     await fillGap(chain, account, 8n)
     const [filler] = sentCalls()
@@ -207,10 +210,10 @@ describe('a call without a payment', () => {
   })
 })
 
-describe('a broadcast', () => {
+describe('a gas wallet broadcasts its transactions', () => {
   const newStored = () => storeCall(pool, WALLET, async (nonce) => signedFor(null, nonce))
 
-  test('records that a transaction was sent, and the refusal of the node', async () => {
+  test('a broadcast records that a transaction was sent, and whether the node refused it', async () => {
     const [one, two] = [await newStored(), await newStored()]
     const raws = [
       { hash: one.hash, raw: '0x01' },
@@ -234,7 +237,7 @@ describe('a broadcast', () => {
     expect(nudges).toBe(1)
   })
 
-  test('records that the node gave no answer, and does not throw', async () => {
+  test('a broadcast records that the node did not respond, and does not throw', async () => {
     const { hash } = await newStored()
     answer = () => new Response('', { status: 503 })
     const errors = await broadcast(chain, [{ hash, raw: '0x01' }])
@@ -242,7 +245,7 @@ describe('a broadcast', () => {
     expect((await row(pool, 'chain_transactions', hash)).send_error).toContain('503')
   })
 
-  test('throws an error that is no trouble of the node, and records nothing', async () => {
+  test('a broadcast throws an error that is not a fault of the node, and records nothing', async () => {
     const { hash } = await newStored()
     const batch = () => Promise.reject(new TypeError('a fault of ours'))
     const faulty: KnownChain = { ...chain, rpc: { ...chain.rpc, batch } }
@@ -250,14 +253,14 @@ describe('a broadcast', () => {
     expect((await row(pool, 'chain_transactions', hash)).send_count).toBe(0)
   })
 
-  test('of no transactions asks the node nothing', async () => {
+  test('a broadcast of no transactions sends the node no request', async () => {
     expect(await broadcast(chain, [])).toEqual(new Map())
     expect([sent.length, nudges]).toEqual([0, 0])
   })
 })
 
-describe('a replacement of a stuck transaction', () => {
-  /** Stores a transaction on nonce 7, with the given fees and payments. */
+describe('a gas wallet replaces a stuck transaction', () => {
+  /** Stores a transaction with nonce 7, with the given fees and payments. */
   async function newStuck(
     paymentIds: readonly string[],
     changes: Partial<OpenTransaction> = {},
@@ -273,7 +276,7 @@ describe('a replacement of a stuck transaction', () => {
     maxPriorityFeePerGas,
   })
 
-  test('offers a quarter more than before, and the fee of the market if that is higher', async () => {
+  test('a replacement offers a quarter more than before, or the market fee if that is higher', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id])
     expect(await reprice(chain, account, { stuck, payments: [payment] })).toBe(true)
@@ -286,7 +289,7 @@ describe('a replacement of a stuck transaction', () => {
     expect(sentCalls()[1]).toMatchObject({ nonce: 7, ...fees(44n * GWEI, 4n * GWEI) })
   })
 
-  test('is not made if another transaction has the nonce meanwhile', async () => {
+  test('a replacement is not made if another transaction has taken the nonce meanwhile', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id])
     const other = { ...stuck, hash: pad('0x77') }
@@ -294,7 +297,7 @@ describe('a replacement of a stuck transaction', () => {
     expect(sent).toHaveLength(0)
   })
 
-  test('offers at most 100 gwei, and is not made above that', async () => {
+  test('a replacement offers at most 100 gwei, and is not made above that fee', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id], { maxFeeWei: CAP - 1n, tipWei: CAP - 1n })
     expect(await reprice(chain, account, { stuck, payments: [payment] })).toBe(true)
@@ -308,15 +311,18 @@ describe('a replacement of a stuck transaction', () => {
     ['the measured gas', 159_999n, 159_999n],
     ['the highest gas of its transfer if more was measured', 160_001n, 160_000n],
     ['the highest gas of its transfer if none is known', null, 160_000n],
-  ])('of a single payment has %s, and keeps its code', async (_name, gasLimit, gas) => {
-    const payment = await onePayment()
-    const stuck = await newStuck([payment.id], { gasLimit, payerCode: CODE })
-    await reprice(chain, account, { stuck, payments: [payment] })
-    expect(sentCalls()[0]!.gas).toBe(gas)
-    expect((await stored())[1]).toMatchObject({ payment_id: payment.id, payer_code: CODE })
-  })
+  ])(
+    'a replacement of a single payment has %s, and keeps its code',
+    async (_name, gasLimit, gas) => {
+      const payment = await onePayment()
+      const stuck = await newStuck([payment.id], { gasLimit, payerCode: CODE })
+      await reprice(chain, account, { stuck, payments: [payment] })
+      expect(sentCalls()[0]!.gas).toBe(gas)
+      expect((await stored())[1]).toMatchObject({ payment_id: payment.id, payer_code: CODE })
+    },
+  )
 
-  test('is an empty transfer if no payment waits any more', async () => {
+  test('a replacement is an empty transfer if no payment of the stuck transaction waits any more', async () => {
     const payment = { ...(await onePayment()), state: 'failed' } as Payment
     const stuck = await newStuck([payment.id])
     await reprice(chain, account, { stuck, payments: [payment] })
@@ -325,7 +331,7 @@ describe('a replacement of a stuck transaction', () => {
     expect((await stored())[1].payment_id).toBeNull()
   })
 
-  test('of a group carries the payments that wait, and has new gas for them', async () => {
+  test('a replacement of a group contains the payments that still wait, and has new gas for them', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     const stuck = await newStuck([one.id, two.id, three.id])
     const gone = { ...two, state: 'settled' } as Payment

@@ -1,6 +1,6 @@
 /**
- * Kills a worker process at every step of settling a group of payments. Another process finishes the group, and each
- * payment is paid once.
+ * Kills a worker process at every step while it settles a group of payments. Another process finishes the group, and
+ * each payment must be made only once.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
@@ -46,7 +46,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-/** Starts a worker as an operator does, and resolves when the worker is ready. */
+/** Starts a worker in the same way as an operator, and resolves when the worker is ready. */
 async function startWorkerProcess(): Promise<Bun.Subprocess> {
   const { promise: ready, resolve } = Promise.withResolvers<void>()
   const child = Bun.spawn(
@@ -82,7 +82,7 @@ for (const { step, hold } of some(
   ] as const,
   0,
 )) {
-  test(`a group settles once though its worker is killed ${step}`, async () => {
+  test(`a group of payments settles once although its worker is killed ${step}`, async () => {
     const payments = await claimAll(seller, 6)
     proxy.held = 0
     proxy.hold = hold
@@ -94,7 +94,7 @@ for (const { step, hold } of some(
   })
 }
 
-test('a group settles once though its worker is killed before the receipt is read', async () => {
+test('a group of payments settles once although its worker is killed before the receipt is read', async () => {
   await till.client.setAutomine(false)
   const payments = await claimAll(seller, 6)
   const doomed = await startWorkerProcess()
@@ -116,7 +116,7 @@ async function replace(doomed: Bun.Subprocess): Promise<void> {
   await startWorkerProcess()
 }
 
-/** Expects that one group settled all payments, and that each payment is announced once and granted once. */
+/** Expects that one group settled all payments, and that each payment is announced once and gives access once. */
 async function expectOnce(payments: readonly WaitingPayment[], records: readonly any[]) {
   expect(await transactionsOf(till, payments)).toEqual([
     { hash: records[0].txHash, members: payments.length, state: 'mined' },

@@ -1,4 +1,7 @@
-/** Tests strangers and payers who harm a sent group before its block. No payment is paid twice or lost. */
+/**
+ * Tests strangers and payers who interfere with a sent group of payments before its block. No payment may be made twice
+ * or lost.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createWalletClient, type Hex, http, parseGwei } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
@@ -38,7 +41,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const PRICE_ATOMIC = 10_000n
 const three: readonly Order[] = [{}, {}, {}]
 
-test('a member that a stranger broadcast first settles by the foreign transaction, and the other members by the group', async () => {
+test('a payment that a stranger broadcast settles by the stranger’s transaction, and the rest of its group by the group', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool([...three, {}])
   const foreign = await broadcastPayment(till.client, payments[1]!)
@@ -52,7 +55,7 @@ test('a member that a stranger broadcast first settles by the foreign transactio
   }
 })
 
-test('payments of a group that are cancelled, blacklisted, emptied or expired before the block fail, and the group’s other payments settle', async () => {
+test('payments of a group that are cancelled, blacklisted, unfunded or expired before the block fail, and the others settle', async () => {
   const before = await scene.received()
   const [barred, emptied] = [await newPayer(till.client), await newPayer(till.client)]
   const { payments, hash } = await scene.groupInPool([
@@ -90,7 +93,7 @@ test('payments of a group that are cancelled, blacklisted, emptied or expired be
   }
 })
 
-test('a payer who is blacklisted after a stranger broadcast the transfer has paid', async () => {
+test('a payment counts as paid if its payer is blacklisted after a stranger broadcast the transfer', async () => {
   const barred = await newPayer(till.client)
   const { payments } = await scene.groupInPool([{}, { account: barred }])
   const foreign = await broadcastPayment(till.client, payments[1]!)
@@ -99,7 +102,7 @@ test('a payer who is blacklisted after a stranger broadcast the transfer has pai
   expect(await scene.settledBy(payments[1]!)).toBe(foreign)
 })
 
-test('a payer whose code burns all gas reverts the group, then the others settle alone and the payer stays alone', async () => {
+test('a payer whose code burns all gas reverts the group, then the others settle, and this payer gets separate transactions', async () => {
   const { pool } = till.service.database
   const before = await scene.received()
   const spoiler = await newPayer(till.client)
@@ -114,7 +117,7 @@ test('a payer whose code burns all gas reverts the group, then the others settle
   for (const { id } of payments.slice(1)) {
     expect(await row(pool, 'payments', id)).toMatchObject({ revert_count: 0, goes_alone: true })
   }
-  // After the code of the account is removed, payments of this payer still go in transactions of their own.
+  // After the code of the account is removed, payments of this payer still go in separate transactions.
   await scene.rest()
   await till.client.setCode({ address: spoiler.address, bytecode: '0x' })
   const later = await claimAll(seller, await scene.lasting([{ account: spoiler }, {}, {}]))
@@ -125,7 +128,10 @@ test('a payer whose code burns all gas reverts the group, then the others settle
   expect((await transactionsOf(till, [later[0]!]))[0]!.members).toBe(1)
 })
 
-/** Gives an account the code of a contract by EIP-7702. The first transaction of the block carries the delegation. */
+/**
+ * Gives an account the code of a contract as defined by EIP-7702. The first transaction of the block contains the
+ * EIP-7702 delegation.
+ */
 async function delegate(account: PrivateKeyAccount, to: Hex): Promise<void> {
   const sponsor = privateKeyToAccount(generatePrivateKey())
   await till.client.setBalance({ address: sponsor.address, value: 10n ** 18n })
@@ -155,8 +161,8 @@ for (const [refusals, fate, members] of [
 ] as const) {
   test(`a payment that made ${refusals} settlement groups fail ${fate}`, async () => {
     const { pool } = till.service.database
-    // The payer’s balance covers one of two payments. A simulation of each single payment passes, but the second
-    // payment in a group fails.
+    // The payer’s balance covers only one of two payments. The simulation of each single payment succeeds, but the
+    // second payment in a group fails.
     const poor = await newPayer(till.client, PRICE_ATOMIC)
     await till.client.mine({ blocks: 1 })
     await till.client.setAutomine(false)
@@ -180,7 +186,7 @@ for (const [refusals, fate, members] of [
     expect(transactions.map(({ members }) => members)).toEqual([...members])
     await scene.mineOn()
     for (const n of [0, 1]) await scene.settledBy(payments[n]!)
-    // The job of the payment is made due at once, so that the test does not wait until the job’s own time.
+    // The job of the payment is made due at once, so that the test does not wait for its scheduled time.
     await pool.query(`update graphile_worker._private_jobs set run_at = now() where key = $1`, [
       `settle_payment:${id}`,
     ])

@@ -1,6 +1,6 @@
 /**
- * Tests a settlement transaction with several payments when the chain drops the transaction, leaves the transaction out
- * of blocks, or takes back its block.
+ * Tests a settlement transaction with several payments if the chain drops it, leaves it out of blocks, or undoes its
+ * block.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'
@@ -31,7 +31,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const PRICE_ATOMIC = 10_000n
 const three: readonly Order[] = [{}, {}, {}]
 
-test('a dropped group is broadcast again, with the same bytes', async () => {
+test('the transaction of a group of payments is broadcast again with the same bytes if the chain dropped it', async () => {
   const before = await scene.nonceOf()
   const { payments, hash } = await scene.groupInPool(three)
   await till.client.dropTransaction({ hash })
@@ -41,9 +41,9 @@ test('a dropped group is broadcast again, with the same bytes', async () => {
 })
 
 /**
- * Mines an empty block whose base fee is just above the fee of every open transaction. Stops once the open transaction
- * with the highest fee holds `members` payments. Each call can double the fee, and no transaction may have a fee above
- * 100 gwei.
+ * Mines an empty block whose base fee is just higher than the fee of every open transaction. Stops when the open
+ * transaction with the highest fee contains `members` payments. Each call can double the base fee, and no transaction
+ * may have a fee above 100 gwei.
  */
 async function passBy(members: number): Promise<void> {
   const { rows } = await till.service.database.pool.query(
@@ -51,8 +51,8 @@ async function passBy(members: number): Promise<void> {
             (select count(*)::int from transaction_payments m where m.hash = t.hash) as members
      from chain_transactions t where state = 'open' order by max_fee_wei desc limit 1`,
   )
-  // If a replacement transaction has not been sent yet, the base fee must stay as it was when the replacement was made.
-  // So the function returns.
+  // If a replacement transaction has not been sent yet, the base fee must stay as it was when the replacement
+  // transaction was made. Therefore the function returns without mining a block.
   if (rows[0] === undefined || rows[0].send_count === 0 || rows[0].members === members) return
   const baseFeePerGas = BigInt(rows[0].fee) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
@@ -71,14 +71,14 @@ const passByUntil = <Result>(wanted: string, members: number, probe: () => Promi
 
 /**
  * Queues the settlement of a payment, so that the settler fails the payment if its authorization has expired by the
- * chain’s clock.
+ * clock of the chain.
  */
 async function hasFailed({ id }: WaitingPayment): Promise<boolean> {
   await queueSettlement(till.service.database.pool, id, null)
   return (await seller.get(`/v0/payments/${id}`)).body.status === 'failed'
 }
 
-test('a stuck group is raised on its nonce without the members that have ended', async () => {
+test('the stuck transaction of a group is replaced on its nonce by one without the payments that have ended', async () => {
   const nonce = await scene.nonceOf()
   const { payments, hash } = await scene.groupInPool([{}, await scene.expiring(), {}])
   await till.client.increaseTime({ seconds: 120 })
@@ -100,7 +100,7 @@ test('a stuck group is raised on its nonce without the members that have ended',
   expect(await scene.nonceOf()).toBe(nonce + 1)
 })
 
-test('a stuck group without a waiting member becomes an empty transfer', async () => {
+test('the stuck transaction of a group without a waiting payment becomes an empty transfer', async () => {
   const nonce = await scene.nonceOf()
   const late = await scene.expiring()
   const { payments } = await scene.groupInPool([late, late])
@@ -144,7 +144,7 @@ test('after a reorganisation the same transaction settles the payments of its gr
   expect(await scene.received()).toBe(before + 3n * PRICE_ATOMIC)
 })
 
-test("after a reorganisation a member settles by a stranger's transaction, and the other members by the group", async () => {
+test('after a reorganisation one payment settles by a transaction of a stranger, and the others by their group', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool(three)
   await till.client.mine({ blocks: 1 })

@@ -1,4 +1,4 @@
-/** Tests that waiting payments settle in one transaction, and that each payment succeeds or fails by itself. */
+/** Tests that waiting payments settle in one transaction, and that each payment succeeds or fails independently. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { decodeEventLog, parseAbi } from 'viem'
 import { MULTICALL3_ADDRESS } from '../../../../workers/till/wallets/walletDeployment.ts'
@@ -64,7 +64,7 @@ test('waiting payments settle in one transaction, each with its own receipt and 
   }
 })
 
-test('a payment that waits alone is sent to the USDC contract itself, not to the contract for groups', async () => {
+test('a payment that waits alone is sent to the USDC contract itself, not to the Multicall3 contract for groups', async () => {
   const [payment] = await claimAll(seller, 1)
   await scene.start()
   const { txHash } = await reaches(seller, payment!.id, 'settled')
@@ -72,7 +72,7 @@ test('a payment that waits alone is sent to the USDC contract itself, not to the
   expect(to?.toLowerCase()).toBe(SEPOLIA.usdcAddress.toLowerCase())
 })
 
-test('a hundred payments settle in two groups of at most 64 members, within the bounds of gas and size', async () => {
+test('a hundred payments settle in two groups of at most 64 payments, within the limits of gas and size', async () => {
   const nonce = await scene.nonceOf()
   const payments = await claimAll(seller, 100)
   await scene.start()
@@ -87,7 +87,7 @@ test('a hundred payments settle in two groups of at most 64 members, within the 
   }
 })
 
-test('a payment from an account with contract code goes in its own transaction, beside the group', async () => {
+test('a payment from an account with contract code has its own transaction, beside the group', async () => {
   const wallet = await deployWallet(till.client, payer.address)
   await fund(till.client, wallet, 1_000_000n)
   const coded = await newPayer(till.client)
@@ -99,12 +99,12 @@ test('a payment from an account with contract code goes in its own transaction, 
   await reaches(seller, payments[1]!.id, 'settled')
   const [group] = await transactionsOf(till, payments.slice(0, 2))
   expect(group).toMatchObject({ members: 2, state: 'mined' })
-  // The payer’s account was given the code of a wallet that refuses the signature, so the third payment fails.
+  // The payer’s account got the code of a wallet that refuses the signature, so the third payment fails.
   await reaches(seller, payments[2]!.id, 'failed')
 })
 
-describe('a member that the token refuses', () => {
-  test('is refused alone, and the other members settle', async () => {
+describe('the service settles a group with a payment that the token contract refuses', () => {
+  test('a payment that the token refuses fails alone, and the other payments of its group settle', async () => {
     const poor = await newPayer(till.client, 9_999n)
     const barred = await newPayer(till.client)
     const payments = await claimAll(seller, [{}, { account: poor }, {}, { account: barred }, {}])
@@ -124,7 +124,7 @@ describe('a member that the token refuses', () => {
     expect(groups.map(({ members }) => members)).toEqual([3])
   })
 
-  test('fails when its payer has money for three of five members, and three members settle', async () => {
+  test('if a payer has money for only three of the five payments in a group, three of them settle', async () => {
     const before = await scene.received()
     const account = await newPayer(till.client, 30_000n)
     const payments = await claimAll(
@@ -143,7 +143,7 @@ describe('a member that the token refuses', () => {
     expect(ends.filter(({ reason }) => reason === 'insufficient_funds')).toHaveLength(2)
   })
 
-  test('settles on the transaction that used its authorization, but fails when the authorization was cancelled', async () => {
+  test('a payment settles by the transaction that used its authorization, but fails if the authorization was cancelled', async () => {
     const payments = await claimAll(seller, 4)
     const foreign = await broadcastPayment(till.client, payments[1]!)
     await till.client.waitForTransactionReceipt({ hash: foreign })
@@ -159,7 +159,7 @@ describe('a member that the token refuses', () => {
   })
 })
 
-test('on a chain without Multicall3 each payment goes alone', async () => {
+test('on a chain without Multicall3 each payment has its own transaction', async () => {
   const code = await till.client.getCode({ address: MULTICALL3_ADDRESS })
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: '0x' })
   const payments = await claimAll(seller, 3)
@@ -169,7 +169,7 @@ test('on a chain without Multicall3 each payment goes alone', async () => {
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: code! })
 })
 
-test('the projects of a group share its gas in proportion to their payments', async () => {
+test('the projects whose payments share a group share its gas cost in proportion to their payments', async () => {
   const [one, two] = [await till.newSeller(), await till.newSeller()]
   const payments = [...(await claimAll(one, 2)), ...(await claimAll(two, 1))]
   await scene.start()

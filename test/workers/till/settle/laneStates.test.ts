@@ -11,20 +11,20 @@ const draw = (states: Record<string, Record<string, string>>) =>
       .map(([event, to]) => `${from} --> ${to}: ${event}`),
   )
 
-test('ARCHITECTURE.md draws the states of looks and groups', () => {
+test('the diagram in ARCHITECTURE.md shows the states of the looks into the queue and of the payment groups', () => {
   const text = readFileSync(join(import.meta.dir, '../../../../ARCHITECTURE.md'), 'utf8')
   const drawn = text.match(/^ {4}\S.* --> .*(?:: (?:asked|looked|begun|ended))$/gm)!
   const tables = [LOOK_STATES, GROUP_STATES].flatMap((states) => draw(states as never))
   expect(drawn.map((line) => line.trim()).toSorted()).toEqual(tables.toSorted())
 })
 
-test('a settlement request during a look into the queue leads to one more look', () => {
+test('a settlement request that arrives during a look into the queue leads to one more look', () => {
   const asked = after(LOOK_STATES, after(LOOK_STATES, 'idle', 'asked'), 'asked')
   expect(after(LOOK_STATES, asked, 'looked')).toBe('looking')
   expect(after(LOOK_STATES, 'looking', 'looked')).toBe('idle')
 })
 
-test('the lane states throw an error for a third group, and for the end of a group that did not begin', () => {
+test('the settlement states throw an error for a third group, and for the end of a group that did not begin', () => {
   expect(() => after(GROUP_STATES, 'two groups', 'begun')).toThrow('begun in the state two groups')
   expect(() => after(GROUP_STATES, 'free', 'ended')).toThrow('ended in the state free')
 })

@@ -1,4 +1,7 @@
-/** Tests which payments share a group: projects take turns, and payments that go alone never hold up the groups. */
+/**
+ * Tests which payments share a group: projects take turns, and payments with their own transaction never delay the
+ * groups.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { keepAlone } from '../../../../sql/till/settle/settlementQueue.ts'
 import { testWhole } from '../../../support/database/extent.ts'
@@ -17,7 +20,7 @@ beforeAll(async () => {
 afterEach(() => scene.rest())
 afterAll(() => scene[Symbol.asyncDispose]())
 
-test('a payment behind hundreds of payments of another project goes in the first group', async () => {
+test('a payment that waits behind hundreds of payments of another project is in the first group', async () => {
   const greedy = await claimAll(scene.seller, 300)
   const other = await till.newSeller()
   const [single] = await claimAll(other, 1)
@@ -31,8 +34,8 @@ test('a payment behind hundreds of payments of another project goes in the first
   })
   const [first, ...later] = await transactionsOf(till, [...greedy, single!])
   expect((await transactionsOf(till, [single!]))[0]!.hash).toBe(first!.hash)
-  // While another project waits, a project gets a quarter of the places in a settlement group. Later the project gets
-  // all places of a group.
+  // While another project waits, a project gets only a quarter of the places in a settlement group. When no other
+  // project waits, the project gets all places of a group.
   expect(first!.members).toBe(17)
   expect(Math.max(...later.map(({ members }) => members))).toBe(64)
 })

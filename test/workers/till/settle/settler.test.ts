@@ -1,4 +1,4 @@
-/** Tests how one run of the settler sends, ends or postpones each payment. */
+/** Tests how one run of the settler (the worker that settles payments) sends, ends or postpones each payment. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { toFunctionSelector } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -32,7 +32,7 @@ afterEach(async () => {
 afterAll(() => till[Symbol.asyncDispose]())
 
 const run = (...ids: string[]) => settlePayments(till.chain, ids)
-/** Counts the gas wallet's transactions at the node, mined or in the node's pool. */
+/** Counts the transactions of the gas wallet that the node has in a block or in its transaction pool. */
 const sent = () => till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 const stateOf = async (id: string) => (await till.payment(id)).state
 const expired = async () => {
@@ -40,7 +40,7 @@ const expired = async () => {
   return till.claim(await pay({ validBefore: timestamp - 1n }))
 }
 
-describe('a payment is sent', () => {
+describe('the settler sends a payment', () => {
   test('a payment is sent once, and only on its own chain', async () => {
     const before = await sent()
     const here = await till.claim(await pay())
@@ -52,7 +52,7 @@ describe('a payment is sent', () => {
     expect(await till.payment(elsewhere)).toMatchObject({ state: 'verified', txHash: null })
   })
 
-  test('again, with the same bytes, when its transaction was stored but not sent', async () => {
+  test('a payment is sent again with the same bytes if its transaction was stored but not sent', async () => {
     const id = await till.claim(await pay())
     till.proxy.fault = { status: 503 }
     await run(id)
@@ -80,8 +80,8 @@ describe('a payment is sent', () => {
   })
 })
 
-describe('a payment ends', () => {
-  test('when its authorization has expired unused, even while another payment has trouble', async () => {
+describe('the settler ends a payment', () => {
+  test('a payment ends if its authorization has expired unused, even while another payment has a problem', async () => {
     const troubled = await expired()
     const { nonce } = await till.payment(troubled)
     const id = await expired()
@@ -99,7 +99,7 @@ describe('a payment ends', () => {
     expect(await queuedPayments(till.pool)).toEqual([troubled])
   })
 
-  test('only when the node says whether its authorization was used, and is not sent before', async () => {
+  test('a payment ends only when the node tells whether its authorization was used, and is not sent before', async () => {
     const id = await till.claim(await pay())
     const before = await sent()
     till.chain.head = { ...till.chain.head, timestamp: (await till.payment(id)).validBefore + 1n }
@@ -114,7 +114,7 @@ describe('a payment ends', () => {
     expect(await queuedPayments(till.pool)).toEqual([id])
   })
 
-  test('when its authorization was used, even after its expiry', async () => {
+  test('a payment ends if its authorization was used, even after its expiry', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await till.client.waitForTransactionReceipt({
@@ -134,7 +134,7 @@ describe('a payment ends', () => {
     await till.look()
   })
 
-  test('after three reverts, and not before', async () => {
+  test('a payment ends after three reverted transactions, and not before', async () => {
     const reverted = async (times: number) => {
       const id = await till.claim(await pay())
       await till.pool.query('update payments set revert_count = $2 where id = $1', [id, times])
@@ -151,7 +151,7 @@ describe('a payment ends', () => {
     })
   })
 
-  test('with the failure stage settle once its transaction was sent', async () => {
+  test('a payment ends with the failure stage settle if its transaction was sent before', async () => {
     const id = await till.claim(await pay())
     await till.client.setAutomine(false)
     await run(id)
@@ -165,27 +165,27 @@ describe('a payment ends', () => {
   })
 })
 
-describe('a payment is postponed', () => {
+describe('the settler postpones a payment', () => {
   const waits = async (id: string) => {
     expect(await till.payment(id)).toMatchObject({ state: 'verified', txHash: null })
     expect(await queuedPayments(till.pool)).toEqual([id])
   }
 
-  test('while the chain is unknown', async () => {
+  test('a payment is postponed while the state of the chain is unknown', async () => {
     const id = await till.claim(await pay())
     const unknown: ChainView = { ...till.chain, network: null, head: null }
     await settlePayments(unknown, [id])
     await waits(id)
   })
 
-  test('while the node cannot simulate', async () => {
+  test('a payment is postponed while the node cannot simulate it', async () => {
     const id = await till.claim(await pay())
     till.proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
     await run(id)
     await waits(id)
   })
 
-  test('until its authorization is valid', async () => {
+  test('a payment is postponed until its authorization is valid', async () => {
     const { timestamp } = await till.client.getBlock()
     const id = await till.claim(
       await pay({ validAfter: timestamp + 1_000n, validBefore: timestamp + 2_000n }),
@@ -194,7 +194,7 @@ describe('a payment is postponed', () => {
     await waits(id)
   })
 
-  test('a payment is postponed while no gas wallet can pay the gas', async () => {
+  test('a payment is postponed while no gas wallet can pay for the gas', async () => {
     const id = await till.claim(await pay())
     till.chain.balances.set(WALLET.address.toLowerCase(), 1n)
     await run(id)
@@ -204,7 +204,7 @@ describe('a payment is postponed', () => {
     expect((await till.payment(id)).txHash).not.toBeNull()
   })
 
-  test('while another payment deploys its wallet', async () => {
+  test('a payment is postponed while another payment deploys the wallet of the same payer', async () => {
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 1_000_000n)
     const claim = async () => {
@@ -232,7 +232,7 @@ describe('a payment is postponed', () => {
   })
 })
 
-test('a failed payment is not sent, though its transaction is stored', async () => {
+test('a failed payment is not sent, even if its transaction is stored', async () => {
   const payment = await pay()
   const id = await till.claim(payment)
   await storeSigned(till.pool, WALLET, [[id]], new Map(), async (_, nonce) => ({

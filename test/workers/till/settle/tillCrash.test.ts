@@ -1,4 +1,7 @@
-/** Kills a worker process at every step of a settlement. Another process must finish the settlement exactly once. */
+/**
+ * Kills a worker process at every step of the settlement of a payment. Another process must finish the settlement
+ * exactly once.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -42,7 +45,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-/** Starts a worker as an operator does, and resolves when the worker is ready. */
+/** Starts a worker in the same way as an operator, and resolves when the worker is ready. */
 async function startWorkerProcess(rpcUrl = proxy.url): Promise<Bun.Subprocess> {
   const { promise: ready, resolve } = Promise.withResolvers<void>()
   const child = Bun.spawn(
@@ -87,7 +90,7 @@ for (const { step, hold } of some([
     proxy.held = 0
     proxy.hold = hold
     const { header } = await pay()
-    // The payer redeems the payment repeatedly while the payment is pending.
+    // The payer repeats the request to redeem the payment while the payment is pending.
     const answer = redeemToEnd(seller, header)
     await waitFor('the step', () => proxy.held > 0)
     doomed.kill('SIGKILL')
@@ -126,7 +129,7 @@ testWhole(
   },
 )
 
-test('a redeem gets the response pending when its API process stops, and the payment still settles', async () => {
+test('a redeem request gets the response pending if its API process stops, and the payment still settles', async () => {
   await startWorkerProcess()
   await till.client.setAutomine(false)
   const { header } = await pay()

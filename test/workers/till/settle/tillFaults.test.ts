@@ -1,6 +1,6 @@
 /**
- * Tests that trouble of the service or of its RPC never fails a payment. Every payment of these tests settles or
- * waits.
+ * Tests that a fault of the service or of its RPC node never fails a payment. Every payment of these tests must settle
+ * or wait.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -52,8 +52,8 @@ const transfersOf = async () =>
   (await till.client.getTransactionCount({ address: gasWallet })) as number
 
 /**
- * Redeems a payment during a fault of the RPC node, and ends the fault by `mend`. Expects one transaction on the chain
- * and one granted request.
+ * Redeems a payment during a fault of the RPC node, and ends the fault by calling `mend`. Expects one transaction on
+ * the chain and one request that got access.
  */
 async function outlives(mend: () => unknown): Promise<void> {
   const before = await transfersOf()
@@ -87,7 +87,7 @@ testWhole('a payment outlives a node that cannot simulate', async () => {
   await outlives(() => proxy.errors.clear())
 })
 
-test('a payment settles though the node reports an error for the transaction that it took', async () => {
+test('a payment settles even if the node reports an error for the transaction that it accepted', async () => {
   proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'lost', after: true }))
   const { header } = await pay()
   expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
@@ -107,9 +107,9 @@ testWhole('a payment outlives a node without receipts', async () => {
   await settled(first.body.paymentId)
 })
 
-test('a payment is not refused when a lagging node shows that the payer has no funds', async () => {
-  // For the block "latest" the lagging node answers from an old state. For the newest block the node answers that it
-  // does not have the block.
+test('a payment is not refused if a node that lags behind shows that the payer has no funds', async () => {
+  // For the block "latest" the node that lags behind answers from an old state. For the newest block the lagging node
+  // answers that it does not have the block.
   proxy.errors.set('eth_call', ([, block]) =>
     block === 'latest'
       ? { code: 3, message: 'execution reverted: ERC20: transfer amount exceeds balance' }
@@ -124,14 +124,14 @@ testWhole('a payment outlives a gas wallet without gas', async () => {
   await outlives(() => till.client.setBalance({ address: gasWallet, value: balance }))
 })
 
-test('an unsupported chain is refused at start', async () => {
+test('the service refuses to start with an unsupported chain', async () => {
   proxy.answers.set('eth_chainId', () => '0x1')
   await expect(till.startWorker()).rejects.toThrow(
     'RPC_URL: its chain id must be 8453 (base) or 84532 (base-sepolia), not 1',
   )
 })
 
-test('the public keys of the devnet are refused at start on the chain base', async () => {
+test('the service refuses to start with the public keys of the devnet on the chain base', async () => {
   proxy.answers.set('eth_chainId', () => '0x2105')
   await expect(till.startWorker()).rejects.toThrow('SETTLEMENT_KEYS: must be keys of your own')
 })

@@ -1,4 +1,4 @@
-/** Tests the check that simulates a payment on the chain before the payment is claimed. */
+/** Tests the check that simulates a payment on the chain before the service claims its authorization. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { newCheckId } from '../../../../shared/ids.ts'
@@ -55,8 +55,8 @@ const isQueued = async (checkId: string) => {
   return rows.map(({ key }) => key).includes(`check_payment:${checkId}`)
 }
 
-describe('a check of a payment', () => {
-  test('passes when a deployed wallet accepts the signature, and drops the deployment', async () => {
+describe('the service checks a payment by a simulation', () => {
+  test('a check passes if a deployed wallet accepts the signature, and then leaves out the deployment', async () => {
     const id = await newCheck(await pay({ from: wallet }), {
       factory: FACTORY,
       factoryData: '0x1234',
@@ -68,13 +68,13 @@ describe('a check of a payment', () => {
     expect((await till.payment(paymentId)).txHash).not.toBeNull()
   })
 
-  test('passes for a wallet deployed after the last look at the chain', async () => {
+  test('a check passes for a wallet that was deployed after the service last read the state of the chain', async () => {
     const fresh = await deployWallet(till.client, payer.address)
     await fund(till.client, fresh, 10_000n)
     expect(await run(await newCheck(await pay({ from: fresh })))).toMatchObject({ state: 'passed' })
   })
 
-  test('is refused without a wallet, unless an allowed factory deploys the wallet', async () => {
+  test('a check is refused if the wallet does not exist, unless an allowed factory deploys the wallet', async () => {
     const future = futureWallet(payer.address)
     await fund(till.client, future.address, 10_000n)
     const payment = await pay({ from: future.address })
@@ -89,7 +89,7 @@ describe('a check of a payment', () => {
     })
   })
 
-  test('is refused for a used, an expired or a forged authorization', async () => {
+  test('a check is refused for a used, an expired or a forged authorization', async () => {
     const used = await pay({ from: wallet })
     const broadcast = await broadcastPayment(till.client, used)
     await till.client.waitForTransactionReceipt({ hash: broadcast })
@@ -105,7 +105,7 @@ describe('a check of a payment', () => {
     }
   })
 
-  test('is retried while the chain is unknown or the node has trouble', async () => {
+  test('a check is retried while the state of the chain is unknown or the node has a fault', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     const { network } = till.chain
     Object.assign(till.chain, { network: null })
@@ -114,8 +114,8 @@ describe('a check of a payment', () => {
     Object.assign(till.chain, { network })
     await dropJobs(till.pool)
     for (const message of ['header not found', 'execution reverted: Pausable: paused']) {
-      // A node that lags judges the payment at its own newest block, because the node does not have the highest block
-      // seen.
+      // A node that lags behind judges the payment at its own newest block, because it does not have the highest known
+      // block.
       till.proxy.errors.set('eth_call', ([, at]) =>
         at === 'latest'
           ? { code: message === 'header not found' ? -32000 : 3, message }
@@ -129,7 +129,7 @@ describe('a check of a payment', () => {
     expect(await run(id)).toMatchObject({ state: 'passed' })
   })
 
-  test('that has ended is not retried', async () => {
+  test('a check that has ended is not retried', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     await refuseCheck(till.pool, id, 'unexpected_verify_error')
     till.proxy.fault = { status: 503 }
@@ -137,7 +137,7 @@ describe('a check of a payment', () => {
     expect(await isQueued(id)).toBe(false)
   })
 
-  test('of an authorization too early for the newest block is judged by the pending block', async () => {
+  test('a check of an authorization that is too early for the newest block uses the pending block', async () => {
     const { timestamp } = await till.client.getBlock()
     const soon = await pay({ from: wallet, validAfter: timestamp, validBefore: timestamp + 600n })
     await till.client.increaseTime({ seconds: 10 })

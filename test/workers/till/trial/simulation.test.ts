@@ -1,4 +1,4 @@
-/** Tests the outcome of a simulated transfer: passed, refused by the chain, or trouble of the node. */
+/** Tests the outcome of a simulated transfer: it passes, the chain refuses it, or the node has a fault. */
 import { describe, expect, test } from 'bun:test'
 import { encodeErrorResult, encodeFunctionResult, type Hex, multicall3Abi, parseAbi } from 'viem'
 import type { RpcAnswer } from '../../../../workers/till/chain/rpc.ts'
@@ -29,7 +29,7 @@ const outcome = (answer: RpcAnswer, of: { deployment: typeof deployment | null }
   return read.kind === 'refused' ? `${read.refusal.kind}: ${read.refusal.reason}` : read.kind
 }
 
-describe('a transfer', () => {
+describe('the service simulates a transfer', () => {
   test.each<[RpcAnswer, string]>([
     [{ ok: true, result: '0x' }, 'passes'],
     [error(3, 'execution reverted'), 'final: invalid_transaction_state'],
@@ -64,7 +64,7 @@ describe('a transfer', () => {
   })
 })
 
-describe('a transfer that deploys its wallet', () => {
+describe('the service simulates a transfer that deploys the wallet of the payer', () => {
   const badSignature = revert('FiatTokenV2: invalid signature')
   test.each<[string, RpcAnswer, string]>([
     ['deployment and charge pass', trial(true, true, '0x'), 'passes'],

@@ -1,4 +1,4 @@
-/** Tests the transaction that deploys a wallet and charges the wallet. */
+/** Tests the transaction that deploys the smart wallet of a payer and charges this wallet. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { concat, encodeFunctionData, parseAbi } from 'viem'
 import { deployAndCharge } from '../../../../workers/till/wallets/walletDeployment.ts'
@@ -25,7 +25,7 @@ const charge = (functionName: 'totalSupply' | 'nothing') => ({
 })
 const codeOf = (address: `0x${string}`) => till.client.getCode({ address })
 
-test('when the charge fails, the deployment of the wallet in the same transaction is undone', async () => {
+test('if the charge fails, the deployment of the wallet in the same transaction is undone', async () => {
   const { address, deployment } = futureWallet(payer.address)
   const failing = deployAndCharge(deployment, charge('nothing'), { trial: false })
   expect(await run(failing)).toBe('reverted')
@@ -35,9 +35,9 @@ test('when the charge fails, the deployment of the wallet in the same transactio
   expect(await codeOf(address)).toBeDefined()
 })
 
-test('when the deployment of the wallet fails, the charge in the same transaction still succeeds', async () => {
+test('if the deployment of the wallet fails, the charge in the same transaction still succeeds', async () => {
   const { deployment } = futureWallet(payer.address)
-  // No contract can have code that starts with 0xef (EIP-3541).
+  // No contract can have code that starts with the byte 0xef (EIP-3541).
   const factoryData = concat([
     deployment.factoryData.slice(0, 66) as `0x${string}`,
     '0x60ef60005360016000f3',

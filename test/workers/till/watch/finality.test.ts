@@ -54,15 +54,15 @@ const placeOf = async (id: string) => {
 const hasFinality = async (id: string) => (await payment(id)).finalizedAt !== null
 const readReceipts = () => hand.asked.includes('eth_getTransactionReceipt')
 
-/** Puts the transaction of payments into a block, with a transfer for each payment. */
+/** Puts the transaction of several payments into a block, with a token transfer for each payment. */
 async function mine(txHash: Hex, ids: string[], block = SETTLED_IN, status: 0 | 1 = 1) {
   hand.mine(txHash, block, await Promise.all(ids.map(payment)), status)
 }
 
-/** Replaces the block of the settlements, so that the next look is suspicious. */
+/** Replaces the block of the settlements, so that the next check of the chain finds a suspicious state. */
 const replaceBlock = () => hand.blocks.set(7n, blockAt(7n, { hash: OTHER_HASH }))
 
-/** Settles payments by one transaction. */
+/** Settles several payments by one transaction. */
 async function newGroup(count: number): Promise<{ ids: string[]; txHash: Hex }> {
   const ids: string[] = []
   for (let n = 0; n < count; n++) ids.push(await newPayment(pool))
@@ -74,22 +74,22 @@ async function newGroup(count: number): Promise<{ ids: string[]; txHash: Hex }> 
   return { ids, txHash: signed!.hash }
 }
 
-describe('the watch for reorganisations', () => {
-  test('asks the node nothing while no settlement of its chain waits for finality', async () => {
+describe('the service watches for chain reorganisations', () => {
+  test('the watch sends the node no request while no settlement of its chain waits for finality', async () => {
     await settle(pool, await newPayment(pool, { chainId: OTHER_CHAIN_ID }), OTHER_HASH)
     await watch()
     expect(hand.asked).toEqual([])
     expect(memory).toMatchObject({ lastNumber: 12n, suspicious: false })
   })
 
-  test('reads no receipts while the newest settlement is in its block', async () => {
+  test('the watch reads no receipts while the newest settlement is still in its block', async () => {
     await newSettled(pool)
     hand.blocks.set(7n, SETTLED_IN)
     await watch()
     expect([readReceipts(), memory.suspicious]).toEqual([false, false])
   })
 
-  test('reads no receipts if the node does not have the block, unless the head became lower', async () => {
+  test('the watch reads no receipts if the node does not have the block, unless the head of the chain became lower', async () => {
     const { id } = await newSettled(pool)
     for (const [number, isSuspicious] of [
       [12n, false],
@@ -107,7 +107,7 @@ describe('the watch for reorganisations', () => {
     expect(await stateOf(id)).toBe('settled')
   })
 
-  test('records the block to which the transaction of a settlement moved', async () => {
+  test('the watch records the block to which the transaction of a settlement moved', async () => {
     const { ids, txHash } = await newGroup(2)
     const moved = blockAt(8n)
     await mine(txHash, ids, moved)
@@ -121,7 +121,7 @@ describe('the watch for reorganisations', () => {
     expect(hand.chain.head.number).toBe(10n)
   })
 
-  test('keeps a settlement that is in its block, though the check began for another', async () => {
+  test('the watch keeps a settlement that is in its block, even if the check began because of another settlement', async () => {
     const stays = await newSettled(pool)
     await mine(stays.txHash, [stays.id])
     memory.suspicious = true
@@ -130,7 +130,7 @@ describe('the watch for reorganisations', () => {
     expect([memory.suspicious, hand.asked]).toEqual([false, ['eth_getTransactionReceipt']])
   })
 
-  test('takes a settlement back at the second look without its transaction, and believes the new head', async () => {
+  test('the watch undoes a settlement at the second check without its transaction, and then accepts the new head', async () => {
     const { id } = await newSettled(pool)
     replaceBlock()
     await watch()
@@ -143,7 +143,7 @@ describe('the watch for reorganisations', () => {
     expect(memory.goneLooks.size).toBe(0)
   })
 
-  test('keeps a settlement that is missing at two looks, with a look between that finds it', async () => {
+  test('the watch keeps a settlement that two checks miss if a check between them finds it', async () => {
     const settlements = [await newSettled(pool), await newSettled(pool)]
     const missing = async (n: number) => {
       for (const [m, { id, txHash }] of settlements.entries()) {
@@ -162,7 +162,7 @@ describe('the watch for reorganisations', () => {
     expect(await stateOf(settlements[0]!.id)).toBe('verified')
   })
 
-  test('takes a settlement back whose transaction failed, in the same block or in another', async () => {
+  test('the watch undoes a settlement whose transaction failed, in the same block or in another', async () => {
     for (const block of [SETTLED_IN, blockAt(8n)]) {
       const { id, txHash } = await newSettled(pool)
       await mine(txHash, [id], block, 0)
@@ -173,7 +173,7 @@ describe('the watch for reorganisations', () => {
     }
   })
 
-  test('takes back only those payments of a group whose transfer is missing in the new block', async () => {
+  test('the watch undoes only those payments of a group whose transfer is missing in the new block', async () => {
     const { ids, txHash } = await newGroup(2)
     await mine(txHash, ids.slice(0, 1), blockAt(8n))
     replaceBlock()
@@ -182,7 +182,7 @@ describe('the watch for reorganisations', () => {
     expect(await Promise.all(ids.map(stateOf))).toEqual(['settled', 'verified'])
   })
 
-  test('stays suspicious while another settlement is missing for the first time', async () => {
+  test('the watch stays suspicious while another settlement is missing for the first time', async () => {
     const [first, second] = [await newSettled(pool), await newSettled(pool)]
     await mine(second.txHash, [second.id])
     memory.suspicious = true
@@ -195,7 +195,7 @@ describe('the watch for reorganisations', () => {
     expect([await stateOf(second.id), memory.suspicious]).toEqual(['verified', false])
   })
 
-  test('begins to count again after a look that finds every settlement', async () => {
+  test('the watch begins to count missed checks again after a check that finds every settlement', async () => {
     const { id, txHash } = await newSettled(pool)
     for (let n = 0; n < 3; n++) {
       hand.drop(txHash)
@@ -208,16 +208,16 @@ describe('the watch for reorganisations', () => {
   })
 })
 
-describe('the finality of a settlement', () => {
+describe('the service records the finality of a settlement', () => {
   const setFinal = (number: bigint) => hand.blocks.set('finalized', blockAt(number))
   const look = () => finalize(hand.chain, memory)
 
-  test('is not asked of the node while no settlement waits for it', async () => {
+  test('the service does not ask the node for the final block while no settlement waits for finality', async () => {
     await look()
     expect(hand.asked).toEqual([])
   })
 
-  test('comes with the final block of its number, and not one block earlier', async () => {
+  test('a settlement becomes final with the final block of its number, and not one block earlier', async () => {
     const { id, txHash } = await newSettled(pool)
     await mine(txHash, [id])
     await look()
@@ -229,7 +229,7 @@ describe('the finality of a settlement', () => {
     expect([await hasFinality(id), memory.suspicious]).toEqual([true, false])
   })
 
-  test('needs the successful transaction in the stored block, else the next look checks all settlements', async () => {
+  test('finality needs the successful transaction in the stored block, otherwise the next check covers all settlements', async () => {
     setFinal(8n)
     const { id, txHash } = await newSettled(pool)
     const wrong: [name: string, change: () => unknown][] = [
@@ -245,7 +245,7 @@ describe('the finality of a settlement', () => {
     }
   })
 
-  test('of one settlement does not wait for another in the same final block', async () => {
+  test('the finality of one settlement does not wait for another settlement in the same final block', async () => {
     setFinal(8n)
     const [sound, gone] = [await newSettled(pool), await newSettled(pool)]
     await mine(sound.txHash, [sound.id])
@@ -254,7 +254,7 @@ describe('the finality of a settlement', () => {
     expect(memory.suspicious).toBe(true)
   })
 
-  test('leaves an earlier suspicion in place', async () => {
+  test('the finality of a settlement does not end an earlier suspicion of a reorganisation', async () => {
     setFinal(8n)
     const { id, txHash } = await newSettled(pool)
     await mine(txHash, [id])

@@ -40,7 +40,7 @@ afterAll(async () => {
 
 const addressOf = async ({ projectId }: { projectId: string }) =>
   (await findPurse(pool, projectId))!.address
-/** Returns the sum of signed payments that sellers may still take. */
+/** Returns the sum of the signed payments that sellers may still collect. */
 const openSum = async () => (await purse.reserved())[1]
 const look = () => tendPurses(hand.chain, memory)
 const purchase = (id: string) => row(pool, 'purchases', id)
@@ -50,7 +50,7 @@ const setFinal = (number: bigint, timestamp = 0n) =>
 
 type Payment = { id: string; nonce: Hex; payer: Address }
 
-/** Signs a payment of the purse. */
+/** Signs a payment of the purse (the wallet that pays sellers). */
 async function sign(signedBlock: bigint | null = 100n): Promise<Payment> {
   const wanted = await purse.wanted(PRICE)
   expect(await purse.reserve([wanted])).toEqual(['signed'])
@@ -61,7 +61,7 @@ async function sign(signedBlock: bigint | null = 100n): Promise<Payment> {
   return rows[0]!
 }
 
-/** Returns the transfer that a payment authorizes. */
+/** Returns the token transfer that a payment authorizes. */
 async function transferOf({ id }: Payment) {
   const { asset, payer, pay_to: recipient, amount_atomic, nonce } = await purchase(id)
   return { asset, payer, recipient, amountAtomic: BigInt(amount_atomic), nonce }
@@ -73,15 +73,15 @@ function addEvent(payment: Payment, block: bigint, kind: 'used' | 'canceled' = '
   return txHash
 }
 
-/** Puts the transfer of a payment into a block. */
+/** Puts the token transfer of a payment into a block. */
 async function take(payment: Payment, block: bigint): Promise<Hex> {
   const txHash = addEvent(payment, block)
   hand.mine(txHash, blockAt(block), [await transferOf(payment)])
   return txHash
 }
 
-describe('an open payment of a purse', () => {
-  test('is released when the time of a final block reaches its end, and not one second earlier', async () => {
+describe('the service follows an open payment of a purse (the wallet that pays sellers)', () => {
+  test('an open payment is released when the time of a final block reaches its expiry, and not one second earlier', async () => {
     const { id } = await sign()
     expect(await openSum()).toBe(PRICE)
     await look()
@@ -94,7 +94,7 @@ describe('an open payment of a purse', () => {
     expect(await openSum()).toBe(0n)
   })
 
-  test('is spent when the chain shows its transfer, before its end and after', async () => {
+  test('an open payment counts as spent when the chain shows its transfer, before its expiry and after', async () => {
     for (const timestamp of [0n, VALID_BEFORE]) {
       const payment = await sign()
       const txHash = await take(payment, 850n)
@@ -111,14 +111,14 @@ describe('an open payment of a purse', () => {
     }
   })
 
-  test('is spent while no block is final', async () => {
+  test('an open payment counts as spent even while no block is final', async () => {
     const payment = await sign()
     await take(payment, HEAD.number)
     await look()
     expect(await moneyOf(payment.id)).toBe('spent')
   })
 
-  test('is searched from five blocks before its signature, and from the first block without one', async () => {
+  test('an open payment is searched from five blocks before its signature, or from the first block if that is unknown', async () => {
     const cases = [
       [100n, 94n, 'open'],
       [100n, 95n, 'spent'],
@@ -134,7 +134,7 @@ describe('an open payment of a purse', () => {
     }
   })
 
-  test('is searched from the earliest signature of all used payments', async () => {
+  test('open payments are searched from the earliest signature of all used payments', async () => {
     const payments = [await sign(900n), await sign(99n), await sign(100n)]
     await take(payments[0]!, 900n)
     await take(payments[1]!, 95n)
@@ -144,7 +144,7 @@ describe('an open payment of a purse', () => {
     expect(states).toEqual(['spent', 'spent', 'spent'])
   })
 
-  test('stays open without a successful transaction that holds its own transfer', async () => {
+  test('a payment stays open without a successful transaction that contains its own transfer', async () => {
     const payment = await sign()
     const other = await transferOf(await sign())
     const own = await transferOf(payment)
@@ -165,7 +165,7 @@ describe('an open payment of a purse', () => {
     }
   })
 
-  test('that a node counts as used without showing the event does not stop other payments', async () => {
+  test('a payment that a node reports as used without showing the event does not stop other payments', async () => {
     const [hidden, shown] = [await sign(500n), await sign(500n)]
     addEvent(hidden, 10n)
     await take(shown, 850n)
@@ -173,7 +173,7 @@ describe('an open payment of a purse', () => {
     expect([await moneyOf(hidden.id), await moneyOf(shown.id)]).toEqual(['open', 'spent'])
   })
 
-  test('that the payer cancelled is released when the block of the cancellation is final', async () => {
+  test('an open payment that the payer cancelled is released when the block of the cancellation is final', async () => {
     const payment = await sign()
     addEvent(payment, 850n, 'canceled')
     const seen = async () => (await purchase(payment.id)).cancel_seen_at !== null
@@ -189,7 +189,7 @@ describe('an open payment of a purse', () => {
     expect(await openSum()).toBe(0n)
   })
 
-  test('of another chain is left alone', async () => {
+  test('an open payment on another chain is left unchanged', async () => {
     const payment = await sign()
     await take(payment, 850n)
     await pool.query(`update purchases set network = 'base'`)
@@ -198,8 +198,8 @@ describe('an open payment of a purse', () => {
   })
 })
 
-describe('a list of more than 200 open payments', () => {
-  /** Copies an open payment. The copies come after it in the list. */
+describe('the service reads a list of more than 200 open payments', () => {
+  /** Makes copies of an open payment. The copies come after the original payment in the list. */
   async function copy({ id }: Payment, count: number): Promise<Payment[]> {
     const { rows: columns } = await pool.query<{ name: string }>(
       `select quote_ident(column_name) as name from information_schema.columns
@@ -216,7 +216,7 @@ describe('a list of more than 200 open payments', () => {
     return rows
   }
 
-  test('is read in parts, one at each look, and then from the start', async () => {
+  test('a long list of open payments is read in parts, one at each check of the chain, and then from the start', async () => {
     const first = await sign()
     const last = (await copy(first, 200)).at(-1)!
     await take(last, 850n)
@@ -230,7 +230,7 @@ describe('a list of more than 200 open payments', () => {
   })
 })
 
-describe('a transfer of a purse', () => {
+describe('the service follows a transfer of a purse (the wallet that pays sellers)', () => {
   let payment: Payment
   let txHash: Hex
   beforeEach(async () => {
@@ -246,7 +246,7 @@ describe('a transfer of a purse', () => {
   }
   const replaceBlock = () => hand.blocks.set(850n, blockAt(850n, { hash: pad('0xdead') }))
 
-  test('is final with its block, and not one block earlier', async () => {
+  test('a transfer of a purse becomes final with its block, and not one block earlier', async () => {
     setFinal(849n)
     await look()
     expect(await isFinal()).toBe(false)
@@ -255,21 +255,21 @@ describe('a transfer of a purse', () => {
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
   })
 
-  test('is open again if the final chain does not hold it in its block', async () => {
+  test('a transfer of a purse is open again if the final chain does not have it in its block', async () => {
     setFinal(850n)
     vanish()
     await look()
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['open', false])
   })
 
-  test('is open again if its transaction failed in its block', async () => {
+  test('a transfer of a purse is open again if its transaction failed in its block', async () => {
     setFinal(850n)
     hand.mine(txHash, blockAt(850n), [], 0)
     await look()
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['open', false])
   })
 
-  test('is found again in the block to which it moved', async () => {
+  test('a transfer of a purse is found again in the block to which it moved', async () => {
     setFinal(850n)
     hand.drop(txHash)
     await take(payment, 851n)
@@ -279,7 +279,7 @@ describe('a transfer of a purse', () => {
     expect(await purchase(payment.id)).toMatchObject({ money: 'spent', block_number: '851' })
   })
 
-  test('is open again after two looks in a row that show another block at its height', async () => {
+  test('a transfer of a purse is open again after two consecutive checks that show another block at its height', async () => {
     vanish()
     replaceBlock()
     await look()
@@ -296,7 +296,7 @@ describe('a transfer of a purse', () => {
     expect(await moneyOf(payment.id)).toBe('open')
   })
 
-  test('that is in its block is kept and not final, though a later block was replaced', async () => {
+  test('a transfer of a purse that is still in its block is kept and not final, although a later block was replaced', async () => {
     const later = await sign()
     await take(later, 860n)
     await look()
@@ -310,8 +310,8 @@ describe('a transfer of a purse', () => {
   })
 })
 
-describe('a refund by hand', () => {
-  /** Records that a seller's refund is in a block. */
+describe('the service follows a refund that a seller paid by hand', () => {
+  /** Records that a refund by a seller is in a block. */
   async function newRefund(block: bigint): Promise<{ id: string; txHash: Hex }> {
     const paid = await newSettled(pool)
     const id = `ref_${paid.id}`
@@ -332,7 +332,7 @@ describe('a refund by hand', () => {
     hand.mine(made.txHash, blockAt(block), [transfer])
   }
 
-  test('is final with its block', async () => {
+  test('a refund by hand becomes final with its block', async () => {
     const made = await newRefund(850n)
     await mine(made, 850n)
     setFinal(849n)
@@ -343,7 +343,7 @@ describe('a refund by hand', () => {
     expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
   })
 
-  test('that moved is recorded in its new block, and one that vanished is checked again', async () => {
+  test('a refund by hand that moved is recorded in its new block, and one that vanished is checked again', async () => {
     const [moved, gone] = [await newRefund(850n), await newRefund(850n)]
     await mine(moved, 851n)
     setFinal(850n)
@@ -352,7 +352,7 @@ describe('a refund by hand', () => {
     expect(await refund(gone)).toMatchObject({ state: 'claimed', block_number: null })
   })
 
-  test('in the newest block with transfers is checked again after two looks that show another block', async () => {
+  test('a refund by hand in the newest block with transfers is checked again after two checks that show another block', async () => {
     const made = await newRefund(850n)
     hand.blocks.set(850n, blockAt(850n, { hash: pad('0xdead') }))
     await look()
@@ -362,13 +362,13 @@ describe('a refund by hand', () => {
   })
 })
 
-describe('the balance of a purse', () => {
+describe('the service reads the balance of a purse (the wallet that pays sellers)', () => {
   const balance = async () => {
     const { balanceAtomic, balanceBlock } = (await findPurse(pool, purse.projectId))!
     return [balanceAtomic, balanceBlock]
   }
 
-  test('is read at the head of the chain, and not again until it is old', async () => {
+  test('the balance of a purse is read at the head of the chain, and not again until it is old', async () => {
     const address = await addressOf(purse)
     hand.balances.set(address, 42n)
     await look()
@@ -383,7 +383,7 @@ describe('the balance of a purse', () => {
     expect(await balance()).toEqual([43n, 1_000n])
   })
 
-  test('of each purse is its own', async () => {
+  test('each purse has a separate balance', async () => {
     const other = await newPurse(pool, keyring)
     hand.balances.set(await addressOf(purse), 1n)
     hand.balances.set(await addressOf(other), 2n)
@@ -393,7 +393,7 @@ describe('the balance of a purse', () => {
   })
 })
 
-test('the balance that was read longest ago is read first', async () => {
+test('the balance of a purse that was read longest ago is read first', async () => {
   const others = [await newPurse(pool, keyring), await newPurse(pool, keyring)]
   const [recent, old, never] = [purse, ...others]
   for (const [{ projectId }, age] of [

@@ -1,4 +1,7 @@
-/** Tests that quiet transactions are broadcast again, raised and replaced. */
+/**
+ * Tests that quiet transactions, which were not sent recently, are broadcast again, sent with a higher fee and
+ * replaced.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Hex, parseGwei, parseTransaction } from 'viem'
 import { findOpenTransactions } from '../../../../sql/till/watch/openTransactions.ts'
@@ -33,11 +36,11 @@ const look = (times?: number) => till.reconcile(memory, times)
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 const newestOf = async (id: string) => (await till.payment(id)).txHash
 
-describe('a quiet transaction', () => {
+describe('the service follows up a quiet transaction, which was not sent recently', () => {
   const sendsOf = async (hash: Hex) => (await transactionOf(hash)).send_count
   beforeEach(() => till.client.setAutomine(false))
 
-  test('is broadcast again while its nonce is free', async () => {
+  test('a quiet transaction is broadcast again while its nonce is unused', async () => {
     const { txHash } = await till.send()
     await look()
     expect(await sendsOf(txHash)).toBe(2)
@@ -46,7 +49,7 @@ describe('a quiet transaction', () => {
     expect(await sendsOf(txHash)).toBe(2)
   })
 
-  test('is raised by a quarter after a second send, when three blocks passed without the transaction', async () => {
+  test('a quiet transaction gets a fee a quarter higher after a second send, if three blocks passed without it', async () => {
     const { id, txHash } = await till.send()
     const passBlocks = (count: number) => {
       till.chain.head = { ...till.chain.head, number: till.chain.head.number + BigInt(count) }
@@ -68,7 +71,7 @@ describe('a quiet transaction', () => {
     expect([await sendsOf(txHash), await sendsOf(raised!)]).toEqual([4, 2])
   })
 
-  test('is raised to a higher market price, but never above 100 gwei', async () => {
+  test('a quiet transaction gets a higher market fee, but never above 100 gwei', async () => {
     const refuse = () => ({ code: -32000, message: 'transaction underpriced' })
     const { id } = await till.send()
     till.proxy.errors.set('eth_sendRawTransaction', refuse)
@@ -119,7 +122,7 @@ describe('a quiet transaction', () => {
     expect(await targetOf()).toBe(SEPOLIA.usdcAddress.toLowerCase() as Hex)
   })
 
-  test('is raised by one process only, and the other process sends nothing', async () => {
+  test('only one of two processes raises the fee of a quiet transaction, and the other process sends nothing', async () => {
     const { id } = await till.send()
     const [stuck] = await findOpenTransactions(till.pool, [id])
     const raise = async () =>
@@ -136,7 +139,7 @@ describe('a quiet transaction', () => {
     expect(sends).toBe(1)
   })
 
-  test('is not replaced when the node reports a nonce that is too low', async () => {
+  test('a quiet transaction is not replaced if the node reports a nonce that is too low', async () => {
     const { id, txHash } = await till.send()
     const message = 'nonce too low: next nonce 5, tx nonce 4, fee'
     till.proxy.errors.set('eth_sendRawTransaction', () => ({ code: -32000, message }))
@@ -145,7 +148,7 @@ describe('a quiet transaction', () => {
   })
 })
 
-describe('a transaction that the pool of the node has dropped', () => {
+describe('the service broadcasts a transaction again that the pool of the node has dropped', () => {
   const ofWallet = () => ({ chainId: SEPOLIA.chainId, address: till.chain.accounts[0]!.address })
   const lookAtPool = async () => {
     const [wallet] = await readWallets(till.chain.rpc, [ofWallet().address])
@@ -173,13 +176,13 @@ describe('a transaction that the pool of the node has dropped', () => {
     expect(await minedOf(hashes)).toEqual([true, true, true])
   })
 
-  test('is not broadcast again before the node has had time to count it', async () => {
+  test('a dropped transaction is not broadcast again before the node has had time to count it', async () => {
     const hashes = await sendThree()
     await lookAtPool()
     expect(await minedOf(hashes)).toEqual([true, false, false])
   })
 
-  test('is broadcast again once, and then waits until it is quiet', async () => {
+  test('a dropped transaction is broadcast again once, and then waits until it counts as quiet', async () => {
     const { txHash } = await till.send()
     for (let drops = 0; drops < 2; drops++) {
       await till.client.dropTransaction({ hash: txHash })

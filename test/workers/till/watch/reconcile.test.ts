@@ -1,4 +1,4 @@
-/** Tests the reconciliation of settlements with the chain, one look at the chain at a time. */
+/** Tests how stored settlements are reconciled with the chain, one check of the chain at a time. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Hex } from 'viem'
 import { newCheckId } from '../../../../shared/ids.ts'
@@ -21,7 +21,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const look = (times?: number) => till.reconcile(memory, times)
 
-/** Sends a payment, and records its settlement in the block of its transaction. */
+/** Sends a payment, and records the settlement of the payment in the block of its transaction. */
 async function sendAndSettle(): Promise<{ id: string; txHash: Hex }> {
   const payment = await till.send()
   await settle(till.pool, payment.id, payment.txHash)
@@ -39,8 +39,8 @@ const stateOf = async (id: string) => (await till.payment(id)).state
 const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 
-describe('a settlement is taken back', () => {
-  test('after two looks without the settlement, though its block came and went between the looks', async () => {
+describe('the service undoes a settlement that the chain no longer shows', () => {
+  test('a settlement is undone after two checks that miss it, even if its block came and went between the checks', async () => {
     await look()
     const { id } = await sendAndSettle()
     await till.client.setAutomine(false)
@@ -52,7 +52,7 @@ describe('a settlement is taken back', () => {
     expect(till.chain.head.hash).toBe((await till.client.getBlock()).hash)
   })
 
-  test('never when every second look finds the settlement', async () => {
+  test('a settlement is never undone if every second check finds it', async () => {
     const { id } = await sendAndSettle()
     for (let n = 0; n < 3; n++) {
       memory.suspicious = true
@@ -64,14 +64,14 @@ describe('a settlement is taken back', () => {
     expect(await stateOf(id)).toBe('settled')
   })
 
-  test('when its transaction failed in its new block', async () => {
+  test('a settlement is undone if its transaction failed in its new block', async () => {
     const { id } = await sendAndSettle()
     till.proxy.edits.set('eth_getTransactionReceipt', (receipt) => ({ ...receipt, status: '0x0' }))
     await look(2)
     expect(await stateOf(id)).toBe('verified')
   })
 
-  test('at the start of a process, though a later settlement stands', async () => {
+  test('a settlement is undone at the start of a process, even if a later settlement is still on the chain', async () => {
     const { id, txHash } = await sendAndSettle()
     const later = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', ([hash]) =>
@@ -81,7 +81,7 @@ describe('a settlement is taken back', () => {
     expect([await stateOf(id), await stateOf(later.id)]).toEqual(['verified', 'settled'])
   })
 
-  test('when the chain no longer reaches its block', async () => {
+  test('a settlement is undone if the chain no longer reaches its block', async () => {
     const { id } = await sendAndSettle()
     await look()
     await till.client.setAutomine(false)
@@ -91,7 +91,7 @@ describe('a settlement is taken back', () => {
     expect(till.chain.head.number).toBe(await till.client.getBlockNumber({ cacheTime: 0 }))
   })
 
-  test('never because a lagging node does not have its block', async () => {
+  test('a settlement is never undone because a node that lags behind does not have its block', async () => {
     await look()
     const { id } = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', () => null)
@@ -122,7 +122,7 @@ test('a settlement that moved to another block becomes final in that block', asy
   expect((await row(till.pool, 'payments', id)).finalized_at).not.toBeNull()
 })
 
-test('a settlement with a wrong block hash becomes final only after another look corrects the hash', async () => {
+test('a settlement with a wrong block hash becomes final only after another check corrects the hash', async () => {
   const { id } = await sendAndSettle()
   await sendAndSettle()
   await look()
@@ -137,7 +137,7 @@ test('a settlement with a wrong block hash becomes final only after another look
   expect([final, finalized_at === null]).toEqual([block_hash, false])
 })
 
-test('a lower head of the chain is believed after eight looks in a row', async () => {
+test('a lower head of the chain is accepted after eight consecutive checks', async () => {
   const { head } = till.chain
   await look(7)
   till.chain.head = { ...head, number: head.number + 100n }
@@ -151,7 +151,7 @@ test('a lower head of the chain is believed after eight looks in a row', async (
   expect(till.chain.head.number).toBe(head.number)
 })
 
-test('the first look of a process queues lost payments and deletes stale checks', async () => {
+test('the first check by a process queues payments without a job again and deletes stale payment checks', async () => {
   const id = await till.claim(await pay())
   const check = newCheckId()
   await createCheck(till.pool, {
@@ -166,11 +166,11 @@ test('the first look of a process queues lost payments and deletes stale checks'
   expect(await findCheck(till.pool, check)).toBeNull()
 })
 
-describe('a gap in the nonces of a gas wallet', () => {
+describe('the service fills a gap in the nonces of a gas wallet', () => {
   const next = () =>
     till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 
-  test('is filled after two looks find the gap', async () => {
+  test('a gap in the nonces is filled after two checks of the chain find it', async () => {
     await till.pool.query('update gas_wallets set next_nonce = next_nonce + 1')
     const before = await next()
     await look()
@@ -179,7 +179,7 @@ describe('a gap in the nonces of a gas wallet', () => {
     expect(await next()).toBe(before + 1)
   })
 
-  test('is filled again by the transaction that a reorganisation removed', async () => {
+  test('a gap in the nonces is filled again by the transaction that a reorganisation removed', async () => {
     const { txHash } = await sendAndSettle()
     await till.client.setAutomine(false)
     await reorganise()

@@ -1,4 +1,4 @@
-/** Tests that a reorganisation takes back the settlements of its blocks, and that the payments settle again once. */
+/** Tests that a reorganisation undoes the settlements of its blocks, and that each payment then settles once again. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { pad } from 'viem'
 import type { Agent } from '../../../support/service.ts'
@@ -43,7 +43,7 @@ const reaches = (id: string, status: string) =>
     expect(payment.status).not.toBe('failed')
     return payment.status === status ? payment : null
   })
-/** Removes the newest block. The transactions of the block wait in the pool. */
+/** Removes the newest block of the chain. The transactions of the removed block wait in the transaction pool. */
 const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
 const announced = async (id: string) => {
   const { rows } = await till.service.database.pool.query(
@@ -71,7 +71,7 @@ test('after a reorganisation the same transaction settles a payment again, with 
   expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
 })
 
-test('a payment that a reorganisation took back is granted only after the payment settles again', async () => {
+test('a payment that a reorganisation undid gives access only after the payment settles again', async () => {
   await till.client.setAutomine(false)
   const { header } = await pay()
   const { body: pending } = await redeem(seller, header)
@@ -86,7 +86,7 @@ test('a payment that a reorganisation took back is granted only after the paymen
   expect((await redeem(seller, header)).body.ok).toBe(true)
 })
 
-test('a payment with a stale block hash becomes final only with the right hash', async () => {
+test('a payment with an outdated block hash becomes final only with the right hash', async () => {
   const { pool } = till.service.database
   const stale = await redeemToEnd(seller, (await pay()).header)
   const sound = await redeemToEnd(seller, (await pay()).header)

@@ -1,4 +1,4 @@
-/** Tests transactions that blocks pass by because their fee is too low. */
+/** Tests transactions that are not included in blocks because their fee is too low. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -20,7 +20,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const statusOf = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body.status
-/** Mines an empty block whose base fee is above the fee of every transaction, even above a raised fee. */
+/** Mines an empty block whose base fee is higher than the fee of every transaction, even than a raised fee. */
 async function passBy(): Promise<void> {
   const { rows } = await till.service.database.pool.query(
     'select coalesce(max(max_fee_wei), 0)::text as dearest from chain_transactions',
@@ -30,7 +30,7 @@ async function passBy(): Promise<void> {
   await till.client.mine({ blocks: 1 })
 }
 
-test('the transaction of a failed payment becomes an empty transfer on the same nonce', async () => {
+test('the transaction of a failed payment is replaced by an empty transfer with the same nonce', async () => {
   const before = await nonceOf()
   await till.client.setAutomine(false)
   const { authorization, header } = await pay()
@@ -68,8 +68,8 @@ test('the transaction of a failed payment becomes an empty transfer on the same 
     )
     return rowCount === 1
   })
-  // The service may have replaced the empty transfer by one with a higher fee. In any case no transaction of a payment
-  // took the nonce.
+  // The service may have replaced the empty transfer by an empty transfer with a higher fee. In either case no
+  // transaction of a payment used the nonce.
   const { rows } = await till.service.database.pool.query(
     `select payment_id from chain_transactions where nonce = $1 and state = 'mined'`,
     [before],

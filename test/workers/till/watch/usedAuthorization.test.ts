@@ -26,21 +26,21 @@ const refusedBefore = (txHash: string) => ({
   failureDetail: `the authorization was used before, by ${txHash}`,
 })
 
-/** Makes the node forget the state of all blocks up to the given block. */
+/** Makes the node forget the state of the chain in all blocks up to the given block. */
 const forgetUpTo = (head: bigint) =>
   till.proxy.errors.set('eth_call', ([, block]) =>
     /^0x/.test(block) && BigInt(block) <= head
       ? { code: -32000, message: 'missing trie node' }
       : null,
   )
-/** Sets the time of the next block, in seconds after the newest block. */
+/** Sets the time of the next block, in seconds after the time of the newest block. */
 const blockIn = async (seconds: number) => {
   const { timestamp } = await till.client.getBlock()
   return till.client.setNextBlockTimestamp({ timestamp: timestamp + BigInt(seconds) })
 }
 
-describe('an authorization that was used before the claim is refused', () => {
-  test('many blocks before', async () => {
+describe('the service refuses an authorization that was used before the claim', () => {
+  test('an authorization that was used many blocks before the claim is refused', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     await till.client.mine({ blocks: 20, interval: 0 })
@@ -49,7 +49,7 @@ describe('an authorization that was used before the claim is refused', () => {
     expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
   })
 
-  test('though the node cannot search for its transaction', async () => {
+  test('an authorization used before the claim is refused even if the node cannot search for its transaction', async () => {
     const payment = await pay()
     await used(payment)
     const id = await till.claim(payment)
@@ -62,7 +62,7 @@ describe('an authorization that was used before the claim is refused', () => {
   })
 
   for (const blocks of [1, 5]) {
-    test(`${blocks} blocks before, though the node has no old state`, async () => {
+    test(`an authorization used ${blocks} blocks before the claim is refused even if the node has no old state`, async () => {
       const payment = await pay()
       await blockIn(3)
       const { transactionHash } = await used(payment)
@@ -74,7 +74,7 @@ describe('an authorization that was used before the claim is refused', () => {
     })
   }
 
-  test('in a block above the head of the claim, but before the time of the claim', async () => {
+  test('an authorization is refused if it was used above the head stored with the claim, but before the time of the claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -87,8 +87,8 @@ describe('an authorization that was used before the claim is refused', () => {
   })
 })
 
-describe('an authorization that was used after the claim', () => {
-  test('settles the payment, though a stranger broadcast the transfer in an unseen block', async () => {
+describe('the service handles an authorization that was used after the claim', () => {
+  test('a payment is settled if a stranger broadcast its transfer in a block that the service has not seen', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -96,7 +96,7 @@ describe('an authorization that was used after the claim', () => {
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('a sent payment settles in a block below its claim, after a reorganisation', async () => {
+  test('after a reorganisation a sent payment can settle in a block below the head stored with its claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)
@@ -115,7 +115,7 @@ describe('an authorization that was used after the claim', () => {
     expect((await row(till.pool, 'chain_transactions', transactionHash)).state).toBe('mined')
   })
 
-  test('for a transfer to another recipient fails the payment', async () => {
+  test('a payment fails if its authorization was used for a transfer to another recipient', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await used(await pay({ nonce: payment.authorization.nonce, to: stranger }))
@@ -126,7 +126,7 @@ describe('an authorization that was used after the claim', () => {
     })
   })
 
-  test('for a smaller transfer fails the payment', async () => {
+  test('a payment fails if its authorization was used for a smaller transfer', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await used(await pay({ nonce: payment.authorization.nonce, value: 9_999n }))
@@ -134,7 +134,7 @@ describe('an authorization that was used after the claim', () => {
     expect((await till.payment(id)).state).toBe('failed')
   })
 
-  test('by a cancellation fails the payment', async () => {
+  test('a payment fails if its authorization was cancelled', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const hash = await cancelPayment(till.client, payer, payment.authorization.nonce)
@@ -151,7 +151,7 @@ describe('an authorization that was used after the claim', () => {
     ['eth_getTransactionReceipt', null],
     ['eth_getBlockByNumber', null],
   ] as const) {
-    test(`leaves the payment undecided while ${method} finds nothing`, async () => {
+    test(`a payment with a used authorization stays undecided while ${method} finds nothing`, async () => {
       const payment = await pay()
       const id = await till.claim(payment)
       await used(payment)

@@ -1,4 +1,4 @@
-/** Tests that a receipt settles its payment only if the USDC moved. */
+/** Tests that a transaction receipt settles its payment only if the USDC was transferred. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -43,7 +43,7 @@ for (const [name, edit] of [
 ] as const) {
   test(`a settlement transaction ${name} settles nothing`, async () => {
     proxy.edits.set('eth_getTransactionReceipt', edit)
-    // The proxy hides the true transfer events until the watcher has judged the changed receipt.
+    // The proxy hides the true transfer events until the watcher has judged the changed transaction receipt.
     proxy.answers.set('eth_getLogs', () => [])
     const { body } = await redeem(seller, (await pay()).header)
     expect(body).toMatchObject({ ok: false, reason: 'settlement_pending' })
@@ -57,7 +57,7 @@ for (const [name, edit] of [
   })
 }
 
-test('a receipt that the node shows late settles the payment, without a second transaction', async () => {
+test('a transaction receipt that the node shows late settles the payment, without a second transaction', async () => {
   const before = await sent()
   const asked = new Set<string>()
   proxy.edits.set('eth_getTransactionReceipt', (receipt, [hash]) => {
@@ -79,7 +79,7 @@ test('a receipt that the node shows late settles the payment, without a second t
   expect(await sent()).toBe(before + 1)
 })
 
-test('a transaction is displaced when a stranger used its nonce, and its payment gets another transaction', async () => {
+test('a transaction is displaced if a stranger used its nonce, and its payment gets another transaction', async () => {
   await till.client.setAutomine(false)
   const before = await sent()
   const { header } = await pay()
