@@ -104,7 +104,7 @@ describe('an unlisted device closes the reply', () => {
   ])('no line %s: %s', (_name, line) => expect(closes(line)).toBe(false))
 
   test('only up to 80 characters, unless it says "my"', () => {
-    const name = (length: number) => 'Von '.padEnd(length - ' gesendet'.length, 'N') + ' gesendet'
+    const name = (length: number) => `${'Von '.padEnd(length - ' gesendet'.length, 'N')} gesendet`
     expect(closes(name(80))).toBe(true)
     expect(closes(name(81))).toBe(false)
   })
