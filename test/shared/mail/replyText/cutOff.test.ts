@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'bun:test'
+import { beforeCutOff } from '../../../../shared/mail/replyText/cutOff.ts'
+
+/** Reads a mail whose last lines follow the writer's own text and an empty line. */
+const below = (...last: string[]) => beforeCutOff(['Yes, that works.', '', ...last], 2)
+/** Reads a mail whose last line directly follows a line of the writer's own text. */
+const behind = (above: string, last: string) => beforeCutOff([above, last], 1)
+
+describe('the end of a mail is an attribution that is cut off', () => {
+  test.each([
+    ['with a weekday, a time and a name', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak'],
+    ['with an open address', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@mail.exam'],
+    ['with a closed address', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@mail.example>'],
+    ['with a date of digits', 'Le 12/02/2025 à 09:37, Ann Now'],
+    ['with a time of day in seconds', 'Am 2. März 2026 09:14:22 Ann Nowak'],
+    ['with a weekday and no time', 'On Mon, 2 Mar 2026 at'],
+    ['with the address before the date', 'Ann Nowak <ann@mail.example>, 2 Mar 2026, 09:14'],
+    ['with the verb before the date', 'Ann Nowak <ann@mail.example> ezt írta (időpont: 2026. márc'],
+    ['with a title', '----- Original Message -----'],
+    ['with the verb in the middle', 'Am Mo., 2. März 2026 um 09:14 Uhr schrieb Ann Now'],
+    ['with the verb at the end', 'On Mon, 2 Mar 2026 at 9:14 AM Ann Nowak wrote'],
+  ])('%s: %s', (_name, line) => expect(below(line)).toBe(''))
+
+  test('over up to three lines', () => {
+    const lines = ['On Mon, 2 Mar 2026', 'at 9:14 Ann Nowak', '<ann@mail.exam']
+    expect(below(...lines)).toBe('')
+    expect(below('On', ...lines)).toBeUndefined()
+  })
+
+  test('below the last own line, if the own line ends a sentence', () => {
+    expect(behind('Yes.', 'On Mon, 2 Mar 2026 at 9:14 Ann <ann@mail.exam')).toBe('')
+    expect(behind('We met', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak')).toBeUndefined()
+  })
+
+  test('behind the own text of the same line', () => {
+    expect(behind('Hello.', 'Yes. On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@mail.exam')).toBe(
+      'Yes.',
+    )
+  })
+
+  test('only a clock in full tells a line that ends with its time', () => {
+    expect(below('On Mon, 2 Mar 2026 at 9:14')).toBe('')
+    expect(beforeCutOff(['We can meet', '', 'On Mon, 2 Mar 2026 at 9:14'], 2)).toBeUndefined()
+  })
+})
+
+describe('the end of a mail is the own text of its writer', () => {
+  test.each([
+    [
+      'with a date and a sentence',
+      'On Mon, 2 Mar 2026 at 9:14 we got mail from <ann@mail.example>',
+    ],
+    ['with a full stop', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak.'],
+    ['with a date and no time', 'On 2 March 2026 Ann Nowak'],
+    ['with a time and no date', 'At 9:14 Ann Nowak'],
+    ['with two addresses', 'Ann <ann@mail.example>, 2 Mar 2026, 09:14, Bo <bo@mail.example>'],
+    ['with a title that no mail program writes', '--- Plan of the week'],
+    ['with a name and an address alone', 'Ann Nowak <ann@mail.example> SALES'],
+    ['with a name before a year and no verb', 'Ann Nowak <ann@mail.example> born in May 1990'],
+    ['with a date behind many words', 'We would all like to meet on 2 Mar 2026 at 9:14 Ann Nowak'],
+    ['that is quoted', '> On Mon, 2 Mar 2026 at 9:14 Ann Nowak'],
+    ['that is empty', ''],
+  ])('%s: %s', (_name, line) => expect(below(line)).toBeUndefined())
+
+  test('if the line above introduces it', () => {
+    const line = 'Ann Nowak <ann@mail.example>, 2 Mar 2026, 09:14'
+    for (const above of ['The last mails:', 'The last mails：', 'Bo,', '<bo@mail.example>']) {
+      expect(behind(above, line)).toBeUndefined()
+    }
+    expect(behind('These are the last mails', line)).toBe('')
+  })
+
+  test('if an empty line follows', () => {
+    const views = ['Yes.', '', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak', '', '']
+    expect(beforeCutOff(views, 2)).toBeUndefined()
+  })
+
+  test('if a name with its date is longer than 160 characters', () => {
+    const line = (length: number) => {
+      const end = ' <ann@mail.example>, 2 Mar 2026, 09:14 '
+      return `Ann${end}`.padEnd(length, 'x')
+    }
+    expect(below(line(160))).toBe('')
+    expect(below(line(161))).toBeUndefined()
+  })
+
+  test('if nothing but signs stands before the attribution', () => {
+    expect(
+      behind('Hello.', '-- On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@mail.exam'),
+    ).toBeUndefined()
+  })
+})
