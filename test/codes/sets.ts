@@ -1,19 +1,24 @@
 /** Reads sets of mails whose one-time codes and links are known. */
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
+import { plainForm } from '../../shared/mail/codes/codeShapes.ts'
 import type { CodeMail } from '../shared/mail/codes/codeMails/build.ts'
 import { CORPUS } from '../shared/mail/codes/codeMails/corpus.ts'
 import { hardNegatives, mixtures } from '../shared/mail/codes/codeMails/hardNegatives.ts'
 import { LATER } from '../shared/mail/codes/codeMails/later.ts'
 
-/** Reads a file with a set of test mails. Each line of the file is one mail as JSON. */
+/**
+ * Reads a file with a set of test mails. Each line of the file is one mail as JSON. The digits of a code are read as
+ * ASCII digits, because the API returns the codes of every script in ASCII digits.
+ */
 export function readSet(path: string): CodeMail[] {
   const bytes = readFileSync(path)
   const text = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8')
   return text
     .split('\n')
     .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
+    .map((line) => JSON.parse(line) as CodeMail)
+    .map((mail) => ({ ...mail, codes: mail.codes.map(plainForm) }))
 }
 
 /**

@@ -58,7 +58,7 @@ export const plainForm = (text: string): string =>
  * digits. 3: one or more groups of letters and digits. The bounds keep each match short.
  */
 const SHAPE =
-  /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
+  /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4}(?:-[0-9A-Z](?![\dA-Za-z-]))?)/gu
 
 /**
  * Matches a character directly before a number that makes the number part of a longer expression. Such a character is a
@@ -176,12 +176,16 @@ function readGroups(shown: string): Shape | undefined {
   const isEven =
     parts.every((part) => part.length === parts[0]!.length) ||
     (parts.length === 2 && parts.every((part) => part.length >= 3))
+  // Setup codes of Apple HomeKit: 384-19-226.
+  const isSetup = /^\d{3}-\d\d-\d{3}$/.test(shown)
   const isCut = parts
     .slice(0, -1)
     .every((part) => part.length >= 2 && part.length === parts[0]!.length)
-  return isEven || isCut ? { ...numeric(value), isWeak: !isEven } : undefined
+  return isEven || isSetup || isCut ? { ...numeric(value), isWeak: !isEven && !isSetup } : undefined
 }
 
+/** Matches three groups of which one mixes letters and digits. One of the groups may be a word: atlas-7f41-drop. */
+const GROUPS_WITH_WORD = /^(?=.*(?<![^-])[a-z]*\d+[a-z]|.*(?<![^-])[a-z]+\d)[^-]+(?:-[^-]+){2}$/
 /** Matches a short number that a hyphen joins to a word: 2-step, 24-HOUR. */
 const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
 /**
@@ -203,7 +207,7 @@ const isJumbled = (value: string): boolean =>
 const KEY = /^[A-Z]{2,10}-\d{1,6}$/
 
 function letters(value: string): Shape | undefined {
-  if (COMPOUND.test(value)) return undefined
+  if (COMPOUND.test(value) && !GROUPS_WITH_WORD.test(value)) return undefined
   const hasDigit = /\d/.test(value)
   const hasLetter = /[A-Za-z]/.test(value)
   if (!hasLetter) return undefined

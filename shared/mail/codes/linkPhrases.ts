@@ -15,7 +15,7 @@ const PHRASE_MAX_CHARS = 90
 
 /** Matches a word for a mail or a notice. */
 const NOTICE = anyOf(
-  String.raw`e-?mail|mails?(?!\p{L})|mail(?=voorkeur|einstellung|instelling|indstilling|inställning)|newsletter|notifi[ck]|mejl|e-?post|e-?past|avisering|utskick|vars(?:el|ler|ling)|meldingen|berichten|courriel|correos?(?!\p{L})|correus?(?!\p{L})|sähköpost|ilmoitu|viestejä|tölvupóst|tilkynning|wiadomości|powiadom|upozorn|oznámen|értesítés|e-?posta|bildirim|ileti(?!ş)|e-?poruk|e-?pošt|obavijest|obavešten|obvestil|sporočil|laišk|el\. ?pašt|pranešim|paziņojum|vēstul|teavitus|kirj[au]|mezu|posta(?!\p{L})|jakinarazpen|njoftim|thông báo|e-?mel(?!\p{L})|pemberitahuan|abiso|barua pepe|arifa|bwletin`,
+  String.raw`e-?mail|mails?(?!\p{L})|communication|rappels?(?!\p{L})|pryslyst|mail(?=voorkeur|einstellung|instelling|indstilling|inställning)|newsletter|notifi[ck]|mejl|e-?post|e-?past|avisering|utskick|vars(?:el|ler|ling)|meldingen|berichten|courriel|correos?(?!\p{L})|correus?(?!\p{L})|sähköpost|ilmoitu|viestejä|tölvupóst|tilkynning|wiadomości|powiadom|upozorn|oznámen|értesítés|e-?posta|bildirim|ileti(?!ş)|e-?poruk|e-?pošt|obavijest|obavešten|obvestil|sporočil|laišk|el\. ?pašt|pranešim|paziņojum|vēstul|teavitus|kirj[au]|mezu|posta(?!\p{L})|jakinarazpen|njoftim|thông báo|e-?mel(?!\p{L})|pemberitahuan|abiso|barua pepe|arifa|bwletin`,
   String.raw`ειδοποι|μηνύμ|письм|писем|уведомлен|почт|рассылк|(?<!\p{L})лист(?:и|ів)(?!\p{L})|сповіщен|пошт|розсилк|имейл|имејл|извести|известува|съобщени|порак|порук|обавешт`,
   `メール|通知|邮件|郵件|메일|알림|رسائل|البريد|إشعارات|מייל|דוא|התראות|ایمیل|اعلان|ईमेल|सूचना|ইমেইল|বিজ্ঞপ্তি|อีเมล|แจ้งเตือน`,
 )
@@ -33,8 +33,11 @@ const SETTING = anyOf(
 const END = anyOf(
   String.raw`(?:turn|switch) off|no longer (?:want|wish)|stop (?:receiving|getting)|plus recevoir|désactiv|dej(?:ar|e|a) de recibir|no quiero|deixar? de rec|não quero|desa(?:c)?tiv|non vo(?:glio|gliate)|non vuoi più|disattiv|geen(?!\p{L}).{1,30} meer|niet meer|uitschakel|vill inte|sluta få|stäng av|ønsker ikke|ønsker du ikke|vil ikke|slå av|en halua|lopeta|vil ekki|hætta|nie chc|rezygnuj|wyłącz|nechc|nezas[ií]l|nezasiela|vypn[oú]|nem (?:szeretn|kérek|akar)|kikapcsol|nu mai|opre[sș]te|dezactiv|istemiyor|kapat|durdur|ne žel|isključi|izklopi|nebenor|atsisak|išjung|nevēl|atteik|izslēg|ei soovi|loobu|lülita välja|no vull|deixa de rebre|non quero|ez (?:dut|duzu).{0,30} nahi|utzi|nuk dua|ndalo|çaktivizo|không muốn|tắt|ngừng|tidak (?:ingin|mahu|mau)|matikan|hentikan|ayaw|i-off|itigil|sitaki|zima(?!\p{L})|acha kupokea|(?:roi['’]r )?gorau i dderbyn`,
   `δεν θέλ|διακοπή|απενεργοπ|не хо[чт]|отключ|больше не|вимкн|більше не|не искам|спиране|спри(?:\\s|те)|изключ|не сакам|исклучи|не жел|искључи`,
-  `受け取らない|を停止|をオフ|不想再|关闭|關閉|停用|받지 ?않|끄기|해제|중단|لم أعد|لا أرغب|لا أريد|إيقاف|(?:איני|לא) רוצה|כיבוי|הפסק|نمی ?خواهم|خاموش|توقف|नहीं चाह|बंद कर|চাই না|বন্ধ|ไม่ต้องการ|(?<!เ)ปิด|หยุด`,
+  `受け取らない|[のを]停止|をオフ|不想再|关闭|關閉|停用|받지 ?않|끄기|해제|중단|لم أعد|لا أرغب|لا أريد|إيقاف|(?:איני|לא) רוצה|כיבוי|הפסק|نمی ?خواهم|خاموش|توقف|नहीं चाह|बंद कर|চাই না|বন্ধ|ไม่ต้องการ|(?<!เ)ปิด|หยุด`,
 )
+
+/** Matches a request not to send something: `Don't send me review requests`. */
+const SEND_NOT = /^(?:please )?(?:don['’]t|do not|stop) (?:send|e-?mail|mail)(?:ing)? me(?!\p{L})/u
 
 /** Matches a request to be removed from something. */
 const REMOVE_ME = anyOf(
@@ -76,7 +79,7 @@ const REGISTRATION = anyOf(
 const COMPLETES =
   /登録を?完了(?:する|して)|完成.{0,4}(?:注册|註冊)|가입 ?완료하|가입을 ?완료|hoàn (?:tất|thành)(?: việc)? đăng ký/u
 
-const WITHOUT_BEFORE = String.raw`(?<!\p{L})(?:bez|brez|ilma|pa|sense|sen|sem|sin|senza|sans|ohne|without|no|zonder|utan|uden|uten|ilman|án|fără|heb|gan|tanpa|nang walang|bila|không(?: cần)?|χωρίς|без|ללא|בלי|بدون|बिना)(?: (?:an?|any|your|my|de|um|uma|una?|une|su|tu|il|la|je|uw|ihr|dein|ein|mein|het|τον|την))? `
+const WITHOUT_BEFORE = String.raw`(?<!\p{L})(?:bez|brez|ilma|pa|sense|sen|sem|sin|senza|sans|non serve|non serv[oe]no|pas besoin d[e'’]|no (?:se )?necesit(?:a|as|an|es)|ohne|without|no|zonder|utan|uden|uten|ilman|án|fără|heb|gan|tanpa|nang walang|bila|không(?: cần)?|χωρίς|без|ללא|בלי|بدون|बिना)(?: (?:an?|any|your|my|de|um|uma|una?|une|su|tu|il|la|je|uw|ihr|dein|ein|mein|het|τον|την))? `
 const WITHOUT_AFTER = String.raw`[\p{L}\p{M}]{0,12}.{0,2}(?:nélkül|olmadan|gabe|के बिना|ছাড়া|없이)`
 
 /** Matches a sign-in without a password, in every order of the words. */
@@ -91,7 +94,8 @@ const WITHOUT_PASSWORD = new RegExp(
  */
 export const choosesMail = (text: string): boolean =>
   text.length <= PHRASE_MAX_CHARS &&
-  ((NOTICE.test(text) && (SETTING.test(text) || END.test(text))) ||
+  (SEND_NOT.test(text) ||
+    (NOTICE.test(text) && (SETTING.test(text) || END.test(text))) ||
     (REMOVE_ME.test(text) && LIST.test(text))) &&
   !PASSWORD.test(text) &&
   !VERIFY.test(text)

@@ -44,6 +44,12 @@ describe('a number has the shape of a code', () => {
     expect(traits('0916 3')).toEqual(['isWeak'])
   })
 
+  test('a setup code of a device at home has three, two and three digits', () => {
+    expect(candidatesOf('384-19-226')[0]).toMatchObject({ value: '38419226', isWeak: false })
+    expect(candidatesOf('384 19 226')).toEqual([])
+    expect(candidatesOf('384-19-2260')).toEqual([])
+  })
+
   test('a number in other groups is only a weak candidate for a code', () => {
     expect([valuesOf('40-66-1'), traits('40-66-1')]).toEqual([['40661'], ['isWeak']])
     expect(valuesOf('1-2-3')).toEqual([])
@@ -135,6 +141,14 @@ describe('a number has the shape of a code', () => {
 })
 
 describe('letters and digits together have the shape of a code', () => {
+  test('a code in groups may hold a word, or end with one capital letter', () => {
+    expect(valuesOf('atlas-7f41-drop')).toEqual(['atlas-7f41-drop'])
+    expect(valuesOf('h7-drak-52')).toEqual(['h7-drak-52'])
+    expect(valuesOf('MX-40718-Q')).toEqual(['MX-40718-Q'])
+    expect(valuesOf('up-to-date-2')).toEqual([])
+    expect(valuesOf('a 2-step-check')).toEqual([])
+  })
+
   test('a code of letters and digits in capitals has 4 to 10 characters, or up to 20 in groups', () => {
     expect(valuesOf('A1B')).toEqual([])
     expect(valuesOf('A1B2')).toEqual(['A1B2'])
