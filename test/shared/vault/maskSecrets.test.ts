@@ -68,3 +68,71 @@ test('a secret in an unknown form is not masked, which is a known limitation', (
   const reversed = [...SECRET].reverse().join('')
   expect(masker.text(reversed)).toBe(reversed)
 })
+
+const mask = (secret: string, text: string) => new Masker([secret]).text(text)
+
+describe('the length of a secret decides about the masking', () => {
+  test('a secret of three characters is masked, and a shorter one is not', () => {
+    expect(mask('a1b', 'xa1bx')).toBe('x[masked]x')
+    expect(mask('a1', 'xa1x')).toBe('xa1x')
+    expect(mask(' a1 ', 'xa1x')).toBe('xa1x')
+  })
+
+  test('each line of eight characters of a secret with several lines is masked alone', () => {
+    const key = 'line-one\nseven-7\r\nthird-line'
+    expect(mask(key, 'a line-one b')).toBe('a [masked] b')
+    expect(mask(key, 'a seven-7 b')).toBe('a seven-7 b')
+    expect(mask(key, 'a third-line b')).toBe('a [masked] b')
+    expect(mask('only-one-line', 'only-one')).toBe('only-one')
+  })
+
+  test('a secret is masked with and without the blanks around it', () => {
+    expect(mask(' secret-1 ', 'a secret-1 b')).toBe('a[masked]b')
+    expect(mask(' secret-1 ', 'asecret-1b')).toBe('a[masked]b')
+  })
+
+  test('base64 in another letter case is masked if five characters do not depend on neighbours', () => {
+    const changed = (before: string, secret: string) => base64(before + secret).toLowerCase()
+    expect(mask('abcd', changed('', 'abcd'))).toBe('[masked]a==')
+    expect(mask('abcd', changed('xx', 'abcd'))).toContain('[masked]')
+    expect(mask('abc', changed('xxx', 'abc'))).toBe(changed('xxx', 'abc'))
+  })
+})
+
+describe('the layers of encoding around a secret', () => {
+  const wrapped = (layers: number) => {
+    let text = SECRET
+    for (let n = 0; n < layers; n++) text = base64(`x${text}x`)
+    return text
+  }
+
+  test('are searched up to the third layer', () => {
+    for (const layers of [1, 2, 3]) expect(masker.text(wrapped(layers))).toContain('[masked]')
+    expect(masker.text(wrapped(5))).toBe(wrapped(5))
+  })
+
+  test('may be escapes of different kinds', () => {
+    const text = `%26quot;${'492039'.replace('9', '%26#57;')}%26quot;`
+    expect(masker.text(text)).toBe('%26quot;[masked]%26quot;')
+  })
+
+  test('may be bytes of UTF-16 in both orders', () => {
+    const wide = Buffer.from(`a${SECRET}b`, 'utf16le')
+    for (const bytes of [wide, Buffer.from(wide).swap16()]) {
+      expect(masker.bytes(bytes).toString('latin1')).toContain('[masked]')
+      expect(masker.bytes(bytes).includes(Buffer.from('horse', 'utf16le'))).toBe(false)
+    }
+  })
+})
+
+test('secrets that overlap or touch are masked by one mask', () => {
+  const both = new Masker(['abcdef', 'defghi', 'jklmno'])
+  expect(both.text('xabcdefghix')).toBe('x[masked]x')
+  expect(both.text('xabcdefjklmnox')).toBe('x[masked]x')
+  expect(both.text('xabcdef-jklmnox')).toBe('x[masked]-[masked]x')
+})
+
+test('bytes without a secret are returned as the same bytes', () => {
+  const bytes = Buffer.from([0, 255, 254, 65, 66])
+  expect(masker.bytes(bytes)).toBe(bytes)
+})
