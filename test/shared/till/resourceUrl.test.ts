@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { parseResourceUrl, ResourceUrlError } from '../../../shared/till/resourceUrl.ts'
+import {
+  isMcpTool,
+  parsePaidResource,
+  parseResourceUrl,
+  ResourceUrlError,
+} from '../../../shared/till/resourceUrl.ts'
 
 const key = (text: string) => parseResourceUrl(text).matchKey
 
@@ -82,5 +87,52 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
   ])('refuses %p', (text, message) => {
     expect(() => parseResourceUrl(text)).toThrow(message)
     expect(() => parseResourceUrl(text)).toThrow(ResourceUrlError)
+  })
+})
+
+describe('a URL may be', () => {
+  const ofLength = (length: number) => 'https://api.example.com/'.padEnd(length, 'a')
+
+  test('2,048 characters long, with or without what its normal form leaves out', () => {
+    expect(parseResourceUrl(ofLength(2048)).url).toBe(ofLength(2048))
+    expect(() => parseResourceUrl(ofLength(2049))).toThrow('must be at most 2048 characters')
+    const withQuery = `${ofLength(2040)}?`
+    expect(() => parseResourceUrl(withQuery.padEnd(2049, 'q'))).toThrow('2048')
+    expect(parseResourceUrl(withQuery.padEnd(2048, 'q')).url).toBe(ofLength(2040))
+  })
+
+  test('2,048 characters long after percent-encoding', () => {
+    const encoded = (rest: number) =>
+      `https://api.example.com/${'é'.repeat(300)}${'a'.repeat(rest)}`
+    const most = 2048 - 'https://api.example.com/'.length - 300 * 6
+    expect(parseResourceUrl(encoded(most)).url).toHaveLength(2048)
+    expect(() => parseResourceUrl(encoded(most + 1))).toThrow('2048')
+  })
+})
+
+describe('a paid resource', () => {
+  test('is the URI of an MCP tool, unchanged, or an http URL in its normal form', () => {
+    const tool = `mcp://tool/${'a'.repeat(128)}`
+    expect(parsePaidResource(tool)).toEqual({ url: tool, matchKey: tool })
+    expect(parsePaidResource('HTTPS://API.example.com/a?x')).toEqual({
+      url: 'https://api.example.com/a',
+      matchKey: 'api.example.com/a',
+    })
+    expect([isMcpTool(tool), isMcpTool('https://api.example.com/a')]).toEqual([true, false])
+  })
+
+  test.each([
+    'mcp://tool/',
+    `mcp://tool/${'a'.repeat(129)}`,
+    'mcp://tool/a b',
+    'mcp://tools/a',
+    'MCP://tool/a',
+    'mcp:tool/a',
+  ])('is no MCP tool if it is %p, and the error names the form of a tool', (text) => {
+    expect(() => parsePaidResource(text)).toThrow(/^must be mcp:\/\/tool\/NAME/)
+  })
+
+  test('of another scheme is refused', () => {
+    expect(() => parsePaidResource('ftp://api.example.com/a')).toThrow('absolute')
   })
 })

@@ -216,6 +216,18 @@ describe('decodePaymentHeader reads an x402 payment header', () => {
   })
 })
 
+test('a payment header has at most 16,384 characters', () => {
+  const ofLength = (length: number) => 'A'.repeat(length)
+  expect(decodePaymentHeader(ofLength(16_384))).toMatchObject({
+    ok: false,
+    detail: 'header is not UTF-8 JSON',
+  })
+  expect(decodePaymentHeader(ofLength(16_388))).toMatchObject({
+    ok: false,
+    detail: 'header is longer than 16384 characters',
+  })
+})
+
 describe('encodePaymentResponse writes the settlement header', () => {
   const decode = (header: string) => JSON.parse(atob(header))
 
