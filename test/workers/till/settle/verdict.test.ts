@@ -1,0 +1,150 @@
+/** Tests when a payment that could not be sent fails, and when it waits for another attempt. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { RpcTrouble } from '../../../../workers/till/chain/rpc.ts'
+import {
+  fail,
+  judgeRefusal,
+  orPostpone,
+  postpone,
+  settleExpired,
+} from '../../../../workers/till/settle/verdict.ts'
+import type { ChainRefusal } from '../../../../workers/till/trial/simulation.ts'
+import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
+import { newPayer, pay } from '../../../support/till/till.ts'
+import { row } from '../../../support/till/tillRows.ts'
+
+let till: HandTill
+beforeAll(async () => {
+  till = await startHandTill()
+})
+afterEach(() => till.proxy.errors.clear())
+afterAll(() => till[Symbol.asyncDispose]())
+
+const stored = (id: string) => row(till.pool, 'payments', id)
+const claimed = async () => till.claim(await pay())
+const poor = async () => till.claim(await pay({}, { account: await newPayer(till.client, 1n) }))
+const judge = async (id: string, refusal: ChainRefusal) =>
+  judgeRefusal(till.chain, await till.payment(id), refusal)
+
+/** Is the selector of `authorizationState(address,bytes32)` (EIP-3009). */
+const AUTHORIZATION_STATE = '0xe94a0102'
+const NO_MONEY: ChainRefusal = {
+  kind: 'final',
+  reason: 'insufficient_funds',
+  detail: 'ERC20: transfer amount exceeds balance',
+}
+
+describe('a payment that must wait', () => {
+  test('waits twice as long after each attempt, and at most five seconds', async () => {
+    const id = await claimed()
+    const delays: number[] = []
+    for (const troubles of [0, 1, 2, 3, 4, 5, 12, 2_000]) {
+      await till.pool.query('update payments set trouble_count = $2 where id = $1', [id, troubles])
+      const startMs = Date.now()
+      await postpone(till.chain, [await till.payment(id)], 'the node is away')
+      delays.push((await stored(id)).settle_after.getTime() - startMs)
+    }
+    const rounded = delays.map((ms) => Math.round(ms / 250) * 250)
+    expect(rounded).toEqual([250, 500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000])
+  })
+
+  test('keeps its last trouble, and stays verified', async () => {
+    const id = await claimed()
+    await postpone(till.chain, [await till.payment(id)], 'the node is away')
+    expect(await stored(id)).toMatchObject({
+      state: 'verified',
+      trouble: 'the node is away',
+      trouble_count: 1,
+    })
+  })
+
+  test('waits if the node gives no answer, and other errors reach the caller', async () => {
+    const id = await claimed()
+    const payment = await till.payment(id)
+    const work = (error: Error) => () => Promise.reject(error)
+    await orPostpone(till.chain, payment, work(new RpcTrouble('timed out')))
+    expect(await stored(id)).toMatchObject({ state: 'verified', trouble: 'timed out' })
+    await expect(orPostpone(till.chain, payment, work(new Error('a bug')))).rejects.toThrow('a bug')
+  })
+})
+
+describe('a refusal by the chain', () => {
+  test('fails the payment if the newest block confirms the refusal', async () => {
+    const id = await poor()
+    await judge(id, NO_MONEY)
+    expect(await stored(id)).toMatchObject({
+      state: 'failed',
+      failure_reason: 'insufficient_funds',
+    })
+  })
+
+  test('lets the payment wait if the newest block does not confirm the refusal', async () => {
+    const id = await claimed()
+    await judge(id, NO_MONEY)
+    expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
+  })
+
+  test.each(['early', 'expired'] as const)('of the kind %s lets the payment wait', async (kind) => {
+    const id = await poor()
+    await judge(id, { ...NO_MONEY, kind })
+    expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
+  })
+
+  test('because the payer is suspended fails the payment without a question to the chain', async () => {
+    const id = await claimed()
+    till.proxy.errors.set('eth_call', () => ({ code: -32000, message: 'no calls' }))
+    await judge(id, {
+      kind: 'suspended',
+      reason: 'smart_wallet_suspended' as never,
+      detail: 'wait',
+    })
+    expect((await stored(id)).state).toBe('failed')
+  })
+
+  test('because the authorization was used settles the payment by the transaction that used it', async () => {
+    const { id, txHash } = await till.send()
+    await judge(id, { ...NO_MONEY, kind: 'used' })
+    expect(await stored(id)).toMatchObject({ state: 'settled', tx_hash: txHash })
+  })
+
+  test('of a payer who was blacklisted after the payment settles the payment', async () => {
+    const { id, txHash } = await till.send()
+    await till.look()
+    const detail = 'Blacklistable: account is blacklisted'
+    till.proxy.errors.set('eth_call', ([{ data }]) =>
+      data.startsWith(AUTHORIZATION_STATE)
+        ? null
+        : { code: 3, message: `execution reverted: ${detail}` },
+    )
+    await judge(id, { ...NO_MONEY, detail })
+    expect(await stored(id)).toMatchObject({ state: 'settled', tx_hash: txHash })
+  })
+})
+
+describe('a payment whose authorization has expired', () => {
+  test('fails if nothing used the authorization', async () => {
+    const id = await claimed()
+    await settleExpired(till.chain, await till.payment(id))
+    expect(await stored(id)).toMatchObject({
+      state: 'failed',
+      failure_stage: 'verify',
+      failure_reason: 'invalid_exact_evm_payload_authorization_valid_before',
+    })
+  })
+
+  test('is settled if its transaction came in time', async () => {
+    const { id, txHash } = await till.send()
+    await till.look()
+    await settleExpired(till.chain, await till.payment(id))
+    expect(await stored(id)).toMatchObject({ state: 'settled', tx_hash: txHash })
+  })
+})
+
+test('a payment fails at the stage verify before a transaction was sent, and at settle after it', async () => {
+  const before = await claimed()
+  await fail(till.chain, await till.payment(before), NO_MONEY)
+  const { id: after } = await till.send()
+  await fail(till.chain, await till.payment(after), NO_MONEY)
+  const stages = [await stored(before), await stored(after)].map((one) => one.failure_stage)
+  expect(stages).toEqual(['verify', 'settle'])
+})
