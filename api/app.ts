@@ -125,8 +125,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 }
 
 /**
- * Records that a project has written to the database, so that its later reads see the write. Later reads of the project
- * must see this write on the primary database and on the replica.
+ * Records that a project has written to the database, so that its later reads see the write. After a project has
+ * written, its later reads must see the written data on the primary database and on the replica.
  */
 async function noteWrite(
   { reads }: Services,
@@ -228,8 +228,9 @@ function bodyMaxBytes({ route, identity }: RequestState): number {
 }
 
 /**
- * Describes a request that the gate has admitted. The gate rewrites the path of a console request to the path of the
- * API. If the admitted request is a CORS preflight, it already has its response.
+ * Describes a request that the gate (the checks of key, rate limit and scope) has admitted. The gate (the checks of
+ * key, rate limit and scope) rewrites the path of a console request to the path of the API. If the admitted request is
+ * a CORS preflight, it already has its response.
  */
 type Admitted = {
   request: Request

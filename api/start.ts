@@ -16,7 +16,7 @@ import { welcome } from './operations/welcome.ts'
 
 /**
  * Names the entry file and the command-line arguments of each part of the service. Payments have separate worker
- * processes, because no work on a stranger's bytes may delay a payment.
+ * processes, because a payment must never wait while a worker processes a stranger's bytes.
  */
 const PARTS: Record<string, [file: string, ...args: string[]]> = {
   api: ['api/main.ts'],
@@ -128,7 +128,8 @@ async function startDatabase(config: Config, log: Logger, stops: Stops): Promise
 }
 
 /**
- * Locks DATA_DIR for this process by an SQLite lock. The operating system releases the lock when the process ends.
+ * Locks DATA_DIR for this process with a lock on an SQLite file. The operating system releases the lock when the
+ * process ends.
  * @throws {ConfigError} when the process cannot write to DATA_DIR, or another process has locked it.
  */
 function holdDataDir({ dataDir }: Config): Database {

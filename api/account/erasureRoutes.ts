@@ -129,7 +129,7 @@ const backups = (completedAt: Date | null, days: number | null): Static<typeof O
 
 /**
  * An object is removed from the object store an hour after the database deletes the last row that names the object. The
- * stated time is twice that hour, so that it also covers a late removal of the object.
+ * stated time is twice the hour after which an unused object is removed, so that it also covers a late removal.
  */
 const OBJECTS_GONE_MS = 2 * IDLE_MAX_S * 1000
 

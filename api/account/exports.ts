@@ -10,8 +10,8 @@ import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
 /**
- * Limits the milliseconds of one project export, because the export's database snapshot keeps the database from
- * removing old rows.
+ * Is the maximum duration of one project export in milliseconds. A long export's database snapshot would keep the
+ * database from removing old rows.
  */
 const LIMIT_MS = 6 * 60 * 60_000
 /** The service sends an export in chunks of about this many bytes. */

@@ -3,7 +3,7 @@ import { Type as t } from '@sinclair/typebox'
 import { RETENTION_CLASSES, type RetentionClass } from '../../shared/retention.ts'
 import { KEEPS_UNKNOWN } from '../http/input/unknownFields.ts'
 
-/** Limits sizes to whole bytes that PostgreSQL and JSON both store exactly. */
+/** Limits sizes to whole numbers of bytes that PostgreSQL and JSON can both store exactly. */
 const BYTES_MAX = 2 ** 50
 const COUNT_MAX = 2 ** 50
 export const Limits = t.Object(

@@ -32,7 +32,7 @@ export class ApiError extends PurserError {
   readonly status: number
   /** Is the error code that the service returned, e.g. `bad_request`. */
   readonly code: string
-  /** Is the request id that you give to the operator of the service when you ask about the request. */
+  /** Is the request id that you tell the operator of the service when you ask about a request. */
   readonly requestId: string | null
   /** Holds the complete body of the HTTP response. */
   readonly body: Readonly<Record<string, unknown>>
@@ -86,7 +86,10 @@ export class ExpiredError extends ApiError {
   override readonly name = 'ExpiredError'
 }
 
-/** Reports status 429. The client throws this error when the required wait exceeds the time limit of the call. */
+/**
+ * Reports status 429. The client throws the error for status 429 when the required wait exceeds the time limit of the
+ * call.
+ */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
   /**

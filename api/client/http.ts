@@ -7,11 +7,12 @@ export type ClientOptions = {
   /** Is the URL of the service. The default URL of the service is http://127.0.0.1:3000. */
   baseUrl?: string
   /**
-   * Limits the milliseconds of a call with all its retries. The default time limit of a call is 60,000 milliseconds.
+   * Is the maximum duration of a call with all its retries, in milliseconds. The default time limit of a call is 60,000
+   * milliseconds.
    */
   timeoutMs?: number
   /**
-   * Limits how often the client retries a call after the first attempt. By default the client retries a call at most 3
+   * Is the maximum number of retries of a call after the first attempt. By default the client retries a call at most 3
    * times.
    */
   retries?: number
@@ -22,7 +23,7 @@ export type ClientOptions = {
 export type CallOptions = {
   /** Aborts the call, even between two attempts. */
   signal?: AbortSignal | undefined
-  /** Limits the milliseconds of this call with all its retries. */
+  /** Is the maximum duration of this call with all its retries, in milliseconds. */
   timeoutMs?: number | undefined
   /**
    * Is the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same idempotency key
@@ -77,8 +78,8 @@ export class Http {
    * Calls an operation, and retries the call where a retry is safe. The client retries every call after a 429, because
    * the service did nothing for the refused call. The client also retries repeatable calls after 502, 503, 504 and a
    * broken connection.
-   * @throws {PurserError} of the class in errors.ts that fits the failure of the call. After an abort, throws the
-   * reason of the signal.
+   * @throws {PurserError} of the class in errors.ts that fits the failure of the call. If the caller aborts the call,
+   * the client throws the reason of the abort signal.
    */
   async call<Id extends OperationId>(
     id: Id,

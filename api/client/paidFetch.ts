@@ -2,9 +2,9 @@ import type { Purchase, purse } from './calls/purse.ts'
 import { PurserError } from './errors.ts'
 import type { CallOptions } from './http.ts'
 
-/** Describes an HTTP request for which the seller may ask a payment. */
+/** Describes an HTTP request for which the seller may ask for a payment. */
 export type PaidFetch = {
-  /** Limits the price in USDC that the caller pays for the request. */
+  /** Is the highest price in USDC that the caller pays for the request. */
   maxAmount: string
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   headers?: Record<string, string>

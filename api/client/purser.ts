@@ -52,15 +52,16 @@ export class Purser {
   }
 
   /**
-   * Follows the events of the project until the iteration ends. See {@link followEvents}, which reads the event stream.
+   * Follows the events of the project until the iteration ends. See {@link followEvents}, the function that reads the
+   * event stream.
    */
   events(query: EventsQuery = {}, options?: Pick<CallOptions, 'signal'>) {
     return followEvents(this.#http, query, options)
   }
 
   /**
-   * Sends a request through the service, which pays from the purse if the seller asks for a payment. If the response is
-   * lost, repeat the call with the same `key`: two calls with one `key` pay only once.
+   * Sends a request through the service, which pays from the purse if the seller asks for a payment. If the response of
+   * this call is lost, repeat the call with the same `key`: two calls with the same `key` pay only once.
    * @throws {PurchaseError} when the seller sent no response.
    */
   fetch(url: string, payment: PaidFetch, options?: CallOptions): Promise<Response> {

@@ -74,7 +74,7 @@ function projects(http: Http) {
       options?: CallOptions,
     ) =>
       http.call('patchPlatformProjectsByProjectId', { path: { projectId }, body: change }, options),
-    /** Replaces the API key of a project. The service refuses the old API key at once. */
+    /** Replaces the API key of a project. The service refuses the old API key at once after the replacement. */
     rotateKey: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdRotateKey', { path: { projectId } }, options),
     /**

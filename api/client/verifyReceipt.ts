@@ -6,7 +6,7 @@
 import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
 
-/** Reports that a receipt is invalid, and why. */
+/** Reports that a receipt is invalid, and tells the reason. */
 export class InvalidReceiptError extends PurserError {
   override readonly name = 'InvalidReceiptError'
   readonly reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch'
@@ -112,7 +112,7 @@ function isEdDsa(header: string): boolean {
   return alg === 'EdDSA' || alg === 'Ed25519'
 }
 
-/** Tells whether every member of the JWS payload of a receipt equals the same member of the receipt's body. */
+/** Tells whether the JWS payload of a receipt and the receipt's body have the same members with equal values. */
 function saysTheSame(payload: string, body: Receipt['body']): boolean {
   const said = readJson(payload)
   return (

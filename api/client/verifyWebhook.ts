@@ -66,7 +66,7 @@ async function isSignedBy(
   signature: Uint8Array<ArrayBuffer>,
   bytes: Uint8Array,
 ): Promise<boolean> {
-  // An unset environment variable becomes an empty secret, and then anyone could sign a delivery.
+  // An unset environment variable would become an empty secret, and then anyone could sign a delivery.
   if (secret === '') throw new TypeError('secret must not be empty')
   const raw = new TextEncoder().encode(secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }

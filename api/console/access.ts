@@ -30,14 +30,15 @@ export function sessionOf(request: Request): ConsoleSession {
 
 /**
  * Returns the name of the acting person for the audit log, which is the person's mail address. The first operator has
- * only an id until they set their mail address.
+ * only an id until the operator sets a mail address.
  */
 export const actorOf = ({ person }: ConsoleSession): string =>
   `console:${person.email ?? person.id}`
 
 /**
  * Returns the actor for audit log entries that belong to no project.
- * @param session is the console session of the person. The default session is the one that made the admitted request.
+ * @param session is the console session of the person. By default the session is the one with which the admitted
+ * request was made.
  */
 export const organizationActor = (
   request: Request,
@@ -50,10 +51,10 @@ export const organizationActor = (
 
 /**
  * Refuses cross-site requests (CSRF). SameSite=Strict removes the session cookie from cross-site requests, but a
- * sibling subdomain counts as the same site. So this check for cross-site requests is a second defence beside the
- * SameSite cookie.
- * @param framed tells that the request loads the HTML body of a mail into a frame. The browser loads the mail's frame
- * without the console's request header.
+ * sibling subdomain counts as the same site. So the check that refuses cross-site requests is a second defence beside
+ * the SameSite cookie.
+ * @param framed tells that the browser sends the request to load the HTML body of a mail into a frame. The browser
+ * loads the mail's frame without the console's request header.
  * @throws {ApiError} 403 for a cross-site request.
  */
 export function refuseOtherSites(request: Request, baseUrl: string, framed: boolean): void {

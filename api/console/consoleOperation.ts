@@ -4,15 +4,15 @@ import type { Route } from '../docs/routeTable.ts'
 type Settings = Partial<Pick<Route, 'framed' | 'form' | 'bodyMaxBytes'>>
 
 /**
- * Returns the `detail` object of a console route. The `detail` of a console route holds only settings of the gate,
- * because console routes are undocumented.
+ * Returns the `detail` object, which holds the settings of a console route. The `detail` of a console route holds only
+ * settings of the gate, because console routes are undocumented.
  */
 const detailOf = (detail: Partial<Route>) => detail as unknown as { summary: string }
 
 /**
  * Describes a console route that a person with at least this role may use. If the path of a console route has
- * `:projectId`, the person needs the role in that project. If the path has no `:projectId`, the route shows and changes
- * only data of the person, unless the route is for operators.
+ * `:projectId`, the person needs the role in that project. If the path has no `:projectId`, the console route shows and
+ * changes only the data of the person, except on routes for operators.
  */
 export const consoleOperation = (role: Role, settings: Settings = {}) =>
   detailOf({ ...settings, access: 'console', role })

@@ -92,8 +92,8 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PATCH /v0/messages/drafts/:draftId': null,
     'POST /v0/messages/drafts/:draftId/send': 'message.send',
     'DELETE /v0/messages/drafts/:draftId': 'draft.delete',
-    // The handlers of these three kinds of routes write audit log entries themselves, so the console writes none for
-    // them.
+    // The handlers of these three kinds of routes write audit log entries themselves, so the console writes no entries
+    // for them.
     'POST /v0/messages/:messageId/cancel': null,
     'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
     'POST /v0/platform/projects/:projectId/held/:approvalId/approve': null,
@@ -148,7 +148,7 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
 type Made = { subject: string; detail?: string }
 
 /**
- * Reads the id of a new object for the audit log from the response, because the request that creates the object has no
+ * Reads the id of a new object from the response for the audit log, because the request that creates the object has no
  * id yet. The audit log reads no secrets from the response.
  */
 const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {

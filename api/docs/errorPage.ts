@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../http/errors.ts'
 
-/** Describes each error code: its HTTP statuses, its meaning and what a client should do about it. */
+/** Describes each error code: its HTTP statuses, its meaning, and what a client should do after the error. */
 const ERRORS: Record<ErrorCode, { status: string; meaning: string; remedy: string }> = {
   bad_request: {
     status: '400',

@@ -4,8 +4,8 @@ import type { Scope } from '../../shared/scopes.ts'
 
 /**
  * Describes the credential that a route requires: none, any API key, an API key with the named scope, or a console
- * session. The `detail` of the route holds the credential that the route requires. The gate, the OpenAPI document and
- * the documentation pages read the required credential in the `detail` of the route.
+ * session. The `detail` of the route holds the credential that the route requires. The gate (the checks before every
+ * handler), the OpenAPI document and the documentation pages read the required credential in the `detail` of the route.
  */
 export type Access = 'public' | 'key' | 'console' | Scope
 
@@ -17,8 +17,8 @@ export type Route = {
   /** Lists the names of the query parameters that a route accepts. */
   query: readonly string[]
   /**
-   * Limits the bytes of a request body for the route. A route without this field has the default limit on the body
-   * size.
+   * Is the maximum number of bytes of a request body for the route. A route without this field has the default limit on
+   * the body size.
    */
   bodyMaxBytes?: number
   /** Names a field. Only a request body that contains this field may be larger than the default limit. */
@@ -31,7 +31,7 @@ export type Route = {
   anyJson?: true
   /** Tells that the request body is an HTML form. */
   form?: true
-  /** Tells that the browser loads this console route in a frame, and so without the console's request header. */
+  /** Tells that the browser loads this console route in a frame, and so sends no request header of the console. */
   framed?: true
   /**
    * Names the lowest role that may use this console route. If the path has `:projectId`, the person needs the role in
@@ -40,14 +40,15 @@ export type Route = {
   role?: Role
 }
 
-/** Describes the result of looking up a route: a route, a path that lacks the requested method, or no such path. */
+/** Describes the result of a route search: a route, a path that lacks the requested method, or no path at all. */
 export type Match =
   | { kind: 'route'; route: Route }
   | { kind: 'method'; allowed: string[] }
   | { kind: 'none' }
 
 /**
- * Holds the table of all routes of an application. The gate looks up a request's route before Elysia sees the request.
+ * Holds the table of all routes of an application. The gate (the checks before every handler) finds the route of a
+ * request before Elysia handles the request.
  */
 export class RouteTable {
   readonly #byLength = new Map<number, { pattern: (string | null)[]; route: Route }[]>()

@@ -161,7 +161,9 @@ const Counts = {
   }),
 }
 
-/** Limits the webhook deliveries that one call counts, because a project may have millions of deliveries. */
+/**
+ * Is the maximum number of webhook deliveries that one call counts, because a project may have millions of deliveries.
+ */
 export const COUNTED_MAX = 100_000
 
 export const statsOperation = operation({

@@ -108,8 +108,7 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
 }
 
 /**
- * Reads the delivery log. A search in the URLs may read every delivery, so the search waits until its project's turn
- * comes.
+ * Reads the delivery log. A search in the URLs may read every delivery, so each project's search waits for its turn.
  */
 const read = <Result>(
   { pool, searches }: Server,

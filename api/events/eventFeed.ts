@@ -16,8 +16,8 @@ import { ApiError } from '../http/errors.ts'
 /** Reads the events of one project from a given position. */
 export type EventReader = {
   /**
-   * Returns the next events of the project in order. Returns no events if the deadline (performance.now()) passes, or
-   * when the reader has ended.
+   * Returns the next events of the project in order. Returns no events if the deadline (a value of performance.now())
+   * passes, or if the reader has ended.
    * @throws the database's error when the database is unreachable.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
@@ -35,8 +35,8 @@ export type EventFeed = {
    * Opens a reader of a project's events.
    * @param after is the last event that the client knows. `null` means that the client wants only events that happen
    * from now on.
-   * @returns a reader, and the event before its first event. `missed` tells that events after `after` are deleted, or
-   * that `after` is not an event of this project's stream.
+   * @returns a reader of events, and the event that precedes the first event of the reader. `missed` tells that events
+   * after `after` are deleted, or that `after` is not an event of this project's stream.
    * @throws {ApiError} 429 when the project has too many event readers.
    */
   open(
@@ -52,13 +52,12 @@ export type EventFeed = {
 
 const READ_AT_ONCE = 200
 /**
- * Limits the event streams and waits that a project may have open, because each of them holds a connection of this
- * process.
+ * Limits the open event streams and open waits of a project, because each of them holds a connection of this process.
  */
 const READERS_MAX = 1_000
 /**
- * Limits the number of a project's events that the process keeps in memory. The events in memory serve event readers
- * that are slightly behind.
+ * Is the maximum number of a project's events that the process keeps in memory. The events in memory serve event
+ * readers that are only a few events behind.
  */
 const RECENT_MAX = 500
 
@@ -69,8 +68,8 @@ type Channel = {
   projectId: string
   readers: Set<Reader>
   /**
-   * Holds the newest events of the project, up to the event with the sequence number `head`. The kept events have no
-   * gap between them.
+   * Holds the newest events of the project, up to the event with the sequence number `head`. The events that the
+   * process keeps in memory have no gap between them.
    */
   recent: StoredEvent[]
   head: bigint
@@ -99,11 +98,11 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      // The API key of a client may have changed while the event listener was disconnected. So after the listener
-      // reconnects, every client must authenticate again.
+      // The API key of a client may have changed while the event listener was disconnected. So every client must
+      // authenticate again after the event listener has reconnected.
       for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
       // After a reconnect the event listener may be connected to a restored or promoted database. The restored database
-      // may lack events that the process keeps in memory, so the process forgets the kept events.
+      // may lack events that the process keeps in memory, so the process forgets the events in its memory.
       if (!isFirst) channels.clear()
       isFirst = false
     },
@@ -158,7 +157,8 @@ async function open(
   try {
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
-    // During an outage of the event listener, new events are found first by the query of a new reader.
+    // During an outage of the event listener, the database query of a new reader can find new events before the
+    // listener does.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq
@@ -250,8 +250,8 @@ async function findBegin(
     after.seq > newest.seq ||
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
-  // This case means that a restored backup lacks the client's last known event. All events after the time of the
-  // client's last known event are new to the client.
+  // This case occurs when a restored backup lacks the last event that the client knows. The client has not seen any
+  // event that is newer than its last known event.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

@@ -60,7 +60,8 @@ export function eventRoutes(services: Services) {
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
       const { reader, begin, missed } = await services.events.open(projectId, last)
-      // The owner may have replaced the API key between its authentication and the opening of the event reader.
+      // The owner may have replaced the API key after the service authenticated it and before the event reader was
+      // opened.
       const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
         reader.close()
         throw error
@@ -144,8 +145,8 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        // The first line of the stream has an id, so that a client that disconnects before its first event can continue
-        // from there. A client that reconnects with the id of the first line misses no event.
+        // The first line of the event stream has an id, so that a client that disconnects before its first event can
+        // continue from that id. A client that reconnects with the id of the first line misses no event.
         const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
         controller.enqueue(encoder.encode(head + gap))
       },
@@ -161,7 +162,7 @@ function eventStream(
         const lines = events.map((event) => {
           const id = eventId({ seq: event.seq, at: event.createdAt })
           // If the API key may not see an event, the stream sends only the event's id. So a client that reconnects
-          // continues after the event that it may not see.
+          // continues after the event that the API key may not see.
           if (!types.has(event.type)) return `id: ${id}\n\n`
           return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
         })

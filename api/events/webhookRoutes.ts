@@ -189,8 +189,8 @@ async function change(
   { url, events }: Static<typeof Change>,
 ) {
   requireEventScopes(request, events ?? [])
-  // When a webhook gets a new URL, this URL receives all events of the webhook. So the API key needs the scopes for the
-  // events that the webhook already receives too.
+  // When a webhook gets a new URL, this URL receives all events of the webhook. So the API key also needs the scopes
+  // for the events that the webhook receives already.
   const target = await findTarget(services, request, id)
   const changed = await updateProjectWebhook(services.pool, target, {
     ...(events === undefined ? {} : { events }),

@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
 /**
- * Lists the content encodings that a response can have. The list begins with the better content encoding (RFC 9110
+ * Lists the content encodings that a response can have. The list begins with the best content encoding (RFC 9110
  * §12.5.3).
  */
 const ENCODINGS = ['br', 'gzip'] as const

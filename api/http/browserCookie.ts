@@ -22,7 +22,7 @@ export const browserHeaders = (baseUrl: string, secret: string): Record<string, 
   'cache-control': 'no-store',
 })
 
-/** Returns the secret in the browser's cookie. Returns `null` if the browser sent no cookie. */
+/** Returns the secret in the browser's cookie. Returns `null` if the browser sent no such cookie. */
 export function readBrowser(request: Request, baseUrl: string): string | null {
   for (const pair of request.headers.get('cookie')?.split(';') ?? []) {
     const [name = '', value = ''] = pair.trim().split('=')

@@ -41,7 +41,7 @@ export class ApiError extends Error {
 }
 
 /**
- * Makes an error response with status 400. The message of a 400 error names the wrong field and tells the rule for the
+ * Makes an error response with status 400. The message of a 400 error names the wrong field and states the rule for the
  * field.
  */
 export const badRequest = (message: string) => new ApiError(400, 'bad_request', message)

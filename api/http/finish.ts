@@ -11,8 +11,8 @@ const MINUTE_MS = 60_000
  */
 const LARGE_BYTES = 12_000
 /**
- * Matches the media type of JSON responses. No route streams the media type of JSON responses, so the body is one value
- * in memory. Streamed responses have the type application/jsonl.
+ * Matches the media type of JSON responses. No route streams responses of the JSON media type, so the body is always
+ * one value in memory. Streamed responses have the type application/jsonl.
  */
 const WHOLE_JSON = /^application\/json(?:;|$)/
 
@@ -77,7 +77,8 @@ export function finish(
 
 /**
  * Returns the response to a CORS preflight request for a public route. {@link finish} adds the header with the allowed
- * origin. The preflight response allows all headers, because wallets send headers that other clients do not send.
+ * origin. The preflight response allows all request headers, because wallets send headers that other clients do not
+ * send.
  */
 export const preflight = (method: string): Response =>
   new Response(null, {

@@ -32,7 +32,10 @@ const UNAUTHORIZED = {
   token: 'The access token is unknown, revoked or over',
 } as const
 
-/** Reports that the gate refuses a request, with the budget for the X-RateLimit headers. */
+/**
+ * Reports that the gate (the checks before every handler) refuses a request, and holds the values of its X-RateLimit
+ * headers.
+ */
 export class GateRefusal extends Error {
   readonly error: ApiError
   readonly budget: Budget | null
@@ -46,7 +49,7 @@ export class GateRefusal extends Error {
 /**
  * Checks the API key of a request, then its rate limit, then its scope.
  * @returns the identity of the API key, and the number of requests that its rate limit still allows. `null` in place of
- * the remaining requests means that the rate limit is turned off.
+ * the number of remaining requests means that the rate limit is turned off.
  * @throws {GateRefusal} 401 for a wrong API key, 403 for a missing scope, 429 if the caller exceeds the rate limit.
  */
 export async function admit(
@@ -65,8 +68,9 @@ export async function admit(
     : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason
-    // The gate does not count a request to the MCP endpoint without an API key as a wrong key. A chat host sends a
-    // request without a key to learn how to sign in, and all users of the host share its IP addresses.
+    // The gate (the checks before every handler) does not count a request to the MCP endpoint without an API key as a
+    // wrong key. A chat host sends a request without a key to learn how to sign in, and all users of the host share its
+    // IP addresses.
     if (path === MCP_PATH && reason === 'header' && isOAuthOn(config.http.baseUrl)) {
       throw new GateRefusal(unauthorized(reason, mcpChallenge(config)), null)
     }
@@ -94,8 +98,8 @@ export async function admit(
 
 /**
  * Counts each further call in an HTTP request with several calls (an MCP batch) as a separate request.
- * @throws {GateRefusal} 429 if the calls exceed the rate limit. If the calls exceed the rate limit, the service answers
- * no call of the HTTP request.
+ * @throws {GateRefusal} 429 if the calls exceed the rate limit. If the calls exceed the rate limit, the service
+ * executes none of the calls in the HTTP request.
  */
 export async function countFurther(
   { gatePool, config }: Services,
@@ -141,8 +145,8 @@ function bearerToken(authorization: string | null): string | null {
 }
 
 /**
- * Admits an OAuth client to the MCP endpoint. The gate does not count requests with invalid OAuth tokens, because
- * nobody guesses 256 bits and every token expires.
+ * Admits an OAuth client to the MCP endpoint. The gate (the checks before every handler) does not count requests with
+ * invalid OAuth tokens, because nobody guesses 256 bits and every token expires.
  */
 async function admitToken({ gatePool, reads, config }: Services, token: string) {
   const found = await authenticateToken(gatePool, token, reads)
@@ -151,7 +155,7 @@ async function admitToken({ gatePool, reads, config }: Services, token: string) 
   if (budget !== null && found.usage.used > budget.limit) {
     throw new GateRefusal(tooManyRequests(budget), budget)
   }
-  // When the operator no longer offers a scope, valid OAuth tokens lose this scope too.
+  // When the operator stops offering a scope, valid OAuth tokens lose this scope too.
   const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
   const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
   return { identity: { ...found.identity, scopes }, budget, writtenTo: found.writtenTo }

@@ -23,8 +23,8 @@ export type Operation = {
     | 'Service'
   access: Access
   /**
-   * Limits the bytes of the request body for the route. A route without this field has the default limit on the body
-   * size.
+   * Is the maximum number of bytes of the request body for the route. A route without this field has the default limit
+   * on the body size.
    */
   bodyMaxBytes?: number
   /** Names a field. Names a field: a request body with this field may be larger than the default limit. */
@@ -62,8 +62,8 @@ export type Operation = {
 }
 
 /**
- * Returns the `detail` of a route. Elysia types the detail as an OpenAPI operation. The gate reads the access and the
- * body limit from the `detail`, and the OpenAPI document reads the rest.
+ * Returns the `detail` of a route. Elysia types the detail as an OpenAPI operation. The gate (the checks before every
+ * handler) reads the access and the body limit from the `detail`, and the OpenAPI document reads the rest.
  */
 export const operation = (described: Operation) => described as unknown as { summary: string }
 
@@ -83,7 +83,7 @@ const PageToken = t.String({
 /** Describes the query of a paged list. */
 export const PageQuery = t.Object({ limit: t.Optional(Limit), pageToken: t.Optional(PageToken) })
 
-/** Describes a query parameter with a text that the rows of a list must contain. */
+/** Describes a query parameter whose text every returned row of a list must contain. */
 export const PartOf = (what: string) =>
   t.Optional(
     t.String({

@@ -17,10 +17,10 @@ export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
   /**
    * Records the position in the database's write-ahead log up to which a project has written. The caller awaits this
-   * function before it responds to a request that may have written to the database.
+   * function before it answers a request that may have written to the database.
    */
   wrote(projectId: string): Promise<void>
-  /** Tells that the gate must read up to which position in the write-ahead log the project has written. */
+  /** Tells that the gate must read the position in the write-ahead log up to which the project has written. */
   needsWritten: boolean
   stop(): Promise<void>
 }
@@ -37,8 +37,8 @@ export const primaryReads = (primary: Server): Reads => ({
 })
 
 /**
- * Runs reads on the replica while the replica is not too far behind the primary. A read that fails on the replica runs
- * again on the primary, because the replica may be unreachable, or its replay may cancel a long read.
+ * Runs reads on the replica while the replica is not too far behind the primary. The service repeats a failed read on
+ * the primary, because the replica may be unreachable, or its replay may cancel a long read.
  */
 export function replicaReads({
   primary,

@@ -28,9 +28,9 @@ export type RequestState = {
   /** Holds the error behind an HTTP response with a status of 500 or more. */
   error: unknown
   /**
-   * Is a position in the write-ahead log: everything that the caller's project wrote stands before it. Only a replica
-   * that has reached this position in the write-ahead log may answer the request. `null` means that any replica may
-   * answer the request.
+   * Is a position in the write-ahead log that comes after everything that the caller's project has written. Only a
+   * replica that has reached this position in the write-ahead log may answer the request. `null` means that any replica
+   * may answer the request.
    */
   writtenTo: Lsn | null
   /** Counts the bytes of the request body that have already arrived. */
@@ -79,8 +79,8 @@ export type Caller = Actor & {
   /** Tells whether the caller is a person at the console. */
   isOwner: boolean
   /**
-   * Tells whether mail of this caller waits for the owner's approval. The owner decided when connecting the app that
-   * its mail waits for approval.
+   * Tells whether mail of this caller waits for the owner's approval. When the owner connected the app, the owner
+   * decided that the app's mail waits for approval.
    */
   holdsMail: boolean
 }

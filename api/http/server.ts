@@ -31,36 +31,37 @@ import { stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
 /**
- * Limits the bytes of a request body that Bun accepts. Bun's limit is above the body limit of every route, so that a
- * client gets the error response of this service, and not Bun's.
+ * Is the maximum number of bytes of a request body that Bun accepts. Bun's limit is above the body limit of every
+ * route, so that a client gets the error response of this service, and not Bun's.
  */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
 /**
- * Limits the milliseconds of one SQL statement of an API request. The limit is short, because an API caller waits for
- * every statement.
+ * Is the maximum number of milliseconds of one SQL statement of an API request. The time limit of a statement is short,
+ * because an API caller waits for every statement.
  */
 const STATEMENT_TIMEOUT_MS = 10_000
 
-/** Limits the milliseconds of one SQL statement of a search. */
+/** Is the maximum number of milliseconds of one SQL statement of a search. */
 const SEARCH_TIMEOUT_MS = 3_000
 /**
- * A process has a limited number of database connections. One connection in POOL_PART is reserved for the
- * authentication of requests, and the same number for searches.
+ * A process has a limited number of database connections. One in POOL_PART connections is reserved for the
+ * authentication of requests, and the same number is reserved for searches.
  */
 const POOL_PART = 5
 
 /**
- * Limits how many reads of messages the service combines in one database query. A message has some megabytes at most,
- * and the largest messages of one query must fit into memory.
+ * Is the maximum number of message reads that the service combines in one database query. A message has some megabytes
+ * at most, and the largest messages of one query must fit into memory.
  */
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 
 /**
  * Sets how many outgoing mails the service writes to the database in one batch. The service collects one batch of mails
- * while another batch commits. With 64 callers, writing in batches needs a third of PostgreSQL's CPU time for each
- * mail. A new batch of mails does not wait for an earlier batch that is slow or waits for a lock.
+ * while another batch commits. With 64 callers, writing in batches uses a third of the CPU time that PostgreSQL would
+ * otherwise use for each mail. A new batch of mails does not wait for an earlier batch that is slow or waits for a
+ * lock.
  */
 const SEND_BATCHING = {
   batchMax: 200,

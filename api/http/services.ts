@@ -27,8 +27,8 @@ export type Services = {
   config: Config
   pool: Pool
   /**
-   * Holds the database connections that only the authentication of requests uses. So the gate can check and count an
-   * API key even while `pool` has no free connection.
+   * Holds the database connections that only the authentication of requests uses. So the gate (the checks before every
+   * handler) can check and count an API key even while `pool` has no free connection.
    */
   gatePool: Pool
   /** Finds API keys in the database, and counts their requests. */
@@ -45,15 +45,15 @@ export type Services = {
   log: Logger
   sendBatcher: Batcher<SendIntent, SendOutcome>
   /**
-   * Finds the recipients that the service refuses for a mail, and tells whether the project has enough storage left for
-   * the mail.
+   * Finds the recipients to whom the service refuses to send a mail, and tells whether the project has enough storage
+   * left for the mail.
    */
   policies: Batcher<WantedRecipients, SendPolicy>
   /** Reads sellers and the resources that they sell. */
   sales: Batcher<WantedSale, Sale>
   /**
-   * Stores the signed authorizations of payments as claims. Returns `true` if the claim is new, and `false` if the
-   * authorization was already claimed.
+   * Stores the signed authorizations of payments as claims. Returns `true` if the claim is new, and `false` if an
+   * earlier claim holds the same authorization.
    */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */
@@ -63,7 +63,7 @@ export type Services = {
    * that takes a payment's grant, and `false` for later callers.
    */
   grants: Batcher<WantedGrant, boolean>
-  /** Counts payment challenges and refused payments by endpoint and day. */
+  /** Counts the payment challenges and the refused payments of each endpoint and day. */
   offerCounts: OfferCounts
   waiters: Waiters
   events: EventFeed
@@ -71,7 +71,7 @@ export type Services = {
   metrics: Metrics
   /** Holds the master keys that encrypt the vault and webhook secrets. */
   keyring: KeyringSource
-  /** Makes the seals that prove that the owner has seen the pages of a held mail. */
+  /** Makes the seals (cryptographic proofs) that show that the owner has seen the pages of a held mail. */
   pageSeals: PageSeals
   /**
    * Is the key that authenticates the state that MCP clients carry between calls. The key for the state of MCP clients

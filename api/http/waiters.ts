@@ -8,18 +8,21 @@ import { subscribe } from '../../sql/listen.ts'
  * change.
  */
 type Watch = {
-  /** Resolves `true` once the row has changed since the last call, or `false` at the deadline (performance.now()). */
+  /**
+   * Resolves to `true` if the row has changed since the last call, or to `false` at the deadline (a value of
+   * performance.now()).
+   */
   changed(deadlineMs: number): Promise<boolean>
   close(): void
 }
 
 /**
- * Holds the HTTP requests that wait for the result of a payment or a check. One database connection listens for the
+ * Holds the HTTP requests that wait for the result of a payment or of a check. One database connection listens for the
  * changes of all awaited rows.
  */
 export type Waiters = {
   watch(id: string): Watch
-  /** Ends every wait of this process as if the deadline of the wait had passed, because the process stops. */
+  /** Ends every wait of this process, because the process stops; each wait ends as if its deadline had passed. */
   release(): void
   stop(): Promise<void>
 }

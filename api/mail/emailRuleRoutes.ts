@@ -41,7 +41,7 @@ export const RuleItem = t.Object({
 
 /**
  * Describes the response to a new email rule. The response to a new email rule holds the rule as an object, and repeats
- * the rule's fields at the top level. Clients may read the email rule from the object or from the repeated fields.
+ * the rule's fields at the top level. Clients may read the email rule from the object or from the top-level fields.
  */
 const AddedRule = t.Composite([t.Object({ rule: RuleItem }), RuleItem])
 
@@ -68,7 +68,9 @@ const toItem = ({ id, type, scope, value, createdAt }: StoredRule) => ({
   createdAt: createdAt.toISOString(),
 })
 
-/** Serves the rules for the addresses that an inbox accepts mail from, sends to and replies to. */
+/**
+ * Serves the rules that say from which addresses an inbox accepts mail, and to which addresses it sends and replies.
+ */
 export function emailRuleRoutes({ pool }: Services) {
   return new Elysia()
     .get(

@@ -81,8 +81,8 @@ const REVOKE = operation({
 })
 
 /**
- * Serves the secrets with which a mail service delivers the mail of single domains over HTTP. The delivered mail itself
- * arrives in the process of the SMTP listener.
+ * Serves the inbound secrets: with such a secret, a mail service delivers the mail of one domain over HTTP. The
+ * delivered mail itself arrives in the process of the SMTP listener.
  */
 export function inboundRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/platform/domains' })

@@ -58,7 +58,7 @@ const EXAMPLE = {
 
 /**
  * Serves the DMARC and TLS reports that other mail hosts send. The reports tell who sends mail under the domains of
- * this service, and which mail passes the checks.
+ * this service, and which of this mail passes SPF, DKIM and DMARC.
  */
 export function reportRoutes({ pool }: Services) {
   return new Elysia({ prefix: '/v0/platform/mail-reports' }).get(

@@ -13,8 +13,8 @@ import { methodOf } from './methodOf.ts'
 import { findTool } from './naming.ts'
 
 /**
- * Is the last version of MCP that allows JSON-RPC batches. Clients of the last version with batches send no version
- * header.
+ * Is the last version of MCP that allows JSON-RPC batches. Clients of the last MCP version with batches send no header
+ * that names the version.
  */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
@@ -56,7 +56,10 @@ const DETAIL = {
   success: { status: 200, description: 'JSON-RPC.' },
 } as const
 
-/** Refuses MCP session requests only after the gate has run, because a host with a wrong key must get a 401 first. */
+/**
+ * Refuses MCP session requests only after the gate (the check of the API key), because a host with a wrong key must get
+ * a 401 first.
+ */
 function refuseSession(): never {
   throw new ApiError(405, 'method_not_allowed', 'MCP has no sessions here: use POST', {
     allow: 'POST',
@@ -95,8 +98,9 @@ async function answer(
 }
 
 /**
- * Asks an MCP host to request a further scope from the owner (RFC 6750 §3.1), if the owner's consent can give this
- * scope. The challenge lists both the present and the missing scopes, because some MCP hosts forget the present scopes.
+ * Asks an MCP host to request a further scope from the owner (RFC 6750 §3.1), if the owner can give this scope by
+ * consent. The challenge lists both the present and the missing scopes, because some MCP hosts forget the present
+ * scopes.
  * @throws {ApiError} 403 with the missing scope in the header WWW-Authenticate.
  */
 function requireScope(
@@ -130,7 +134,7 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
 
 /**
  * Reads the JSON-RPC message or batch of an HTTP request.
- * @returns the JSON-RPC messages that need a response. Returns `null` when no JSON-RPC message needs a response.
+ * @returns those JSON-RPC messages that need a response. Returns `null` when no JSON-RPC message needs a response.
  * @throws {ApiError} 400 for a body that is not a JSON-RPC message.
  */
 function readMessages(value: unknown, version: string | null): object | null {
@@ -160,8 +164,8 @@ export function parseError(): Response {
 
 /**
  * Tells whether a JSON-RPC message cancels a request. Because there are no MCP sessions, a cancelling message cannot
- * find a request of another connection. If a message cancels a request of the same batch, the transport would wait for
- * the request's response forever.
+ * find a request of another connection. If a message cancelled a request of the same batch, the transport would wait
+ * forever for the response to that request.
  */
 const isCancellation = (message: unknown): boolean =>
   methodOf(message) === 'notifications/cancelled'

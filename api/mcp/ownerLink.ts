@@ -30,7 +30,7 @@ const digest = (name: string, args: unknown): string =>
 
 /**
  * Authenticates the state that an MCP client carries from one call to the next. A caller with another API key of the
- * project cannot use this state.
+ * project cannot use the state that an MCP client carries.
  */
 export const heldCalls = (connection: Connection) => {
   const { services, caller, projectId } = connection
@@ -42,8 +42,8 @@ export const heldCalls = (connection: Connection) => {
 }
 
 /**
- * Returns the link for the owner if the mail is held and the MCP host can show a link. Returns `null` if the owner
- * needs no link, so that the tool's result is the response.
+ * Returns the link for the owner if the mail is held and the MCP host can show a link. Returns `null` if no link for
+ * the owner is needed, so that the tool's result is the response.
  */
 export async function linkForOwner(
   connection: Connection,

@@ -17,7 +17,7 @@ import { TOOLS } from './tools/tools.ts'
 /** Describes the caller of one MCP request, and the notation of the tool names that this caller sees. */
 export type Connection = Omit<ToolContext, 'signal'> & {
   naming: Naming
-  /** This signal aborts when the HTTP connection of the MCP request closes. */
+  /** The signal aborts when the HTTP connection of the MCP request closes. */
   disconnected: AbortSignal
 }
 
@@ -67,7 +67,7 @@ export function serverInfo({ services }: Connection) {
 }
 export const instructionsFor = ({ naming }: Connection): string => named(INSTRUCTIONS, naming)
 
-/** Lists the MCP tools that the caller may use, always in the same order. */
+/** Lists the MCP tools that the caller may use, and always lists them in the same order. */
 export const listedTools = (connection: Connection) =>
   LISTED.get(connection.naming)!
     .filter(({ scope }) => allows(connection, scope))
@@ -75,8 +75,8 @@ export const listedTools = (connection: Connection) =>
 
 /** Creates an MCP server for the MCP revisions up to 2025-11-25, which lists and calls the tools for one caller. */
 export function createMcpServer(connection: Connection): Server {
-  // The SDK's class McpServer needs zod schemas, and announces to clients that the tool list changes. The MCP tools of
-  // this service use the TypeBox schemas of the API routes.
+  // The SDK's class McpServer is not used, because it needs zod schemas and announces to clients that the tool list
+  // changes. The MCP tools of this service use the TypeBox schemas of the API routes.
   const mcp = new Server(serverInfo(connection), {
     capabilities: { tools: {} },
     instructions: instructionsFor(connection),
@@ -115,7 +115,7 @@ export async function callTool(
     const signal = AbortSignal.any([cancelled, connection.disconnected])
     const { data, text } = await tool.call({ ...connection, signal }, args)
     return {
-      // Third parties and agents wrote parts of this text, so the service does not rewrite the tool names in it.
+      // Third parties and agents wrote parts of this text, so the service does not rewrite tool names in the text.
       content: [{ type: 'text', text }],
       structuredContent: data,
     }

@@ -115,8 +115,8 @@ function registeredUri(query: URLSearchParams, { redirectUris }: OAuthClient): s
 }
 
 /**
- * Returns the URL with which an authorization response redirects the browser. The parameter `iss` protects against a
- * mix-up of authorization servers (RFC 9207).
+ * Returns the URL with which an authorization response redirects the browser. The parameter `iss` protects against
+ * attacks that mix up two authorization servers (RFC 9207).
  */
 export function redirectTo(
   redirectUri: string,

@@ -13,8 +13,8 @@ import { register } from './register.ts'
 import { giveTokens, revoke } from './token.ts'
 
 /**
- * Limits the bytes of an OAuth request body. The limit on the body is low, because OAuth forms and registrations are
- * small.
+ * Is the maximum number of bytes of an OAuth request body. The limit on the size of an OAuth request body is low,
+ * because OAuth forms and registrations are small.
  */
 const BODY_MAX_BYTES = 8 * 1024
 
@@ -115,8 +115,8 @@ export function oauthRoutes(services: Services) {
 }
 
 /**
- * Returns the metadata of the authorization server (RFC 8414). `issuer` has exactly the same bytes as `iss` and as the
- * issuer in the metadata of the protected resource.
+ * Returns the metadata of the authorization server (RFC 8414). `issuer` is identical, byte for byte, to `iss` and to
+ * the issuer in the metadata of the protected resource.
  */
 const serverMetadata = ({ http: { baseUrl }, oauthPurseScopes }: Config) => ({
   issuer: baseUrl,

@@ -48,8 +48,8 @@ export async function giveTokens(services: Services, form: Form) {
 }
 
 /**
- * Returns the scopes that a client asks for when it refreshes a token. `null` means that the refreshed token keeps its
- * scopes.
+ * Returns the scopes that a client asks for when it refreshes a token. `null` means that the refreshed token keeps the
+ * scopes of the old token.
  */
 function narrowed(scope: string | undefined): string[] | null {
   if (scope === undefined) return null
@@ -87,8 +87,8 @@ export async function revoke(services: Services, form: Form): Promise<void> {
 }
 
 /**
- * Refuses an unknown OAuth client with an error, because a chat host then registers again. The service knows a client
- * with a metadata document by the owner's grant to the client.
+ * Refuses an unknown OAuth client with an error, because the error makes a chat host register again. The service needs
+ * no registration of a client with a metadata document, because the owner's grant (consent) identifies the client.
  */
 async function requireClient({ pool }: Services, clientId: string): Promise<void> {
   if (clientId.startsWith('https://')) return

@@ -133,9 +133,10 @@ const toView = (
 })
 
 /**
- * Records the owner's decision about a payment that waits for approval. The same decision, made again, changes nothing.
- * @throws {ApiError} 404 for an unknown approval request. 409 if another decision was made, or for the hash of other
- * terms. 410 if the approval request has expired.
+ * Records the owner's decision about a payment that waits for approval. If the owner makes the same decision again,
+ * nothing changes.
+ * @throws {ApiError} 404 for an unknown approval request. 409 if the owner already made another decision, or if the
+ * hash belongs to other terms. 410 if the approval request has expired.
  */
 export async function decideAsked(
   services: Pooled,

@@ -1,4 +1,7 @@
-/** Describes the terms of a spending mandate as an owner writes them: amounts in USDC, hosts and URLs as text. */
+/**
+ * Describes the terms of a spending mandate in the form that an owner writes: amounts in USDC, and hosts and URLs as
+ * text.
+ */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseIsoTime } from '../../shared/isoTime.ts'
@@ -142,7 +145,7 @@ export const newTerms = (
     start: null,
   })
 
-/** Returns the terms of a mandate after a change. @throws {ApiError} 400 */
+/** Returns all terms of a mandate in their state after a change. @throws {ApiError} 400 */
 export const changedTerms = (
   present: Mandate,
   { state, ...given }: Static<typeof MandateChange>,
@@ -159,7 +162,8 @@ export const changedTerms = (
 
 /**
  * Returns the terms of a mandate with the given changes.
- * @param rules.start is the time at which the present mandate starts. Null means that the mandate is new.
+ * @param rules.start is the time from which the present mandate is valid. Null means that the mandate is new and has no
+ * such time yet.
  * @throws {ApiError} 400
  */
 function merged(
@@ -190,7 +194,8 @@ function merged(
   }
   const from = terms.validFrom ?? start
   const hasTimes = given.validFrom !== undefined || given.validUntil !== undefined
-  // A change of other fields, such as a stop, never fails because of times that an earlier version has stored.
+  // A change of other fields, such as a stop of the mandate, never fails because of times that an earlier version has
+  // stored.
   if (hasTimes && terms.validUntil !== null && from !== null && terms.validUntil <= from) {
     throw badRequest('validUntil must be after validFrom')
   }

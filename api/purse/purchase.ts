@@ -35,7 +35,7 @@ export type GivenPurchase = {
   body?: unknown
   /** Names the MCP tool that the service calls at the server of `url`. */
   tool?: { name: string; arguments?: Record<string, unknown> }
-  /** Names the vault credential whose {{fields}} stand in the request. */
+  /** Names the vault credential whose values replace the {{fields}} in the request. */
   credential?: string
   maxAmount?: string
   why?: string
@@ -94,7 +94,7 @@ export async function purchase(
       request,
       maxAmount: String(maxAtomic),
       why: why ?? null,
-      // The hash of a purchase covers only fields that the request names, so that requests of earlier versions keep
+      // The hash of a purchase covers only the fields that the request names, so that requests of earlier versions keep
       // their hash.
       ...(tool === undefined ? {} : { tool: tool.name }),
       ...(name === undefined ? {} : { credential: name }),

@@ -71,7 +71,7 @@ export const PayFields = {
   ),
 }
 
-/** A call of the purse waits at most this many seconds until the purchase has ended. */
+/** A call that waits for a purchase of a purse (an agent's wallet) returns after at most this many seconds. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 const WaitQuery = t.Object({

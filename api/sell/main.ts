@@ -21,8 +21,8 @@ const TIMEOUT_S = '60'
  */
 const IDLE_TIMEOUT_S = 255
 /**
- * Limits how long the proxy waits for the server behind it. The limit is below the idle time-out, so that the proxy can
- * still send an error when the server responds too late.
+ * Is the longest time for which the proxy waits for the server behind it. The limit is below the idle time-out, so that
+ * the proxy can still send an error when the server responds too late.
  */
 const TIMEOUT_MAX_S = 240
 
@@ -80,7 +80,7 @@ try {
   const { origin, prices, port, host, public: given, timeoutMs } = readArguments()
   const { url, apiKey } = parseMcpConfig(process.env)
   const purser = new Purser({ baseUrl: url, apiKey })
-  // A buyer may send a request before the proxy is ready. So a buyer's early request waits for this promise.
+  // A buyer may send a request before the proxy is ready. So a buyer's early request waits until this promise resolves.
   const { promise: ready, resolve: isReady } =
     Promise.withResolvers<ReturnType<typeof createSellProxy>>()
   const server = serve({

@@ -2,8 +2,8 @@
 import { z } from 'zod'
 
 /**
- * Holds an amount, and the path that the seller registers for it: the exact path, or the part of a glob without
- * wildcards.
+ * Holds an amount and the path that the seller registers for this amount: the exact path, or the part of a glob before
+ * its wildcards.
  */
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
@@ -12,7 +12,7 @@ type PriceOf = (path: string) => Price | null
 
 /**
  * Holds the prices of everything that the proxy sells. The function `of` returns the price of a path. The function
- * `registeredAt` returns the price whose registered path is the given path.
+ * `registeredAt` returns the price that is registered for the given path.
  */
 export type Prices = { all: readonly Price[]; of: PriceOf; registeredAt: PriceOf }
 
@@ -46,8 +46,8 @@ function readAmount(text: string): string {
 
 /**
  * Reads a price file, which is a JSON object that maps globs of paths to amounts. If several globs match a path, the
- * first matching glob sets the price.
- * @throws {PriceError} for a file that is not such a JSON object.
+ * price of the first matching glob applies.
+ * @throws {PriceError} if the file is not a JSON object of this form.
  */
 export function readPrices(json: string): Prices {
   let given: unknown
@@ -92,8 +92,8 @@ export const onePrice = (path: string, text: string): Prices => {
 }
 
 /**
- * Returns the part of a glob before the segment with its first wildcard. Returns the whole path if there is no
- * wildcard.
+ * Returns the path segments of a glob that stand before the segment with the first wildcard. Returns the whole path if
+ * the path has no wildcard.
  */
 function fixedPart(glob: string): string {
   const wildcard = glob.search(/[*?[{\\]/)

@@ -1,10 +1,11 @@
 /**
- * Makes the normal form of a URL path. The proxy looks up the price by the normal form of the path, and forwards the
- * request with this form.
+ * Makes the normal form of a URL path. The proxy finds the price by the normal form of the path, and forwards the
+ * request with this normal form.
  */
 
 /**
- * Reports a path that two servers can read differently. The error message names the part of the path that is forbidden.
+ * Reports a path that two servers may interpret differently. The error message names the part of the path that is
+ * forbidden.
  */
 export class PathError extends Error {}
 
@@ -17,8 +18,9 @@ const UNRESERVED = /^[A-Za-z0-9._~-]$/
 const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
 
 /**
- * Normalises the path of a URL (RFC 3986 §6.2.2): removes dot segments, and decodes characters that need no encoding.
- * @throws {PathError} for a path that two servers can read differently.
+ * Normalises the path of a URL (RFC 3986 §6.2.2): removes dot segments, and decodes those characters that need no
+ * encoding.
+ * @throws {PathError} for a path that two servers may interpret differently.
  */
 export function normalPath(pathname: string): string {
   if (pathname.includes('\\')) throw new PathError('the path must not hold a backslash')

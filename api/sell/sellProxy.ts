@@ -10,12 +10,12 @@ import { normalPath, PathError } from './sellPath.ts'
 
 export type SellOptions = {
   purser: Purser
-  /** Is the origin of the server to which the proxy forwards paid requests, such as `http://localhost:4000`. */
+  /** Is the origin of the server behind the proxy that answers the paid requests, such as `http://localhost:4000`. */
   origin: string
   prices: Prices
   /** Is the public origin of the proxy, as payers see it. */
   publicOrigin: string
-  /** Limits the milliseconds until the server behind the proxy begins to send its response. */
+  /** Is the maximum number of milliseconds until the server behind the proxy begins to send its response. */
   timeoutMs: number
   /** Sends a request to the server behind the proxy. */
   fetch: (request: Request) => Promise<Response>
@@ -23,8 +23,8 @@ export type SellOptions = {
 }
 
 /**
- * Names the request headers that only the paywall reads. The proxy removes these headers, so that the server behind the
- * proxy never sees a payment that it could copy.
+ * Names the request headers that only the paywall reads. The proxy removes the request headers that only the paywall
+ * reads, so the server behind the proxy never sees a payment that it could copy.
  */
 const PAYMENT_HEADERS = [
   'x-payment',
@@ -32,7 +32,10 @@ const PAYMENT_HEADERS = [
   'payment-authorization',
   'sign-in-with-x',
 ]
-/** Names the headers that a caller can forge. The server behind the proxy must not trust these headers. */
+/**
+ * Names the headers that a caller can forge. The server behind the proxy must not trust headers that a caller can
+ * forge.
+ */
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto']
 
 /** Creates a function that answers one request to the proxy. @param from is the IP address of the client. */
@@ -60,7 +63,7 @@ export function createSellProxy(
       }
       // To check an endpoint, the service itself requests each registered path without a payment. If the registered
       // path comes from a glob, the service requests the part of the glob without wildcards. The proxy answers a
-      // request for this part with a payment challenge, but sells nothing there.
+      // request for this part of the glob with a payment challenge, but sells nothing at this path.
       const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
       const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
       if (price === null) return refuse(404, 'not_found', 'This path is not for sale')
@@ -78,7 +81,7 @@ export function createSellProxy(
   }
 }
 
-/** Forwards a request to the server behind the proxy after the service has granted the payment. */
+/** Forwards a request to the server behind the proxy once the service has granted the payment. */
 async function forward(
   { origin, timeoutMs, fetch, log }: SellOptions,
   request: Request,
@@ -90,7 +93,8 @@ async function forward(
   headers.set('x-forwarded-for', from)
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
-  // The time limit of the forwarded request begins after the grant, because the payer has paid by then.
+  // The time limit of the forwarded request begins after the service has granted the payment, because the payer has
+  // paid by then.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   try {

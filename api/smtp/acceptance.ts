@@ -8,7 +8,7 @@ import type { SenderRates } from './senderRates.ts'
 import type { Mover } from './spool/mover.ts'
 import { type NewSpooledMail, type Spool, SpoolFull, sizeOf } from './spool/spool.ts'
 
-/** Limits the bytes of an accepted message (SIZE in RFC 1870). */
+/** Is the maximum number of bytes of an accepted message (SIZE in RFC 1870). */
 export const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
 export const TOO_LARGE = `5.3.4 Message exceeds the limit of ${MESSAGE_MAX_BYTES} bytes`
 export const TOO_MANY_CONNECTIONS = '4.7.0 Too many connections from your address'
@@ -48,7 +48,7 @@ export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: str
 }
 
 /**
- * Returns the inbox of a recipient if the inbox accepts mail from this sender at the moment.
+ * Returns the inbox of a recipient if the inbox currently accepts mail from this sender.
  * @param onUnknown is called when the recipient does not exist.
  * @throws {SmtpReply} when the inbox does not accept the mail.
  */
@@ -60,8 +60,8 @@ export async function findInbox(
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
     onUnknown()
-    // A mail domain of the platform may have inboxes too. An unknown recipient in such a domain gets the same reply as
-    // a recipient in a foreign domain.
+    // A mail domain of the platform may also have inboxes. An unknown recipient in a mail domain of the platform gets
+    // the same SMTP reply as a recipient in a foreign domain.
     if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
   }

@@ -20,8 +20,8 @@ export type Recipient = { inbox: string } | 'unknown' | 'undecided'
 /**
  * Looks up the addresses of inboxes. A local copy of the inbox addresses decides about known addresses. PostgreSQL
  * decides about addresses that the local copy lacks, because an inbox may be new. Every (re)connection to PostgreSQL
- * renews the local copy of the inbox addresses. Between two connections, notifications from PostgreSQL update the local
- * copy.
+ * renews the local copy of the inbox addresses. While a connection lasts, notifications from PostgreSQL update the
+ * local copy.
  */
 export class AddressBook {
   readonly #spool: Spool
@@ -76,8 +76,8 @@ export class AddressBook {
   }
 
   /**
-   * Applies the changes to the local copy of the addresses one after the other. Otherwise the listener could write back
-   * a page of addresses that it read before a deletion.
+   * Applies changes to the local copy of the addresses one at a time. Without this order, the listener could write back
+   * a page of addresses that it had read before one of them was deleted.
    */
   #inTurn(work: () => Promise<void>): void {
     this.#turn = this.#turn.then(work)

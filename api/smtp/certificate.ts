@@ -9,7 +9,7 @@ export type Certificate = { cert: Buffer; key: Buffer }
 export type CertificateFiles = { certFile: string; keyFile: string }
 
 /**
- * Sets the milliseconds between two checks of the certificate files. This interval is short enough, because
+ * Sets the milliseconds between two checks of the certificate files. One check in this interval is enough, because
  * certificates are renewed weeks before they expire.
  */
 const WATCH_MS = 10_000
@@ -64,7 +64,7 @@ export function watchCertificate(
       log.info('a renewed certificate is in use')
     } catch (error) {
       // A renewal replaces the files of certificate and private key one after the other. So for a moment the private
-      // key may not match the certificate.
+      // key may not match the certificate, until both files are renewed.
       log.warn({ err: error }, 'the certificate could not be renewed; the old one stays')
     }
   }

@@ -7,8 +7,8 @@ const WIDE_FACTOR = 4
 /** Describes an open SMTP connection. */
 export type OpenConnection = {
   /**
-   * Holds the networks of the client's IP address, the narrowest first: the IPv4 address itself, or the /64 and the /48
-   * network of an IPv6 address.
+   * Holds the networks that contain the client's IP address, the narrowest first: the IPv4 address itself, or the /64
+   * and the /48 network of an IPv6 address.
    */
   readonly networks: readonly string[]
   /**
@@ -23,7 +23,7 @@ export type OpenConnection = {
 /**
  * Shares the SMTP connections of a listener among the networks of its clients. Each network may have only a limited
  * number of SMTP connections. When the listener has no free connection, it ends a connection to admit a new connection.
- * The listener ends the longest idle connection of the network that has the most connections.
+ * The listener ends the longest idle connection of the network with the most connections.
  */
 export class ConnectionLimits {
   readonly #max: number

@@ -8,13 +8,19 @@ import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
 /**
- * Is the size in bytes up to which a message stays in memory. The listener never drops a message of this size to make
- * room for other messages.
+ * Is the largest size in bytes of a message that stays in memory. The listener never drops a message of this size to
+ * make room for other messages.
  */
 const SMALL_BYTES = 64 * 1024
-/** Limits the bytes of incompletely received messages on disk: for all connections together, and for one network. */
+/**
+ * Is the maximum number of bytes of incompletely received messages on disk: for all connections together, and for one
+ * network.
+ */
 const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB }
-/** A message that arrives slower than LEAST_BYTES_PER_S after its first half minute is an attack, or will never end. */
+/**
+ * After its first half minute, a message that arrives slower than LEAST_BYTES_PER_S is an attack, or will never be
+ * complete.
+ */
 const GRACE_MS = 30_000
 const LEAST_BYTES_PER_S = 1024
 
@@ -41,8 +47,8 @@ type Held = { network: string; bytes: number; startedMs: number; connection: Ope
 
 /**
  * Holds SMTP messages whose bytes are still arriving: small messages in memory, larger messages on disk. When all
- * incoming messages together exceed the limit, the class drops the slowest message of the network that occupies the
- * most bytes. Dropping this message makes room for mail of other senders.
+ * incoming messages together exceed the limit, the class drops the slowest message of the network whose messages occupy
+ * the most bytes. Dropping this message makes room for mail of other senders.
  */
 export class IncomingMails {
   readonly #folder: string
@@ -105,7 +111,7 @@ export class IncomingMails {
       async bytes() {
         const rest = Buffer.concat(chunks)
         if (file === null) return rest
-        // The listener passes bytes to the thread of the spool through shared memory, which needs no copy.
+        // The listener hands the received bytes to the thread of the spool in shared memory, so it need not copy them.
         const whole = Buffer.from(new SharedArrayBuffer(size))
         const written = size - rest.length
         for (let at = 0; at < written; ) {

@@ -24,27 +24,29 @@ import { takeQuotedPaths } from './quotedPaths.ts'
 import type { SmtpMetrics } from './smtpMetrics.ts'
 
 /**
- * Limits the number of recipients of one SMTP message. A server must accept at least 100 recipients (RFC 5321
+ * Is the maximum number of recipients of one SMTP message. A server must accept at least 100 recipients (RFC 5321
  * §4.5.3.1.8).
  */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
-  /** Limits how many milliseconds an SMTP client may stay silent. */
+  /** Is the maximum number of milliseconds for which an SMTP client may stay silent. */
   silentMs: 60_000,
   /**
-   * Limits the duration of an SMTP connection, so that slow clients cannot occupy it. A client should wait ten minutes
-   * for the reply at the end of DATA (RFC 5321 §4.5.3.2).
+   * Is the maximum duration of an SMTP connection, so that slow clients cannot occupy the connection for ever. A client
+   * should wait ten minutes for the reply at the end of DATA (RFC 5321 §4.5.3.2).
    */
   connectionMs: 20 * 60_000,
 }
 export type Patience = typeof PATIENCE
-/** Limits the number of closing SMTP connections whose clients are still reading the last reply. */
+/** Is the maximum number of SMTP connections that are closing while their clients still read the last reply. */
 const ENDING_MAX = 200
-/** If an SMTP client names this many unknown recipients in a session, it is guessing addresses. */
+/**
+ * If an SMTP client names this many unknown recipients in a session, the listener assumes that it guesses addresses.
+ */
 const UNKNOWN_RECIPIENTS_MAX = 20
 /**
- * After SIGTERM, a message that is still arriving has this many milliseconds to arrive completely. The sender of an
- * unfinished message sends it again later.
+ * After SIGTERM, the listener waits at most this many milliseconds for a message that is still arriving. The sender of
+ * a message that did not arrive completely sends it again later.
  */
 const CLOSE_TIMEOUT_MS = 5_000
 
@@ -173,7 +175,7 @@ export function createListener(
 
 /**
  * Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The SMTP library shows domains in Unicode, so only the local
- * part of the address decides.
+ * part of the address decides whether SMTPUTF8 is needed.
  */
 const needsUtf8 = (address: string, args: object | false | undefined) =>
   /[^ -~]/.test(address.slice(0, address.lastIndexOf('@'))) || (args && 'SMTPUTF8' in args)
@@ -231,8 +233,8 @@ async function receive(
   )
   let fits = true
   try {
-    // The listener reads every message to its end, because an SMTP server replies only after the client has sent the
-    // whole message.
+    // The listener reads even a refused message to its end, because an SMTP server replies only after the client has
+    // sent the whole message.
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (fits && !stream.sizeExceeded) fits = await incoming.write(chunk)
     }
@@ -241,7 +243,8 @@ async function receive(
     }
     if (!fits) throw new SmtpReply(452, TOO_MUCH_IN_FLIGHT)
     const bytes = await incoming.bytes()
-    // Trace headers in a mail are content of the mail, so the listener begins a new trace when the mail arrives.
+    // Trace headers in a mail are content of the mail, so the listener ignores them and begins a new trace when the
+    // mail arrives.
     await traced(
       'SMTP DATA',
       { kind: 'server', parent: null, attributes: { 'purser.mail.bytes': bytes.length } },

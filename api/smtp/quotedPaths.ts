@@ -15,8 +15,8 @@ const QUOTED_PATH = /^(mail from|rcpt to)\s*:\s*<("[^"\\<>@]{1,62}"@[^\s<>@]{1,2
 const STAND_IN = 'quoted@example.com'
 
 /**
- * Makes an SMTP connection accept paths with a quoted local part. The SMTP library still reads the parameters that
- * follow the path.
+ * Makes an SMTP connection accept paths with a quoted local part. The SMTP library itself still reads the parameters
+ * that follow the path.
  */
 export function takeQuotedPaths(server: SMTPServer, session: SMTPServerSession): void {
   const { connections } = server as unknown as { connections: Set<Connection> }

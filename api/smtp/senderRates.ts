@@ -2,8 +2,8 @@ import { networksOf } from '../../shared/http/networkSubject.ts'
 
 const MINUTE_MS = 60_000
 /**
- * Limits how many unknown recipients one network may name in ten minutes. A client that guesses addresses needs
- * thousands of guesses until it finds one.
+ * Is the maximum number of unknown recipients that one network may name in ten minutes. A client that guesses addresses
+ * needs thousands of guesses until it finds one.
  */
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
@@ -58,7 +58,7 @@ export class SenderRates {
   }
 }
 
-/** Counts events by name. The count of an event begins again at 0 after a time window of fixed length. */
+/** Counts events by name. After a time window of fixed length, the count of an event begins again at 0. */
 class WindowCounts {
   readonly #windowMs: number
   readonly #nowMs: () => number

@@ -28,14 +28,14 @@ import { Mover } from './spool/mover.ts'
 import { Spool } from './spool/spool.ts'
 
 /**
- * Sets the number of PostgreSQL connections of the SMTP listener. Two connections serve the mover of spooled mail, and
- * the others serve address lookups.
+ * Sets the number of PostgreSQL connections of the SMTP listener. Two connections serve the mover (which moves mail
+ * from the spool to PostgreSQL), and the others serve address lookups.
  */
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 /**
- * Limits how much large mail can arrive at once. A network or an inbox may use at once as many bytes as its rate limit
- * allows in this many seconds.
+ * Limits how many bytes of large mails can arrive at the same time. At any moment, a network or an inbox may use as
+ * many bytes as its rate limit allows in this many seconds.
  */
 const LARGE_BURST_S = 2
 

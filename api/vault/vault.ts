@@ -275,7 +275,7 @@ function readExpiringWithin(given: string | undefined): number | null {
   )
 }
 
-/** Runs a check of the input and turns its error into a 400 error. */
+/** Checks the input, and turns an error of this check into a 400 error. */
 export function orBadRequest<Result>(work: () => Result): Result {
   try {
     return work()

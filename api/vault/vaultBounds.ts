@@ -80,8 +80,8 @@ export const ProtectionFields = {
 export type GivenBounds = { [Bound in (typeof BOUNDS)[number]]?: readonly string[] | null }
 
 /**
- * Returns the given limits on a credential in their canonical form. Limits that the request does not name stay absent.
- * Throws a 400 error that names the invalid entry.
+ * Returns the given limits on a credential in their canonical form. Limits on a credential that the request does not
+ * name stay absent. Throws a 400 error that names the invalid entry.
  */
 export function readBounds(given: GivenBounds): Partial<Bounds> {
   const read: Partial<Bounds> = {}

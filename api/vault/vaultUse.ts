@@ -17,7 +17,7 @@ type Vault = Pick<Services, 'pool' | 'keyring' | 'waiters' | 'config'>
 
 /**
  * Describes the HTTP request that a caller wants to send with a secret. If the request body is an object, the service
- * sends it as JSON.
+ * sends the body as JSON.
  */
 export type GivenRequest = {
   method?: UseMethod
@@ -126,7 +126,7 @@ async function waitForUse(
 
 const hasEnded = ({ state }: Use): boolean => state !== 'queued' && state !== 'sending'
 
-/** Returns the record of a secret's use in the form in which its caller sees it. */
+/** Returns the record of a secret's use in the form in which the caller of the use sees it. */
 const toUse = (use: Use) => ({
   useId: use.id,
   name: use.name,

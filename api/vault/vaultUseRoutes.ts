@@ -20,7 +20,7 @@ const oneOf = <Word extends string>(words: readonly Word[], description: string)
 
 /**
  * Describes the HTTP request that the service sends with a secret. The vault operation itself checks the length limits,
- * because MCP tools pass the same description.
+ * because MCP tools pass requests of the same form.
  */
 export const RequestSchema = t.Object({
   method: t.Optional(oneOf(USE_METHODS, 'The default is POST with a body, and GET without one.')),
@@ -99,7 +99,9 @@ export const SignedSchema = t.Object({
   ),
 })
 
-/** Limits the seconds for which a call waits until a secret's use has ended, if the caller names no time. */
+/**
+ * Is the maximum number of seconds for which a call waits until a secret's use has ended, if the caller names no time.
+ */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 
@@ -144,8 +146,8 @@ const common = { tag: 'Vault', access: 'vault:use' } as const
 const pending = { status: 202, description: 'The use has not ended: read it at /uses/{useId}.' }
 
 /**
- * Serves the routes that use a secret in an HTTP request or sign with a secret. Neither of these routes shows the
- * secret.
+ * Serves the routes that use a secret in an HTTP request or sign with a secret. Neither the use route nor the sign
+ * route shows the secret.
  */
 export function vaultUseRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/vault/:name' })

@@ -33,8 +33,8 @@ export function calendar(http: Http) {
         query.pageToken,
       ),
     /**
-     * Answers the invitation in a message. If the response to the answer is lost, the client retries the call only with
-     * an `idempotencyKey`.
+     * Answers the invitation in a message. If the service's response to an invitation answer is lost, the client
+     * library repeats the call only if the caller gave an `idempotencyKey`.
      */
     rsvp: (
       messageId: string,

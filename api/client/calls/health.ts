@@ -2,8 +2,8 @@ import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
 /**
- * Describes a report on the health of the service. A health report holds findings, each with the line of the
- * configuration to change.
+ * Describes a report on the health of the service. A health report holds findings, and each finding names the
+ * configuration line that the operator must change.
  */
 export type HealthReport = Operations['getPlatformHealth']['result']
 
@@ -20,7 +20,9 @@ export function health(http: Http) {
      * health report.
      */
     get: (options?: CallOptions) => http.call('getPlatformHealth', {}, options),
-    /** Makes the workers examine the service again. The response to the new examination takes some seconds. */
+    /**
+     * Makes the workers examine the service again. The response to a request for a new examination takes some seconds.
+     */
     lookAgain: (options?: CallOptions) => http.call('postPlatformHealth', {}, options),
   }
 }

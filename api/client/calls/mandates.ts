@@ -2,7 +2,9 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes a mandate, which limits the payments of a project, and the sums that the project has paid so far. */
+/**
+ * Describes a mandate (a limit on the payments of a project), together with the sums that the project has paid so far.
+ */
 export type Mandate = Operations['getPlatformProjectsByProjectIdMandatesByMandateId']['result']
 
 type Terms = Operations['postPlatformProjectsByProjectIdMandates']['input']['body']
@@ -114,8 +116,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Lists the payments that wait for the owner's approval, newest first. With `state` the list holds payments that
-     * are already approved or rejected.
+     * Lists the payments that wait for the owner's approval, newest first. With the parameter `state` the list can also
+     * hold payments that are already approved or rejected.
      */
     asked: (projectId: string, query: AskedQuery = {}, options?: CallOptions) =>
       http.call(

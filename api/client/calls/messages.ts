@@ -14,7 +14,7 @@ type ListQuery = Omit<
 > & {
   /** Sets the number of messages in a page: 1–100, by default 50. */
   limit?: number | undefined
-  /** Lists labels. The list holds only messages that have all of these labels. */
+  /** Lists labels. If this field holds labels, the list of messages holds only messages that have all these labels. */
   labels?: readonly string[] | undefined
 }
 
@@ -27,8 +27,8 @@ type WaitQuery = Omit<
 }
 
 /**
- * Limits the milliseconds for which the client waits for a message. The client's time limit for a wait exceeds the
- * maximum wait of the service (60 s).
+ * Is the maximum number of milliseconds for which the client waits for a message. The client's time limit for a wait
+ * exceeds the maximum wait of the service (60 s).
  */
 const WAIT_TIMEOUT_MS = 75_000
 
@@ -46,9 +46,9 @@ export function messages(http: Http) {
     http.call('getMessages', { query: { ...page, labels: labels?.join(',') } }, options)
   /**
    * Waits for the next received message that matches the query. Returns `undefined` after the timeout.
-   * @param query filters the messages. The query's `timeout` is in seconds, at most 60. With `after` in the query, a
-   * message received since that time also ends the wait. With `has`, the wait ends only for a message with a one-time
-   * code, an attachment whose text was read, or an invite.
+   * @param query filters the messages. The query's `timeout` is in seconds, at most 60. With a time `after` in the
+   * query, the wait also ends for a message that was received since that time. With `has`, the wait ends only for a
+   * message with a one-time code, an attachment whose text was read, or an invite.
    */
   const wait = ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
     http.call(

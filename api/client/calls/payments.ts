@@ -53,7 +53,7 @@ export function payments(http: Http) {
     ) => http.call('getPaymentsFunnel', { query }, options),
     /**
      * Streams the settled payments, oldest first, as CSV or JSON Lines. The method that streams the payments never
-     * retries. To continue an export of payments that broke, pass the last cursor.
+     * retries. To continue an export of payments that broke off, pass the last cursor that you received.
      */
     export: (
       query: NonNullable<Operations['getPaymentsExport']['input']['query']> = {},

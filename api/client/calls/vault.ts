@@ -10,8 +10,8 @@ export type Credential = Operations['getVaultByName']['result']
 type ListQuery = NonNullable<Operations['getVault']['input']['query']>
 
 /**
- * Makes the path and query parameters of a call that name a credential. A path segment of a URL cannot be "." or "..",
- * so a credential with such a name is named in the query.
+ * Makes the path parameters and the query parameters that name a credential in a call. A path segment of a URL cannot
+ * be "." or "..", so a credential with such a name is named in the query.
  */
 const named = <More extends object>(name: string, more?: More) => {
   const isStep = name === '.' || name === '..'
@@ -62,8 +62,8 @@ export function vault(http: Http) {
     totp: (name: string, options?: CallOptions) =>
       http.call('getVaultByNameTotp', named(name), options),
     /**
-     * Takes a backup code of a credential and marks the code as used. The client never retries this call when the
-     * response is lost, because a retry would take another code.
+     * Takes a backup code of a credential and marks the code as used. The client never retries the call that takes a
+     * backup code when the response is lost, because a retry would take another code.
      */
     takeBackupCode: (name: string, options?: CallOptions) =>
       http.call('postVaultByNameTotpBackup', named(name), options),

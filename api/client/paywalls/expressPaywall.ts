@@ -127,7 +127,7 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
  * bytes of the chunk.
  */
 function pieceOf(chunk: unknown, encoding: unknown): Uint8Array | null {
-  // In Node, `end` may get a callback as its first argument in place of a chunk.
+  // In Node, the first argument of `end` can be a callback instead of a chunk.
   if (chunk === undefined || chunk === null || typeof chunk === 'function') return new Uint8Array()
   // The paywall copies the bytes of the chunk, because the handler may reuse its buffer for other bytes.
   if (chunk instanceof Uint8Array) return new Uint8Array(chunk)

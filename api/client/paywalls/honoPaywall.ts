@@ -1,7 +1,7 @@
 import type { HttpPaywallOptions } from './httpPaywall.ts'
 import { createWebPaywall } from './webPaywall.ts'
 
-/** Describes the fields of Hono's context that the paywall uses. */
+/** The seller's content-encoding and content-length no longer fit the decompressed body. */
 type HonoContext = {
   req: { raw: Request }
   get res(): Response
@@ -24,7 +24,7 @@ export function requirePayment(
     try {
       await next()
       const response = judged.finish(context.res)
-      // Without this assignment Hono would replace the payment headers by the headers of the handler's response.
+      // Without this assignment Hono would overwrite the payment headers with the headers of the handler's response.
       context.res = undefined
       context.res = response
     } catch (error) {

@@ -43,8 +43,8 @@ export type HttpAnswer = {
 export type HttpVerdict =
   | Exclude<Verdict<HttpAnswer>, Refused>
   /**
-   * Means that the paywall refuses the request. If the refusal has a `page`, the server sends this HTML page instead of
-   * the body.
+   * Means that the paywall refuses to serve the request. If the refusal has a `page`, the server sends this HTML page
+   * instead of the body.
    */
   | (Refused & { page: string | null })
   /** Means that the server answers a CORS preflight request with status 204 and these headers. */
@@ -99,8 +99,9 @@ export function createHttpPaywall(
 }
 
 /**
- * Lists the request headers that may change the content of the response. Two requests are equal only if these headers
- * are equal too. So a stranger who copied a payment cannot get the response that belongs to another person's cookie.
+ * Lists the request headers that may change the content of the response. Two requests are equal only if the values of
+ * these headers are equal too. So a stranger who copied a payment cannot get a response that was made for another
+ * person's cookie.
  */
 const ASKING_HEADERS = [
   'authorization',

@@ -3,14 +3,14 @@
  * again, and the handler does not run a second time.
  */
 
-/** Limits the number of paid requests whose outcome the paywall keeps in memory. */
+/** Is the maximum number of paid requests whose outcome the paywall keeps in memory. */
 const REQUESTS_MAX = 10_000
 /**
- * Limits the bytes of one stored response to a paid request. The paywall does not store a response that is longer than
- * this limit.
+ * Is the maximum number of bytes of one stored response to a paid request. The paywall does not store a response that
+ * is longer than this limit.
  */
 export const ANSWER_MAX_BYTES = 256 * 1024
-/** Limits the bytes of all stored responses to paid requests. */
+/** Is the maximum total of bytes of all stored responses to paid requests. */
 const STORED_MAX_BYTES = 32 * 1024 * 1024
 /**
  * A paid request waits this many milliseconds for the response to an earlier equal request. The service waits for a
@@ -21,7 +21,8 @@ const WAIT_MS = 30_000
 type Stored<Answer> = { answer: Answer; bytes: number }
 
 /**
- * Ends the first of several equal paid requests, as sold or unsold. A second call of `sold` or `unsold` has no effect.
+ * Ends the processing of the first of several equal paid requests, as sold or unsold. A second call of `sold` or
+ * `unsold` has no effect.
  */
 export type Sale<Answer> = {
   /**
@@ -29,22 +30,22 @@ export type Sale<Answer> = {
    */
   sold(stored: Stored<Answer> | null): void
   /**
-   * Records that the payer did not get the paid response. If the payer got nothing, the payer may send the same request
-   * again.
+   * Records that the payer did not get the paid response. If the payer received nothing, the payer may send the same
+   * paid request again.
    */
   unsold(): void
 }
 
 export type Asked<Answer> =
   /**
-   * Means that no equal request came before. So the caller of this function redeems the payment and serves the
-   * resource.
+   * Means that no equal request came before this request. So the caller of this function redeems the payment and serves
+   * the paid resource.
    */
   | { kind: 'first'; sale: Sale<Answer> }
   | { kind: 'answered'; answer: Answer }
-  /** Means that the paywall answered an equal request before, and that it does not store the response. */
+  /** Means that the paywall has already answered an equal request, but has not stored the response. */
   | { kind: 'spent' }
-  /** Means that the first of several equal requests sold nothing, or that its response does not exist yet. */
+  /** Means that the first of several equal requests was not sold, or that it has no response yet. */
   | { kind: 'open' }
 
 type Ended<Answer> = Exclude<Asked<Answer>, { kind: 'first' }>
@@ -86,8 +87,8 @@ export class PaidAnswers<Answer> {
       if (!isOpen) return false
       isOpen = false
       end(ended)
-      // The promise of the stored response is replaced by a promise without a response, because the old promise would
-      // keep the response in memory.
+      // A promise without a response replaces the promise of the stored response, because the old promise would keep
+      // the response in memory.
       entry.ended = Promise.resolve({ kind: 'spent' })
       return this.#entries.get(key) === entry
     }

@@ -4,8 +4,8 @@
  */
 
 /**
- * Limits the characters of a payment header. The paywall does not store the response to a longer payment header,
- * because the service refuses such a payment anyway.
+ * Is the maximum number of characters of a payment header. The paywall does not store the response to a longer payment
+ * header, because the service refuses such a payment anyway.
  */
 const PAYMENT_MAX_CHARS = 16_384
 /**
@@ -15,13 +15,12 @@ const PAYMENT_MAX_CHARS = 16_384
 const LATE_MS = 10 * 60_000
 
 /**
- * Returns the idempotency key of a request that carries a payment. If a third party copies the payment for a different
- * request, the copy gets a different idempotency key. So a third party that copied the payment gets the error
- * `duplicate_settlement`.
+ * Returns the idempotency key of a request that carries a payment. If a third party sends a copied payment with a
+ * different request, that request gets a different idempotency key. So the service returns the error
+ * `duplicate_settlement` to a third party that copied the payment.
  * @param parts describe the content that the payer asked for. Two requests with the same payment and the same parts
  * count as one request.
- * @returns `null` for a payment header that is unreadable or too long, or if the time window of its authorization is
- * over.
+ * @returns `null` if the payment header is unreadable or too long, or if the time window of its authorization is over.
  */
 export async function requestKey(
   payment: string | object,

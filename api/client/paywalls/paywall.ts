@@ -32,15 +32,15 @@ export type PaywallOptions = {
 export type Verdict<Answer> =
   /**
    * Means that the payment has settled, so the seller serves the paid resource with these headers. After serving, the
-   * seller passes the response to `sale`, or tells `sale` that there was no response.
+   * seller passes the response to `sale`, or tells `sale` that it has no response.
    */
   | { kind: 'paid'; grant: Grant; headers: Record<string, string>; sale: Sale<Answer> }
   /** Means that the paywall already answered an equal request, so the seller sends the same response again. */
   | { kind: 'answered'; answer: Answer }
   /**
    * Means that the seller returns a refusal without the paid content. A 402 response of the paywall offers a price, or
-   * tells that a payment is in progress. A 503 response means that the payment may have settled, so an offer could make
-   * the payer pay again.
+   * says that the settlement of a payment is in progress. A 503 response offers no price: the payment may have settled,
+   * so an offer could make the payer pay twice.
    */
   | Refused
 
@@ -76,13 +76,13 @@ const NO_STORE = { 'cache-control': 'no-store' } as const
 const RETRY_AFTER_S = 5
 /**
  * Holds the responses to paid requests for all paywalls of the process. A seller may create a new paywall for each
- * request. A new paywall must find the responses that earlier paywalls of the process sent.
+ * request. A new paywall must find the responses that earlier paywalls of the same process sent.
  */
 const ANSWERS = new PaidAnswers<unknown>()
 
 /**
- * For this many milliseconds the payer may repeat a paid request without a new payment if the process has lost its
- * response. The payer chooses the time window of an authorization. Without this time limit, one payment could buy new
+ * If the process has lost the response, the payer may repeat a paid request for this many milliseconds without a new
+ * payment. The payer chooses the time window of an authorization. Without this time limit, one payment could buy new
  * content for a whole day.
  */
 const AGAIN_MS = 10 * 60_000
@@ -114,8 +114,8 @@ export function createPaywall<Answer>(
         { paymentHeader: payment as string, ...price },
         { idempotencyKey },
       )
-      // A service of an older version returns no `grantedAt`. Without `grantedAt` the age of the grant is NaN, so the
-      // comparison is false.
+      // A service of an older version returns no `grantedAt`. Without `grantedAt` the computed age of the grant is NaN,
+      // so the comparison with the age limit is false.
       if (result.ok && Date.now() - Date.parse(result.grantedAt ?? '') > AGAIN_MS) {
         sale.sold(null)
         return redeem(payment, price, once())
@@ -189,7 +189,7 @@ type Refusal = Extract<RedeemResult, { ok: false }>
 function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   const { reason, message, requirement, headers, paymentId, txHash } = result
   if (reason !== 'settlement_pending') return offer(requirement, headers, versions)
-  // The 402 for a pending settlement holds no offer, because a wallet would sign an offer and pay twice.
+  // A 402 response for a pending settlement holds no offer, because a wallet would sign the offer and pay twice.
   return {
     kind: 'refused',
     status: 402,

@@ -4,8 +4,8 @@
 import type { Challenge } from '../calls/payments.ts'
 
 /**
- * Limits the characters of an Accept header that the paywall reads. If the Accept header is longer than this limit, the
- * response is JSON.
+ * Is the maximum number of characters of an Accept header that the paywall reads. If the Accept header is longer than
+ * this limit, the response is JSON.
  */
 const ACCEPT_MAX_CHARS = 1_024
 

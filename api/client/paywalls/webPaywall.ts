@@ -9,8 +9,8 @@ import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
 import { sha256 } from './paidRequest.ts'
 
 /**
- * Limits the bytes of a request body of which the paywall makes a hash. The paywall makes no hash of a request body
- * that is longer than this limit.
+ * Is the maximum number of bytes of a request body that the paywall hashes. If a request body is longer than this
+ * limit, the paywall makes no hash of it.
  */
 const REQUEST_MAX_BYTES = 1024 * 1024
 
@@ -104,8 +104,8 @@ async function readUpTo(
     bytes += value.length
     pieces.push(value)
     if (bytes <= maxBytes) continue
-    // The code does not await the promise of `cancel`, because it may resolve late. The promise of `cancel` resolves
-    // only after the other branch of the `tee` ends too.
+    // The code does not await the promise that `cancel` returns, because the promise may resolve late. The promise that
+    // `cancel` returns resolves only after the other branch of the `tee` has ended too.
     reader.cancel().catch(() => {})
     return null
   }

@@ -25,7 +25,7 @@ import { limitSignIns } from './limitSignIns.ts'
 import { signedIn } from './sessionRoutes.ts'
 
 /**
- * Limits the wait for one step of a sign-in with the company's identity provider. The identity provider has five
+ * Is the maximum wait for one step of a sign-in with the company's identity provider. The identity provider has five
  * seconds for each request, and a step of the sign-in makes two requests.
  */
 const WAIT_MS = 12_000
@@ -79,7 +79,7 @@ async function begin(
 }
 
 /**
- * Waits until a company sign-in has reached a state, or a later state.
+ * Waits until a company sign-in has reached the given state, or a later one.
  * @throws {ApiError} 400 when the identity provider refuses the sign-in, 503 when the service cannot reach the
  * provider.
  */
@@ -109,8 +109,8 @@ const busy = () =>
   new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again')
 
 /**
- * Accepts the redirect with which the identity provider answers a sign-in. After the provider's answer, waits until a
- * worker has exchanged the authorization code for the person's identity.
+ * Accepts the redirect with which the identity provider answers a sign-in. After the identity provider's redirect,
+ * waits until a worker has exchanged the authorization code for the person's identity.
  */
 async function finish(
   services: Services,
@@ -122,8 +122,8 @@ async function finish(
   const browser = readBrowser(request, config.http.baseUrl)
   const answer = query.replace(/^\?/, '')
   const id = new URLSearchParams(answer).get('state') ?? ''
-  // The `state` in the answer belongs to a sign-in of this browser, so an answer meant for another browser is never
-  // accepted.
+  // The `state` in the redirect must belong to a sign-in of the same browser, so a redirect for another browser is
+  // never accepted.
   const open = browser === null ? null : await findOwnSignIn(pool, id, browser)
   if (browser === null || open === null || open.personId !== personId) throw conflict(OVER)
   if (!(await answerSignIn(pool, id, answer))) throw conflict(OVER)

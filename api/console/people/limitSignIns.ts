@@ -2,12 +2,15 @@ import { ApiError } from '../../http/errors.ts'
 import { isOverLimit } from '../../http/limits/networkLimit.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Limits the sign-ins that one network may begin in a minute. All people of an office share one public IP address. */
+/**
+ * Is the maximum number of sign-ins that one network may begin in a minute. All people of an office share one public IP
+ * address.
+ */
 const PER_MINUTE = 30
 
 /**
- * Limits how often strangers may begin a sign-in: by a mail, a challenge, or a visit to the company's identity
- * provider.
+ * Limits how often strangers may begin a sign-in by a mail, by a passkey challenge, or by a visit to the company's
+ * identity provider.
  * @throws {ApiError} 429 past the limit of sign-ins.
  */
 export async function limitSignIns(services: Services, request: Request): Promise<void> {

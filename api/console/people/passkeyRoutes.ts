@@ -31,8 +31,8 @@ import {
 import { signedIn } from './sessionRoutes.ts'
 
 /**
- * Limits the bytes of an authenticator's response. The service requests no attestations, so an authenticator's response
- * is short.
+ * Is the maximum number of bytes of an authenticator's response. The service requests no attestations, so an
+ * authenticator's response is short.
  */
 const RESPONSE_MAX_BYTES = 16_384
 

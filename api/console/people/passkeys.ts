@@ -96,7 +96,8 @@ export async function requestOptions(pool: Pool, { rpID }: Party, browser: strin
 }
 
 /**
- * Checks the signature with which a passkey signs a person in. @returns the id of the person who owns the passkey.
+ * Checks the signature that a passkey makes when it signs a person in. @returns the id of the person who owns the
+ * passkey.
  * @throws {PasskeyError}
  */
 export async function authenticate(
@@ -145,8 +146,8 @@ function challengeOf(clientDataJSON: string): string {
     const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString('utf8'))
     if (typeof challenge === 'string' && challenge.length <= 200) return challenge
   } catch {
-    // A stranger may have sent the bytes of the passkey's response, so a parse error is no fault of the service. The
-    // code below refuses the passkey whose response cannot be parsed.
+    // A stranger may have sent the bytes of the passkey's response, so a parse error does not point to a fault of the
+    // service. The code below refuses the passkey whose response cannot be parsed.
   }
   throw new PasskeyError('its clientDataJSON holds no challenge')
 }

@@ -130,8 +130,8 @@ async function remove({ pool }: Services, request: Request, personId: string): P
 }
 
 /**
- * Changes the name of the person who makes the request. The first operator also sets their own mail address once. All
- * people after the first operator get their mail address from an operator.
+ * Changes the name of the person who makes the HTTP request. The first operator may also set their own mail address
+ * once. All people after the first operator get their mail address from an operator.
  */
 async function changeOwn(services: Services, request: Request, body: Static<typeof OwnBody>) {
   const { person } = sessionOf(request)
@@ -142,8 +142,8 @@ async function changeOwn(services: Services, request: Request, body: Static<type
 }
 
 /**
- * Returns the form in which the service stores a person's mail address. Refuses a mail address at this service, because
- * an agent reads that inbox and would get the person's sign-in links.
+ * Returns the form in which the service stores a person's mail address. Refuses a mail address that this service hosts,
+ * because an agent reads that inbox and would get the person's sign-in links.
  * @throws {ApiError} 400 if the mail address is invalid, or if this service hosts it.
  */
 async function personAddress({ pool, config }: Services, given: string): Promise<string> {
@@ -161,7 +161,7 @@ function checkProjects({ role, projectIds }: Pick<Person, 'role' | 'projectIds'>
   throw badRequest('projectIds must be empty for an operator, who sees every project')
 }
 
-/** Runs a change of the people's accounts and turns its errors into API errors. @throws {ApiError} 400, 409 */
+/** Changes the accounts of people, and turns the errors of this change into API errors. @throws {ApiError} 400, 409 */
 async function readingFaults<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -1,6 +1,6 @@
 /**
- * Starts Swagger UI with the OpenAPI document of this service. An API key that a person types into the page never
- * leaves the page except in requests to the service.
+ * Starts Swagger UI with the OpenAPI document of this service. If a person types an API key into the page, the page
+ * sends the key only in requests to the service.
  */
 const entries = (request) => {
   const headers = request.get('headers')
@@ -32,11 +32,12 @@ globalThis.SwaggerUIBundle({
   spec: { ...description, servers: [{ url: location.origin }] },
   dom_id: '#viewer',
   deepLinking: true,
-  // If all tags are open and there are more than some 135 operations, Swagger UI stops drawing in the first tag.
+  // If all tags are open and there are more than about 135 operations, Swagger UI stops drawing within the first tag.
   docExpansion: 'list',
   filter: true,
   tryItOutEnabled: true,
-  // By default Swagger UI sends the OpenAPI document to a validator on the internet, so this setting turns that off.
+  // By default Swagger UI sends the OpenAPI document to a validator on the internet, so this setting turns the
+  // validator off.
   validatorUrl: null,
   requestSnippetsEnabled: true,
   requestSnippets: {

@@ -1,20 +1,20 @@
 import { ApiError, badRequest, InvalidJsonError } from '../errors.ts'
 
-/** Limits the bytes of a JSON request body (docs/contract.md §2). */
+/** Is the maximum number of bytes of a JSON request body (docs/contract.md §2). */
 export const BODY_MAX_BYTES = 2 * 1024 * 1024
 
-/** Limits the bytes of a JSON request body that holds a mail with attachments (docs/contract.md §2). */
+/** Is the maximum number of bytes of a JSON request body that holds a mail with attachments (docs/contract.md §2). */
 export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
 
 /** Describes the limits on the body of one HTTP request. */
 export type BodyLimit = {
   maxBytes: number
-  /** Names a field. Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
+  /** Names a field. Only a request body that contains this field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
   /**
    * Is a function that the body reader calls with the number of bytes of each chunk of the request body. The function
    * throws if the bytes in memory exceed the limit. If another request body needs the memory later, the function calls
-   * `end`.
+   * `end` to drop this body.
    * @returns the milliseconds to wait before reading the next chunk of the request body.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
@@ -23,8 +23,8 @@ export type BodyLimit = {
 }
 
 /**
- * Sets the lowest speed at which a request body may arrive. The service refuses a slower request body, because it would
- * occupy memory and a connection.
+ * Sets the lowest speed at which a request body may arrive. The service refuses a request body that arrives more
+ * slowly, because it would occupy memory and a connection.
  */
 type BodyPatience = {
   /** Is the number of milliseconds for which a request body may arrive before the service checks its speed. */
@@ -77,13 +77,16 @@ export async function readJsonValue(
 }
 
 /**
- * Limits the number of JSON values in one request body. The service checks the limits of a schema only after parsing,
- * and 2 MB of JSON can hold a million values.
+ * Limits the number of JSON values in one request body. The service checks a schema only after parsing, and 2 MB of
+ * JSON can hold a million values.
  */
 const VALUES_MAX = 20_000
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 123]
 
-/** Counts the values of a JSON text without parsing it. A fast search for the end of a string skips the string. */
+/**
+ * Counts the values of a JSON text without parsing it. The counter finds the end of each JSON string with a fast
+ * search, and so skips the string.
+ */
 function hasFewValues(text: string): boolean {
   // In JSON, every value except the first follows a comma, a colon, `[` or `{`.
   if (text.length <= VALUES_MAX) return true
@@ -101,8 +104,8 @@ function hasFewValues(text: string): boolean {
 }
 
 /**
- * Returns the position of the quote that ends a JSON string. Returns -1 if the JSON string has no end. JSON.parse then
- * refuses the JSON text with the unended string.
+ * Returns the position of the quote that ends a JSON string. Returns -1 if the JSON string has no closing quote. In
+ * that case JSON.parse refuses the JSON text, because one of its strings has no closing quote.
  */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
@@ -197,13 +200,13 @@ const tooLarge = (maxBytes: number) =>
 
 /**
  * Limits how deeply the JSON values of a body may nest, because a recursive walk over the body must not exhaust the
- * stack. Valid inputs of this API nest far less deeply.
+ * stack. Valid inputs of this API have far fewer levels of nesting.
  */
 const DEPTH_MAX = 100
 
 /**
  * Refuses strings with U+0000 or half a surrogate pair, because PostgreSQL cannot store them.
- * @param path names `value` in the error message. An empty path stands for the whole body.
+ * @param path is the name of `value` in the error message. An empty path stands for the whole body.
  * @throws {ApiError} 400 for a string that PostgreSQL cannot store.
  */
 export function refuseUnstorable(value: unknown, path: string, depth = 0): void {

@@ -6,8 +6,8 @@ import type { RequestState } from '../requestState.ts'
 
 const MB = 1024 * 1024
 /**
- * Limits the bytes of large request bodies in memory. The service decodes a body and encodes it again for PostgreSQL,
- * so a body takes several times as much memory.
+ * Is the maximum number of bytes of large request bodies in memory. The service decodes a body and encodes it again for
+ * PostgreSQL, so a body takes several times its own size of memory.
  */
 const HELD_MAX_BYTES = 256 * MB
 /** Limits the memory that the bodies of one project or platform key may take. */
@@ -16,7 +16,7 @@ const CALLER_MAX_BYTES = 96 * MB
  * Limits the memory that the bodies of one network may take, because several projects may call from the same network.
  */
 const NETWORK_MAX_BYTES = 192 * MB
-/** The service never refuses a request body of up to this many bytes for lack of memory. */
+/** The service never refuses a request body of at most this many bytes for lack of memory. */
 const SMALL_BODY_BYTES = 64 * 1024
 const RETRY_S = 2
 /**
@@ -107,7 +107,7 @@ const crowded = (): ApiError =>
     'retry-after': String(RETRY_S),
   })
 
-/** Returns two names that share the memory for a body: the caller of a request, and the caller's network. */
+/** Returns the two names (the caller and the caller's network) under which the memory for a request body is counted. */
 function sharersOf({ identity, clientAddress }: RequestState): [string, string] {
   const network = `network ${networkSubject(clientAddress)}`
   const caller =

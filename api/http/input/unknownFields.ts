@@ -2,7 +2,8 @@ import { nearestName } from '../../../shared/nearestName.ts'
 import { badRequest } from '../errors.ts'
 
 /**
- * Limits the characters of an unknown field name in an error message, because a caller chooses the length of the name.
+ * Is the maximum number of characters of an unknown field name in an error message, because a caller chooses the length
+ * of the name.
  */
 const SHOWN_CHARS = 64
 
@@ -13,8 +14,8 @@ const SHOWN_CHARS = 64
 export const KEEPS_UNKNOWN = { additionalProperties: true }
 
 /**
- * Refuses unknown fields of a request body. Otherwise a request with a misspelt setting would get a 200 although the
- * service ignores the setting.
+ * Refuses unknown fields of a request body. Without this refusal, a request with a misspelt setting would get a 200
+ * although the service ignores the setting.
  * @throws {ApiError} 400 with the name of the unknown field.
  */
 export function refuseUnknown(
@@ -29,7 +30,8 @@ export function refuseUnknown(
 }
 
 /**
- * Refuses unknown query parameters. Otherwise a request with a misspelt filter would return an unfiltered list.
+ * Refuses unknown query parameters. Without this refusal, a request with a misspelt filter would return an unfiltered
+ * list.
  * @throws {ApiError} 400 with the name of the most similar known parameter.
  */
 export function refuseUnknownQuery(given: URLSearchParams, known: readonly string[]): void {

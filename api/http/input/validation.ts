@@ -2,7 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import type { ValueError } from '@sinclair/typebox/errors'
 
 /**
- * Returns one sentence about the first error in a request's input: it names the field, and the rule for the field. The
+ * Returns one sentence about the first error in a request's input: the sentence names the field and its rule. The
  * property `error` of the schema holds the text of the rule for a field. If the schema has no `error`, its limits give
  * the text of the rule.
  */

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 type Options<Count> = {
   everyMs: number
   log: Logger
-  /** Names what is counted, for the log, for example `requests`. */
+  /** Names for the log what is counted, for example `requests`. */
   name: string
   keyOf: (count: Count) => string
   /** Returns the sum of two counts that have the same key. */
@@ -13,7 +13,7 @@ type Options<Count> = {
 
 /**
  * Counts events in memory, and writes the counts to the database at intervals. Because the counts are in memory, a
- * counted request need not write a row.
+ * request does not need to write a database row to be counted.
  */
 export class MemoryCounts<Count> {
   readonly #options: Options<Count>

@@ -82,12 +82,12 @@ export const WholeDraft = t.Composite([
   }),
 ])
 
-/** Names the fields that a reply takes from the original mail. */
+/** Names the fields that a reply copies from the original mail. */
 const OF_ORIGINAL = ['to', 'cc', 'bcc', 'subject', 'unsubscribe'] as const
 
 /**
- * Checks the fields that a draft has by the rules for sending and replying. A draft may have missing fields. @throws
- * {ApiError} 400
+ * Checks each field that a draft has against the rules for sending and replying. A draft may have missing fields.
+ * @throws {ApiError} 400
  */
 export function checkDraft(content: Content): void {
   const lists = (['to', 'cc', 'bcc'] as const).map((name) =>

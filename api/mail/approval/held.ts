@@ -21,7 +21,7 @@ import {
 
 export const HeldQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
 
-/** Limits the characters of each text in a list of held mails. */
+/** Is the maximum number of characters of each text in a list of held mails. */
 const EXCERPT_CHARS = 1_000
 const WHOLE_CHARS = 2 ** 30
 
@@ -83,9 +83,9 @@ async function requested({ pool }: Services, { projectId, approvalId }: Wanted) 
 }
 
 /**
- * Decides an approval request for mail. The same decision, made again, changes nothing.
- * @throws {ApiError} 404 for an unknown approval request. 409 if another decision was made, or for the hash of other
- * bytes. 410 if the approval request has expired.
+ * Decides an approval request for mail. If the owner makes the same decision again, nothing changes.
+ * @throws {ApiError} 404 for an unknown approval request. 409 if the owner already made another decision, or if the
+ * hash belongs to other bytes. 410 if the approval request has expired.
  */
 export async function decide(
   services: Services,

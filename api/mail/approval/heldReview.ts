@@ -16,7 +16,7 @@ export const ReviewQuery = t.Object({
   seen: t.Optional(t.String({ maxLength: 100 })),
 })
 
-/** Is the error message for an approval by a person who has not seen all pages of the held mail. */
+/** Is the error message when a person approves a held mail without having seen all its pages. */
 export const UNREAD = 'seen must be the seal of the last page: read all pages of the mail'
 
 /** Describes one page of the text of a held mail. */
@@ -32,8 +32,9 @@ export type ReviewPage = {
    */
   obstacles: string[]
   /**
-   * Is the seal that proves that this page of the held mail was shown. A request for the next page of the held mail
-   * must contain this seal. The approval of the mail must contain the seal of the last page.
+   * Is the seal (a cryptographic proof) that shows that the service has displayed this page of the held mail. A request
+   * for the next page of the held mail must contain this seal. The approval of the mail must contain the seal of the
+   * last page.
    */
   seal: string
   hasHtml: boolean
@@ -41,15 +42,15 @@ export type ReviewPage = {
 
 const WHOLE_CHARS = 2 ** 30
 /**
- * Is the page number that stands for all pages of a held mail. The seal for this page number allows the approval of a
- * held mail.
+ * Is the page number that stands for all pages of a held mail. The seal (a cryptographic proof) for this page number
+ * allows the approval of a held mail.
  */
 const ALL_PAGES = 0
 
 /**
  * Returns a page of the text of a held mail. The service shows a page of a held mail only to a person who has seen the
  * page before it. Any other request for a page gets the first page.
- * @param seen is the seal that proves that the person has seen the previous page.
+ * @param seen is the seal (a cryptographic proof) that shows that the person has seen the previous page.
  * @throws {ApiError} 404 for an unknown approval request.
  */
 export async function readReviewPage(

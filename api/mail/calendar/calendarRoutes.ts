@@ -18,7 +18,7 @@ import { EXAMPLE_REPLIED, SEND_ERRORS } from '../outbound/sendingDocs.ts'
 import { AnswerSchema, EventFields } from './inviteDocs.ts'
 import { answerInvite, RsvpBody } from './rsvp.ts'
 
-/** Limits the days that one query of the calendar may cover. */
+/** Is the maximum number of days that one query of the calendar may cover. */
 const SPAN_MAX_DAYS = 366
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -182,8 +182,8 @@ export async function readCalendarPage(
 }
 
 /**
- * Returns one instance of a calendar event in the form of the API. The times belong to the instance of the event, and
- * all other fields to its series.
+ * Returns one instance of a calendar event in the form of the API. The times are those of the single instance of the
+ * event, and all other fields are those of its series.
  */
 function toEvent({
   invite,

@@ -174,8 +174,8 @@ export async function invitationOf(
 }
 
 /**
- * Returns the cancellation of a calendar event, which repeats the fields of the cancelled event. The cancellation names
- * a single instance of a series by the start of the instance.
+ * Returns the cancellation of a calendar event, which repeats the fields of the cancelled event. To cancel a single
+ * instance of a series, the cancellation names the start of the instance.
  */
 function cancelled(series: Announced, instance: WrittenTime | null): Announced {
   if (instance === null) return series
@@ -277,7 +277,7 @@ const atOf = ({ local, zone }: WrittenTime): number =>
 /**
  * Reads the RECURRENCE-ID of an event. The RECURRENCE-ID has the same type and zone as the start of its series (RFC
  * 5545 §3.8.4.4).
- * @throws {ApiError} 400 for a RECURRENCE-ID of another type than the start.
+ * @throws {ApiError} 400 for a RECURRENCE-ID whose type differs from the type of the start.
  */
 function instanceOf(given: string, { start, rule }: Announced): WrittenTime {
   if (rule === null) throw badRequest('event.recurrenceId must be absent: the event does not recur')

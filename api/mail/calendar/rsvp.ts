@@ -47,9 +47,9 @@ const WORDS = { accepted: 'Accepted', declined: 'Declined', tentative: 'Tentativ
 
 /**
  * Answers an invitation by mail to its organizer (RFC 5546 §3.2.3), in the thread of the invitation. The calendar
- * changes when the service sends the answering mail, and not while the mail waits for an approval.
- * @throws {ApiError} 400 for an invalid answer, 404 for an unknown message, 409 when the event was changed or cancelled
- * meanwhile, and the errors of send.
+ * changes when the service sends the answer to the invitation, and not while this answer waits for an approval.
+ * @throws {ApiError} 400 for an invalid answer, 404 for an unknown message, 409 when the event has been changed or
+ * cancelled since the invitation, and the errors of send.
  */
 export async function answerInvite(
   services: Services,

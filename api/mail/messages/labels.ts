@@ -33,8 +33,8 @@ export function readLabels(query: string | undefined): string[] {
 }
 
 /**
- * Tells whether the query parameter `labels` can name a label. Labels in the database that an older version accepted
- * may fail this check.
+ * Tells whether the query parameter `labels` can name a label. The database may hold labels that an older version
+ * accepted and that fail this check.
  */
 const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
 

@@ -13,7 +13,7 @@ import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { MessageParams } from './messageRoutes.ts'
 
-/** Matches a media type (RFC 6838 §4.2). The service serves an attachment of any other type as `BYTES`. */
+/** Matches a media type (RFC 6838 §4.2). The service serves an attachment of any other media type as `BYTES`. */
 const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
 const BYTES = 'application/octet-stream'
 
@@ -21,8 +21,8 @@ const BYTES = 'application/octet-stream'
 export function messageContentRoutes(services: Services) {
   const { pool, blobs } = services
   /**
-   * Composes the bytes of an outbound mail even before the first delivery attempt. Each delivery attempt then sends the
-   * stored bytes.
+   * Composes the bytes of an outbound mail even before the first delivery attempt. Each delivery attempt then sends
+   * these stored bytes.
    */
   const composeNow = async (projectId: string, messageId: string) => {
     const mail = await findOutboundContent(pool, projectId, messageId)

@@ -89,7 +89,7 @@ const InboxId = t.String({ examples: ['agent@mail.example.com'] })
 const IF_FULL = 'The field appears only with ANSWERS=full.'
 const InboxIdIfFull = t.Optional(t.String({ description: IF_FULL }))
 
-/** Describes a message in a list: it has no cc, and by default no inboxId (docs/contract.md §4). */
+/** Describes a message in a list: the message has no cc, and by default no inboxId (docs/contract.md §4). */
 const MessageItem = t.Object({
   messageId: MessageId,
   threadId: ThreadId,
@@ -263,7 +263,7 @@ export const RepliedMessage = t.Composite([
 ])
 
 /**
- * Names the scope with which an API key gets the codes and links of messages. The API key needs the scope `mail:read`
+ * Names the scope that an API key needs to get the codes and links of messages. The API key needs the scope `mail:read`
  * too.
  */
 export const CODES_SCOPE = 'mail:codes' satisfies Scope
@@ -338,8 +338,8 @@ export function toSingle(
 }
 
 /**
- * Returns the codes of a message. A message that an earlier version stored has no stored codes. For a message without
- * stored codes, each read searches the subject and the text for codes.
+ * Returns the codes of a message. A message that an earlier version of the service stored has no stored codes. For a
+ * message without stored codes, each read searches the subject and the text for codes.
  */
 const codesOf = ({ codes, subject, text }: SingleMessage) =>
   codes ?? findCodes({ subject, text, html: null })

@@ -135,9 +135,9 @@ export async function readMessages(
   const { queries, labels, projectId } = filter
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
-  // A read with several labels may scan a large part of an inbox. Each of the labels may be on a million messages
-  // although no message has all of them. A read that combines a label with a status may scan just as much. So a read
-  // with several labels takes its turn among the searches.
+  // A read with several labels may scan a large part of an inbox. Each of the labels may be on a million messages, even
+  // if no message has all the labels. A read that combines a label with a status may have to scan equally many
+  // messages. So a read with several labels must wait for its turn, like a search.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null

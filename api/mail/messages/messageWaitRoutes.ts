@@ -87,7 +87,7 @@ export function messageWaitRoutes(services: Services) {
   )
 }
 
-/** Names the type of event that announces a message with the awaited content. */
+/** Names the type of event that announces a message with the content for which the caller waits. */
 const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
   message: 'message.received',
   code: 'message.code',
@@ -97,7 +97,7 @@ const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
 
 /**
  * Waits for a received message that matches the filters.
- * @returns the message for which the caller waited. Returns `null` after the timeout, or when the caller has
+ * @returns the message for which the caller has waited. Returns `null` after the timeout, or when the caller has
  * disconnected.
  * @throws {ApiError} 400 for invalid filters, 403 for a missing scope.
  */

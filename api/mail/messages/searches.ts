@@ -5,8 +5,8 @@ import { SearchTimeoutError } from '../../../sql/mail/search/hits.ts'
 import { ApiError, badRequest } from '../../http/errors.ts'
 
 /**
- * Limits the concurrent searches of one project. If a project could run more searches at once, it would take the
- * database's processors from other projects.
+ * Is the maximum number of concurrent searches of one project. If a project could run more searches at once, it would
+ * take the database's processors from other projects.
  */
 const PER_PROJECT = 1
 const WAITING_PER_PROJECT = 20
@@ -19,7 +19,7 @@ const isTooSlow = (error: unknown): boolean =>
 export type Searches = {
   /**
    * Runs one database read, and runs the read again if it took too long. @throws {ApiError} 400 for a read that takes
-   * too long twice, 429 for too many concurrent reads of one project.
+   * too long in both runs, 429 for too many concurrent reads of one project.
    */
   run<Result>(projectId: string, read: (db: Pool) => Promise<Result>): Promise<Result>
 }
@@ -45,8 +45,8 @@ export function createSearches(pool: Pool, size: number): Searches {
       try {
         return await read(pool).catch((error: unknown) => {
           if (!isTooSlow(error)) throw error
-          // A search also exceeds its time limit if the whole database stands still for seconds. A second run of the
-          // search tells whether the search itself is slow.
+          // A search also exceeds its time limit if the whole database hangs for seconds. A second run of the search
+          // tells whether the search itself is slow.
           return read(pool)
         })
       } catch (error) {

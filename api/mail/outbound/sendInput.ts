@@ -28,10 +28,11 @@ import { badRequest } from '../../http/errors.ts'
 import { BODY_MAX_BYTES } from '../../http/input/body.ts'
 import { EventInput } from '../calendar/eventInput.ts'
 
-/** Limits the recipients of one message in to, cc and bcc together (docs/contract.md §4). */
+/** Is the maximum number of recipients of one message in to, cc and bcc together (docs/contract.md §4). */
 export const RECIPIENTS_MAX = 50
 /**
- * Limits the characters of a subject, because a header line of a message has at most 998 characters (RFC 5322 §2.1.1).
+ * Is the maximum number of characters of a subject, because a header line of a message has at most 998 characters (RFC
+ * 5322 §2.1.1).
  */
 export const SUBJECT_MAX_LENGTH = 998
 
@@ -44,8 +45,8 @@ const AddressList = (minItems: number) =>
   })
 
 /**
- * Limits the characters of the text body and of the HTML body each. A request body without attachments has the same
- * limit on its size.
+ * Is the maximum number of characters of the text body, and of the HTML body. A whole request body without attachments
+ * has the same maximum size.
  */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
 const Text = t.String({
@@ -61,8 +62,8 @@ const Html = t.Optional(
 
 const ATTACHMENTS_MAX = 50
 /**
- * Limits the bytes of all attachments of a message. Base64 makes attachments a third larger, and most mail hosts accept
- * messages of up to 35 MB.
+ * Is the maximum number of bytes of all attachments of a message together. Base64 makes attachments a third larger, and
+ * most mail hosts accept messages of up to 35 MB.
  */
 const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
 /** Returns how many characters some bytes take in base64 (RFC 4648 §4). */
@@ -130,7 +131,7 @@ const HeadersInput = t.Optional(
   }),
 )
 
-/** Limits how many days ahead a caller can schedule a mail. */
+/** Is the maximum number of days by which a caller can schedule a mail in advance. */
 const SEND_AT_MAX_DAYS = 366
 const SendAt = t.Optional(
   t.String({

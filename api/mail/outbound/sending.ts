@@ -29,7 +29,7 @@ import {
   SUBJECT_MAX_LENGTH,
 } from './sendInput.ts'
 
-/** Describes the sending project and its inbox. */
+/** Describes the project that sends a mail, and the project's inbox. */
 export type Sender = { projectId: string; inboxAddress: string }
 
 /** Describes the response to `send`, without the fields threadId and createdAt. */
@@ -60,7 +60,7 @@ export type Prepared<Answer> = Omit<
 
 /**
  * Holds the idempotency key of a call, and the draft that the call sends. Both the idempotency key and the draft keep a
- * repeated call from sending a second mail. If `held` is true, a mail of this caller waits for the owner's approval.
+ * repeated call from sending a second mail. If `held` is true, each mail of this caller waits for the owner's approval.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 
@@ -94,8 +94,8 @@ export async function sendMessage(
     const files = readAttachments(body.attachments)
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
-    // The invitation is written after all other parts of the mail, because writing the invitation already records its
-    // event.
+    // The service writes the invitation after all other parts of the mail, because writing the invitation also records
+    // its event.
     const invitation =
       body.event === undefined
         ? null
@@ -141,8 +141,8 @@ export async function sendMessage(
 }
 
 /**
- * Returns the text of a sent mail for the response. The service adds the text to each response later, because a stored
- * response would hold the text twice.
+ * Returns the text of a sent mail for the response. The service adds the text of the mail to each response later,
+ * because a stored response would store the text a second time.
  */
 const textIfFull = ({ config }: Services, { text }: { text: string }) =>
   config.answers === 'full' ? { text, extractedText: text } : {}
@@ -209,8 +209,8 @@ export async function replyTo(
 const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
 
 /**
- * Runs `prepare` and stores its result under the idempotency key. For a repeated idempotency key this function returns
- * the stored response and never calls `prepare`.
+ * Runs `prepare`, and stores the response that `prepare` makes under the idempotency key. For a repeated idempotency
+ * key this function returns the stored response and never calls `prepare`.
  */
 export async function acceptOnce<Answer extends { labels: string[] }>(
   services: Services,
@@ -244,7 +244,7 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'no thread') throw notFound('Message not found')
   if (outcome.kind === 'accepted') return answered(answer, outcome)
-  // A concurrent call with the same idempotency key may have stored the response and used up the send quota.
+  // Meanwhile a concurrent call with the same idempotency key may have stored the response and used up the send quota.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
@@ -270,8 +270,8 @@ type Answered<Answer> = Answer &
   Omit<AcceptedMessage, 'status'>
 
 /**
- * Returns the response to an accepted request to send a mail. If the mail waits, the response holds its delivery status
- * and its label.
+ * Returns the response to an accepted request to send a mail. If the mail is not sent at once, the response holds its
+ * delivery status and its label.
  */
 function answered<Answer extends { labels: string[] }>(
   answer: Answer,
@@ -285,8 +285,8 @@ function answered<Answer extends { labels: string[] }>(
 const DAY_S = 24 * 60 * 60
 
 /**
- * Makes the 429 error for a project that has reached its daily limit of mails. The Retry-After of the 429 error lasts
- * until the next day (UTC).
+ * Makes the 429 error for a project that has reached its daily limit of mails. The Retry-After header of the 429 error
+ * names the seconds until the next day (UTC).
  */
 function quotaExceeded(limit: number | null): ApiError {
   const waitS = DAY_S - (Math.floor(Date.now() / 1000) % DAY_S)
@@ -295,7 +295,7 @@ function quotaExceeded(limit: number | null): ApiError {
 }
 
 /**
- * Makes the 413 error for a project whose storage is full. The error ends when the project deletes messages, or when
+ * Makes the 413 error for a project whose storage is full. The error stops when the project deletes messages, or when
  * the operator raises the storage limit.
  */
 function storageFull(): ApiError {
@@ -304,7 +304,7 @@ function storageFull(): ApiError {
 }
 
 /**
- * Returns the recipients of a mail that the service refuses.
+ * Returns those recipients of a mail to whom the service refuses to send.
  * @throws {ApiError} 422 when the service refuses every recipient, 413 when the project's storage is full.
  */
 async function refusals(

@@ -51,7 +51,8 @@ export const SENDS = {
 } as const
 
 /**
- * Limits the characters of a mail's body in a list, because fifty whole mails would fill a language model's context.
+ * Is the maximum number of characters of a mail's body in a list, because fifty whole mails would fill a language
+ * model's context.
  */
 const LIST_BODY_MAX_CHARS = 1_000
 
@@ -61,7 +62,7 @@ const ACCEPTED = {
   held: 'Held until the owner approves it; do not send it again',
 } as const
 
-/** Returns the sentence that the result of the tool shows after the service has accepted a mail or reply. */
+/** Returns the sentence that the tool's result shows when the service has accepted a mail or reply. */
 export const acceptedText = (sent: {
   messageId: string
   threadId: string

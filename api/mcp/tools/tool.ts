@@ -16,7 +16,7 @@ export type ToolContext = {
   /** Describes the caller of an operation that checks scopes and writes the audit log itself. */
   caller: Caller
   /**
-   * This signal aborts when the tool call is cancelled or its connection closes. A tool that waits must end when the
+   * The signal aborts when the tool call is cancelled or its connection closes. A tool that waits must end when the
    * signal aborts.
    */
   signal: AbortSignal

@@ -17,8 +17,8 @@ export const UNTRUSTED = { untrusted: true, notice: NOTICE } as const
 
 /**
  * Wraps text of third parties in delimiters. The delimiters contain a random boundary for each result, so that a mail
- * cannot contain the closing delimiter. Mail that an older version stored may still hold characters that are invisible
- * to people.
+ * cannot contain the closing delimiter. Mail that an older version of the service stored may still hold characters that
+ * are invisible to people.
  */
 export const fence = (text: string): string => `${NOTICE}\n${fenceOf('MAIL', readableText(text))}`
 

@@ -42,7 +42,7 @@ export function refusalResponse({ status, message }: HttpRefusal): Response {
 
 /**
  * Returns the HTTP error that the mail service gets for an exception. Returns `null` for an unexpected exception,
- * because the mail service may not see its text.
+ * because the mail service may not see the text of this exception.
  */
 export function toRefusal(error: unknown): HttpRefusal | null {
   if (error instanceof HttpRefusal) return error

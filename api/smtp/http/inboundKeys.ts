@@ -10,7 +10,7 @@ import {
 const FRESH_MS = 30_000
 /**
  * Is the shortest pause in milliseconds between two database reads for an unknown key id. Because of the pause, a
- * stranger who guesses key ids puts no load on the database.
+ * stranger who guesses key ids cannot load the database.
  */
 const AGAIN_MS = 1_000
 /** While the database is unreachable, the listener accepts a known inbound secret for this many milliseconds. */

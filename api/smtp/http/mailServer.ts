@@ -16,13 +16,13 @@ import { type HandedMail, type HandedReports, type HttpParts, takeMail } from '.
 
 const IDLE_TIMEOUT_S = 60
 const DRAIN_POLL_MS = 20
-/** Limits the milliseconds of an HTTP request from a mail service. */
+/** Is the maximum duration of an HTTP request from a mail service, in milliseconds. */
 const REQUEST_MS = 10 * 60_000
 
 /**
- * Reads a mail or a report from an HTTP request, or refuses the request. Returns `null` if the request's path belongs
- * to another adapter.
- * @throws {HttpRefusal} when the adapter refuses the HTTP request.
+ * Reads a mail or a report from an HTTP request, or refuses the request. Returns `null` if the path of the request
+ * belongs to the adapter of another mail service.
+ * @throws {HttpRefusal} when the adapter of the mail service refuses the HTTP request.
  */
 type Adapter = (
   request: Request,
@@ -60,7 +60,7 @@ export function startMailServer(
       hostname: host,
       idleTimeout: IDLE_TIMEOUT_S,
       // Bun's limit on a request body is above this service's limit, so that a client gets the error response of this
-      // service.
+      // service instead of Bun's.
       maxRequestBodySize: MESSAGE_MAX_BYTES * 2,
       async fetch(request, self) {
         inFlight++

@@ -19,7 +19,7 @@ import { HttpRefusal } from './httpAnswer.ts'
 import { readBody, slices } from './readBody.ts'
 import type { HandedMail, HandedReports } from './takeMail.ts'
 
-/** Limits the bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
+/** Is the maximum number of bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
 const JSON_MAX_BYTES = 512 * 1024
 const CERTIFICATE_MAX_BYTES = 16 * 1024
 const FETCH_MS = 5_000
@@ -135,8 +135,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     }
     try {
       const bytes = await bucket.get(place.key.slice(wanted.prefix.length), MESSAGE_MAX_BYTES)
-      // Amazon SES writes the S3 object of a mail before it sends the notification. If the S3 object is missing, it may
-      // still appear later.
+      // Amazon SES writes the S3 object of a mail before it sends the notification. An S3 object that is missing now
+      // may still appear later.
       if (bytes === null) throw new SmtpReply(451, '4.3.0 The object of the message is missing')
       return bytes
     } catch (error) {

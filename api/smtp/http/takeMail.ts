@@ -40,7 +40,7 @@ export type HandedMail = {
   sourceKey: string
   /** Holds the bytes of the message (RFC 5322). */
   content: AsyncIterable<Uint8Array>
-  /** Checks the signature over the whole message before the service stores the message. @throws {HttpRefusal} */
+  /** Verifies the signature of the whole message before the service stores the message. @throws {HttpRefusal} */
   check(bytes: Buffer): void
 }
 
@@ -111,8 +111,8 @@ async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
       const inbox = await findInbox(
         parts,
         { address, sender: envelope.from, mailDomain: key.domain ?? parts.mailDomain },
-        // The service does not count unknown recipients here, because a stranger who guesses addresses must not block
-        // the mail service that delivers everybody's mail.
+        // Unknown recipients are not counted here, so a stranger who guesses addresses cannot get the mail service
+        // blocked that delivers everybody's mail.
         () => {},
       )
       byInbox.set(inbox, address)

@@ -9,15 +9,15 @@ import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
 /**
- * Limits how many mails, and how many bytes, the mover stores in one batch. A mail of a sender that has caused less
- * load waits at most until the current batch ends.
+ * Is the maximum number of mails, and of bytes, that the mover stores in one batch. If a mail's sender has caused less
+ * load than others, the mail waits at most until the current batch ends.
  */
 const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
 /**
- * Moves spooled mails to PostgreSQL in batches. The mover first takes the mails whose inboxes and sender network have
+ * Moves spooled mails to PostgreSQL in batches. The mover first takes those mails whose inboxes and sender network have
  * recently caused the least load. The mover moves small and large mails separately, so that a small mail never waits
  * for a large mail. The mover deletes a batch from the spool after PostgreSQL has committed it. After a crash between
  * commit and deletion, the mover stores the batch again, and unique source keys make the second insert a no-op. While

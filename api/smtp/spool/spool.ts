@@ -13,8 +13,8 @@ import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
  */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
   /**
-   * Identifies the mail in the spool. If this field is absent, the mail gets a new key. If a second mail has the same
-   * source key, storing it changes nothing.
+   * Identifies the mail in the spool. If this key is absent, the mail gets a new key. If two mails have the same source
+   * key, the service stores only the first of them.
    */
   sourceKey?: string
 }
@@ -37,8 +37,8 @@ const ROOM_MS = 100
 const FILE = 'spool.sqlite'
 
 /**
- * Sets how many accepted mails the spool writes with one fsync. The spool runs only one fsync at a time. The mails that
- * arrive during an fsync share the next fsync.
+ * Sets how many accepted mails the spool writes with one fsync. The spool runs only one fsync at a time. Mails that
+ * arrive during an fsync are written together by the next fsync.
  */
 const ACCEPTING = {
   batchMax: 1_000,
@@ -46,7 +46,7 @@ const ACCEPTING = {
   weight: { of: ([, bytes]: SpooledColumns) => bytes.length, max: 16 * 1024 * 1024 },
 }
 
-/** Is the size class of a spooled mail: `small` up to 64 KB, otherwise `large`. */
+/** Is the size class of a spooled mail: `small` up to 64 KB, and `large` above that size. */
 export type SpooledSize = 'small' | 'large'
 /**
  * A mail whose content goes to the object store counts as large. While the object store is unreachable, small mail
@@ -90,7 +90,7 @@ export class Spool {
   readonly #accepting: Batcher<SpooledColumns, boolean>
   #room = { untilMs: 0, bytes: 0 }
   /**
-   * Is the local copy of the inbox addresses. With this local copy, the listener accepts mail while PostgreSQL is
+   * Is the local copy of the inbox addresses. The local copy lets the listener accept mail while PostgreSQL is
    * unreachable.
    */
   readonly addresses: SpoolAddresses
@@ -100,8 +100,8 @@ export class Spool {
     this.#dataDir = dataDir
     const file = join(dataDir, FILE)
     this.#db = new Database(file, { create: true, strict: true })
-    // Only the owner of the process may read the spool's file, because it holds mail. SQLite gives its -wal and -shm
-    // files the same file mode.
+    // Only the owner of the process may read the spool's file, because it holds mail. SQLite gives the -wal and -shm
+    // files of the database the same file mode.
     chmodSync(file, 0o600)
     this.#db.run('pragma busy_timeout = 5000')
     this.#db.run('pragma journal_mode = wal')
@@ -112,7 +112,7 @@ export class Spool {
       traceparent text, provider text)`)
     this.#addColumn('traceparent')
     this.#addColumn('provider')
-    // With this index a search for large spooled mails does not read all the small mails that wait in the spool.
+    // With this index, a search for large spooled mails does not have to read all the small mails in the spool.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.addresses = new SpoolAddresses(this.#db)
     this.#writer = new SpoolWriter(file)
@@ -147,7 +147,7 @@ export class Spool {
       const { bavail, bsize } = statfsSync(this.#dataDir)
       this.#room = { untilMs: nowMs + ROOM_MS, bytes: bavail * bsize - RESERVE_BYTES }
     }
-    // The write-ahead log holds each message once, and the spool's table holds the message a second time.
+    // Each message is stored twice: once in the write-ahead log, and once in the spool's table.
     return this.#room.bytes > bytes * 2
   }
 

@@ -4,12 +4,12 @@ import type { SpooledMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
 /**
- * Limits how many spooled mails the mover keeps in memory until their turn comes. When the mover has moved these mails,
- * it reads later mails from the spool's file.
+ * Is the maximum number of spooled mails that the mover keeps in memory until it moves them. When the mover has moved
+ * these mails, it reads later mails from the spool's file.
  */
 const WINDOW = 20_000
 /**
- * The load of a mail counts as BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes of the mail.
+ * The load of a mail counts as BASE_MS milliseconds, plus one more millisecond for each BYTES_PER_MS bytes of the mail.
  * Measurements of the mail parser and of the database gave the values of BASE_MS and BYTES_PER_MS.
  */
 const BASE_MS = 1
@@ -22,8 +22,8 @@ export type SpoolBatch = (SpooledMail & { id: number })[]
 
 /**
  * Chooses which spooled mails the mover stores next: those whose inboxes and sender network have recently caused the
- * least load. So the mails of a stranger's flood wait in the spool until the mails of all others are stored. Mails with
- * the same inboxes and the same sender network keep their order.
+ * least load. So the mails that a stranger sends in a flood wait in the spool until the mails of all other senders are
+ * stored. Mails with the same inboxes and the same sender network keep their order.
  */
 export class SpoolTurns {
   readonly #spool: Spool
@@ -62,7 +62,7 @@ export class SpoolTurns {
     }
   }
 
-  /** Removes mails that have left the spool from the queues of waiting mails. */
+  /** Removes those mails that have left the spool from the queues of waiting mails. */
   moved(ids: readonly number[]): void {
     const gone = new Set(ids)
     for (const key of new Set(ids.map((id) => this.#keys.get(id)))) {
@@ -75,8 +75,8 @@ export class SpoolTurns {
       if (line.mails.length === 0) this.#lines.delete(key!)
     }
     for (const id of ids) this.#keys.delete(id)
-    // When the last spooled mail is deleted, SQLite gives its row id to the next mail. So `#lastId` falls back to the
-    // newest row that still exists.
+    // When the last spooled mail is deleted, SQLite gives its row id to the next mail. So `#lastId` goes back to the
+    // newest row id that still exists.
     if (gone.has(this.#lastId)) {
       this.#lastId = 0
       for (const id of this.#keys.keys()) this.#lastId = Math.max(this.#lastId, id)
@@ -100,8 +100,8 @@ export class SpoolTurns {
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
     // The measured load of a queue only grows in this loop. So a batch of `count` mails takes mails only from the
-    // `count` queues with the least load. The large mails of a flood in this batch do not delay a mail of a sender that
-    // causes little load.
+    // `count` queues with the least load. So large mails of a flood in the same batch do not delay a mail of a sender
+    // that causes little load.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)

@@ -10,7 +10,8 @@ import { readAmount } from '../payments/paymentQuery.ts'
 import { EXAMPLE_ITEM, Item, toItem } from './discoveryItem.ts'
 
 /**
- * The routes of the public list need no key, so caches may store their responses and reduce the load on the database.
+ * The routes of the public list of paid resources need no key, so caches may store their responses and reduce the load
+ * on the database.
  */
 const CACHE_CONTROL = 'public, max-age=60'
 const WORDS_MAX = 10

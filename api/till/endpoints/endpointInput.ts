@@ -120,8 +120,8 @@ export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>
 }
 
 /**
- * Returns the blockchain whose USDC the prices mean. The service sells on the chain that the payment workers use.
- * Before a payment worker has reported its chain, the service sells on the devnet if the devnet is on.
+ * Returns the blockchain whose USDC the prices mean. The service sells on the chain to which the payment workers are
+ * connected. Before a payment worker has reported its chain, the service sells on the devnet if the devnet is on.
  * @throws {ApiError} 503 before any payment worker has reported its chain.
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
@@ -150,8 +150,8 @@ export const ENDPOINT_FIELDS = {
 const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 
 /**
- * Reads the fields of a changed endpoint, except the fields for the public list. A field that the request body lacks is
- * absent from the result too.
+ * Reads the fields of a changed endpoint, but not the fields for the public list. A field that the request body lacks
+ * is absent from the result too.
  * @throws {ApiError} 400 with the name of the invalid field.
  */
 export async function readChange(
@@ -182,7 +182,7 @@ export async function readChange(
   }
 }
 
-/** Runs a change of a seller's endpoint and turns its errors into API errors. @throws {ApiError} 400 */
+/** Changes a seller's endpoint, and turns the errors of this change into API errors. @throws {ApiError} 400 */
 export async function orBadRequest<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()

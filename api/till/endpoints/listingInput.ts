@@ -72,8 +72,8 @@ export const hasListing = (body: ListingBody): boolean =>
   Object.keys(LISTING_FIELDS).some((name) => body[name as keyof ListingBody] !== undefined)
 
 /**
- * Reads how buyers call an endpoint and how the public list shows the endpoint. A payment challenge must have room for
- * the new fields and the stored fields together.
+ * Reads how buyers call an endpoint and how the public list shows the endpoint. Both the new fields and the stored
+ * fields must fit into one payment challenge.
  * @throws {ApiError} 400 for invalid fields, or for fields that do not fit into a payment challenge.
  */
 export function readListing(
@@ -137,7 +137,7 @@ function readOpenApiUrl(
   return readOutboundUrl('openApiUrl', given, allowPrivate)
 }
 
-/** Returns the metadata for the endpoint's next payment challenge: the stored metadata with a change. */
+/** Returns the metadata for the endpoint's next payment challenge: the stored metadata with the requested changes. */
 function wholeOf(
   stored: Stored | null,
   change: MetadataChange,

@@ -9,25 +9,27 @@ import type { Services } from '../../http/services.ts'
 import type { Offer } from '../payments/offer.ts'
 
 /**
- * A request for a payment challenge waits at most this many milliseconds for a check of the endpoint that is queued.
+ * A request for a payment challenge waits at most this many milliseconds for an endpoint check that is still queued.
  */
 const WAIT_MS = 5_000
 /**
- * Limits the milliseconds that a request for a payment challenge waits for a check of the endpoint that is already
- * running. The check calls the seller's URL, and the seller's server may then request this very challenge from the
- * service. So the service returns the payment challenge before the check ends.
+ * Is the maximum number of milliseconds that a request for a payment challenge waits for an endpoint check that is
+ * already running. The endpoint check calls the seller's URL, and the seller's server may then request the payment
+ * challenge for that call from the service. So the service returns the payment challenge before the endpoint check
+ * ends.
  */
 const RUNNING_WAIT_MS = 250
 const POLL_MS = 100
 /**
- * Sets the pause between two endpoint checks that requests for a challenge start. A request within the pause waits for
- * the next check, because a seller that has just become reachable must be able to sell.
+ * Requests for a payment challenge may start an endpoint check only after this pause since the last check. A request
+ * during the pause waits for the next endpoint check, because a seller that has just become reachable must be able to
+ * sell.
  */
 const PROVOKE_PAUSE_MS = 2_000
 
 /**
- * Refuses a payment challenge for an endpoint that is paused, or that the last check could not reach. If the last check
- * could not reach the endpoint, the service first checks the endpoint again.
+ * Refuses a payment challenge for an endpoint that is paused, or that could not be reached at its last check. If the
+ * last check could not reach the endpoint, the service first checks the endpoint again.
  * @throws {ApiError} 400 when the endpoint is paused or the check could not reach it.
  */
 export async function checkReachable({ pool }: Services, offer: Offer): Promise<void> {
@@ -72,8 +74,8 @@ export async function checkAnew(
 }
 
 /**
- * Waits until a running check of a seller's endpoint has ended. `isOurs` tells that the endpoint check still runs after
- * the wait. The current HTTP request may then be a result of the check's own call to the seller.
+ * Waits until a running check of a seller's endpoint has ended. `isOurs` tells that the endpoint check is still running
+ * after the wait. In that case the current HTTP request may be a result of the call that the check makes to the seller.
  */
 async function waitForCheck(
   pool: Services['pool'],

@@ -10,10 +10,15 @@ import type { Services } from '../../http/services.ts'
 /** Names the header in which a facilitator tells how it handled an x402 extension (x402 specs/extensions/bazaar.md). */
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 
-/** Sets the minimum milliseconds between two checks of an endpoint that settled payments cause. */
+/**
+ * Settled payments can cause checks of an endpoint: sets the minimum number of milliseconds between two of these
+ * checks.
+ */
 const LOOK_PAUSE_MS = 60_000
 
-/** Limits the characters of a bazaar declaration, because a longer declaration does not fit into a header. */
+/**
+ * Is the maximum number of characters of a bazaar declaration, because a longer declaration does not fit into a header.
+ */
 const DECLARED_CHARS_MAX = 16_384
 
 type Response =
@@ -25,8 +30,8 @@ type Response =
  * seller's declarations, so the service does not store them. When the declarations differ from the public list, a
  * worker reads the seller's own 402 response.
  *
- * @returns the header that reports how the declarations were handled. `null` means that the payment contains no bazaar
- * declaration.
+ * @returns the header that reports how the service handled the declarations. `null` means that the payment contains no
+ * bazaar declaration.
  */
 export async function extensionResponses(
   { pool }: Services,

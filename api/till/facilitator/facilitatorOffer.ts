@@ -76,8 +76,8 @@ export async function readFacilitatorOffer(
     matchKey === null
       ? null
       : await findEndpointByResource(services.pool, seller.projectId, matchKey)
-  // The service compares the price, because otherwise a payer could pay for a cheap resource and name an expensive
-  // resource.
+  // The service compares the price, because otherwise a payer could pay the price of a cheap resource and name an
+  // expensive resource.
   const isSold = resourceSource === 'seller' || found?.priceAtomic === amountAtomic
   const endpoint = isSold ? found : null
   const offer: Offer = {

@@ -26,15 +26,15 @@ import { EXTENSION_RESPONSES, extensionResponses } from './extensionResponses.ts
 import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
 
 /**
- * Limits how long the response waits for a transaction hash. This wait and the 25 s of SETTLEMENT_WAIT_MS together stay
- * below the 30 s time-out of Python and Go clients.
+ * Is the longest time for which the response waits for a transaction hash. This wait and the 25 s of SETTLEMENT_WAIT_MS
+ * together stay below the 30 s time-out of Python and Go clients.
  */
 const HASH_WAIT_MS = 3_000
 const HASH_POLL_MS = 200
 
 /**
  * Describes the request body of a facilitator call. The schema accepts almost any body on purpose, because sellers'
- * middleware expects an x402 reason for a wrong payment, and not a 400.
+ * middleware expects an x402 reason for a wrong payment instead of a 400.
  */
 const Body = t.Object({
   x402Version: t.Optional(t.Unknown()),
@@ -95,7 +95,7 @@ const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
 /**
  * Serves the routes of an x402 facilitator, for versions 1 and 2. The payment payload decides which x402 version
- * applies. Sellers' unmodified x402 middleware settles its payments at these routes.
+ * applies. x402 middleware of sellers settles its payments at these routes, and needs no change to do so.
  */
 export function facilitatorRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
@@ -220,7 +220,7 @@ type Face = Awaited<ReturnType<typeof readFace>>
 
 /**
  * Returns the project as a seller, or the reason why the project cannot sell. The facilitator responds with status 200,
- * because a seller's middleware shows its payers the text of every other response.
+ * because a seller's middleware shows the text of any other response to its payers.
  */
 async function findSeller({ pool }: Services, projectId: string) {
   try {
@@ -282,8 +282,8 @@ async function settleFace(services: Services, face: Face) {
 }
 
 /**
- * Waits up to HASH_WAIT_MS for the hash of a transaction. Seller's middleware asks again about a pending payment only
- * if the response names a transaction. Facilitator clients give up after 30 s.
+ * Waits up to HASH_WAIT_MS for the hash of a transaction. Seller's middleware repeats a request about a pending payment
+ * only if the response names a transaction. Facilitator clients give up after 30 s.
  */
 async function waitForHash(services: Services, payment: Payment): Promise<Payment> {
   const untilMs = performance.now() + HASH_WAIT_MS

@@ -15,9 +15,12 @@ import { operation } from '../../http/operation.ts'
 import { callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Limits the accounting entries of one response. A client continues the export with the cursor of the last entry. */
+/**
+ * Is the maximum number of accounting entries in one response. A client continues the export with the cursor of the
+ * last entry.
+ */
 const ENTRIES_MAX = 10_000
-/** Limits the accounting entries that one query reads. */
+/** Is the maximum number of accounting entries that one query reads. */
 const PAGE = 500
 
 const When = (description: string) =>

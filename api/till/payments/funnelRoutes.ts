@@ -43,7 +43,7 @@ const EXAMPLE_SUMS = {
 }
 
 /**
- * Serves the conversion statistics of each endpoint: the numbers of payment challenges, and of the payments that
+ * Serves the conversion statistics of each endpoint: the number of payment challenges, and the number of payments that
  * followed them.
  */
 export const funnelRoutes = ({ pool }: Services) =>

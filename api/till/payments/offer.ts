@@ -35,7 +35,7 @@ export type Offer = {
    */
   verification: VerificationStatus | 'paused' | null
   /**
-   * Holds the host and path by which the service found `endpointId`. `null` means that the service found no endpoint
+   * Holds the host and path with which the service found `endpointId`. `null` means that the service found no endpoint
    * for the resource.
    */
   matchKey: string | null

@@ -161,7 +161,7 @@ export const RedeemResult = t.Union([
       description: 'This value describes the settlement. `headers` holds it under its name.',
     }),
     txHash: t.String({ description: TX_HASH }),
-    // A stored response of an older version of this service lacks these two fields.
+    // These two fields are absent from a stored response of an older version of this service.
     logIndex: t.Optional(LogIndex),
     grantedAt: t.Optional(Time),
     payer: t.String(),

@@ -22,7 +22,7 @@ import { PAYMENT_FILTERS, readFilter } from './paymentQuery.ts'
 
 /**
  * Matches a word such as `intents`, which is a path in the API of another payment service. Ids of this service contain
- * an underscore, and such paths do not.
+ * an underscore, but paths of that API do not.
  */
 const WORD = /^[a-z]+(?:-[a-z]+)*$/i
 

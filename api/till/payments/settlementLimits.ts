@@ -6,7 +6,7 @@ import { badRequest } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Returns a refusal, and counts it, if the project has reached its daily limit on settlements or on gas. Returns `null`
+ * If the project has reached its daily limit on settlements or on gas, returns a refusal and counts it. Returns `null`
  * if the project may accept another payment.
  */
 export async function limitReached(
@@ -19,7 +19,8 @@ export async function limitReached(
 }
 
 /**
- * Refuses a price that is too low to be worth the gas of its settlement. @returns the price, if it is high enough.
+ * Refuses a price that is too low to be worth the gas of its settlement. @returns the price if it is high enough to be
+ * worth the gas.
  * @throws {ApiError} 400
  */
 export function refuseDust(

@@ -14,8 +14,8 @@ import type { Services } from '../../http/services.ts'
 const BATCHING = { batchMax: 100, parallel: 2 }
 
 /**
- * Batches the SQL statements of the till. Hundreds of redeem requests can continue at the same moment. If their SQL
- * statements ran one by one, each redeem request would wait longer for a connection than for the chain.
+ * Batches the SQL statements of the till. Hundreds of redeem requests can become ready to continue at the same moment.
+ * Without batches, each redeem request would wait longer for a database connection than for the chain.
  */
 export function createTillBatchers(
   pool: Pool,

@@ -1,7 +1,7 @@
-/** Sends the browser to the company's identity provider, and handles its return from there. */
+/** Sends the browser to the company's identity provider, and handles the browser's return from the provider. */
 import { ask } from '../kit/ask.ts'
 
-/** Names the entry of `sessionStorage` that holds why the person went to the identity provider. */
+/** Names the entry of `sessionStorage` that holds the reason why the person went to the identity provider. */
 const KEY = 'purser-company'
 
 /**

@@ -8,8 +8,8 @@ import { signInChoices } from './signIn.ts'
 import type { ConnectRequest } from './types.ts'
 
 /**
- * Limits the pages of the project list from which the owner can choose a project. The list begins with the newest
- * projects.
+ * Is the maximum number of pages of the project list from which the owner can choose a project. The list begins with
+ * the newest projects.
  */
 const PAGES_MAX = 10
 const TERMS: readonly (readonly [string, string])[] = [
@@ -132,8 +132,8 @@ function consent(id: string, request: ConnectRequest, projects: Project[]): HTML
 }
 
 /**
- * Shows every way in which the owner can sign in. An owner who got a sign-in link by mail or in a terminal pastes the
- * link into the form, and stays on the consent page.
+ * Shows every way in which the owner can sign in. An owner who got a sign-in link by mail or in a terminal can paste
+ * the link into the form without leaving the consent page.
  */
 async function signInFirst(): Promise<HTMLElement> {
   const trouble = h('div', {})

@@ -35,8 +35,8 @@ const URL_MAX_LENGTH = 2_000
 /** Shows the webhooks for the events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  // The code never awaits this promise if the list has no webhooks. So this line catches an error of the promise,
-  // because nothing else may await it.
+  // The code never awaits this promise if the project has no webhooks. So this line catches an error of the promise
+  // that no other code may await.
   const rates = failureRates(project, signal).catch(() => () => null)
   const webhooks: ShownList = list<'webhooks', EventWebhook>({
     label: 'Webhooks for events',
@@ -164,14 +164,15 @@ const change = (path: string, one: EventWebhook, refresh: () => Promise<void>): 
     body: fields(one, 'Pending deliveries keep their URL.'),
     act: async (form) => {
       const { url, events } = read(form)
-      // The form sends only changed fields, because the agent may have changed other fields meanwhile.
+      // The form sends only changed fields, because the agent may have changed other fields since the form opened.
       const body = {
         ...(url === one.url ? {} : { url }),
         ...(events.toSorted().join() === one.events.toSorted().join() ? {} : { events }),
       }
       await ask(path + at`/${one.webhookId}`, { method: 'PATCH', body })
       toast('Saved')
-      // The list is refreshed after the dialog has closed, so that the focus returns to the button that opened it.
+      // The page refreshes the list after the dialog has closed, so that the focus returns to the button that opened
+      // the dialog.
       return refresh
     },
   })

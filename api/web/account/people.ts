@@ -75,7 +75,7 @@ export const people: Screen = ({ signal, session }) => {
   ]
 }
 
-/** Limits the number of projects that the form for a person can show. */
+/** Is the maximum number of projects that the form for a person can show. */
 const PROJECTS_MAX = 10_000
 
 async function personForm(person: Person | null) {

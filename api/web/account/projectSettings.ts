@@ -98,7 +98,7 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
 
 const path = ({ projectId }: Project) => at`/v0/platform/projects/${projectId}`
 
-/** Makes the console draw the settings screen again after a change of the settings. */
+/** Makes the console draw the settings screen again after somebody has changed the settings. */
 const shownAnew = () => dispatchEvent(new HashChangeEvent('hashchange'))
 
 async function change(project: Project, body: object, done: string): Promise<void> {

@@ -22,7 +22,10 @@ export const SCOPES: readonly [string, string][] = [
   ['purse:pay', 'pay within your mandates'],
 ]
 
-/** Lists the scopes that the form for a new key preselects. The owner must choose a scope of the purse explicitly. */
+/**
+ * Lists the scopes that the form for a new key preselects. The key gets a scope of the purse (the project's wallet)
+ * only if the owner chooses this scope explicitly.
+ */
 const FIRST_SCOPES = SCOPES.map(([scope]) => scope).filter((scope) => !scope.startsWith('purse:'))
 
 /** Makes the checkboxes for the scopes of a project's key. */
@@ -99,7 +102,10 @@ const UNUSABLE: Readonly<Record<string, string>> = {
   failed: 'its verification has failed',
 }
 
-/** Lists the service's own mail domain, then the verified domains, then the unusable domains with the reason. */
+/**
+ * Lists the service's own mail domain, then the verified domains, then the domains that an inbox cannot use, with the
+ * reason.
+ */
 function domainOptions(mailDomain: string, domains: readonly MailDomain[]) {
   const byName = domains.toSorted((one, other) => one.domain.localeCompare(other.domain))
   const verified = byName.filter(({ status }) => status === 'verified')

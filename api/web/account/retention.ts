@@ -4,7 +4,8 @@ import type { Project, RetentionClass } from '../kit/types.ts'
 import { button, facts, panel } from '../kit/ui.ts'
 
 /**
- * Lists each class of data with its name, the limits on its retention in days, and the data that the service removes.
+ * Lists each class of data with its name, its minimum and maximum retention in days, and the data that the service
+ * removes.
  */
 const CLASSES: readonly [RetentionClass, string, number, number, string][] = [
   ['mail', 'Mail', 1, 36_500, 'Messages with originals and attachments. Unsent mail stays.'],

@@ -19,7 +19,10 @@ const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
   }
 }
 
-/** Shows the console page that a sign-in link opens. Only pressing the button uses up the sign-in link. */
+/**
+ * Shows the console page to which a sign-in link leads. The sign-in link is used up only when the person presses the
+ * button.
+ */
 export function signInPage(): HTMLElement | Promise<HTMLElement> {
   const token = location.hash.slice(1)
   // The page removes the token of the sign-in link from the browser history.

@@ -20,7 +20,7 @@ export const signedOut = new EventTarget()
 type Asked = {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   body?: unknown
-  /** Tells that a timer sends the request, so that the request does not extend the console session. */
+  /** Tells that a timer, not the user, causes the request, so that the request does not extend the console session. */
   watching?: boolean
   signal?: AbortSignal
 }

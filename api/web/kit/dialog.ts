@@ -15,11 +15,11 @@ type DialogParts = {
    */
   act: (form: FormData) => Promise<unknown>
   /**
-   * Asks the user before the dialog closes without its action, for example by Escape. The dialog closes only if the
-   * user's answer is `true`.
+   * Asks the user for confirmation before the dialog closes without its action, for example by Escape. The dialog
+   * closes only if the user's answer is `true`.
    */
   leaving?: () => boolean | Promise<boolean>
-  /** Runs when the dialog has closed, for any reason. */
+  /** Is a function that runs when the dialog has closed, for any reason. */
   closed?: () => void
   /** Adds buttons before the main button of the dialog. */
   more?: Child
@@ -95,7 +95,7 @@ function show(made: HTMLDialogElement): void {
   })
   document.body.append(made)
   made.showModal()
-  // The toast messages move into the dialog, because screen readers do not announce live regions behind a modal dialog.
+  // The toast messages move into the dialog, because screen readers ignore live regions that lie behind a modal dialog.
   made.append(toasts)
 }
 
@@ -155,7 +155,7 @@ export function check(label: Child, name: string, value: string, checked: boolea
 }
 
 /**
- * Makes a form control with which the user selects one option. The first option is selected by default. The caller can
+ * Makes a form control in which the user selects one option. The first option is selected by default. The caller can
  * disable single options.
  */
 export const choice = (
@@ -257,7 +257,7 @@ export function askWay<Way extends string>(
   return new Promise((resolve) => made.addEventListener('close', () => resolve(answer)))
 }
 
-/** Shows a new secret in a dialog. The console shows the secret only this once. */
+/** Shows a new secret in a dialog. The console shows a new secret only in this dialog and never again. */
 export function showOnce(title: string, key: string, text: string): void {
   const id = `dialog-${++dialogs}`
   const input = h('input', { readonly: true, value: key, class: 'secret', 'aria-label': title })

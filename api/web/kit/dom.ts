@@ -15,12 +15,12 @@ type Attributes = Record<string, string | number | boolean | null | undefined | 
 const SVG = 'http://www.w3.org/2000/svg'
 
 /**
- * Matches the addresses to which a link in the console may lead. Links of the console lead only to other places in the
- * console. The console shows a third-party URL as text, and not as a link.
+ * Matches those addresses to which a link in the console may lead. Links of the console lead only to other places in
+ * the console. The console shows a third-party URL as text, and not as a link.
  */
 const OWN_LINK = /^(#\/|\/docs$)/
 
-/** Makes one HTML element. The element gets no attribute whose value is `null`, `undefined` or `false`. */
+/** Makes one HTML element. The element gets no attribute for a value of `null`, `undefined` or `false`. */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -65,8 +65,8 @@ function nodes(children: readonly Child[]): (Node | string)[] {
 }
 
 /**
- * Replaces the content of an element, and restores the focus, the open `details` elements and the scroll position. The
- * attribute `data-keep` identifies an element across redraws.
+ * Replaces the content of an element, and then restores the focus, the open `details` elements and the scroll position.
+ * The attribute `data-keep` identifies an element after the page is drawn again.
  */
 export function replaceContent(root: HTMLElement, ...children: Child[]): void {
   const focused = root.contains(document.activeElement)

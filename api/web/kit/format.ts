@@ -26,13 +26,13 @@ export const localMinute = (time: Date): string =>
 export const count = (number: number): string => whole.format(number)
 
 /**
- * Formats a number together with a noun, for example `1 message` or `2 messages`. `many` is the plural of a noun whose
- * plural does not end in s.
+ * Formats a number together with a noun, for example `1 message` or `2 messages`. `many` is the plural of the noun if
+ * the plural does not end in s.
  */
 export const plural = (number: number, word: string, many = `${word}s`): string =>
   `${count(number)} ${number === 1 ? word : many}`
 
-/** Formats a fraction as a percentage, for example `12 %`. The text for a fraction above zero is at least 1 %. */
+/** Formats a fraction as a percentage, for example `12 %`. A fraction above zero is shown as at least 1 %. */
 export const percent = (share: number): string =>
   `${share === 0 ? 0 : Math.max(1, Math.round(100 * share))} %`
 

@@ -16,8 +16,8 @@ const isTyping = (target: EventTarget | null): boolean =>
   target.matches('input:not([type="checkbox"]), textarea, select, [contenteditable]')
 
 /**
- * Handles the keyboard shortcuts of the whole console. The shortcuts do not work while a person types or a dialog is
- * open.
+ * Handles the keyboard shortcuts of the whole console. The shortcuts do not work while a person types, or while a
+ * dialog is open.
  */
 export function listenForKeys(main: HTMLElement): void {
   addEventListener('keydown', (event) => {
@@ -52,7 +52,7 @@ function step(main: HTMLElement, by: 1 | -1): void {
   const inSight = rows.findIndex((row) => row.getBoundingClientRect().bottom > 0)
   const row = rows[at === -1 ? inSight : at + by]
   if (row === undefined) {
-    // The rows after the last loaded row are not on the page yet. Scrolling the list loads further rows.
+    // Rows that are not loaded yet are not on the page. Scrolling the list loads further rows.
     rows[at]?.scrollIntoView({ block: by === 1 ? 'start' : 'end' })
     return
   }

@@ -4,12 +4,15 @@ import type { Page } from './types.ts'
 import { button, notice } from './ui.ts'
 
 type Watched<Value> = {
-  /** Loads the value that the page shows. `watching` is `true` when a timer, and not the user, causes the request. */
+  /**
+   * Loads the value that the page shows. `watching` is `true` if a timer caused the request, and `false` if the user
+   * caused it.
+   */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
   /** Sets the milliseconds between two loads of the value. Without this setting the page loads the value only once. */
   everyMs?: number
-  /** This signal aborts when the user leaves the screen. */
+  /** The signal aborts when the user leaves the screen. */
   signal: AbortSignal
 }
 
@@ -56,7 +59,10 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   return { element, refresh: () => look(false) }
 }
 
-/** Limits how many pages of a list the console shows. Older entries of the list are available only through the API. */
+/**
+ * Is the maximum number of pages of a list that the console shows. Older entries of the list are available only through
+ * the API of the service.
+ */
 const PAGES_MAX = 20
 
 /** Describes a list that the console page shows. The function `refresh` loads the list again at once. */
@@ -64,7 +70,7 @@ export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
  * Returns the items of all pages of a list, but not more than `most` items. `more` tells that the list has further
- * items beyond these.
+ * items after the returned items.
  */
 export async function readAll<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string> },

@@ -2,8 +2,8 @@ import { h } from './dom.ts'
 import { exactly } from './format.ts'
 
 /**
- * Reports that the console page could not reach the service. The content stays on the page while the service is
- * unreachable.
+ * Reports that the console page could not reach the service. While the service is unreachable, the old content stays on
+ * the page.
  */
 export class OfflineError extends Error {
   constructor() {

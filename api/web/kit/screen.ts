@@ -10,7 +10,7 @@ export type ScreenContext = {
   /** Holds the query parameters of the page's address. */
   query: URLSearchParams
   session: Session
-  /** This signal aborts when the user leaves the screen. */
+  /** The signal aborts when the user leaves the screen. */
   signal: AbortSignal
 }
 

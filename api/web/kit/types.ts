@@ -31,7 +31,7 @@ export type Overview = {
   minutes: Minute[]
   /**
    * Holds the statistics for the period that the user chose. All parts of the period have the same length, and the
-   * response leaves out parts without counts.
+   * response omits the parts in which nothing was counted.
    */
   history: { range: string; widthMs: number; parts: Part[]; count: number }
   jobs: Record<string, number>
@@ -68,7 +68,7 @@ export type Project = {
     dailyTextBytes: number
     dailyTextSeconds: number
   }
-  /** Holds the limits of the project. `null` means that the project has no limit. */
+  /** Holds the limits of the project. `null` means that the project has no limit of its own. */
   limits: {
     storageBytes: number | null
     dailySettlements: number | null

@@ -56,7 +56,9 @@ const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
 export const badge = (state: string, text = state): HTMLElement =>
   h('span', { class: `badge ${Object.hasOwn(TONES, state) ? TONES[state] : ''}` }, text)
 
-/** Shows the delivery state of a sent message. The state "captured" means that the mail was not really sent. */
+/**
+ * Shows the delivery state of a sent message. The state "captured" means that the service did not really send the mail.
+ */
 export const deliveryBadge = (status: string, captured: boolean): HTMLElement =>
   badge(captured && status === 'sent' ? 'captured' : status)
 
@@ -146,8 +148,8 @@ export type Column<Row> = {
 }
 
 /**
- * Makes the header of a table. The code sets the ARIA table roles explicitly, because another CSS `display` would
- * remove them.
+ * Makes the header of a table. The code sets the ARIA table roles explicitly, because a CSS `display` other than the
+ * default would remove them.
  */
 export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
   h(
@@ -167,8 +169,8 @@ export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
   )
 
 /**
- * Makes one row of a table. `index` is the position of the row among all rows of the list. A table that shows all rows
- * at once leaves `index` out.
+ * Makes one row of a table. `index` is the position of the row among all rows of the list. If a table shows all rows at
+ * once, the caller leaves `index` out.
  */
 export const tableRow = <Row>(
   columns: readonly Column<Row>[],
@@ -205,7 +207,8 @@ export const table = <Row>(
   )
 
 /**
- * Makes the placeholder that an empty list shows. The placeholder tells which items will appear in the list, and how.
+ * Makes the placeholder that an empty list shows. The placeholder tells which items will appear in the list, and how
+ * they get there.
  */
 export const empty = (title: string, text: Child, ...actions: Child[]): HTMLElement =>
   h(

@@ -154,8 +154,8 @@ const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words |
 
 /**
  * Makes the buttons with which the owner decides about a held mail.
- * @param seal is the signed proof that all pages of the held mail were shown. `null` means that the owner has not read
- * all pages, or that the console cannot show the mail.
+ * @param seal is the signed proof that the service has shown all pages of the held mail. `null` means that the owner
+ * has not read all pages, or that the console cannot show the mail.
  */
 function decision(project: Project, held: HeldRequest, path: string, seal: string | null): Child {
   const { sha256, message } = held

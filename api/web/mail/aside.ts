@@ -13,7 +13,8 @@ import { mayInvite, showInvites } from './invites.ts'
 import { attachmentList } from './writing/attachmentList.ts'
 
 /**
- * Limits how many webhook deliveries the console shows beside a message. The delivery log shows all webhook deliveries.
+ * Is the maximum number of webhook deliveries that the console shows beside a message. The delivery log shows all
+ * webhook deliveries.
  */
 const EVENTS_SHOWN = 20
 

@@ -5,7 +5,7 @@ import { badge } from '../kit/ui.ts'
 /** Lists the labels for which the console shows no badge, because the page shows the same fact elsewhere. */
 const PLAIN = new Set(['received', 'sent', 'read', 'unread'])
 
-/** Makes the badges of a message's labels, without the labels that the page already shows. */
+/** Makes the badges for the labels of a message, except the labels whose fact the page already shows. */
 export function labelBadges(labels: readonly string[], alreadyShown?: string): Child {
   const shown = labels.filter((label) => !PLAIN.has(label) && label !== alreadyShown)
   if (shown.length === 0) return null

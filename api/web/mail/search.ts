@@ -8,9 +8,9 @@ import type { FoundMessage, Highlight, Project } from '../kit/types.ts'
 import { labelBadges } from './labels.ts'
 import { messageChoosing } from './manyMails.ts'
 
-/** Limits the characters of the excerpt when the search match is not in the message's text. */
+/** Is the maximum number of characters of the excerpt when the search match is not in the message's text. */
 const BEGINNING = 160
-/** Limits the characters of a search query. The service has the same limit. */
+/** Is the maximum number of characters of a search query. The service itself has the same limit on a search query. */
 export const QUERY_MAX_LENGTH = 500
 
 /** Shows the search results, newest first, with links to their threads. */

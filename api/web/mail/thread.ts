@@ -12,16 +12,16 @@ import { answerMail } from './writing/compose.ts'
 
 const REFRESH_MS = 3_000
 /**
- * Limits how many characters of a message's original the console shows. The user can download the whole original of the
- * message.
+ * Is the maximum number of characters of a message's original that the console shows. The user can download the whole
+ * original of the message.
  */
 const RAW_SHOWN = 200_000
 
 /** Shows one email thread. The console does not mark the messages of the thread as read. */
 export const thread = ofProject('inbox', (project, { params, signal, session }) => {
   const threadId = params[1]!
-  // The console keeps the drawn bodies, so that it does not redraw an open message when new messages arrive in the
-  // thread.
+  // The console keeps the drawn message bodies, so that it does not redraw an open message when new messages arrive in
+  // the thread.
   const bodies = new Map<string, HTMLElement>()
   return live({
     signal,
@@ -183,7 +183,7 @@ function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLEleme
 async function showRaw(body: HTMLElement, path: string): Promise<void> {
   body.dataset.view = 'raw'
   const raw = await (await askBytes(path)).text()
-  // The user may have chosen another view of the message while its original was loading.
+  // While the original of the message was loading, the user may have chosen another view of the message.
   if (body.dataset.view !== 'raw') return
   body.replaceChildren(
     h(

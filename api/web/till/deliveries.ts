@@ -165,7 +165,10 @@ type Recovering = {
   replay: (ids: readonly string[]) => void
 }
 
-/** Opens the form that sends all failed deliveries since a given time again, for use after an outage of a receiver. */
+/**
+ * Opens a form for use after an outage of a receiver: the form sends all deliveries again that have failed since a
+ * given time.
+ */
 const recover = ({ path, receivers, replay }: Recovering): void =>
   openDialog({
     title: 'Replay failed deliveries',

@@ -10,7 +10,7 @@ import { badge, button, copyButton, facts, notice, panel, table } from '../kit/u
 const REFRESH_MS = 1_000
 /**
  * If a trial of an endpoint has not ended after this many milliseconds, the user may start a new trial. The service
- * refuses to start a new trial earlier than that.
+ * refuses to start a new trial before this time.
  */
 const LOST_AFTER_MS = 90_000
 const PAYMENTS_SHOWN = '5'
@@ -59,7 +59,7 @@ export const sellSomething = ({ projectId }: Project): void =>
       )
       const { endpointId, webhookSecret } = made
       // The service refuses to start a trial if a trial of the endpoint already runs. The page then shows the result of
-      // the trial that already runs.
+      // the trial that is already running.
       await startTrial(pathOf(projectId, endpointId), false).catch(() => {})
       return () => {
         location.hash = projectLink(projectId, 'endpoints', endpointId)

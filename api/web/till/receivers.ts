@@ -12,8 +12,8 @@ import type {
 export type Receiver = { id: string; url: string }
 
 /**
- * Limits how many webhook receivers the user can select in the filter. A user can still find deliveries to other
- * receivers by their URL.
+ * Is the maximum number of webhook receivers that the filter offers to the user. A user can still find deliveries to
+ * other receivers by their URL.
  */
 const SHOWN = '100'
 

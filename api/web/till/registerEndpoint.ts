@@ -30,7 +30,7 @@ export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promi
         webhookUrl: read('webhookUrl') || null,
       }
       // The console sends only the changed fields, because the seller may have changed other fields of the endpoint
-      // meanwhile.
+      // since the form opened.
       const changed = Object.entries(now).filter(
         ([name, value]) => value !== one[name as keyof typeof now],
       )

@@ -6,7 +6,7 @@ import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import type { Services } from '../../../http/services.ts'
 
 /**
- * Asks a worker to try an authorization on the chain without sending a transaction.
+ * Asks a worker to simulate an authorization on the chain, without sending a transaction.
  * @param claims tells whether the worker stores the authorization as a payment when the chain accepts it.
  */
 export async function askChain(
@@ -32,7 +32,7 @@ export async function askChain(
     while (check?.state === 'open' && (await watch.changed(deadlineMs))) {
       check = await findCheck(services.pool, id)
     }
-    // From here on the service tells the caller that the payment failed. So a result from the chain that arrives later
+    // From here on, the service answers the caller that the payment failed. So a result of the chain that arrives later
     // must not turn the authorization into a payment. If the result from the chain came in time, `refuseCheck` changes
     // nothing.
     await refuseCheck(services.pool, id, 'unexpected_verify_error')

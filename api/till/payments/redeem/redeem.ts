@@ -28,7 +28,7 @@ export type RedeemInput = {
 }
 
 /**
- * Settles the payment that a payment header holds, and takes its grant. A payment with its idempotency key gets `ok:
+ * Settles the payment that a payment header holds, and takes its grant. Under its idempotency key, a payment gets `ok:
  * true` only once.
  * @returns the grant, or a refusal with the payment requirement that the seller shows to the payer.
  * @throws {ApiError} 400 for an invalid request. 409 for an idempotency key that belongs to another request.

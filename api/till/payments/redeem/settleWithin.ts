@@ -23,7 +23,7 @@ import { askChain } from './askChain.ts'
 export type Outcome =
   /**
    * Means that the payment has settled. The function `grant` then decides whether this caller or another caller gets
-   * the resource.
+   * the resource that was paid for.
    */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
@@ -42,7 +42,7 @@ const refused = (
 /**
  * Settles the payment that a payer makes for an offer. Waits for the outcome of the payment until `deadlineMs`
  * (performance.now()) at most. Stores the authorization as a payment before the service broadcasts any transaction. If
- * a payer presents the same authorization again, the request waits for the existing payment.
+ * a payer presents the same authorization again, the request waits for the outcome of the existing payment.
  */
 export async function settleWithin(
   services: Services,
@@ -69,8 +69,8 @@ export async function settleWithin(
 }
 
 /**
- * Makes those checks of a payment that do not need the chain. The checks compare the payment with this service's own
- * requirement, and never with the caller's copy.
+ * Makes those checks of a payment that do not need the chain. The checks compare the payment with the service's own
+ * payment requirement, and never with the copy that the caller sent.
  */
 export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
   const requirement = requirementOf(challengeFor(offer))
@@ -113,7 +113,7 @@ export function claimOf(
   } satisfies NewClaim
 }
 
-/** Tells whether a stored payment came from the given payment header and the given offer. */
+/** Tells whether a stored payment was made with the given payment header for the given offer. */
 function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolean {
   const { signature, authorization } = payload.payload
   const form = classifySignature(signature)
@@ -202,8 +202,8 @@ async function waitOn(
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
     /**
-     * Tells that this call has just stored the authorization as a payment. The state of the new payment is then known
-     * without reading the database.
+     * Tells that the current call has just stored the authorization as a payment. The state of the new payment is then
+     * known without reading the database.
      */
     isNew: boolean
   },
@@ -238,12 +238,12 @@ async function checkAndWait(
   if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
   // The service looks for a stored payment even after the chain refused the authorization. A parallel call may have
-  // stored and sent the same authorization, and the chain then reports the authorization as used.
+  // stored and sent the same authorization, and the chain then reports that the authorization is already used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
     return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)
   }
-  // The chain verified only the signature of this request, so the stored payment must have the same signature.
+  // The chain verified the signature of this request only, so the stored payment must have the same signature.
   const same = isSameSale(payment, claim) && payment.signature === claim.signature
   if (!same) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, payment.id, deadlineMs)

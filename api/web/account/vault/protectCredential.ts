@@ -9,7 +9,7 @@ export const READERS = {
   owner: 'you alone; the agent uses it unseen',
 } as const
 
-/** Maps each limit on the use of a credential to its name in the console. */
+/** Maps each limit on the use of a credential to the name that the console shows for it. */
 export const BOUND_FIELDS = [
   {
     bound: 'allowedHosts',
@@ -45,7 +45,7 @@ export const protectCredential = (
     title: `Protect ${name}`,
     action: 'Save',
     body: [
-      // The present setting is the first option, because the form selects the first option.
+      // The present setting comes first in the list of options, because the form selects the first option.
       choice(
         'Read by',
         'reveal',

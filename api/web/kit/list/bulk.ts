@@ -3,9 +3,9 @@ import { type Child, h } from '../dom.ts'
 import { count } from '../format.ts'
 import { toast } from '../ui.ts'
 
-/** Limits how many objects one bulk action changes. */
+/** Is the maximum number of objects that one bulk action changes. */
 export const BULK_MAX = 10_000
-/** Limits the concurrent requests of a bulk action. */
+/** Is the maximum number of concurrent requests of a bulk action. */
 const AT_ONCE = 4
 
 type Bulk = {
@@ -22,7 +22,7 @@ type Bulk = {
    * separate entry in the audit log.
    */
   act: (id: string, form: FormData) => Promise<unknown>
-  /** Checks the form of the bulk action before the first request. @throws {FieldError} */
+  /** Checks the form of the bulk action before the console sends the first request. @throws {FieldError} */
   check?: (form: FormData) => void
   /** Returns the text that reports the number of finished objects, for example `40 messages are deleted`. */
   done: (number: number) => string

@@ -22,7 +22,7 @@ export type Choosing<Item> = {
     label: string
     danger?: boolean
     /**
-     * Performs an action on the chosen rows of a list. When the action calls `done`, the list clears the choice and
+     * Performs an action on the chosen rows of a list. When the action calls `done`, the list unchecks all rows and
      * loads again.
      */
     act: (chosen: Chosen[], done: () => Promise<void>) => void

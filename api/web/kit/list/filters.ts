@@ -13,8 +13,8 @@ export type Filter =
       name: string
       label: string
       /**
-       * Lists the options of a selection filter as pairs of value and label. The first option of a selection filter is
-       * the default, and its value is ''.
+       * Lists the options of a filter with fixed values, as pairs of value and label. The first option of a filter with
+       * fixed values is the default, and its value is ''.
        */
       options: readonly (readonly [value: string, label: string])[]
       /**
@@ -43,8 +43,8 @@ export const ORDER: Filter = {
 }
 
 /**
- * Holds the values of a list's filters by name. The function leaves out unknown and empty filters in the page's
- * address.
+ * Holds the values of a list's filters by name. The function leaves out empty filters, and parameters in the page's
+ * address that name no filter.
  */
 export type Given = Record<string, string>
 
@@ -70,8 +70,8 @@ function dayStart(date: string, days = 0): string | null {
 }
 
 /**
- * Returns the request parameters that belong to the values of all filters. The console sends a text that is no day
- * unchanged, and the service then reports the error.
+ * Returns the request parameters that belong to the values of all filters. The console sends a text that is not a valid
+ * day unchanged, and the service then reports the error.
  */
 export function toQuery(
   filters: readonly Filter[],
@@ -93,7 +93,7 @@ const SEARCH_MAX_LENGTH = 200
 
 /**
  * Makes the form in which the user sets the filters of a list. The function `change` gets the values of all filters. A
- * choice takes effect at once, and a typed text takes effect after Enter.
+ * chosen option takes effect at once, and a typed text takes effect after Enter.
  */
 export function filterBar(
   filters: readonly Filter[],

@@ -21,11 +21,11 @@ type Listed<Name extends string, Item> = {
   /** Names the response field that holds the items of the list. */
   name: Name
   path: string
-  /** Holds the parameters that every request of the list contains. */
+  /** Holds the query parameters that every request of the list contains. */
   fixed?: Record<string, string>
   /** Makes the content that an empty list shows when no filter is set. */
   none: () => Child
-  /** Is a function that gets the other fields of a response, without the items. */
+  /** Is a function that receives all fields of a response except the list's items. */
   also?: (answer: Page<Name, Item>) => void
   everyMs?: number
   signal: AbortSignal
@@ -85,7 +85,7 @@ const rows = <Item>(label: string, columns: readonly Column<Item>[]) => {
     frame: h('div', { class: 'panel table' }, body),
     body,
     page: () => h('tbody', { role: 'rowgroup' }),
-    // For screen readers the header of the table is row 1.
+    // Screen readers count the header of the table as row 1.
     rows: (items: Item[], first: number) =>
       items.map((item, n) => tableRow(columns, item, first + n + 2)),
     gap: (height: number) =>
@@ -103,8 +103,8 @@ function sized<Made extends HTMLElement>(made: Made, height: number): Made {
 }
 
 /**
- * Makes a list with filters. The address of the page holds the filters, so a link, a reload and the Back button show
- * the same rows.
+ * Makes a list with filters. The address of the page holds the filters, so the same rows appear after a link, a reload
+ * or the Back button.
  * @param options.here is the address of the console screen, without filters.
  */
 export function filteredList<Name extends string, Item>(
@@ -115,8 +115,8 @@ export function filteredList<Name extends string, Item>(
     /** Holds the buttons that stand beside the filters of the list. */
     tools?: Child
     /**
-     * Makes a different list for some filters, such as a list of search results. `null` means that the console shows
-     * the usual list.
+     * Makes a different list when certain filters are set, such as a list of search results. `null` means that the
+     * console shows the usual list.
      */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
     /** Is a function that gets the values of all filters when the list is shown with other filters. */

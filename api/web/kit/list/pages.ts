@@ -42,8 +42,8 @@ export type ShownList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
  * Makes a list that loads more pages while the user scrolls. The pages near the visible part of the list are HTML
- * elements. An empty gap of the same height replaces each other page, and the console drops the page's items. So a list
- * of any length needs only the memory of a few pages.
+ * elements. For all other pages an empty gap of the same height stands in the list, and the console drops their items.
+ * So a list of any length needs only the memory of a few pages.
  */
 export function windowed<Item>(options: Windowed<Item>): ShownList {
   const { frame, body, signal, everyMs } = options
@@ -83,8 +83,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     element.removeAttribute('aria-busy')
   }
   /**
-   * Sets the token of the list page after `page`. If the token has changed, the following pages of the list begin with
-   * other items.
+   * Sets the token of the list page after `page`. If the token has changed, other items follow after this page, so the
+   * console loads the following pages again.
    */
   const chain = (page: Page<Item>, next: string | null): void => {
     page.next = next
@@ -146,15 +146,15 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       top = bottom
     }
     for (const page of pages) {
-      // A list with only one page costs little memory. A gap never replaces the only page of a list, so that the
-      // browser's search finds every row.
+      // A list with only one page costs little memory. The console never replaces the only page of a list by a gap, so
+      // that the browser's search finds every row.
       if (page.element === null || near.has(page) || pages.length === 1) continue
       page.element.remove()
       page.element = null
       page.items = null
     }
     setGaps()
-    // The console adds only the page directly above or below the shown pages, so that no gap arises between shown
+    // The console adds only the page directly above or below the shown pages, so that no gap appears between two shown
     // pages.
     const shown = pages.flatMap((page, n) => (page.element === null ? [] : [n]))
     const wanted = pages.find(
@@ -189,8 +189,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
   signal.addEventListener('abort', () => observer.disconnect(), { once: true })
 
   /**
-   * Returns only the visible pages, so that new entries at the top do not move the rows that the user reads further
-   * down.
+   * Returns only the visible pages, so that new entries at the top of the list do not move the rows that the user is
+   * reading.
    */
   const inSight = () =>
     pages.filter(({ element: shown }) => {

@@ -3,14 +3,14 @@
  * position.
  */
 
-/** Holds the pages that a list has loaded, but without their items. */
+/** Holds the pages that a list has loaded, but not the items of these pages. */
 export type KnownPages = { token: string | null; height: number; count: number }[]
 
 type Place = { top: number; focus: string | null; lists: Map<string, KnownPages> }
 
 /**
- * Limits the number of history entries for which the console remembers the user's scroll position. The console first
- * forgets the position in the oldest history entry.
+ * Is the maximum number of history entries for which the console remembers the user's scroll position. When this
+ * maximum is exceeded, the console forgets the scroll position of the oldest history entry.
  */
 const PLACES_MAX = 100
 
@@ -65,8 +65,8 @@ export function placeOf(list: string, keep: () => KnownPages): KnownPages | null
 }
 
 /**
- * Limits how many milliseconds the console waits for the content of a screen before it restores the user's scroll
- * position.
+ * Is the maximum number of milliseconds that the console waits for the content of a screen before it restores the
+ * user's scroll position.
  */
 const ARRIVES_MS = 5_000
 
@@ -94,7 +94,7 @@ export function returnToPlace(main: HTMLElement): boolean {
   let isFocused = focus === null || focusIt()
   if (isThere && isFocused) return focus !== null
   // The content at the stored scroll position appears only after a request to the service. If the user scrolls or types
-  // meanwhile, the console does not restore the position.
+  // before that, the console does not restore the position.
   const ends = new AbortController()
   const observer = new MutationObserver(() => {
     isThere ||= scroll()

@@ -7,7 +7,7 @@ type Attachment = { filename: string; contentType: string; content: string }
 
 let inputs = 0
 
-/** Limits the bytes that one call of `String.fromCharCode` converts. */
+/** Is the maximum number of bytes that one call of `String.fromCharCode` converts. */
 const CHUNK = 8_192
 
 async function toBase64(file: File): Promise<string> {
@@ -20,7 +20,7 @@ async function toBase64(file: File): Promise<string> {
 }
 
 /**
- * Holds the files that the user attaches to a mail. Of a reopened draft the page knows only the names of its files, so
+ * Holds the files that the user attaches to a mail. For a reopened draft the page knows only the names of its files, so
  * new files replace all old files.
  * @param changed is a function that runs whenever the user changes the files.
  */

@@ -20,7 +20,9 @@ const addresses = (text: FormDataEntryValue | null): string[] =>
     .map((address) => address.trim())
     .filter((address) => address !== '')
 
-/** Tells whether a typed email address is complete. While an address is incomplete, the user is still typing. */
+/**
+ * Tells whether a typed email address is complete. While an address is incomplete, the user is probably still typing.
+ */
 const isWhole = (address: string): boolean => /^[^@]+@[^@\s]+\.[^@\s.>]+>?$/.test(address)
 
 type Reply = { inReplyTo: string; replyAll: boolean }
@@ -89,7 +91,8 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       class: 'compose',
       on: {
         input: () => keeper.changed(),
-        // If the key Enter sent the form, it could send an unfinished mail, so only Ctrl+Enter sends the mail.
+        // If Enter sent the form, the user could send an unfinished mail by accident, so only Ctrl+Enter sends the
+        // mail.
         keydown: (event) => {
           if (event.key !== 'Enter') return
           const isMeant = event.ctrlKey || event.metaKey

@@ -3,8 +3,8 @@ import { exactly } from '../../kit/format.ts'
 import type { Draft } from '../../kit/types.ts'
 
 /**
- * Sets how many milliseconds after the last key press the console stores the draft. Storing the draft at each key press
- * would cause too many requests, and losing a second's typing is a small loss.
+ * Sets how many milliseconds after the last key press the console stores the draft. A draft that is stored at each key
+ * press would cause too many requests, and a loss of one second's typing is small.
  */
 const KEEP_AFTER_MS = 800
 
@@ -55,7 +55,7 @@ export function draftKeeper({
     kept = content
     say(`Kept as a draft at ${exactly(new Date())}`)
   }
-  /** Runs one request at a time, because two concurrent requests could create two drafts of the same mail. */
+  /** Runs only one request at a time, because two concurrent requests could create two drafts of the same mail. */
   const then = (act: () => Promise<void>): Promise<void> => {
     work = work.then(act, act)
     return work
