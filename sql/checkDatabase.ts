@@ -64,7 +64,7 @@ function explain(
 
 /**
  * Checks the database at the start of a service that can run without the database for a while. If the database is
- * unreachable, the service only logs this.
+ * unreachable, the service only logs this fact.
  * @throws {ConfigError} if the database refuses the connection, is too old or missing.
  */
 export async function warnWhenAway(
@@ -79,5 +79,5 @@ export async function warnWhenAway(
   }
 }
 
-/** Reports that the database is unreachable. A restarted service may reach the database again. */
+/** Reports that the database is unreachable. If the service is restarted later, it may reach the database again. */
 class DatabaseAway extends ConfigError {}

@@ -1,7 +1,7 @@
 /**
  * Writes an SQL condition for each of the given values, with `and` before each condition. If a value is absent, its
- * condition is left out, because a plan for "null or equal" reads every row. The function appends the values to the
- * list `values`. The character `?` in a condition stands for the condition's value.
+ * condition is left out, because PostgreSQL's plan for "null or equal" reads every row. The function appends the values
+ * to the list `values`. The character `?` in a condition stands for the condition's value.
  */
 export const conditions = (
   values: unknown[],

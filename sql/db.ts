@@ -10,11 +10,11 @@ export type Client = pg.PoolClient
 
 export type PoolOptions = {
   url: string
-  /** Limits the database connections of the pool. */
+  /** Is the maximum number of database connections of the pool. */
   size: number
   /** Is the name of the connections in pg_stat_activity. */
   name: string
-  /** Limits the milliseconds of each SQL statement on the connections of the pool. */
+  /** Is the maximum duration of each SQL statement on the connections of the pool, in milliseconds. */
   statementTimeoutMs?: number
   /**
    * Logs idle database connections that break. When a broken connection is needed again, the pool opens a new
@@ -27,7 +27,7 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Is the time that a database connection may stay silent after the timeout of its statement. Postgres ends every
+ * Is the time for which a database connection may stay silent after the timeout of its statement. Postgres ends every
  * statement at its timeout. A longer silence therefore means that the database server vanished, or that a proxy lost
  * the connection.
  */
@@ -89,8 +89,8 @@ async function within<Result>(
     await client.query('commit')
     return result
   } catch (error) {
-    // If the database did not respond to a statement, a rollback would wait as long again. So the database connection
-    // is closed, which also rolls the transaction back.
+    // If the database did not respond to a statement, a rollback would have to wait just as long again. So the database
+    // connection is closed, which also rolls the transaction back.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {

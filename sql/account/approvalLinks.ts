@@ -1,11 +1,13 @@
 /**
- * Stores the links with which owners decide in notification mails. Each link in a notification mail can decide one
- * approval request, and only once.
+ * Stores the links that let an owner decide an approval request from a notification mail. Each link in a notification
+ * mail can decide one approval request, and only once.
  */
 import { hashSecret } from '../../shared/secretHash.ts'
 import type { Queryable } from '../db.ts'
 
-/** Selects in SQL the addresses, in lower case, that may decide by mail for the project `p`. */
+/**
+ * Selects in SQL the addresses, in lower case, whose owners may decide approval requests of the project `p` by mail.
+ */
 export const APPROVERS = `
   select lower(p.approver_email) as address where p.approver_email is not null
   union

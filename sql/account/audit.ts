@@ -12,8 +12,8 @@ export type Actor = {
 }
 
 /**
- * Lists the outcomes of an audited action. `refused` means that the object of the action lacks the part that was asked
- * for. `failed` means that the stored secret could not be decrypted.
+ * Lists the outcomes of an audited action. `refused` means that the object of the action lacks the part that the caller
+ * asked for. `failed` means that the stored secret could not be decrypted.
  */
 export const OUTCOMES = ['ok', 'not_found', 'expired', 'refused', 'failed'] as const
 export type Outcome = (typeof OUTCOMES)[number]
@@ -107,7 +107,7 @@ export async function setSubject(
   )
 }
 
-/** Selects the audit entries to read. */
+/** Describes which audit entries are read. */
 export type AuditFilter = {
   projectId: string
   action?: string
@@ -121,7 +121,7 @@ export type AuditFilter = {
   succeeded?: boolean
   after?: Date
   before?: Date
-  /** Selects audit entries with this text in the action, subject, detail or actor. */
+  /** Selects audit entries that contain this text in the action, subject, detail or actor. */
   text?: string
 }
 

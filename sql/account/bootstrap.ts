@@ -25,9 +25,9 @@ export type FirstKeys = {
 }
 
 /**
- * Ensures that the first platform key and the first project key exist. The first API keys are BOOTSTRAP_PLATFORM_KEY
- * and BOOTSTRAP_PROJECT_KEY, or the keys of an earlier start, or new keys, which are kept in DATA_DIR.
- * @throws {ConfigError} in production if one of the two variables is missing.
+ * Ensures that the first platform key and the first project key exist. The first API keys come from
+ * BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, from an earlier start, or are new keys, which are kept in DATA_DIR.
+ * @throws {ConfigError} in production if BOOTSTRAP_PLATFORM_KEY or BOOTSTRAP_PROJECT_KEY is missing.
  */
 export async function bootstrap(databaseUrl: string, config: Config): Promise<FirstKeys> {
   const { platformKey, projectKey } = resolveKeys(config)
@@ -90,7 +90,7 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
   return keys
 }
 
-/** Limits the names to try for the first project's inbox: `agent`, `agent-2` and so on. */
+/** Is the maximum number of names that are tried for the first project's inbox: `agent`, `agent-2` and so on. */
 const FIRST_NAMES_MAX = 1_000
 
 async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {

@@ -7,8 +7,8 @@ import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './seale
 export const BLOB_BYTES = 64 * 1024
 
 /**
- * Is a mail's content as a database row holds it: either the bytes themselves, or the hash of an object in the object
- * store.
+ * Is a mail's content in the form that a database row holds: either the bytes themselves, or the hash of an object in
+ * the object store.
  */
 export type StoredContent = { bytes: Buffer; blob: Buffer | null }
 
@@ -16,7 +16,7 @@ export type StoredContent = { bytes: Buffer; blob: Buffer | null }
 export type Blobs = {
   /**
    * Writes large content to the object store. The caller then stores a database row with the hash of the object. If no
-   * database row names an object, the sweep removes the object after an hour.
+   * database row names an object, a sweep job removes the object after an hour.
    * @returns the hash that names the object in the object store. Null means that the content is small and is stored in
    * the database row.
    * @throws {BlobsAwayError}
@@ -26,19 +26,19 @@ export type Blobs = {
   read(stored: StoredContent): Promise<Buffer>
   /**
    * Returns this store with separate queues for one project. Large contents of one project wait for each other, but
-   * never for those of other projects.
+   * never for large contents of other projects.
    */
   of(projectId: string): Blobs
 }
 
 /**
- * Limits the mail contents that are in memory at once for one project, or for the move between database and object
- * store.
+ * Is the maximum number of mail contents that are in memory at once for one project, or for the move between database
+ * and object store.
  */
 export const OWN_AT_ONCE = 3
 /**
- * Limits the mail contents that are in memory at once. The number is limited because a mail's content has up to 35 MB,
- * and the object store may be slow.
+ * Is the maximum number of mail contents that are in memory at once. The number is limited because a mail's content has
+ * up to 35 MB, and the object store may be slow.
  */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 

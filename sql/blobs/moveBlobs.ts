@@ -5,9 +5,11 @@ import { sha256 } from './sealedBlob.ts'
 
 export type Direction = 'store' | 'database'
 
-/** Limits the contents that are moved at the same time, because each content has up to 35 MB in memory. */
+/**
+ * Is the maximum number of contents that are moved at the same time, because each content takes up to 35 MB of memory.
+ */
 const AT_ONCE = 4
-/** Limits the rows that one statement of the move reads. */
+/** Is the maximum number of rows that one statement of the move reads. */
 const WALK = 2_000
 
 /** Lists the tables that hold contents of mail, with their primary keys. */
@@ -30,7 +32,7 @@ const CONDITION = {
 } satisfies Record<Direction, string>
 
 const keyOf = ({ columns }: Table): string => `(${columns.join(', ')})`
-/** Writes the first SQL parameters as a row constructor, which is compared with the primary key. */
+/** Writes the first SQL parameters as a row constructor, with which the statement compares the primary key. */
 const given = ({ types }: Table): string =>
   `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
 
@@ -42,7 +44,8 @@ export type Progress = { moved: number; seen: number }
 
 /**
  * Moves mail contents to the object store or back to the database while the service runs. A row is updated only if its
- * content is still the content that was moved. If the move stops early, another run moves the remaining contents.
+ * content has not changed since the content was moved. If the move stops early, another run moves the remaining
+ * contents.
  * @throws {BlobsAwayError}
  */
 export async function moveBlobs(

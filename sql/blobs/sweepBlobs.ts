@@ -16,8 +16,8 @@ const BATCH = 200
 const REMOVALS_AT_ONCE = 8
 
 /**
- * Moves the rows of objects that no row has named for an hour to `dead_blobs`. After this move no row can name the
- * objects, because a foreign key requires their row.
+ * Moves the rows of objects that no row has named for an hour to `dead_blobs`. After this move no row can refer to the
+ * objects, because a foreign key requires a row of the object.
  * @returns the number of rows of idle objects that were checked.
  */
 export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<number> {
@@ -28,8 +28,8 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
        order by idle_since limit ${BATCH} for update skip locked`,
       [idleS],
     )
-    // The next statement sees every row that names an object and was committed before this transaction locked the
-    // objects.
+    // The next statement sees each row that refers to an object and that was committed before this transaction locked
+    // the objects.
     await db.query(
       `with idle as (select unnest($1::bytea[]) as hash), named as (
          update blobs b set idle_since = null from idle where b.hash = idle.hash and (

@@ -23,7 +23,7 @@ export async function packagedBinaries(): Promise<string> {
 
 /**
  * Copies the PostgreSQL binaries to a folder that only root can write, so that every user may run them. In a shared
- * temporary folder with a predictable name, another user could put a forged program in place before.
+ * temporary folder with a predictable name, another user could put a forged program into the folder first.
  */
 export function sharedBinaries(source: string): string {
   const version = JSON.parse(readFileSync(join(source, '..', 'package.json'), 'utf8'))

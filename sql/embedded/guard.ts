@@ -4,8 +4,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 const PATIENCE_S = 15
 
 /**
- * The guard process waits for the end of its standard input. The guard's standard input is a pipe whose other end only
- * the guarded service holds. The operating system closes this pipe however the service ends, even by SIGKILL.
+ * The guard process waits for the end of its standard input. The guard's standard input is a pipe, and only the guarded
+ * service holds the other end of the pipe. The operating system closes this pipe however the service ends, even by
+ * SIGKILL.
  */
 const SCRIPT = `
 cat >/dev/null
@@ -28,8 +29,8 @@ export function guard(child: ChildProcess, account?: { uid: number; gid: number 
     cwd: '/',
     env: { PATH: '/usr/bin:/bin' },
     stdio: ['pipe', 'ignore', 'ignore'],
-    // The guard process has its own process group. If it had the group of this process, a signal to the group would end
-    // the guard first.
+    // The guard process has its own process group. If the guard process had the group of this process, a signal to the
+    // group would end the guard first.
     detached: true,
     ...account,
   })

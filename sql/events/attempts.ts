@@ -9,7 +9,10 @@ export type AttemptResult = {
    * delivery has had `attempt - 1` attempts before.
    */
   attempt: number
-  /** Are the duration of the delivery attempt in milliseconds, and its end by performance.now() of this process. */
+  /**
+   * These fields are the duration of the delivery attempt in milliseconds, and its end as a value of performance.now()
+   * in this process.
+   */
   ms: number
   endedMs: number
   statusCode: number | null
@@ -17,7 +20,7 @@ export type AttemptResult = {
   responsePrefix: string | null
   status: 'delivered' | 'aborted' | 'exhausted' | 'pending'
   /**
-   * Counts the seconds from the end of this attempt to the next attempt. The number of seconds is null unless the
+   * Is the number of seconds from the end of this attempt to the next attempt. The number of seconds is null unless the
    * delivery is still pending.
    */
   retryInS: number | null
@@ -63,7 +66,7 @@ const RECORD_ATTEMPTS = `
  * Records attempts of webhook deliveries, advances the deliveries and queues the next attempts. If the function throws,
  * none of the attempts is stored.
  * @returns a boolean for each delivery attempt. The boolean is false if another run recorded the attempt first, or if
- * the delivery was given up in the meantime. In that case the delivery stays unchanged.
+ * the delivery was given up in the meantime. If the attempt is not recorded, the delivery stays unchanged.
  */
 export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()

@@ -30,9 +30,10 @@ export type NewDelivery = {
 }
 
 /**
- * Returns the idempotency key of a webhook event that a payment has only once. After the database was restored from a
- * backup, the event is sent again with the same key. A database that was restored from a backup may lack a settlement
- * that is on the chain. The receiver of the webhook must not count a payment twice.
+ * Returns the idempotency key of a webhook event that occurs only once for each payment. After the database was
+ * restored from a backup, the event is sent again with the same key. A database that was restored from a backup may
+ * lack a settlement that is on the chain. The receiver of the webhook must not count one payment twice, so both
+ * webhooks need the same key.
  */
 export const paymentEventKey = (about: {
   /** Is the id of the webhook's owner: the seller's endpoint, or the project's webhook. */
@@ -93,8 +94,8 @@ export type DueDelivery = {
   url: string
   body: Buffer
   /**
-   * These fields count the ended attempts of the webhook delivery. The field `attempt` counts all ended attempts of the
-   * delivery. The field `attemptsBefore` counts the ended attempts from before the last replay.
+   * The two fields below count the ended attempts of the webhook delivery. The field `attempt` counts all ended
+   * attempts of the delivery. The field `attemptsBefore` counts the ended attempts from before the last replay.
    */
   attempt: number
   attemptsBefore: number
@@ -160,8 +161,8 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
 })
 
 /**
- * Moves the next attempt of a delivery to another time and replaces the queued job. Nothing changes if the given
- * attempt is not the delivery's next attempt, because an outdated run must not replace the job of a later attempt.
+ * Moves the next attempt of a delivery to another time and replaces the queued job. If the given attempt is not the
+ * delivery's next attempt, nothing changes, because an outdated run must not replace the job of a later attempt.
  */
 export async function postponeAttempt(
   db: Queryable,

@@ -119,7 +119,7 @@ export async function listDeliveries(
   const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
   const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
   const tests = deliveryConditions(filter, values)
-  // Each delivery status has its own part of the query, with the status as a literal. The index of undelivered
+  // Each delivery status has a separate part of the query, with the status as a literal. The index of undelivered
   // deliveries returns the deliveries of only one status in order.
   const statuses = (filter.statuses ?? [null]).map((name) =>
     name === null ? '' : `and status = '${STATUSES[name]}'`,
@@ -177,7 +177,10 @@ export async function findDelivery(
   return rows[0] === undefined ? null : toDelivery(rows[0])
 }
 
-/** Limits the latest attempts of a webhook delivery that are shown, because replays can add any number of attempts. */
+/**
+ * Is the maximum number of latest attempts of a webhook delivery that are shown, because replays can add any number of
+ * attempts.
+ */
 const ATTEMPTS_SHOWN = 100
 
 /** Lists the latest attempts of a webhook delivery, in order. */
@@ -194,7 +197,8 @@ export async function listAttempts(db: Queryable, deliveryId: string): Promise<A
 }
 
 /**
- * Reports that the endpoint of the webhook delivery is deleted or has no webhook, so there is no secret to sign with.
+ * Reports that the endpoint of the webhook delivery is deleted or has no webhook, so there is no secret for the
+ * signature.
  */
 export class NoWebhookError extends Error {}
 

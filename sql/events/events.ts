@@ -137,9 +137,12 @@ export async function listEvents(
 export type StreamState = {
   /** Is the position of the newest event. The number 0 means that the project has no event yet. */
   newest: EventPosition
-  /** Is the number of the oldest stored event. If no event is stored, this is the number of the next event. */
+  /** Is the number of the oldest stored event. If no event is stored, the number is that of the next event. */
   oldest: bigint
-  /** Is the time of the event that the client knows. Null means that this event is no longer stored. */
+  /**
+   * Is the time of the event that the client knows. Null means that the event that the client knows is no longer
+   * stored.
+   */
   knownAt: Date | null
 }
 

@@ -12,8 +12,8 @@ const FILE = 'master-key'
 export type KeyringSource = (db: Queryable) => Promise<Keyring>
 
 /**
- * Returns the master keys of a process, and begins with the key that encrypts. The master keys come from MASTER_KEYS,
- * or from the generated key in DATA_DIR. In production the configuration requires MASTER_KEYS.
+ * Returns the master keys of a process, beginning with the key that encrypts new secrets. The master keys come from
+ * MASTER_KEYS, or from the generated key in DATA_DIR. In production the configuration requires MASTER_KEYS.
  */
 export const masterKeys = (
   config: Pick<Config, 'masterKeys' | 'dataDir' | 'production'>,
@@ -21,7 +21,7 @@ export const masterKeys = (
 
 /**
  * Creates the keyring of a process. The keyring's master keys are compared with the database before their first use,
- * because a wrong key under a known id must not encrypt a secret.
+ * because a wrong key with a known id must never encrypt a secret.
  */
 export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   const keyring = new Keyring(keys)
@@ -69,8 +69,8 @@ export async function checkMasterKeys(
 }
 
 /**
- * Compares master keys with the keys registered in the database, and registers new keys. Nothing is registered unless
- * every given key is right and every key in use is given.
+ * Compares master keys with the keys registered in the database, and registers new keys. The function registers nothing
+ * unless every given key is right and every key that is in use is given.
  * @throws {ConfigError}
  */
 export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey[]): Promise<void> {
@@ -82,8 +82,8 @@ export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey
      on conflict (id) do nothing`,
     [added.map(([id]) => id), added.map(([, check]) => check)],
   )
-  // The master keys are compared again, because meanwhile another process may have registered a different key under the
-  // same id.
+  // The master keys are compared again, because another process may have registered a different key under the same id
+  // since the first comparison.
   await compare(db, checks)
 }
 

@@ -7,8 +7,8 @@ import { keysInUse, masterKeys, registerMasterKeys } from './keyring.ts'
 import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
 
 /**
- * Runs `bun run vault:rotate-master-key`. The command wraps the data key of every secret under the first of MASTER_KEYS
- * while the service runs. An operator can stop and restart the command at any time.
+ * Runs `bun run vault:rotate-master-key`. While the service runs, the command encrypts the data key of every secret
+ * again under the first of MASTER_KEYS. An operator can stop and restart the command at any time.
  */
 async function rotate(): Promise<void> {
   const config = parseConfig(process.env, ['MASTER_KEYS'])

@@ -12,14 +12,14 @@ import { purseKeyContext } from '../purse/purses.ts'
 import { useContext } from '../vault/uses.ts'
 
 /**
- * Limits the data keys of secrets that one transaction wraps again. The transaction takes some milliseconds, and a
- * concurrent writer waits for this time.
+ * Is the maximum number of data keys of secrets that one transaction encrypts again. The transaction takes some
+ * milliseconds, and a concurrent writer waits for this time.
  */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
 /**
- * Is the data key of a secret that is still wrapped with an old master key. The field `at` is the primary key of the
+ * Is the data key of a secret that is still encrypted with an old master key. The field `at` is the primary key of the
  * row that holds the data key.
  */
 type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
@@ -27,7 +27,7 @@ type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretCont
 const SHOWN_MAX = 10
 
 /**
- * Reports that some data keys cannot be unwrapped, although the right master keys are given. The rows of these data
+ * Reports that some data keys cannot be decrypted, although the right master keys are given. The rows of these data
  * keys are damaged, or somebody has tampered with them.
  */
 export class BrokenRowsError extends Error {
@@ -38,14 +38,14 @@ export class BrokenRowsError extends Error {
   }
 }
 
-/** Describes a table that holds wrapped data keys, in the columns `key_id` and `wrapped_key`. */
+/** Describes a table that holds encrypted data keys, in the columns `key_id` and `wrapped_key`. */
 type KeyTable = {
   name: string
   /** Is the prefix of the columns `key_id` and `wrapped_key`. */
   prefix?: string
   /**
-   * Lists the columns of the table's primary key, with their types. The rows of the table are processed in the order of
-   * this key.
+   * Lists the columns of the table's primary key, with their types. The rotation processes the rows of the table in the
+   * order of this key.
    */
   key: Record<string, 'bigint' | 'int' | 'text'>
   /** Lists the other columns of the table that the function `tell` reads. */
@@ -130,8 +130,8 @@ async function countRows({ name, prefix = '' }: KeyTable, db: Queryable, current
 }
 
 /**
- * Locks the rows that follow a primary key and whose data key is wrapped with an old master key. The pass skips rows
- * that another transaction has locked, and the next pass processes them.
+ * Locks the rows that follow a primary key and whose data key is encrypted with an old master key. One pass over the
+ * table skips rows that another transaction has locked, and the next pass processes them.
  */
 async function lockStale(
   table: KeyTable,
@@ -177,7 +177,7 @@ async function updateRows(
   )
 }
 
-/** Counts the secrets whose data keys are under old master keys. */
+/** Counts the secrets whose data keys are still encrypted with old master keys. */
 export async function countStale(db: Queryable, keyring: Keyring): Promise<number> {
   const counts = await Promise.all(
     KEY_TABLES.map((table) => countRows(table, db, keyring.currentId)),
@@ -186,13 +186,14 @@ export async function countStale(db: Queryable, keyring: Keyring): Promise<numbe
 }
 
 /**
- * Wraps every data key under the current master key while the service runs. Each batch of data keys is wrapped in one
- * transaction. If the rotation stops or crashes, all secrets stay readable, and another run continues the rotation.
+ * Encrypts every data key under the current master key while the service runs. Each batch of data keys is encrypted
+ * again in one transaction. If the rotation stops or crashes, all secrets stay readable, and another run continues the
+ * rotation.
  *
- * @param onProgress gets the number of data keys that are done so far.
- * @returns the number of data keys that were wrapped again.
- * @throws {BrokenRowsError} if some data keys cannot be unwrapped. By then, all other data keys are wrapped under the
- * current master key.
+ * @param onProgress gets the number of data keys that are encrypted again so far.
+ * @returns the number of data keys that were encrypted again.
+ * @throws {BrokenRowsError} if some data keys cannot be decrypted. When the error is thrown, all other data keys are
+ * already encrypted under the current master key.
  */
 export async function rotateMasterKey(
   pool: Pool,
@@ -217,14 +218,15 @@ export async function rotateMasterKey(
     const stale = await countStale(pool, keyring)
     if (stale > 0 && stale === broken.length) throw new BrokenRowsError(broken)
     if (stale === 0) return done
-    // Another transaction locks the rows that still have old data keys, so the next pass waits for a moment.
+    // Another transaction has locked the rows that still have old data keys, so the function waits for a moment before
+    // the next pass over the table.
     if (done === before) await Bun.sleep(LOCKED_WAIT_MS)
   }
 }
 
 /**
- * Wraps one batch of data keys with the current master key. The batch begins after the primary key `after`, and the
- * next batch begins after `last`.
+ * Encrypts one batch of data keys again with the current master key. The batch begins after the primary key `after`,
+ * and the next batch begins after `last`.
  */
 function rewrapBatch(
   pool: Pool,

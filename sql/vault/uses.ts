@@ -24,7 +24,7 @@ export const useContext = (projectId: string, id: string, version: number): Secr
   version,
 })
 
-/** Encrypts the request of a use of a secret. The request holds placeholders in place of the secret. */
+/** Encrypts the request of a use of a secret. The request contains placeholders where the secret will be. */
 export const sealRequest = (
   keyring: Keyring,
   { projectId, id, request }: { projectId: string; id: string; request: UseRequest },
@@ -55,7 +55,7 @@ type UseRow = {
 const COLUMNS = `id, project_id, credential_name, state, error, method, host, path, status, audit_row, content_version,
   key_id, wrapped_key, ciphertext, created_at, expires_at, expires_at <= clock_timestamp() as expired`
 
-/** Is a use of a secret in the form that its caller sees. */
+/** Is a use of a secret as its caller sees it. */
 export type Use = {
   id: string
   name: string
@@ -116,8 +116,8 @@ export async function findDueUse(db: Queryable, id: string): Promise<DueUse | nu
 
 /**
  * Marks a queued use of a secret as being sent, before its request is sent. This mark is never removed, so the request
- * is sent at most once. @returns the HTTP request of the use of a secret. The result null means that another worker is
- * handling this use.
+ * is sent at most once. @returns the HTTP request of the use of a secret. The result null means that another worker
+ * already handles this use of the secret.
  */
 export async function startUse(
   db: Queryable,
@@ -138,8 +138,8 @@ export type UseEnd =
   | { state: 'failed' | 'unknown'; error: string }
 
 /**
- * Ends a use of a secret, and records its audit entry and its event. The stored response replaces the stored request.
- * If the use of the secret has already ended, the function does not change it.
+ * Ends a use of a secret, and records its audit entry and its event. The response that is stored replaces the stored
+ * request. If the use of the secret has already ended, the function does not change it.
  */
 export function endUse(
   pool: Pool,

@@ -14,11 +14,11 @@ export type Identity = {
   kind: KeyKind | 'oauth'
   keyId: string
   /**
-   * Is the public part of the API key: its kind and twelve digits. For an OAuth access token, this is `oauth:` and the
-   * id of its grant.
+   * Is the public part of the API key: its kind and twelve digits. For an OAuth access token, the public part is
+   * `oauth:` and the id of its grant.
    */
   keyPrefix: string
-  /** Is the project on whose behalf a project key acts. For a platform key, this is null. */
+  /** Is the project on whose behalf a project key acts. For a platform key, the project is null. */
   projectId: string | null
   /** Is the inbox address of the API key's project. Null means that the API key is a platform key. */
   inboxAddress: string | null
@@ -44,7 +44,8 @@ type KeyRow = {
 }
 
 /**
- * Is an API key to look up, with the project's rate window in which the request is counted. '' is the common window.
+ * Describes an API key to look up, and the project's rate window in which the request is counted. '' is the common
+ * window.
  */
 export type WantedKey = { key: string; budget: '' | ':x402' }
 /** Holds the identity of a live API key, and the number of requests of its project in the current minute. */

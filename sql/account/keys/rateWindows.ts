@@ -21,8 +21,8 @@ export function rateWindowUpsert(subjects: string, weight = '1'): string {
 }
 
 /**
- * Counts the second and later calls of an HTTP request that contains a batch of calls. The batch has at least one such
- * further call.
+ * Counts the second and later calls of an HTTP request that contains a batch of calls. The batch holds at least one
+ * call after its first call.
  */
 export async function countRequests(
   db: Queryable,

@@ -13,7 +13,9 @@ export type ClientDocument =
   | ({ state: 'ready'; isFresh: boolean } & ClientMetadata)
   | { state: 'failed'; fault: string }
 
-/** Limits the client metadata documents that are stored, because strangers can name any number of URLs. */
+/**
+ * Is the maximum number of client metadata documents that are stored, because strangers can name any number of URLs.
+ */
 const DOCUMENTS_MAX = 5_000
 /**
  * Is the number of seconds after which a requested fetch of a client metadata document has ended, or its worker has

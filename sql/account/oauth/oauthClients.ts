@@ -8,7 +8,10 @@ import type { Queryable } from '../../db.ts'
  */
 export type OAuthClient = ClientMetadata & { id: string; host: string | null }
 
-/** Limits the OAuth clients that have registered and have no grant yet, because strangers can register any number. */
+/**
+ * Is the maximum number of registered OAuth clients without a grant, because strangers can register any number of
+ * clients.
+ */
 const UNUSED_MAX = 10_000
 
 /** Registers an OAuth client. @returns null if too many registered clients wait for their first grant. */

@@ -7,21 +7,21 @@ import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
 
 /**
- * These constants set the lifetimes of OAuth tokens. A refresh token ends REFRESH_DAYS after its last use, or earlier
- * if its grant ends.
+ * The constants below set the lifetimes of OAuth tokens. A refresh token ends REFRESH_DAYS after its last use, or
+ * earlier if its grant ends.
  */
 export const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
 /**
- * Is the time in which a refresh token that was just exchanged gives another pair of tokens, because responses get lost
- * and chat hosts refresh in parallel.
+ * Is the time during which a just exchanged refresh token gives another pair of tokens, because responses get lost and
+ * chat hosts refresh in parallel.
  */
 const ROTATION_SECONDS = 60
 
 /** Is a pair of an access token and a refresh token. */
 export type TokenPair = { access: string; refresh: string; scopes: string[]; resource: string }
 
-/** Tells why no OAuth tokens were issued. */
+/** Tells why the service issued no OAuth tokens. */
 export type TokenFault = 'invalid_grant' | 'invalid_scope'
 
 /**

@@ -10,15 +10,18 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 const MINUTES = 10
-/** Limits how many sign-ins at the identity provider may be in progress, because strangers can begin any number. */
+/**
+ * Is the maximum number of sign-ins at the identity provider that may be in progress, because strangers can begin any
+ * number.
+ */
 const UNDER_WAY_MAX = 5_000
 
 /** Describes a sign-in at the company's identity provider that is in progress. */
 export type CompanySignIn = {
   id: string
   /**
-   * Is the person who connects an account at the identity provider to the person's own account here. Null means that
-   * the browser signs somebody in instead.
+   * Is the person who connects a company account (at the identity provider) to the person's account in this service.
+   * Null means that the browser signs a person in instead of connecting an account.
    */
   personId: string | null
   state: 'asked' | 'open' | 'answered' | 'done' | 'failed'
@@ -110,8 +113,8 @@ export async function answerSignIn(pool: Pool, id: string, answer: string): Prom
 }
 
 /**
- * Records who signed in at the identity provider, or why the sign-in failed. Data that only the exchange with the
- * identity provider needed are deleted.
+ * Records who signed in at the identity provider, or why the sign-in failed. The function deletes data that only the
+ * exchange with the identity provider needed.
  */
 export async function endSignIn(
   db: Queryable,
@@ -138,8 +141,9 @@ const tell = (db: Queryable, id: string) =>
   db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
 
 /**
- * Uses the result of a company sign-in, once. @returns the person to whom the account at the identity provider is
- * connected. Null means that nobody has connected the account, or that the result of the sign-in was used before.
+ * Uses the result of a company sign-in, and can do so only once. @returns the person to whom the account at the
+ * identity provider is connected. Null means that nobody has connected the account, or that the result of the sign-in
+ * was used before.
  */
 export async function takeSignIn(db: Queryable, id: string): Promise<string | null> {
   const { rows } = await db.query<{ person_id: string }>(

@@ -7,7 +7,7 @@ import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson }
 
 /** Is the lifetime of a sign-in link in minutes. */
 export const LINK_MINUTES = 15
-/** A console session ends this long after its start, or IDLE_HOURS after the person's last action. */
+/** A console session ends this many hours after its start, or IDLE_HOURS after the person's last action. */
 const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
 const AGENT_MAX_CHARS = 300
@@ -18,7 +18,7 @@ const newSecret = (): string => randomBytes(32).toString('base64url')
 /**
  * Returns the stored form of a sign-in link's token or a session's secret. The secret of the first operator is stored
  * in the same form as in release 0.2, so that an upgrade signs nobody out. The secrets of other people are stored in
- * another form, because a process of release 0.2 knows no roles and would take everyone for an operator.
+ * another form, because a process of release 0.2 knows no roles and would treat everyone as an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
@@ -84,7 +84,7 @@ export async function hasSignedIn(db: Queryable): Promise<boolean> {
 
 /** Describes the browser of a new console session. */
 export type Browser = {
-  /** Is the secret in the browser's sign-in cookie. Null means that the browser sent no such cookie. */
+  /** Is the secret in the browser's sign-in cookie. Null means that the browser sent no sign-in cookie. */
   secret: string | null
   agent: string | null
 }
@@ -131,8 +131,8 @@ export async function useSignInLink(
 }
 
 /**
- * Starts a console session of a person who has proven their identity. @returns null if the person was removed
- * meanwhile.
+ * Starts a console session of a person who has proven their identity. @returns null if the person has been removed
+ * since the proof.
  */
 export async function startSession(
   db: Queryable,
@@ -164,7 +164,7 @@ export async function startSession(
  * Finds the live console session of a secret. The session has the role and the projects that its person has at this
  * moment.
  * @returns null if no live session has this secret.
- * @param active tells that the person acted. A page that only refreshes itself must not prolong the session.
+ * @param active tells that the person acted. A page that only refreshes itself must not prolong the console session.
  */
 export async function findSession(
   db: Queryable,
@@ -227,7 +227,7 @@ export async function listSessions(
 /**
  * Ends a console session. @param personId is the person to whom the session must belong. Null means that the session
  * may belong to any person.
- * @returns false if there is no such session to end.
+ * @returns false if there is no such console session to end.
  */
 export async function endSession(
   db: Queryable,

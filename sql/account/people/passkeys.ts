@@ -2,7 +2,7 @@
 import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Limits the passkeys of a person. */
+/** Is the maximum number of passkeys of a person. */
 const PASSKEYS_MAX = 20
 const CHALLENGE_MINUTES = 5
 
@@ -20,8 +20,8 @@ export type StoredPasskey = {
 }
 
 /**
- * Stores a passkey challenge for a browser. @param personId is the person who adds a passkey. Null means that the
- * challenge is for signing in.
+ * Stores a passkey challenge (random bytes to sign) for a browser. @param personId is the person who adds a passkey.
+ * Null means that the challenge is for signing in.
  */
 export async function storeChallenge(
   db: Queryable,
@@ -35,8 +35,8 @@ export async function storeChallenge(
 }
 
 /**
- * Uses a passkey challenge, once. @returns false if this browser did not get the challenge for this purpose, or if the
- * challenge has expired.
+ * Uses a passkey challenge, and can do so only once. @returns false if this browser did not get the challenge for this
+ * purpose, or if the challenge has expired.
  */
 export async function useChallenge(
   db: Queryable,
@@ -61,7 +61,10 @@ export async function listPasskeys(db: Queryable, personId: string): Promise<Pas
   return rows
 }
 
-/** Adds a passkey. @returns false if somebody has the passkey already, or if the person has {@link PASSKEYS_MAX}. */
+/**
+ * Adds a passkey. @returns false if a person already has this passkey, or if the person already has {@link
+ * PASSKEYS_MAX} passkeys.
+ */
 export async function addPasskey(
   db: Queryable,
   {
@@ -96,7 +99,7 @@ export async function removePasskey(
   return rowCount === 1
 }
 
-/** Finds a passkey. @returns null if there is no such passkey. */
+/** Finds a passkey. @returns null if the passkey does not exist. */
 export async function findPasskey(
   db: Queryable,
   credentialId: string,
@@ -110,8 +113,8 @@ export async function findPasskey(
 }
 
 /**
- * Records a use of a passkey. @returns false if another use of the passkey has set the signature counter since
- * (WebAuthn §7.2 step 22).
+ * Records a use of a passkey. @returns false if another use of the passkey has set the signature counter since the
+ * challenge (WebAuthn §7.2 step 22).
  */
 export async function recordPasskeyUse(
   db: Queryable,

@@ -4,11 +4,12 @@ import type { Role } from '../../../shared/people/roles.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
 /**
- * Is the id of the first operator, whom every service has. The command `bun run console:login` signs this operator in.
+ * Is the id of the first operator, whom every service has. The command `bun run console:login` signs the first operator
+ * in.
  */
 export const FIRST_OPERATOR = 'per_000000000000000000000000'
 
-/** Limits the number of people who may sign in to the console of a service. */
+/** Is the maximum number of people who may sign in to the console of a service. */
 export const PEOPLE_MAX = 1_000
 
 /** Describes a person who signs in to the console. */
@@ -28,7 +29,7 @@ export type Person = {
 /** Describes a person in a list. */
 export type ListedPerson = Person & { createdAt: Date; signedInAt: Date | null; passkeys: number }
 
-/** Reports that another person has the email address. */
+/** Reports that another person already has the email address. */
 export class EmailTakenError extends Error {}
 /** Reports that a project does not exist. */
 export class UnknownProjectError extends Error {}

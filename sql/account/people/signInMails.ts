@@ -9,10 +9,13 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { LINK_MINUTES } from './consoleSessions.ts'
 
-/** Limits the sign-in mails to one address in an hour, and all requests for sign-in mails in an hour. */
+/**
+ * Limits how many sign-in mails one address may get in an hour, and how many sign-in mails may be requested in an hour
+ * in total.
+ */
 const MAILS_PER_HOUR = 10
 const REQUESTS_MAX = 20_000
-/** Is the time after which a sign-in mail is sent again if the recipient's mail host deferred it. */
+/** Is the time after which the service sends a sign-in mail again if the recipient's mail host deferred it. */
 const RETRY_SECONDS = 30
 
 /**
@@ -77,7 +80,7 @@ export async function findSignInMail(db: Queryable, id: string): Promise<WantedS
 
 /**
  * Records an attempt to send a sign-in mail. @param isDeferred tells that the mail host asks for another attempt later.
- * After the sign-in link has expired, no further attempt to send it is made.
+ * After the sign-in link has expired, the service makes no further attempt to send the link.
  */
 export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
   await transaction(pool, async (db) => {

@@ -12,9 +12,9 @@ const PURSE_KEPT_ATOMIC = 10_000n
 
 /**
  * Deletes a project. The API key, the address and the endpoints of a deleted project stop working at once. A later job
- * deletes the data of the project. The lock `for update` waits for mail that is being stored for the project. When
- * later mail arrives, the project is already deleted. A project whose purse holds money cannot be deleted, because
- * nobody could move the money without the purse's key.
+ * deletes the data of the project. The lock `for update` waits until mail that is being stored for the project is
+ * committed. When mail arrives after that, the project is already deleted. A project whose purse holds money cannot be
+ * deleted, because nobody could move the money without the purse's key.
  */
 export async function deleteProject(
   pool: Pool,

@@ -6,13 +6,13 @@ import { type ExportedRow, exportRows } from './exportRows.ts'
 import { findProject, type Project } from './projects.ts'
 
 /**
- * Limits the exports of projects that run at once in all processes together. Each export holds a database snapshot, for
- * which the database must keep old row versions.
+ * Is the maximum number of project exports that run at once in all processes together. Each export holds a database
+ * snapshot, for which the database must keep old row versions.
  */
 export const EXPORTS_MAX = 4
 /**
- * Is the first key of the two-part advisory lock that represents one of the slots for exports. The number of the lock
- * is arbitrary.
+ * Is the first key of the two-part advisory lock that represents one of the places for running exports. The value of
+ * this key is arbitrary.
  */
 const EXPORT_LOCK_CLASS = 1_163_413_580
 /** Is the time after which an export ends if its client stops reading. */
@@ -33,7 +33,8 @@ export type ProjectExport = {
  * export takes.
  * @param entry is the audit entry for the export. The project's audit log records the export before the first byte is
  * sent.
- * @returns null if there is no project with this id. `busy` means that all slots for exports are in use.
+ * @returns null if there is no project with this id. `busy` means that the maximum number of exports is already
+ * running.
  */
 export async function openExport(
   { pool, blobs }: { pool: Pool; blobs: Blobs },
@@ -82,8 +83,8 @@ export async function openExport(
 }
 
 /**
- * Takes one of the slots for exports until the transaction ends. @returns the time of the export if a slot is free.
- * Null means that no slot for an export is free.
+ * Takes one of the places for running exports until the transaction ends. @returns the time of the export if a place
+ * for a running export is free. Null means that the maximum number of exports is already running.
  */
 async function takePlace(db: Client): Promise<Date | null> {
   for (let place = 1; place <= EXPORTS_MAX; place++) {

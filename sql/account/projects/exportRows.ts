@@ -9,21 +9,21 @@ type Section = {
   /** Names the table of an export's section as `x`, with the joins that the section needs. */
   from: string
   /**
-   * Names the column by which the rows of an export's section are ordered. Rows with the same value in this column are
+   * Names the column by which the export orders the rows of a section. Rows with the same value in this column are
    * ordered by their row number.
    */
   age: string
   /** Maps each field of an exported row to an SQL expression. */
   fields: Readonly<Record<string, string>>
   condition?: string
-  /** Limits the rows that one query reads from a section of the export. */
+  /** Is the maximum number of rows that one query reads from a section of the export. */
   page?: number
 }
 
 const PAGE = 200
 /**
- * Limits the bytes of mail that one query of the export reads. Even if a message exceeds this limit, a query reads at
- * least one message.
+ * Is the maximum number of bytes of mail that one query of the export reads. Even if a message exceeds this limit, a
+ * query reads at least one message.
  */
 const PAGE_BYTES = 8 * 1024 * 1024
 

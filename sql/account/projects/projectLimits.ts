@@ -6,7 +6,7 @@ import type { Queryable } from '../../db.ts'
  */
 export const storageLimit = (limit: string): string => `coalesce(l.storage_bytes, ${limit})`
 
-/** Holds changes of a project's own limits. Null restores the service's limit. */
+/** Holds changes of the limits that a project has of its own. Null restores the service's default limit. */
 export type LimitChange = {
   storageBytes?: number | null
   dailySettlements?: number | null

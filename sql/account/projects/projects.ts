@@ -22,7 +22,7 @@ import { type PolicyChange, type SendPolicyName, updateSendPolicy } from './send
 
 type Purpose = 'SELLER' | 'BUYER'
 
-/** Describes a project as API operations with a platform key return it. */
+/** Describes a project in the form in which API operations with a platform key return it. */
 export type Project = {
   id: string
   name: string
@@ -33,7 +33,7 @@ export type Project = {
   payTo: string | null
   /**
    * Lists the chain addresses that belong to the project, in lower case. A payment from one of the project's own
-   * addresses is no income.
+   * addresses does not count as income.
    */
   ownAddresses: string[]
   paymentsEnabled: boolean
@@ -49,7 +49,7 @@ export type Project = {
   storedBytes: number
   /** Is the project's own limit of stored bytes. Null means that the service's limit on stored bytes applies. */
   storageLimitBytes: number | null
-  /** Counts the project's claimed payments of this UTC day, and the gas of their transactions. */
+  /** Counts the payments that the project has claimed in this UTC day, and the gas of their transactions. */
   settlementsToday: number
   gasToday: number
   /**
@@ -67,7 +67,7 @@ export type Project = {
   dailyTextBytes: number | null
   dailyTextSeconds: number | null
   /**
-   * Holds the number of days that the project's rows of each class are kept. Null means that the rows are kept for
+   * Holds the number of days for which the project's rows of each class are kept. Null means that the rows are kept for
    * ever.
    */
   retention: Retention
@@ -178,7 +178,7 @@ export type NewProject = {
   scopes: readonly string[]
   payTo?: string | null
   paymentsEnabled?: boolean
-  /** Is the API key of the project. If the field is absent, a new API key is created. */
+  /** Is the API key of the project. If the field is absent, the service creates a new API key. */
   key?: string
 }
 
@@ -275,7 +275,7 @@ export type ProjectChange = PolicyChange & {
 
 /**
  * Describes a change of a project for its audit log. The holder of a project key can read the audit log of the project.
- * If a changed value is long, the audit log names only its field.
+ * If a changed value is long, the audit log names only the field of this value.
  */
 const describeChange = ({ name, displayName, retention, limits, ...rest }: ProjectChange): string =>
   [

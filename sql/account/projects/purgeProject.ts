@@ -3,8 +3,8 @@ import { deleteUnusedRawMails } from '../../mail/messages/rawMails.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Limits the rows of a deleted project that one transaction deletes, because a large inbox must not hold locks for
- * minutes.
+ * Is the maximum number of rows of a deleted project that one transaction deletes, because a large inbox must not hold
+ * locks for minutes.
  */
 const PURGE_BATCH = 1_000
 
@@ -45,8 +45,9 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
 }
 
 /**
- * Runs the last step of the purge of a deleted project. This last step deletes rows that no payment needs, and records
- * the end of the purge. If the recorded end is missing, the maintenance queues the purge job again.
+ * Runs the last step when the rows of a deleted project are purged (deleted). This last step deletes rows that no
+ * payment needs, and records the end of the purge. If the recorded end is missing, the maintenance queues the purge job
+ * again.
  */
 async function endErasure(pool: Pool, projectId: string): Promise<void> {
   await pool.query(
@@ -61,7 +62,8 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
        and not exists (select from payments where project_id = $1)`,
     [projectId],
   )
-  // The project's API key has been invalid since the deletion, so no request can recreate the rate window.
+  // The project's API key has been invalid since the project was deleted, so no request can create the rate window
+  // again.
   await pool.query('delete from rate_windows where subject = $1', [projectId])
   const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
@@ -75,8 +77,8 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
 }
 
 /**
- * Is the time after which the purge of a deleted project counts as lost if it has no job. Within this time after a
- * project's deletion, its purge job has ended or is at least in the queue.
+ * Is the time after which the purge (data deletion) of a deleted project counts as lost if the purge has no job. Within
+ * this time after a project's deletion, its purge job has ended or is at least in the queue.
  */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100

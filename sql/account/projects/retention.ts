@@ -10,8 +10,8 @@ import { type Actor, writeAudit } from '../audit.ts'
 const columnOf = (name: RetentionClass): string => `${RETENTION_CLASSES[name].column}_days`
 
 /**
- * Writes SQL for the days that rows of a retention class are kept, from project_retention r and service_retention v.
- * Null means for ever.
+ * Writes SQL for the number of days for which rows of a retention class are kept, from project_retention r and
+ * service_retention v. Null means for ever.
  */
 export const daysOf = (name: RetentionClass): string => {
   const column = columnOf(name)
@@ -34,7 +34,7 @@ export const RETENTION_JSON = `json_build_object(${RETENTION_NAMES.map(
 export const lifetimeOf = (name: RetentionClass, project: string): string =>
   `(select ${daysOf(name)} * interval '1 day' from (select 1) one ${retentionJoins(project)})`
 
-/** Holds changes of a project's own retention. Null restores the service's retention. */
+/** Holds changes of a project's own retention days. Null restores the service's own retention days. */
 export type RetentionChange = { [Name in RetentionClass]?: number | null }
 
 /**

@@ -20,8 +20,8 @@ export type PolicyChange = {
 
 /**
  * Changes the send policy of a project, in the transaction of its other changes. After a change to approve-new, a
- * recipient counts as known if the project has sent mail to the recipient that nobody had to approve. Approved mail
- * does not count here, because the approval itself has decided which recipients become known.
+ * recipient counts as known if the project has already sent mail to the recipient without an approval. Approved mail
+ * does not count for this change, because the approval itself has decided which recipients become known.
  */
 export async function updateSendPolicy(
   db: Queryable,

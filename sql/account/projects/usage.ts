@@ -22,7 +22,7 @@ const STATEMENTS: Record<UsageSubject['kind'], string> = {
     on conflict (key_id) do update set ${ADD}`,
 }
 
-/** Adds request counts that were collected in memory to the database. The time `lastUsedAt` never moves back. */
+/** Adds request counts that were collected in memory to the database. The time `lastUsedAt` never moves backwards. */
 export async function addUsage(
   db: Queryable,
   kind: UsageSubject['kind'],

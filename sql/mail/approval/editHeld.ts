@@ -14,8 +14,8 @@ export type HeldEdit = { subject?: string; text?: string; html?: string | null }
 
 /**
  * Changes a mail that is held for the owner's approval. The row of the held mail and its bytes change in one
- * transaction, and only if the mail is still the version that the owner saw. So the mail that an owner reads is the
- * mail that is sent.
+ * transaction, and only if the mail is still the version that the owner saw. So an owner always reads exactly the mail
+ * that the service will send.
  * @returns the result of the change to the held mail. `changed` means that the mail differs from the version that the
  * owner saw. Null means that the project has no approval request with this id.
  */

@@ -34,8 +34,8 @@ export async function announceHeld(pool: Pool, approval: Approval): Promise<bool
 /** Describes the notifications about an approval request that must still be sent by mail. */
 export type Notice = {
   /**
-   * Lists the addresses that no notification about the approval request has reached yet. These addresses belong to the
-   * approver and the owners of the project.
+   * Lists the addresses that have not received a notification about the approval request yet. These addresses belong to
+   * the approver and the owners of the project.
    */
   addresses: string[]
   projectName: string
@@ -44,8 +44,8 @@ export type Notice = {
 }
 
 /**
- * Returns the notification about a waiting approval request, with the addresses that have not received it yet. @returns
- * null if nobody must be notified about the approval request any more.
+ * Returns the notification about a waiting approval request, with the addresses that still need the notification.
+ * @returns null if nobody must be notified about the approval request any more.
  */
 export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
   const { rows } = await db.query<Notice>(

@@ -1,6 +1,6 @@
 /**
- * Stores mail that waits for its owner's approval. The approval request and the held mail change together, under the
- * lock of the outbound mail.
+ * Stores mail that waits for its owner's approval. The approval request and the held mail are changed together, under
+ * the lock of the outbound mail.
  */
 
 import { addressKey, domainOf } from '../../../shared/mail/address.ts'
@@ -20,7 +20,7 @@ import { endUnsent, lockUnsent } from '../outbound/unsentMails.ts'
 
 /**
  * Lists the choices of an owner who approves a mail under the send policy approve-new. The choice decides which later
- * mail needs no approval: mail to these recipients, to all recipients in their domains, or to no recipient.
+ * mail needs no approval: mail to the recipients of this mail, to all recipients in their domains, or to no recipient.
  */
 export const TRUSTS = ['recipients', 'domains', 'none'] as const
 export type Trust = (typeof TRUSTS)[number]
@@ -43,9 +43,9 @@ export type HeldDecision =
 export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approval: Approval }
 
 /**
- * Records the decision about an approval request, and only the first one. If two people decide at the same time, the
- * second decision finds the first one already recorded. An approval counts only for the mail bytes with the hash that
- * it names.
+ * Records the first decision about an approval request, and no further decision. If two people decide at the same time,
+ * the second decision finds the first one already recorded. An approval counts only for mail bytes with the hash that
+ * the approval names.
  * @param within runs in the transaction that records the decision about the mail.
  * @returns null if there is no such approval request.
  */

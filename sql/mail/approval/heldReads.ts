@@ -25,8 +25,8 @@ export type HeldMail = {
 }
 
 /**
- * Returns mails of a project that are held for approval, by Message-ID. @param textMax limits the characters of each
- * body.
+ * Returns mails of a project that are held for approval, by Message-ID. @param textMax is the maximum number of
+ * characters of each body.
  */
 export async function readHeldMails(
   db: Queryable,

@@ -31,7 +31,7 @@ const WHOLE = '-infinity'
 
 /**
  * Applies the invites of a message to the calendar of its project, in the caller's transaction. A calendar invite that
- * comes late, or not from the organizer, changes nothing.
+ * comes late, or that does not come from the organizer, changes nothing.
  */
 export async function applyInvites(
   db: Client,
@@ -70,8 +70,8 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
     case 'CANCEL':
       return revise(db, place)
     default:
-      // An attendee or a program only proposes a change of the calendar event. Only a mail of the organizer changes the
-      // calendar event.
+      // An attendee, or the attendee's mail program, can only propose a change of the calendar event. Only a mail of
+      // the organizer changes the calendar event.
       return Promise.resolve('proposal')
   }
 }
@@ -110,8 +110,8 @@ async function findEvent(
 }
 
 /**
- * Applies a meeting request or a cancellation to the calendar. The message with the request describes the event as its
- * organizer wants it.
+ * Applies a meeting request or a cancellation to the calendar. The message with the request describes the event in the
+ * state that its organizer wants.
  */
 async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance } = place

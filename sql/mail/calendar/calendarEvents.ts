@@ -18,7 +18,7 @@ export type EventState = {
 
 /**
  * Finds in the project's calendar the event of each invite, in the order of the invites. Null means that the calendar
- * does not have the event of this invite.
+ * does not have the event of an invite.
  */
 export async function findEventStates(
   db: Queryable,
@@ -106,8 +106,8 @@ export async function listCalendar(
 }
 
 /**
- * Stores a new calendar event that this project organizes. So the event can be changed before a worker has read the
- * invitation mail that the project itself sends.
+ * Stores a new calendar event that this project organizes. So the event can be changed even before a worker has read
+ * the invitation mail that the project itself sends.
  */
 export async function startOwnEvent(
   db: Queryable,

@@ -3,22 +3,23 @@ import type { Pool, Queryable } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * AHEAD_DAYS is the number of days for which instances of a calendar event are stored, from now or from the event's
- * start. The instances are computed again after AGAIN_DAYS.
+ * AHEAD_DAYS is the number of days for which instances of a calendar event are stored, counted from now or from the
+ * event's start. The instances are computed again after AGAIN_DAYS.
  */
 const AHEAD_DAYS = 730
 const AGAIN_DAYS = 180
 /** Is the number of days in the past for which instances of calendar events are kept. */
 const BEFORE_DAYS = 366
-/** Limits the stored instances of one calendar event. */
+/** Is the maximum number of stored instances of one calendar event. */
 export const INSTANCES_MAX = 2_000
 /**
- * Limits how often a run may try to compute the instances of one calendar event. A calendar event whose recurrence rule
- * kills its worker each time gets no instances.
+ * Is the maximum number of times that a run may try to compute the instances of one calendar event. If the recurrence
+ * rule of a calendar event kills its worker each time, the event gets no instances.
  */
 const TRIES_MAX = 3
 /**
- * Is the number of seconds after which another run may compute an event's instances, because the first run has died.
+ * Is the number of seconds after which another run may compute an event's instances, because the first run must have
+ * died.
  */
 const CLAIM_SECONDS = 10
 
@@ -26,7 +27,7 @@ const IN_CALENDAR = `status <> 'cancelled' and answer in ('accepted', 'tentative
 
 /**
  * Puts events into the calendar, or removes them from it. The single instance of an event that does not recur is stored
- * at once. A job computes the instances of a recurrence rule, because a stranger's rule may have no end.
+ * at once. A job computes the instances that a recurrence rule gives, because a stranger's rule may have no end.
  */
 export async function placeInstances(db: Queryable, eventRows: readonly string[]): Promise<void> {
   if (eventRows.length === 0) return
@@ -74,8 +75,8 @@ export type DueExpansion = {
 }
 
 /**
- * Takes a calendar event of a project whose instances must be computed. @returns null if no event of the project is
- * waiting for its instances.
+ * Takes a calendar event of a project whose instances must be computed. @returns null if no event of the project needs
+ * its instances computed.
  * @param claim identifies the run of the expansion job. If the run asks twice with the same claim, it gets the same
  * event both times.
  */
@@ -130,8 +131,8 @@ export async function nextExpansionAt(db: Queryable, projectId: string): Promise
 export const isGivenUp = ({ tries }: DueExpansion): boolean => tries > TRIES_MAX
 
 /**
- * Stores the instances of a calendar event, unless the event has left the calendar or got another recurrence rule in
- * the meantime.
+ * Stores the instances of a calendar event, unless the event has left the calendar or got another recurrence rule since
+ * the job took it.
  */
 export async function storeInstances(
   db: Queryable,

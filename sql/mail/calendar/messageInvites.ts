@@ -11,8 +11,8 @@ const keyOf = ({ uid, recurrenceId, method, sequence, stamp }: ReadInvite | Appl
   JSON.stringify([uid, recurrenceId, method, sequence, stamp])
 
 /**
- * Adds the invites of a calendar file to the invites of its message, and applies these invites to the calendar. Both
- * changes happen in the caller's transaction.
+ * Adds the invites of a calendar file to the invites of its message, and applies these invites to the calendar. The
+ * record of the invites and the change of the calendar happen in the caller's transaction.
  * @returns the calendar invites that were not yet recorded for the message.
  */
 export async function recordInvites(

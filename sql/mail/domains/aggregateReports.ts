@@ -3,7 +3,10 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 
 /** Is the number of days for which aggregate reports (DMARC and TLS) are kept. */
 const KEPT_DAYS = 400
-/** Limits the aggregate reports that are stored in a day, because strangers can write any number. */
+/**
+ * Is the maximum number of aggregate reports that are stored in a day, because strangers can write any number of
+ * reports.
+ */
 const DAY_MAX = 2_000
 const DELETED_AT_ONCE = 1_000
 

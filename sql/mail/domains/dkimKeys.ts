@@ -5,13 +5,13 @@ import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envel
 import type { Queryable } from '../../db.ts'
 
 /**
- * Is the length of a DKIM key in bits. RFC 8301 §3.2: keys have at least 1024 bits, 2048 are recommended. Programs that
- * verify DKIM need not support keys longer than 2048 bits.
+ * Is the length of a DKIM key in bits. RFC 8301 §3.2: a key must have at least 1024 bits, and 2048 bits are
+ * recommended. Programs that verify DKIM need not support keys longer than 2048 bits.
  */
 const KEY_BITS = 2048
 /**
- * Limits the signing keys of a domain. The two newest DKIM keys of a domain both sign its mail. So while a DKIM key is
- * replaced, DNS always has the record of at least one signing key.
+ * Is the maximum number of signing keys of a domain. The two newest DKIM keys of a domain both sign its mail. So while
+ * a DKIM key is replaced, DNS always has the record of at least one signing key.
  */
 const SIGNING_KEYS = 2
 
@@ -34,7 +34,7 @@ export const dkimContext = (domain: string, selector: string): SecretContext => 
   version: 1,
 })
 
-/** Creates a DKIM key. From now on the key signs the mail of the domain beside the previous key. */
+/** Creates a DKIM key. From now on the new key signs the mail of the domain in addition to the previous key. */
 export async function createDkimKey(
   db: Queryable,
   keyring: Keyring,

@@ -2,9 +2,9 @@ import { domainOf } from '../../../shared/mail/address.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Tells whether this service receives, or may later receive, the mail of an address. If the service does, an agent
- * could read the mail of that address in its inbox. A tenant's domain counts even before it is verified, and after its
- * verification has failed.
+ * Tells whether this service receives, or may later receive, the mail of an address. If this service receives that
+ * mail, an agent could read the mail of the address in its inbox. A tenant's domain counts even before it is verified,
+ * and after its verification has failed.
  */
 export async function isHosted(
   db: Queryable,

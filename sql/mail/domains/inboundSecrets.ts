@@ -52,8 +52,8 @@ export async function listInboundSecrets(db: Queryable, domain: string): Promise
 }
 
 /**
- * Limits the secrets of domains that a listener holds in memory. The limit is high enough, because an operator makes
- * each secret by hand.
+ * Is the maximum number of domain secrets that a listener holds in memory. The limit is high enough, because an
+ * operator makes each secret by hand.
  */
 const ALL_MAX = 20_000
 

@@ -93,7 +93,7 @@ export async function queueCheck(db: Queryable, domain: string, runAt?: Date): P
   })
 }
 
-/** Finds one mail domain. @returns null if there is no such mail domain. */
+/** Finds one mail domain. @returns null if the mail domain does not exist. */
 export async function findMailDomain(db: Queryable, domain: string): Promise<MailDomain | null> {
   const { rows } = await db.query<DomainRow>('select * from mail_domains where domain = $1', [
     domain,
@@ -141,8 +141,8 @@ export async function listMailDomains(
 
 /**
  * Records the result of a mail domain's check and queues the next check.
- * @returns false if the mail domain was removed while the check ran. In the meantime, somebody may have added the same
- * domain again.
+ * @returns false if the mail domain was removed while the check ran. While the check ran, somebody may have added the
+ * same domain again.
  */
 export async function recordCheck(
   pool: Pool,
@@ -169,7 +169,8 @@ export async function recordCheck(
 }
 
 /**
- * Deletes a mail domain with its DKIM keys. @returns false if there is no such mail domain. @throws {DomainInUseError}
+ * Deletes a mail domain with its DKIM keys. @returns false if the mail domain does not exist. @throws
+ * {DomainInUseError}
  */
 export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
   return transaction(pool, async (db) => {

@@ -26,8 +26,8 @@ type Recipient = { address: string; state: string }
 
 /**
  * Records a bounce in the transaction that also stores the bounce message. The bounce counts only for a message of this
- * project and for recipients that the message was sent to. The recipients are limited because anyone with a copy of the
- * message can write a bounce about the other recipients.
+ * project and for recipients that the message was sent to. The recipients whom a bounce may concern are limited,
+ * because anyone with a copy of the message can write a bounce about the other recipients.
  *
  * If the bounce reports a failure, the sent message and its recipient are marked as bounced. If the failure is
  * permanent and the bounce is proven, the recipient's address is also suppressed. A bounce that reports only a delay
@@ -81,8 +81,8 @@ export async function recordBounce(
       })),
   )
   await updateDeliveryStatus(db, [messageRow])
-  // An unproven bounce may have marked these recipients as bounced before. In that case the bounce event was already
-  // sent.
+  // An earlier unproven bounce may have marked these recipients as bounced already. If an earlier bounce already marked
+  // the recipient, the bounce event was already sent.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
@@ -125,7 +125,7 @@ type Match = {
 
 /**
  * Matches a bounce with the recipients of the returned message. If the message was forwarded, the bounce may name an
- * unknown address. If the message has only one recipient, the bounce report still counts for that recipient.
+ * unknown address. If the message has only one recipient, the bounce still counts for that recipient.
  */
 function match(
   isReport: boolean,
@@ -174,8 +174,8 @@ const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
 /**
- * Limits the copies of sent messages that one bounce address may stand for. A bounce address holds only the beginning
- * of a message's hash, so it may fit several messages.
+ * Is the maximum number of copies of sent messages that one bounce address may stand for. A bounce address holds only
+ * the beginning of a message's hash, so it may fit several messages.
  */
 const COPIES_MAX = 500
 

@@ -10,7 +10,8 @@ import { findReturnedCopy } from './bounces.ts'
 const LABEL = 'complained'
 
 /**
- * Records a recipient's complaint about the copy of a sent message: label, suppression and event, once for each copy.
+ * Records a recipient's complaint about the copy of a sent message: stores the label, the suppression and the event,
+ * once for each copy.
  * @param detail is the explanation that the complaint report contains.
  */
 export async function recordComplaint(
@@ -46,8 +47,8 @@ export async function recordComplaint(
 }
 
 /**
- * Locks an outbound mail. Every function that changes the recipients of a mail takes this lock. @returns the project
- * that sent the mail. Null means that the mail is deleted.
+ * Locks an outbound mail. Every function that changes the recipients of a mail takes the lock of the outbound mail.
+ * @returns the project that sent the mail. Null means that the mail is deleted.
  */
 async function lockCopy(db: Queryable, messageRow: string): Promise<string | null> {
   const { rows } = await db.query<{ project_id: string }>(

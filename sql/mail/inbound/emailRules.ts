@@ -7,7 +7,7 @@ import { pageStart } from '../../pageStart.ts'
 /** Is the PostgreSQL channel on which the service announces the inbox address whose email rules changed. */
 export const RULES_CHANNEL = 'email_rules'
 
-/** Limits the email rules of one project. */
+/** Is the maximum number of email rules of one project. */
 export const RULES_MAX = 1_000
 
 export type StoredRule = Rule & { id: string; row: bigint; createdAt: Date }

@@ -15,8 +15,8 @@ export type MailProvider = { name: string; spf: AuthenticationWord | null }
 /** Describes a mail in an SMTP listener's spool of accepted mail. */
 export type SpooledMail = {
   /**
-   * Is a key of the spooled mail that never changes. Because of this key, a mail that is moved from the spool to the
-   * database twice is stored only once.
+   * Is a key that identifies the spooled mail and never changes. Because of this key, the database stores a mail only
+   * once, even if the mail is moved from the spool to the database twice.
    */
   sourceKey: string
   bytes: Uint8Array
@@ -48,8 +48,8 @@ export type SpooledMail = {
 }
 
 /**
- * A mail with more bytes gets a parse job of its own, because it would delay the other mails of a batch. All mails in
- * the object store have more bytes than this limit.
+ * A mail with more bytes than this limit gets a separate parse job, because it would delay the other mails of a batch.
+ * All mails in the object store have more bytes than this limit.
  */
 export const BATCHED_BYTES = BLOB_BYTES
 
@@ -107,8 +107,8 @@ const ACCEPT = `
 
 /**
  * Stores a batch of spooled mails in one statement: the raw mails, one inbound mail for each inbox, and their parse
- * jobs. A mail that is already stored changes nothing. A mail is stored twice if the listener died before it could
- * delete the mail from the spool.
+ * jobs. If a mail is already stored, storing it again changes nothing. The same mail is stored again if the listener
+ * died before it could delete the mail from the spool.
  */
 export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
   const deliveries = mails.flatMap((mail) =>
@@ -250,8 +250,8 @@ export async function findInboundMails(
     text: `${findText('id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
-  // A mail in the object store is returned without bytes, even if `maxBytes` would allow them, because such a mail is
-  // too large for a batch.
+  // A mail in the object store is returned without its bytes, even if `maxBytes` would allow them, because such a mail
+  // is too large for a batch.
   return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 
@@ -272,8 +272,8 @@ export async function discardInboundMail(pool: Pool, inboundId: string): Promise
 }
 
 /**
- * These are the longest time that an inbound mail waits until DNS can tell its sender, and the shortest time between
- * two checks.
+ * The two constants are the longest time that an inbound mail waits until DNS can tell its sender, and the shortest
+ * time between two checks.
  */
 const UNSURE_MAX_MS = 60 * 60_000
 const UNSURE_STEP_MS = 30_000

@@ -28,7 +28,7 @@ export type ReceivedMessage = {
   search: Uint8Array
   /**
    * Is the Message-ID under which the inbox stores the message. The stored Message-ID differs from the mail's own
-   * Message-ID if another message already had that one.
+   * Message-ID if another message of the inbox already had the mail's own Message-ID.
    */
   messageId: string
   /** Is the thread that the message joins. Null means that the message starts a new thread. */

@@ -20,7 +20,7 @@ type Copy = {
 const COPY = `
   select r.message_row, m.project_id, m.message_id, r.address, r.state, p.email_address as inbox
   from outbound_recipients r join messages m on m.row = r.message_row join projects p on p.id = m.project_id`
-/** Limits the copies of sent messages that share a relay's id, or the beginning of a hash. */
+/** Is the maximum number of copies of sent messages that can share a relay's id, or the beginning of a hash. */
 const COPIES_MAX = 500
 
 /**

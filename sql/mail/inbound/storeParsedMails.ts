@@ -36,7 +36,7 @@ export type AuthenticatedMail = IndexedMail & {
   holdsReport?: boolean
 }
 
-/** Limits how long a transaction waits for a further lock after it has locked several inboxes. */
+/** Is the longest time for which a transaction waits for a further lock after it has locked several inboxes. */
 const PATIENCE = '500ms'
 
 /**
@@ -45,7 +45,7 @@ const PATIENCE = '500ms'
  * separate statement after the lock reads the inbox, because a statement sees only what was committed before it
  * started.
  * @param received lists mails of one project, or with `skipBusy` of several projects. With `skipBusy` the function
- * skips locked inboxes, so that a locked inbox does not delay the others.
+ * skips locked inboxes, so that a locked inbox does not delay the other inboxes.
  */
 export async function storeParsedMails(
   pool: Pool,
@@ -66,9 +66,9 @@ export async function storeParsedMails(
       db,
       repeated.map(({ inbound }) => inbound.rawId),
     )
-    // The events are recorded at the end of the transaction, because this locks the project's event stream. Otherwise a
-    // transaction that records a bounce could wait for its message's lock while holding the lock of the event stream
-    // that this transaction needs.
+    // The events are recorded at the end of the transaction, because this locks the project's event stream. If the
+    // events were recorded earlier, a transaction that records a bounce could wait for its message's lock while it
+    // holds the event stream's lock that this transaction needs.
     await recordEvents(db, events)
     return received.map(
       (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
@@ -156,7 +156,7 @@ type Known = {
   isRetransmission: boolean
   /**
    * Is the row number of the stored message that this mail repeats. Null means that no stored message is the same, or
-   * that this message is deleted.
+   * that the stored message is deleted.
    */
   earlierRow: string | null
   idTaken: boolean
@@ -167,8 +167,8 @@ type Known = {
  * Searches in the inbox of each mail for the same message, for its Message-ID, and for the nearest thread that the mail
  * refers to. The query is ordered by Message-ID so that PostgreSQL uses the right index. Without this order, a query
  * plan that was made for an empty table read the whole inbox for each mail.
- * @returns the search results by the index of the mail in `wave`. A mail without results was already processed as an
- * inbound mail.
+ * @returns the search results by the index of the mail in `wave`. If a mail has no results, it was already processed as
+ * an inbound mail.
  */
 async function findRelated(
   db: Queryable,
@@ -250,7 +250,7 @@ const seeksSubject = ({ links, subject }: ParsedMail): boolean =>
   baseSubject(subject).isReply &&
   subjectKey(subject) !== null
 
-/** Limits the age in days of threads in which findThreadBySubject searches. */
+/** Is the maximum age in days of the threads in which findThreadBySubject searches. */
 const SUBJECT_DAYS = 30
 const THREADS_SEARCHED = 5
 const MESSAGES_COMPARED = 20
@@ -288,8 +288,8 @@ async function findThreadBySubject(
 /** Returns a free alternative to a Message-ID that another message of this inbox has already (docs/contract.md §4). */
 async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
   for (let probe = 1; ; probe++) {
-    // After 8 tries, the number in the alternative Message-ID is random, because thousands of mails with one Message-ID
-    // must not need thousands of tries each.
+    // After 8 tries, the number in the alternative Message-ID is random: thousands of mails with one Message-ID must
+    // not need thousands of tries each.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     const { rowCount } = await db.query(

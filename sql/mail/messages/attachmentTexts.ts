@@ -207,7 +207,7 @@ async function eventsOf(
   const [event] = await readMessageEvents(db, [messageRow])
   if (event === undefined) return []
   const { projectId, data, traceparent, isSent } = event
-  // The project itself sent the mail with this attachment, so it gets no event.
+  // The project itself sent the mail with this attachment, so the project gets no event.
   if (isSent) return []
   const attachment: AttachmentRead = { attachmentId, state, chars }
   return [

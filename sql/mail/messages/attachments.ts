@@ -24,8 +24,8 @@ export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentI
 const NO_BYTES = new Uint8Array()
 
 /**
- * Writes large attachments to the object store, before their rows are stored. The attachments are written one after the
- * other, because memory must not hold all of them twice.
+ * Writes large attachments to the object store, before their rows are stored. The attachments are written one at a
+ * time, because two copies of all attachments would take too much memory.
  * @returns the object of each attachment, in the order of the attachments. Null means that the attachment's row holds
  * the bytes.
  * @throws {BlobsAwayError}
@@ -40,7 +40,8 @@ export async function keepAttachments(
 }
 
 /**
- * Limits the bytes of attachments in one SQL statement. An attachment above this size gets an SQL statement of its own.
+ * Is the maximum number of bytes of attachments in one SQL statement. An attachment above this size gets a separate SQL
+ * statement.
  */
 const STATEMENT_BYTES = 1024 * 1024
 

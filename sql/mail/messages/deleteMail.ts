@@ -11,7 +11,7 @@ const RETENTION = '7 days'
 
 /**
  * Deletes a message with its text, attachments and raw mail. If the deleted message is an outbound mail in the queue,
- * it is not sent. A thread is deleted together with its last message.
+ * the service does not send it. A thread is deleted together with its last message.
  * @returns false if the project has no such message.
  */
 export async function deleteMessage(

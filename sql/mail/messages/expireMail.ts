@@ -3,8 +3,8 @@ import { deleteRows, shrinkThreads } from './deleteMail.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /**
- * These constants limit how many messages one batch expires, and approximately how many bytes, because a message has up
- * to 35 MB.
+ * The constants below limit how many messages one batch expires, and approximately how many bytes, because a message
+ * has up to 35 MB.
  */
 const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
@@ -16,12 +16,12 @@ const BATCH_BYTES = 8 * 1024 * 1024
 const ENDED = `(m.direction = 'received' or exists (
   select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`
 
-/** Selects inbound mails that have no message of their own. */
+/** Selects inbound mails to which no separate message belongs. */
 export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
 
 /**
  * Selects as `due` the oldest messages of project $1 that are older than $2 and may expire. The selection has at least
- * one message, and further messages only up to BATCH_BYTES.
+ * one message, and it takes further messages only while their total size is at most BATCH_BYTES.
  */
 const due = (condition: string): string => `
   held as (
@@ -63,7 +63,8 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
         rows.map((one) => one.thread_row),
       )
     }
-    // The next statement deletes inbound mails that were repeated or refused, so they have no message of their own.
+    // The next statement deletes inbound mails that were repeated or refused, because no separate message belongs to
+    // them.
     const ended = await db.query<{ raw_id: string }>({
       name: 'expired-inbound',
       text: `delete from inbound_mails where id = any (array(

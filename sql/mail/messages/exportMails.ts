@@ -37,12 +37,12 @@ export async function* exportMails(
   }
 }
 
-/** Limits the bytes at the start of a mail in which a header field is searched. */
+/** Is the maximum number of bytes at the start of a mail in which a header field is searched. */
 const HEADER_MAX_BYTES = 64 * 1024
 
 /**
- * Adds a header field with the Message-ID that the service gave to the mail. The header field is added if the sender's
- * mail has no Message-ID or another one.
+ * Adds a header field with the Message-ID that the service gave to the mail. The function adds the header field if the
+ * sender's mail has no Message-ID, or has a different one.
  */
 function named(bytes: Buffer, messageId: string): Buffer {
   const head = bytes

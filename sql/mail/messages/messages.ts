@@ -134,22 +134,22 @@ export const toMessage = (row: MessageRow): Message => ({
 })
 
 /**
- * Limits the bytes of text in one page of messages. A page of messages ends early at this limit, because a hundred of
- * the largest messages would be gigabytes.
+ * Is the maximum number of bytes of text in one page of messages. A page of messages ends early at this limit, because
+ * a hundred of the largest messages would be gigabytes.
  */
 const PAGE_TEXT_BYTES = 8 * 1024 * 1024
 
 export type MessageFilter = {
   projectId: string
-  /** Selects messages that have all of these labels. */
+  /** Selects messages that have all labels in this list. */
   labels: readonly string[]
   /** Selects messages from the time `after` (inclusive) to the time `before` (exclusive). */
   after: Date | null
   before: Date | null
-  /** Selects messages with this delivery status. Null selects messages with any delivery status. */
+  /** Selects messages with the given delivery status. Null selects messages with any delivery status. */
   deliveryStatus?: DeliveryStatus | null
   cursor: Cursor | null
-  /** Limits the messages of a page, from 1 to 100. */
+  /** Is the maximum number of messages of a page, from 1 to 100. */
   limit: number
 }
 
@@ -213,7 +213,10 @@ const labelledPage = (byStatus: boolean) => {
   )`
 }
 
-/** Limits the messages of a label that are counted to find rare labels. A label on more messages counts as common. */
+/**
+ * Is the maximum number of messages that are counted for a label to find rare labels. A label that stands on more
+ * messages than this counts as common.
+ */
 const COUNTED_MAX = 1_000
 
 /**
@@ -241,7 +244,7 @@ export async function rarestFirst(
 
 /**
  * Selects the messages of the query `page`, newest first, up to PAGE_TEXT_BYTES. The query does not read the bodies of
- * messages beyond this limit.
+ * messages that exceed this limit.
  */
 export const WITHIN_BYTES = `
   select ${COLUMNS}, t.id as thread_id, p.email_address, s.found

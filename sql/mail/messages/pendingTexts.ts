@@ -12,8 +12,8 @@ import { queueReading } from './attachmentTexts.ts'
 export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 
 /**
- * Is the number of seconds after which another run may take an attachment, because the first run has died. The time is
- * long enough, because reading a file takes only seconds of processor time.
+ * Is the number of seconds after which another run may take an attachment, because the first run must have died. This
+ * time is long enough, because a run needs only seconds of processor time to read a file.
  */
 const CLAIM_SECONDS = 120
 
@@ -30,8 +30,8 @@ const IS_ON_ITS_WAY = `(m.delivery_status is null
 const SCHEDULED_SECONDS = 1
 
 /**
- * Is an attachment whose text must be read. The field `tries` counts the runs that took the attachment, including this
- * run.
+ * Is an attachment whose text must be read. The field `tries` counts the runs that took the attachment, and includes
+ * this run.
  */
 export type PendingText = {
   messageRow: string
@@ -43,8 +43,8 @@ export type PendingText = {
 }
 
 /**
- * Takes the oldest attachment of a project that no run reads. @returns null if no attachment of the project waits for
- * reading.
+ * Takes the oldest attachment of a project that no run is reading. @returns null if no attachment of the project waits
+ * for reading.
  * @param claim identifies the run of the reading job. If the run asks twice with the same claim, it gets the same
  * attachment both times.
  */
@@ -121,7 +121,7 @@ export async function nextTextAt(
   return rows[0]?.at ?? null
 }
 
-/** Limits the characters of one message's attachments that are indexed for search. */
+/** Is the maximum number of characters of one message's attachments that are indexed for search. */
 const SEARCHED_CHARS = 256 * 1024
 
 /**

@@ -10,7 +10,10 @@ export type ThreadDigest = {
   unread: boolean
 }
 
-/** Limits the messages of a thread that are read for its summary, because a thread can have any number of messages. */
+/**
+ * Is the maximum number of messages of a thread that are read for its summary, because a thread can have any number of
+ * messages.
+ */
 const MESSAGES_READ = 20
 const SNIPPET_LENGTH = 160
 

@@ -9,9 +9,9 @@ import { writeIntents } from './writeIntents.ts'
 /**
  * Accepts send intents (API requests to send or reply) in one transaction, so that a message and its stored response
  * commit together. The function locks the rows that the send intents need, decides which intents are admitted, takes
- * their idempotency keys and stores their mails. One transaction for many send intents is faster than one transaction
- * for each. NOTIFY makes commits wait for each other, and a commit of 100 send intents takes little more time than a
- * commit of one.
+ * their idempotency keys and stores their mails. One transaction for many send intents is faster than a separate
+ * transaction for each send intent. NOTIFY makes commits wait for each other, and a commit of 100 send intents takes
+ * little more time than a commit of one.
  * @param dailyLimit is the number of recipients that a project may write to in a UTC day. Null means that the number of
  * recipients is not limited.
  * @returns one outcome for each send intent, in order.
@@ -30,7 +30,7 @@ export async function acceptIntents(
 
 /**
  * Accepts send intents (API requests to send or reply) in the caller's transaction. @returns null if a project has no
- * quota row for today yet. In this case the function stores nothing.
+ * quota row for today yet. If a quota row is missing, the function stores nothing.
  */
 async function acceptIn(
   db: Queryable,
@@ -55,8 +55,8 @@ async function acceptIn(
 /**
  * Takes the idempotency keys of admitted send intents and stores the responses under these keys. The function waits for
  * a key that a concurrent HTTP request holds.
- * @returns a function that tells whether a send intent may be stored. The intent may be stored if it has no idempotency
- * key, or if its idempotency key was free.
+ * @returns a function that tells whether a send intent (an API request to send or reply) may be stored. A send intent
+ * may be stored if it has no idempotency key, or if its idempotency key was free.
  */
 async function takeKeys(
   db: Queryable,

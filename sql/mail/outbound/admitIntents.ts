@@ -21,7 +21,8 @@ export type Admitted = AcceptedMessage & {
 export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
 
 /**
- * Decides which send intents are admitted, one after the other, after their rows were locked.
+ * Decides, one after the other, which send intents (API requests to send or reply) are admitted, after their rows were
+ * locked.
  * @param newThread returns the id for a new thread.
  */
 export function admitIntents(

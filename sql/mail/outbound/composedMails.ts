@@ -35,14 +35,14 @@ export type Composed = {
 }
 
 /**
- * Is the stored raw mail of a sent message. The field `isOurs` tells whether the caller's own bytes were stored, and
- * not those of another process.
+ * Is the stored raw mail of a sent message. The field `isOurs` tells whether the stored bytes are the caller's own
+ * bytes, or those of another process.
  */
 export type Kept = { rawId: string; isOurs: boolean }
 
 /**
- * Returns the stored bytes of a message. If no bytes are stored, the message is composed and signed now, once for all
- * readers and attempts. @returns null for a deleted message.
+ * Returns the stored bytes of a message. If no bytes are stored, the function composes and signs the message now, once
+ * for all readers and attempts. @returns null for a deleted message.
  */
 export async function composedMail(
   stores: MailStores,
@@ -78,7 +78,7 @@ export async function composeOutbound(
   return composeSigned({ ...mail, attachments }, signers)
 }
 
-/** Derives a UUID from the Message-ID, so that a message composed twice is stored once. */
+/** Derives a UUID from the Message-ID, so that a message that is composed twice is stored only once. */
 function sourceKey(messageId: string): string {
   const hex = createHash('sha256').update(messageId).digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`

@@ -18,8 +18,8 @@ export type LockedIntent = {
   /** Tells whether the idempotency key of the send intent already has a response. */
   keyIsTaken: boolean
   /**
-   * Tells whether the send policy is approve-new and the mail has a recipient that the project does not know. Under
-   * another policy the value is false.
+   * Tells whether the send policy is approve-new and the mail has a recipient that the project does not know. Under any
+   * other send policy the value is false.
    */
   isToUnknown: boolean
 }
@@ -30,15 +30,15 @@ export type LockedIntents = {
   /** Is the time at which the send intents are accepted. */
   now: Date
   /**
-   * Has one element for each send intent, in the order of the intents. Null means that the project of the send intent
-   * is deleted.
+   * Holds one element for each send intent (an API request to send or reply), in the order of the intents. Null means
+   * that the project of the send intent is deleted.
    */
   intents: (LockedIntent | null)[]
 }
 
 /**
- * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads their rows.
- * Every batch locks one kind of rows after the other, and the rows of one kind in the order of their keys. So two
+ * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads their rows. Each
+ * batch locks one kind of rows after the other, and locks the rows of one kind in the order of their keys. So two
  * batches never deadlock.
  * @returns null if a project has no quota row for today yet. A quota row that does not exist cannot be locked. So the
  * caller ends the transaction, stores the missing quota row with `beginQuotas`, and starts again.

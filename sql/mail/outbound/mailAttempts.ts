@@ -45,8 +45,8 @@ export type AttemptOutcome = {
    */
   localInboxes: string[]
   /**
-   * Tells whether this outcome is the last part of the delivery attempt. The outcome of one delivery attempt may be
-   * recorded in several parts.
+   * Tells whether this outcome is the last recorded part of the delivery attempt. The outcome of one delivery attempt
+   * may be recorded in several parts.
    */
   last: boolean
 }
@@ -57,9 +57,9 @@ export type AttemptOutcome = {
  * delivery attempt, the transaction also queues the job of the next attempt. The mails of one project share one lock of
  * the project's event stream. One commit for many mails keeps several processes from waiting for each other.
  * @param outcomes holds at most one outcome for each message.
- * @returns a boolean for each outcome, in order. False means that another run of the job has begun meanwhile, or has
- * recorded the outcome first. In this case only the recipients that have received the mail are recorded, because the
- * other run must not send to them again.
+ * @returns a boolean for each outcome, in order. False means that another run of the job has begun since then, or has
+ * recorded the outcome first. For such an outcome, only the recipients that have received the mail are recorded,
+ * because the other run must not send to them again.
  */
 export async function recordMailAttempts(
   pool: Pool,
@@ -89,9 +89,9 @@ export async function recordMailAttempts(
 }
 
 /**
- * Returns the part of an outcome that stays true after another attempt has begun: the recipients that have received the
- * mail. If the outcome names inboxes of this service, no part stays true, because only a recorded outcome delivers the
- * mail to inboxes.
+ * Returns the part of an outcome that stays true after another attempt has begun, which is the list of recipients that
+ * have received the mail. If the outcome names inboxes of this service, no part stays true, because only a recorded
+ * outcome delivers the mail to inboxes.
  */
 function reachedLate(outcome: AttemptOutcome): AttemptOutcome[] {
   if (outcome.localInboxes.length > 0) return []
@@ -105,7 +105,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
   )
   await db.query({
     name: 'record-recipients',
-    // A bounce can be recorded before this update, and the state `bounced` must stay.
+    // A bounce can be recorded before this update, and the update must not change the state `bounced`.
     text: `
       update outbound_recipients r set
         state = case o.state when 'postponed' then r.state else o.state end,
@@ -144,7 +144,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
 }
 
 /**
- * Queues the next delivery attempt of each outbound mail at the earliest `next_attempt_at` of its pending recipients.
+ * Queues the next delivery attempt of each outbound mail for the earliest `next_attempt_at` of its pending recipients.
  * An outbound mail without a pending recipient is done.
  */
 async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<void> {

@@ -37,9 +37,9 @@ export type OutboundMail = OutboundContent & {
   acceptedAt: Date
   /** Is the SHA-256 of the mail bytes that the owner approved. Null means that nobody had to approve the mail. */
   approvedHash: Buffer | null
-  /** Lists the pending recipients whose next delivery attempt is due. */
+  /** Lists those pending recipients whose next delivery attempt is due. */
   due: DueRecipient[]
-  /** Lists the domains of the recipients that are verified mail domains of this service. */
+  /** Lists those domains of the recipients that are verified mail domains of this service. */
   ownDomains: string[]
   traceparent: string | null
 }
@@ -132,10 +132,10 @@ export async function findOutboundContent(
 
 /**
  * Begins the next attempts of outbound mails. The function counts the attempts and reads the content of the mails.
- * After this call, a scheduled mail can no longer be cancelled.
+ * After the attempt has begun, a scheduled mail can no longer be cancelled.
  * @returns a result for each mail, in order. Null means that the mail is finished, held for approval or deleted, or
  * that its next attempt is not due yet. If the job runs again after its delivery attempt was recorded, the next attempt
- * is not due.
+ * is not due yet.
  */
 export async function beginAttempts(
   db: Queryable,
@@ -192,7 +192,7 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
 
 /**
  * Returns the milliseconds until the next attempt of any outbound mail. Null means that no outbound mail has a time for
- * its next attempt. A mail that waits for its owner's approval has no such time.
+ * its next attempt. A mail that waits for its owner's approval has no time for its next attempt.
  */
 export async function nextMailInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({

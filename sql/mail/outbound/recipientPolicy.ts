@@ -3,7 +3,7 @@ import { isAllowed, type Rule } from '../../../shared/mail/emailRules.ts'
 import { storageLimit } from '../../account/projects/projectLimits.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Lists the recipients of one mail or reply that a project wants to send. */
+/** Lists the recipients to whom a project wants to send one mail or reply. */
 export type WantedRecipients = {
   projectId: string
   scope: 'SEND' | 'REPLY'
@@ -20,8 +20,8 @@ export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' }
 
 /**
- * Checks the recipients when the API accepts a message, by suppressions and email rules. No other function checks them.
- * The function also checks whether the project has reached its storage limit.
+ * Checks the recipients when the API accepts a message, by suppressions and email rules. No other function checks the
+ * recipients. The function also checks whether the project has reached its storage limit.
  * @param storageBytes is the storage limit that applies to a project without a limit of its own. Null means that such a
  * project has no storage limit.
  * @returns the decision about the recipients of each mail in `wanted`, in order.

@@ -46,8 +46,8 @@ export type SendIntent = {
    */
   key: { name: string; requestHash: Buffer } | null
   /**
-   * Holds the fields of the API response, except `threadId` and `createdAt`. These fields of the response are stored
-   * under the caller's idempotency key.
+   * Holds the fields of the API response, except `threadId` and `createdAt`. The service stores these fields of the
+   * response under the caller's idempotency key.
    */
   answer: object
   /**
@@ -72,8 +72,8 @@ export type AcceptedMessage = {
 /**
  * Is the result of a send intent (an API request to send or reply). `accepted` means that the send intent is stored.
  * `repeat` means that the idempotency key of the send intent already has a response, or that its draft no longer
- * exists. `gone` means that the project is deleted, and `no thread` that the thread of the reply is deleted. `over
- * quota` means that the project has reached its daily limit on recipients.
+ * exists. `gone` means that the project is deleted, and `no thread` means that the thread of the reply is deleted.
+ * `over quota` means that the project has reached its daily limit on recipients.
  */
 export type SendOutcome =
   | ({ kind: 'accepted' } & AcceptedMessage)

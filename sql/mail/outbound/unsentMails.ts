@@ -29,8 +29,8 @@ export async function lockUnsent(
 }
 
 /**
- * Ends a mail that is scheduled or held for approval, without sending it. The recipients of this mail no longer count
- * for the quota of their day. The caller holds the lock of {@link lockUnsent}.
+ * Ends a mail that is scheduled or held for approval, without sending it. The recipients of the ended mail no longer
+ * count towards the quota of the day on which the mail was accepted. The caller holds the lock of {@link lockUnsent}.
  */
 export async function endUnsent(
   db: Queryable,

@@ -33,8 +33,8 @@ const GIVEN = `
   )`
 
 /**
- * Gives each send intent the row numbers of its message and its thread, in the order of the numbers. The query uses no
- * join, because the planner would expect one row for the whole batch and would scan the batch once for each send
+ * Assigns row numbers for its message and its thread to each send intent, in the order of the numbers. The query uses
+ * no join, because the planner would expect one row for the whole batch and would scan the batch once for each send
  * intent. Without the join, storing one send intent in a batch of 60 takes 0.2 instead of 0.35 ms.
  */
 const PLACED = `
@@ -139,8 +139,8 @@ const CHARGES = `
 
 /**
  * Queues the job that sends each mail. A mail that is held for approval gets an approval request, with the job that
- * announces the request. The job that reads calendar files runs at once. The job that reads calendar files also reads
- * other attachments, and decides when it may read each of them.
+ * announces the request. The job that reads calendar files runs without delay. The job that reads calendar files also
+ * reads other attachments, and decides for each attachment when the job may read it.
  */
 const JOBS = `
   requested as (

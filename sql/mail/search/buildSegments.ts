@@ -77,9 +77,10 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
   const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
     name: 'pending-of-leaf',
     // The rows of the pending messages are locked before the words of the messages are read. A transaction that changes
-    // the words of a message waits for this lock, and then adds the message's row again. A message that another
-    // transaction is changing is left for the next leaf of the search index. Otherwise two transactions could wait for
-    // each other's rows and deadlock.
+    // the words of a message waits for this lock, and then stores the row of the pending message again. If another
+    // transaction is changing a message, this message is left for the next leaf (group of messages) of the search
+    // index. If the code waited for the changing transaction, two transactions could wait for each other's rows and
+    // deadlock.
     text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
            where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
            for update skip locked`,
@@ -95,13 +96,13 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
   if (taken.length < LEAF_MESSAGES && bytes < LEAF_TEXT_BYTES) return false
   const { rows: messages } = await db.query<{ row: string; at: Date; terms: string | null }>({
     name: 'words-of-leaf',
-    // The search words can be joined by line breaks, because no search word holds a line break.
+    // The code can join the search words by line breaks, because no search word holds a line break.
     text: `select row, created_at as at, array_to_string(tsvector_to_array(search), E'\\n') as terms
            from messages where row = any ($1::bigint[]) order by created_at, row`,
     values: [taken.map(({ row }) => row)],
   })
-  // If most of the messages were deleted in the meantime, no leaf of the search index is built. The remaining messages
-  // stay pending for the search index until more messages arrive.
+  // If most of the messages were deleted in the meantime, no leaf (group of messages) of the search index is built. The
+  // remaining messages stay pending for the search index until more messages arrive.
   const waits = messages.length < taken.length / 2
   const living = new Set(messages.map(({ row }) => row))
   const ended = waits ? taken.filter(({ row }) => !living.has(row)) : taken
@@ -199,8 +200,8 @@ async function rewrite(db: Client, projectId: string, segments: readonly Segment
 type Head = { terms: [term: string, postings: Uint8Array][]; at: number }
 
 /**
- * Yields the words of neighbouring search segments in order. Each word comes with its postings from all these segments,
- * the oldest leaf first.
+ * Yields the words of neighbouring search segments in order. Each word comes with its postings (the messages that hold
+ * it) from all of these segments, the oldest leaf first.
  */
 async function* mergedTerms(
   db: Client,
@@ -209,8 +210,8 @@ async function* mergedTerms(
   const sources = segments.map(({ id }) => segmentBlocks(db, id))
   const heads: Head[] = segments.map(() => ({ terms: [], at: 0 }))
   /**
-   * Reads the next block of a search segment whose current block is used up. A search segment without a further block
-   * keeps its last block, and its position stays after the last term.
+   * Reads the next block of a search segment whose current block is used up. When a search segment has no further
+   * block, it keeps its last block, and its position stays after the last term.
    */
   const fill = async (n: number) => {
     const next = await sources[n]!.next()
@@ -239,8 +240,8 @@ async function* mergedTerms(
 }
 
 /**
- * Returns the search segment whose check for deleted messages was longest ago, if its next check is due. The segment
- * counts as checked from now on.
+ * Returns the search segment whose check for deleted messages was longest ago, if its next check is due. From now on
+ * the search segment counts as checked.
  */
 async function takeUnchecked(db: Client, projectId: string): Promise<Segment | null> {
   const { rows } = await db.query<Segment>({
@@ -258,12 +259,12 @@ async function takeUnchecked(db: Client, projectId: string): Promise<Segment | n
   return rows[0] ?? null
 }
 
-/** Limits the projects for which one call queues index jobs. */
+/** Is the maximum number of projects for which one call queues index jobs. */
 const UNBUILT_MAX = 1_000
 
 /**
- * Queues a job for each project whose search index has a leaf to build or a segment to check. A project can lack such a
- * job after an upgrade, or after the job was lost.
+ * Queues a job for each project whose search index has a leaf (a group of messages) to build or a segment to check. A
+ * project can lack such a job after an upgrade, or after the job was lost.
  */
 export async function requeueUnbuilt(pool: Pool): Promise<void> {
   await pool.query(`

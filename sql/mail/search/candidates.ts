@@ -21,8 +21,8 @@ import {
 } from './segments.ts'
 
 /**
- * Holds messages that may match a search, and a bound for the times of all messages in later batches. After the last
- * batch, this time bound is infinite.
+ * Holds messages that may match a search, together with a bound for the times of all messages in later batches. After
+ * the last batch, this time bound is infinite.
  */
 export type CandidateBatch = { rows: string[]; boundMs: number }
 
@@ -39,19 +39,20 @@ export type Wanted = {
 }
 
 /**
- * Limits the number of pending messages (not yet in a search segment) that are read at once. Fewer pending messages are
- * read if their text reaches LEAF_TEXT_BYTES.
+ * Is the maximum number of pending messages (not yet in a search segment) that are read at once. Fewer pending messages
+ * are read if their text already reaches LEAF_TEXT_BYTES.
  */
 const PENDING_AT_ONCE = 256
 /**
- * Limits the candidate messages of the first batch from a search segment. Each further batch from the segment has twice
- * as many candidate messages.
+ * Is the maximum number of candidate messages in the first batch from a search segment. Each further batch from the
+ * segment has twice as many candidate messages.
  */
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
 /**
- * Limits the leaves (groups of messages) of the search segments that are read at once. The first read of a search takes
- * as many leaves as the largest segment may have. Each later read of a search takes up to four times as many leaves.
+ * Is the maximum number of leaves (groups of messages) of the search segments that are read at once. The first read of
+ * a search takes as many leaves (groups of messages) as the largest segment may have. Each later read of a search takes
+ * up to four times as many leaves (groups of messages) as the first read.
  */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
@@ -96,7 +97,9 @@ export async function* pendingCandidates(
   }
 }
 
-/** Yields messages from the search segments that may match the search. The words of each message fit the search. */
+/**
+ * Yields those messages from the search segments that may match the search. The words of each message fit the search.
+ */
 export async function* segmentCandidates(
   db: Queryable,
   wanted: Wanted,
@@ -144,8 +147,9 @@ export async function* segmentCandidates(
 }
 
 /**
- * Returns the messages whose words fit the search, as places in the leaves of the search index. The prefixes in the
- * query are checked only if the query's whole words still allow a match.
+ * Returns the messages whose words fit the search, as places (indexes) in the leaves (groups of messages) of the search
+ * index. The prefixes in the query are checked only if a match is still possible after the check of the query's whole
+ * words.
  */
 async function matchesIn(
   db: Queryable,
@@ -193,8 +197,9 @@ const isWithin = ({ since, until }: Times, { sinceMs, untilMs }: Wanted) =>
   until.getTime() >= sinceMs && since.getTime() <= untilMs
 
 /**
- * Returns the time that bounds the remaining messages of a search. If the newest message comes first, no remaining
- * message is newer than this time. If the oldest message comes first, no remaining message is older than this time.
+ * Returns the time that bounds the remaining messages of a search. If the search returns the newest message first, no
+ * remaining message is newer than this time. If the search returns the oldest message first, no remaining message is
+ * older than this time.
  */
 const boundOf = (order: Order, remaining: readonly Times[]): number =>
   order === 'newest'

@@ -105,7 +105,7 @@ async function firstOf(db: Queryable, search: FirstSearch, found: string): Promi
 async function check(db: Client, search: FirstSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>({
     name: 'first-received-among',
-    // The CTE `given` reads the messages by their rows before the words are compared, as in a search.
+    // The CTE `given` reads the messages by their rows before the query compares the words, as in a search.
     text: `with given as materialized (
              select row, project_id, created_at, labels, direction, search from messages
              where row = any ($5::bigint[])

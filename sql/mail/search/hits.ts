@@ -6,12 +6,12 @@ import { pendingCandidates, segmentCandidates, type Wanted } from './candidates.
 /** Reports that a search took too long. */
 export class SearchTimeoutError extends Error {}
 
-/** Limits the milliseconds that all SQL statements of one search may take together. */
+/** Is the maximum number of milliseconds that all SQL statements of one search may take together. */
 const SEARCH_MAX_MS = 3_000
 
 /**
- * Tells whether a project has no search segments, and so few pending messages that one leaf holds all of them. In such
- * a small project, a search reads the words of each message.
+ * Tells whether a project has no search segments, and so few pending messages that one leaf (group of messages) can
+ * hold all of them. In such a small project, a search reads the words of each message.
  */
 export async function isSmall(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ small: boolean }>({
@@ -26,7 +26,7 @@ export async function isSmall(db: Queryable, projectId: string): Promise<boolean
   return rows[0]!.small
 }
 
-/** Is a message that matches a search, with the time by which hits are ordered. */
+/** Is a message that matches a search, with the time by which the matching messages are ordered. */
 export type Hit = { row: string; at: Date }
 
 /**
@@ -62,8 +62,8 @@ export async function findHits(
     const next = await source!.batches.next()
     source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
     if (next.done === true || next.value.rows.length === 0) continue
-    // A message whose words have changed is both in a leaf of the search index and among the pending messages, so the
-    // search may find it twice.
+    // A message whose words have changed is both in the index and among the pending messages, so the search may find it
+    // twice.
     const hits = new Map([...found, ...(await check(next.value.rows))].map((hit) => [hit.row, hit]))
     found = [...hits.values()].sort(byPlace).slice(0, limit)
   }

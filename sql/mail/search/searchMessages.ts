@@ -14,7 +14,7 @@ import { findHits, type Hit, isSmall, queriesText } from './hits.ts'
 export type MessageSearch = MessageFilter & { queries: readonly SearchQuery[] }
 
 /**
- * Returns one page of the messages that match a search, newest first, and whether there are more.
+ * Returns one page of the messages that match a search, newest first, and tells whether there are more.
  * @throws {SearchTimeoutError}
  */
 export async function searchMessages(

@@ -12,18 +12,18 @@ import type { Queryable } from '../../db.ts'
 /** Is the number of neighbouring search segments of one size that are merged into one segment of the next size. */
 export const MERGED_SEGMENTS = 16
 /**
- * Limits the leaves (groups of messages) of the largest search segment. The 256 leaves of the largest search segment
- * hold 61,440 messages.
+ * Is the maximum number of leaves (groups of messages) of the largest search segment. The 256 leaves (groups of
+ * messages) of the largest search segment hold 61,440 messages.
  */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 
 /**
- * Describes a segment of the search index. A search segment holds the sorted words of neighbouring leaves, and the
- * times of their oldest and newest messages.
+ * Describes a segment of the search index. A search segment holds the sorted words of neighbouring leaves (groups of
+ * messages), and the times of their oldest and newest messages.
  */
 export type Segment = LeafRange & { id: string; since: Date; until: Date }
 
-/** Lists the segments of a project, oldest leaf first. */
+/** Lists the segments of a project, beginning with the segment of the oldest messages. */
 export async function listSegments(db: Queryable, projectId: string): Promise<Segment[]> {
   const { rows } = await db.query<Segment>({
     name: 'list-search-segments',
@@ -53,8 +53,8 @@ export async function listLeaves(
 }
 
 /**
- * Returns the row numbers of the messages in leaves of the search index. For each leaf, the result holds a list of row
- * numbers in the order of the messages' places.
+ * Returns the row numbers of the messages in the given leaves (groups of messages) of the search index. For each leaf
+ * (group of messages), the result holds a list of row numbers in the order of the messages' places.
  */
 export async function readLeaves(
   db: Queryable,
