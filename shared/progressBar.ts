@@ -4,7 +4,7 @@ const STEPS = 20
 
 /**
  * Shows progress: one overwritten line on a terminal, or one line for every five percent elsewhere.
- * @returns a function that shows the progress. The function takes the number of items that are finished.
+ * @returns a function that shows the progress. The caller gives this function the number of items that are finished.
  */
 export function progressBar(
   total: number,
@@ -14,7 +14,8 @@ export function progressBar(
 ): (done: number) => void {
   let shown = -1
   return (done) => {
-    // Another process may store new secrets during the run, so more secrets may be done than were counted at first.
+    // Another process may store new secrets during the run, so the number of finished secrets may exceed the number
+    // that was counted at first.
     const of = Math.max(total, done)
     const step = Math.floor((done / of) * STEPS)
     if (!isTerminal && step === shown) return

@@ -1,6 +1,6 @@
 /** Defines how many days the rows of each retention class are kept. */
 
-/** Limits the number of retention days. This largest number of days, a hundred years, keeps rows for ever. */
+/** Is the maximum number of retention days. This largest number of days, a hundred years, keeps rows for ever. */
 export const DAYS_MAX = 36_500
 
 type Bounds = {
@@ -40,7 +40,7 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: null,
   },
-  // The minimum keeps a person with a stolen platform key from erasing the traces by setting a short retention.
+  // Because of the minimum, a person with a stolen platform key cannot erase the traces by setting a short retention.
   logs: {
     column: 'logs',
     about: 'entries of the audit log',
@@ -56,7 +56,8 @@ export const RETENTION_CLASSES = {
     max: 30,
     fallback: 1,
   },
-  // The minimum is a few days, because for some days a payer who lost the response sends the same payment header again.
+  // The minimum is a few days, because for some days a payer who has lost the response may send the same payment header
+  // again.
   paymentDetails: {
     column: 'payment_details',
     about: 'the signature, description and query of final payments',
@@ -71,7 +72,7 @@ export type RetentionClass = keyof typeof RETENTION_CLASSES
 export const RETENTION_NAMES = Object.keys(RETENTION_CLASSES) as RetentionClass[]
 
 /**
- * Gives the days for which rows of each retention class are kept. The field that has this type says what null means:
+ * Holds the number of days for which rows of each retention class are kept. A field of this type says what null means:
  * that rows are kept for ever, or that the default applies.
  */
 export type Retention = Record<RetentionClass, number | null>

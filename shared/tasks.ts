@@ -6,7 +6,7 @@ const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
 
 const reportId = z.string().regex(/^hlr_[0-9a-f]{24}$/)
 
-/** Limits the inbound mails in one `parse_batch` job. */
+/** Is the maximum number of inbound mails in one `parse_batch` job. */
 export const PARSE_BATCH_MAX = 32
 
 /**
@@ -28,7 +28,7 @@ export const taskPayloads = {
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   try_endpoint: z.strictObject({ trialId: z.string().regex(/^tri_[0-9a-f]{24}$/) }),
   // The field `attempt` is the number of the delivery attempt that the job makes. Undefined means that the job makes
-  // the first attempt. A job is stale if the delivery is due for another attempt than the job's.
+  // the first attempt. A job is stale if the next attempt of the delivery has another number than the job's attempt.
   deliver_webhook: z.strictObject({
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
     attempt: z.int().positive().optional(),
@@ -50,8 +50,9 @@ export type TaskName = keyof typeof taskPayloads
 export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[Name]>
 
 /**
- * Lists the worker pools and the runners in each pool. Each runner (one kind of work in a pool) has slots of its own,
- * so slow work of one kind never delays another kind. For example, a hanging smarthost delays no inbound mail.
+ * Lists the worker pools and the runners in each pool. Each runner (one kind of work in a pool) has separate slots, so
+ * slow work of one kind never delays another kind. For example, a smarthost that does not respond delays no inbound
+ * mail.
  */
 export const POOLS = {
   mail: ['inbound', 'outbound'],

@@ -32,8 +32,8 @@ export type ObserveStore = (request: {
 }) => void
 
 /**
- * Limits the milliseconds of a request to the object store. The transfer of the object's bytes gets time in addition to
- * this limit.
+ * Is the maximum duration of a request to the object store, in milliseconds. The transfer of the object's bytes gets
+ * time in addition to this limit.
  */
 const DEADLINE_MS = 10_000
 const BYTES_PER_MS = 256
@@ -44,8 +44,8 @@ const BYTES_PER_MS = 256
 const PROBE_EVERY_MS = 1_000
 const SIGNATURE_S = 300
 /**
- * Limits the bytes that are read of an error response of the object store. The error response of the object store names
- * the error code.
+ * Is the maximum number of bytes that the service reads of an error response of the object store. The error response of
+ * the object store names the error code.
  */
 const ERROR_BYTES_MAX = 4_096
 const METHODS = { put: 'PUT', get: 'GET', remove: 'DELETE' } as const
@@ -165,7 +165,10 @@ function refusal(operation: StoreOperation, { status, body }: Answer): string | 
   return `${status} ${code}`.trim()
 }
 
-/** Reports that an object is longer than its database row says. In this case another program has written the object. */
+/**
+ * Reports that an object is longer than its database row says. If an object is longer than its row says, another
+ * program has written the object.
+ */
 export class TooLongError extends Error {}
 
 async function readAtMost(response: Response, maxBytes: number): Promise<Buffer> {

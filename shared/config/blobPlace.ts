@@ -6,8 +6,8 @@ export type BlobPlace = {
   endpoint: string
   region: string
   /**
-   * Tells whether the URL of an object has the bucket in its host name. If not, the path of the object's URL begins
-   * with the bucket.
+   * Tells whether the URL of an object has the bucket in its host name. If the host name does not hold the bucket, the
+   * path of the object's URL begins with the bucket.
    */
   virtualHosted: boolean
 }

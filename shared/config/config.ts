@@ -43,7 +43,7 @@ export type Config = {
     host: string
     maxConnections: number
     maxConnectionsPerIp: number
-    /** Limits the messages a minute from one network, and to one inbox. 0 means no limit. */
+    /** Is the maximum number of messages a minute from one network, and to one inbox. 0 means no limit. */
     messagesPerIp: number
     messagesPerInbox: number
     /** Limits the bytes a second of large messages from one network, and to one inbox. 0 means no limit. */
@@ -139,30 +139,30 @@ export type Config = {
     requestsPerMinute: number
     authFailuresPerMinute: number
     /**
-     * Limits the requests a minute per identity to the x402 facilitator. These requests are counted apart from all
-     * other requests.
+     * Is the maximum number of requests a minute that one identity may send to the x402 facilitator. Requests to the
+     * facilitator are counted apart from all other requests.
      */
     facilitatorRequestsPerMinute: number
-    /** Limits the recipients that a project may write to in a UTC day. Null means no limit. */
+    /** Is the maximum number of recipients that a project may write to in a UTC day. Null means no limit. */
     recipientsPerDay: number | null
-    /** Limits the bytes of mail that a project may store. Null means no limit. */
+    /** Is the maximum number of bytes of mail that a project may store. Null means no limit. */
     storageBytes: number | null
     /**
-     * Limits the payments that a project may claim in a UTC day, and the gas of their transactions. Null means no
-     * limit.
+     * Limits how many payments a project may claim in a UTC day, and how much gas their transactions may use. Null
+     * means no limit.
      */
     dailySettlements: number | null
     dailyGas: number | null
     /**
-     * Limits the bytes and the seconds that are spent on reading a project's attachments in a UTC day. Null means no
-     * limit.
+     * Limits how many bytes and how many seconds the service spends on reading a project's attachments in a UTC day.
+     * Null means no limit.
      */
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
   /**
-   * Gives the days that rows of each retention class are kept. Null means that the default number of days applies. Only
-   * the retention settings of the worker processes take effect.
+   * Holds the number of days for which rows of each retention class are kept. Null means that the default number of
+   * days applies. Only the retention settings of the worker processes take effect.
    */
   retention: RetentionSettings
   /** Tells whether webhooks and sellers' endpoints may be at private addresses (in development). */
@@ -222,7 +222,7 @@ export function parseConfig(
   throw new ConfigError([...faults.map(faultLine), ...misspelt.map(misspeltLine)].join('\n'))
 }
 
-/** Reads the environment as {@link parseConfig} does. A variable with a fault counts as absent. */
+/** Reads the environment as {@link parseConfig} does. A variable whose value is invalid counts as absent. */
 export function readConfig(
   env: Record<string, string | undefined>,
   secrets: readonly ReadSecret[],
@@ -230,7 +230,7 @@ export function readConfig(
   const given = withoutEmpty(env)
   for (const name of KEYS) if (!secrets.includes(name)) delete given[name]
   const unreadable = variables.safeParse(given).error?.issues ?? []
-  // Only the first issue of each variable is reported, because a variable with a list has an issue for each item.
+  // Only the first issue of each variable is reported, because a variable that holds a list has an issue for each item.
   const faults = Map.groupBy(unreadable, (issue) => String(issue.path[0]))
     .values()
     .map(([first]) => describeIssue(first!, given))

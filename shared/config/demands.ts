@@ -22,7 +22,8 @@ export const holdsDevnetKey = (keys: readonly string[]): boolean =>
 /**
  * Returns every rule that the settings break. The error lists all broken rules, so that an operator can fix them in one
  * go.
- * @param secrets lists the secrets that the process uses. In production the operator must set all of these secrets.
+ * @param secrets lists the secrets that the process uses. In production the operator must set every secret of this
+ * process.
  */
 export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): Fault[] {
   const isProduction = values.NODE_ENV === 'production'

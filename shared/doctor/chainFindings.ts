@@ -16,7 +16,7 @@ const RPC_FIX = 'RPC_URL=https://…   # another node of the same chain'
  */
 export const rpcAway = (failure: string): Finding => broken('RPC', `no answer: ${failure}`, RPC_FIX)
 
-/** Judges the first responses of an RPC node. */
+/** Makes the doctor's findings about the first responses of an RPC node. */
 export function judgeRpc({
   chainId,
   latencyMs,
@@ -85,7 +85,7 @@ export function judgeNodes(nodes: readonly NodeFacts[], quorum: number): Finding
   ]
 }
 
-/** Judges the age of the chain's newest block. */
+/** Decides whether the newest block of the chain is recent enough. */
 export function judgeHead({ number, ageS }: { number: bigint; ageS: number }): Finding {
   const found = `block ${number}, ${ageS} s old`
   if (ageS > HEAD_BROKEN_S) return broken('head', found, RPC_FIX)
@@ -127,7 +127,10 @@ export const judgeFees = ({
 
 const PAYMENTS_WARNING = 1_000n
 
-/** Judges the balance of a gas wallet. @param perPaymentWei is the current price of one settlement. */
+/**
+ * Decides whether the balance of a gas wallet is high enough. @param perPaymentWei is the current price of one
+ * settlement.
+ */
 export function judgeGasWallet(
   { address, balanceWei }: { address: string; balanceWei: bigint },
   perPaymentWei: bigint,
@@ -145,8 +148,8 @@ const shownCount = (count: bigint): string =>
   count > MILLION ? 'more than a million' : count.toString()
 
 /**
- * Judges the key that signs receipts. @param isPublished tells whether the database has the public key of the receipt
- * key.
+ * Makes the doctor's finding about the key that signs receipts. @param isPublished tells whether the database has the
+ * public key of the receipt key.
  */
 export const judgeReceiptKey = (isPublished: boolean): Finding =>
   isPublished

@@ -101,7 +101,7 @@ function judgeStandby({ name, lagBytes, lagMs }: DatabaseFacts['standbys'][numbe
     : ok(`standby ${name}`, found)
 }
 
-/** Judges the database replica that list requests read from. */
+/** Decides whether the database replica that serves list requests is fresh enough. */
 export function judgeReplica(replica: { lagBytes: bigint } | 'away' | 'primary'): Finding {
   const check = 'DATABASE_REPLICA_URL'
   const fix = 'DATABASE_REPLICA_URL=   # the primary then answers lists'
@@ -138,8 +138,8 @@ const FREE_WARNING_BYTES = 5 * GIGABYTE
 const FREE_BROKEN_BYTES = GIGABYTE
 
 /**
- * Judges the free space on the disk of DATA_DIR. The spool of accepted mail and the embedded database lie on this disk.
- * Null means that the folder DATA_DIR does not exist.
+ * Makes the doctor's finding about the free space on the disk of DATA_DIR. The spool of accepted mail and the embedded
+ * database lie on the disk of DATA_DIR. Null means that the folder DATA_DIR does not exist.
  */
 export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null): Finding {
   if (disk === null) {

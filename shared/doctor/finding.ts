@@ -32,7 +32,7 @@ export type Finding = {
   verdict: Verdict
   /**
    * Is the line that the operator should change in a DNS zone or in the environment, or a command to run. A finding
-   * without `fix` asks for no change.
+   * without `fix` does not ask the operator for a change.
    */
   fix?: string
 }

@@ -8,11 +8,14 @@ const { ok, warning, broken } = findingsIn('mail in')
 const SILENT_DNS = 'the name servers did not answer'
 const DNS_FIX = 'DNS_SERVERS=1.1.1.1,9.9.9.9'
 
-/** Reports that a DNS query got no response. A DNS query without a response tells nothing about the DNS record. */
+/**
+ * Reports that a DNS query got no response. A DNS query without a response says nothing about whether the DNS record
+ * exists.
+ */
 export const dnsAway = (area: Finding['area'], check: string): Finding =>
   findingsIn(area).warning(check, SILENT_DNS, DNS_FIX)
 
-/** Judges the MX records of a domain. */
+/** Makes the doctor's findings about the MX records of a domain. */
 export function judgeMx(
   domain: string,
   mailHostname: string,
@@ -47,8 +50,8 @@ export function judgeMx(
 const plain = (name: string): string => name.toLowerCase().replace(/\.$/, '')
 
 /**
- * Judges the IP addresses of MAIL_HOSTNAME. @param seenAddress is this service's address as an outside host sees it.
- * Null means that the address that an outside host sees is unknown.
+ * Makes the doctor's findings about the IP addresses of MAIL_HOSTNAME. @param seenAddress is this service's address as
+ * an outside host sees it. Null means that the address that an outside host sees is unknown.
  */
 export function judgeMailHost({
   mailHostname,

@@ -16,7 +16,7 @@ const { ok, warning, broken } = findingsIn('mail out')
 
 const RELAY_FIX = 'SMTP_RELAY_URL=smtp://USER:PASSWORD@RELAY:587'
 
-/** Judges connections to port 25 of large mail providers. */
+/** Makes the doctor's finding about connections to port 25 of large mail providers. */
 export function judgePort25(hosts: readonly { host: string; reached: Reached }[]): Finding {
   const check = 'port 25 outward'
   const answered = hosts.filter(({ reached }) => reached === 'answered')
@@ -59,8 +59,8 @@ const isGeneric = (name: string, address: string): boolean => {
 const withoutZeros = (digits: string): string => digits.replace(/^0+(?=.)/, '')
 
 /**
- * Judges the reverse DNS name of an IP address from which the service sends mail (FCrDNS). Large providers refuse mail
- * from an address without a reverse name.
+ * Makes the doctor's finding about the reverse DNS name of an IP address from which the service sends mail (FCrDNS).
+ * Large providers refuse mail from an address without a reverse name.
  * @param names lists the reverse names of the address. `forward` holds the IP addresses to which a reverse name
  * resolves.
  */
@@ -88,7 +88,7 @@ export function judgeReverse(
 export type SpfResult = { address: string; result: string; comment: string }
 
 /**
- * Judges the SPF record of a domain.
+ * Makes the doctor's finding about the SPF record of a domain.
  * @param records lists the domain's TXT records that begin with v=spf1.
  * @param isDirect tells whether the service itself sends from the given addresses. A mail relay sends from addresses
  * that nobody but its operator can list.
@@ -132,7 +132,8 @@ export function judgeSpf({
 const KEY_CHARS_1024 = 216
 
 /**
- * Judges the DNS record of a DKIM key. @param found lists the TXT records that DNS returned for the name of the key.
+ * Makes the doctor's finding about the DNS record of a DKIM key. @param found lists the TXT records that DNS returned
+ * for the name of the key.
  */
 export function judgeDkim(
   { domain, selector, record }: { domain: string; selector: string; record: string },
@@ -168,8 +169,8 @@ export function tagOf(text: string, name: string): string {
 }
 
 /**
- * Judges the DMARC record of a domain (RFC 9989). The DKIM signatures of a domain's mail name the domain itself, so
- * they are aligned in the sense of DMARC.
+ * Makes the doctor's finding about the DMARC record of a domain (RFC 9989). The DKIM signatures of a domain's mail name
+ * the domain itself, so they are aligned in the sense of DMARC.
  * @param found holds the DMARC records of the domain or of its nearest parent with such records, and the name that has
  * the records. The DNS tree walk of DMARC goes from the domain to its parents.
  * @param unconfirmed lists hosts of `rua` that do not confirm that they take reports for the domain.
@@ -213,7 +214,7 @@ export function judgeDmarc({
   return ok(check, `${name}=${policy === '' ? 'none' : policy}${inherited}`)
 }
 
-/** Describes the mail relay as one test connection to it finds it. */
+/** Describes the mail relay in the state that one test connection to the relay finds. */
 export type RelayFacts = {
   host: string
   login: 'accepted' | 'refused' | 'untrusted' | Exclude<Reached, 'answered'>
@@ -223,7 +224,10 @@ export type RelayFacts = {
   sizeMax: number | null
 }
 
-/** Judges the mail relay. @param ourMax is the size in bytes of the largest mail that the API takes. */
+/**
+ * Makes the doctor's findings about the mail relay. @param ourMax is the size in bytes of the largest mail that the API
+ * takes.
+ */
 export function judgeRelay(
   { host, login, isEncrypted, sizeMax }: RelayFacts,
   ourMax: number,

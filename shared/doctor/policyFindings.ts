@@ -1,4 +1,4 @@
-/** Judges MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC 8659). */
+/** Makes the doctor's findings about MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC 8659). */
 import { counted, type Finding, findingsIn, shown } from './finding.ts'
 import { tagOf } from './mailOutFindings.ts'
 import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } from './zone.ts'
@@ -15,8 +15,8 @@ const ID = /^[a-z0-9]{1,32}$/i
 const DAY_S = 24 * 60 * 60
 
 /**
- * Judges the TXT record of MTA-STS and the policy that it announces. @param records lists the TXT records that begin
- * with v=STSv1.
+ * Makes the doctor's findings about the TXT record of MTA-STS, and about the policy that this record announces. @param
+ * records lists the TXT records that begin with v=STSv1.
  */
 export function judgeSts({
   domain,
@@ -72,7 +72,10 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
   return ok(check, `mode ${mode}, for ${counted(Math.floor(maxAgeS / DAY_S), 'day')}`)
 }
 
-/** Judges the record of TLS-RPT. @param records lists the TXT records that begin with v=TLSRPTv1. */
+/**
+ * Makes the doctor's finding about the record of TLS-RPT. @param records lists the TXT records that begin with
+ * v=TLSRPTv1.
+ */
 export function judgeTlsReports(
   domain: string,
   records: readonly string[],

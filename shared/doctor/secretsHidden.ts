@@ -2,8 +2,8 @@ import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
 /**
- * Is the shortest length in characters of a secret that the doctor's report hides. Shorter secrets also occur in the
- * report's own words by chance.
+ * Is the shortest length in characters of a secret that the doctor's report hides. A shorter text would also occur by
+ * chance in the report's own words.
  */
 const SECRET_CHARS_MIN = 4
 const HIDDEN = '[hidden]'
@@ -47,8 +47,8 @@ function decoded(part: string): string {
 }
 
 /**
- * Removes the given secrets from the findings. This is the second line of defence, because no finding should name a
- * secret.
+ * Removes the given secrets from the findings. This removal is the second line of defence, because no finding should
+ * name a secret in the first place.
  */
 export const withoutSecrets = (
   findings: readonly Finding[],

@@ -18,7 +18,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   NODE_ENV: 'production',
 }
 
-/** Judges the environment variables of a process. */
+/** Makes the doctor's findings about the environment variables of a process. */
 export function judgeEnvironment({
   faults,
   misspelt,
@@ -107,8 +107,9 @@ const CLOCK_WARNING_S = 10
 const CLOCK_BROKEN_S = 30
 
 /**
- * Judges the clock of this machine against another clock. @param aheadMs is the time of this machine minus the time of
- * the other clock. Null means that the other clock could not be read.
+ * Compares the clock of this machine with another clock, and makes the doctor's finding about the difference. @param
+ * aheadMs is the time of this machine minus the time of the other clock. Null means that the other clock could not be
+ * read.
  */
 export function judgeClock(other: string, aheadMs: number | null): Finding {
   const check = `clock, against ${other}`

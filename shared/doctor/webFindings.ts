@@ -6,7 +6,7 @@ const hooks = findingsIn('webhooks')
 /** Holds the status of an HTTP response, or tells why there is no response. */
 export type SeenAnswer = { status: number } | { failure: string }
 
-/** Judges the response of `/healthz` at BASE_URL. */
+/** Makes the doctor's finding about the response of `/healthz` at BASE_URL. */
 export function judgeBaseUrl(baseUrl: string, answer: SeenAnswer): Finding[] {
   const { protocol, hostname } = new URL(baseUrl)
   const isHere = /^(?:localhost|127\.[\d.]+|\[::1?\]|0\.0\.0\.0)$/.test(hostname)
@@ -30,12 +30,12 @@ export function judgeBaseUrl(baseUrl: string, answer: SeenAnswer): Finding[] {
 }
 
 /**
- * Is the result of a request of the HTTP client that blocks private addresses. The HTTP client did not send a `blocked`
- * request.
+ * Is the result of a request of the HTTP client that blocks private addresses. `blocked` means that the HTTP client did
+ * not send the request.
  */
 export type GuardedOutcome = 'answered' | 'blocked' | { failure: string }
 
-/** Judges two requests: one to an outside address, and one to an address of this machine. */
+/** Makes the doctor's findings about two requests: one to an outside address, and one to an address of this machine. */
 export function judgeGuard(seen: {
   outsideUrl: string
   outside: GuardedOutcome

@@ -105,8 +105,8 @@ type PaymentEventData = {
 }
 
 /**
- * Describes the data of the event about a use of a secret. Of the response to the request with the secret, the event's
- * data holds only the status.
+ * Describes the data of the event about a use of a secret. The event's data holds only the status of the response to
+ * the request with the secret.
  */
 export type UseEventData = {
   useId: string

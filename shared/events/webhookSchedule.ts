@@ -6,7 +6,9 @@
  */
 const WEBHOOK_DELAYS_S = [1, 4, 16, 64, 300] as const
 
-/** Limits the attempts of one webhook delivery: the first attempt, and one further attempt for each delay. */
+/**
+ * Is the maximum number of attempts of one webhook delivery: the first attempt, and one further attempt for each delay.
+ */
 export const WEBHOOK_ATTEMPTS_MAX = WEBHOOK_DELAYS_S.length + 1
 
 export type WebhookVerdict = 'delivered' | 'aborted' | 'retry'

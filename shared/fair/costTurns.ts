@@ -3,8 +3,9 @@ import type { Costs } from './costs.ts'
 type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 
 /**
- * Limits the number of tasks that run at once. The next task to run belongs to the sharers (such as inboxes and sending
- * networks) that have caused the least cost so far. Tasks of the same sharers run in their order.
+ * Is the maximum number of tasks that run at the same time. The next task to run belongs to the sharers (such as
+ * inboxes and sending networks) that have caused the least cost so far. Tasks of the same sharers (such as inboxes) run
+ * in the order in which they arrived.
  */
 export class CostTurns {
   readonly #costs: Costs

@@ -1,8 +1,9 @@
 /** Is the time after which half of the cost that a sharer (such as an inbox) has caused is forgotten. */
 const HALF_LIFE_MS = 30_000
 /**
- * Limits how many sharers (such as inboxes and sending networks) have a recorded cost. The number is limited because a
- * stranger may have many addresses. Above the limit, the sharers with the lower costs (the lower half) are forgotten.
+ * Is the maximum number of sharers (such as inboxes and sending networks) that have a recorded cost. The number is
+ * limited because a stranger may have many addresses. Above the limit, the service forgets the half of the sharers that
+ * has caused the lower costs.
  */
 const SHARERS_MAX = 10_000
 /**
@@ -22,8 +23,9 @@ type Cost = { ms: number; atMs: number }
 
 /**
  * Records the cost that sharers, such as inboxes and sending networks, have caused lately, in milliseconds of work.
- * Tasks of sharers with a lower cost go first, so a flood of mail waits behind everybody else. The costs of all sharers
- * of a task are added up. So a sender cannot make a flood cheap by using many inboxes or many networks.
+ * Tasks of sharers (such as inboxes) with a lower cost go first, so a flood of mail waits behind all other mail. The
+ * costs of all sharers of a task are added up. So a sender cannot make a flood of mail cheap by using many inboxes or
+ * many networks.
  */
 export class Costs {
   readonly #costs = new Map<string, Cost>()
@@ -65,7 +67,10 @@ export class Costs {
     return sum
   }
 
-  /** Returns the priority of a job that belongs to these sharers. Jobs with priority 0 run first. */
+  /**
+   * Returns the priority of a job from the costs of the sharers (such as inboxes) to which the job belongs. Jobs with
+   * priority 0 run first.
+   */
   priorityOf(sharers: readonly string[]): number {
     const doublings = Math.log2(this.of(sharers) / FREE_MS)
     return Math.min(PRIORITY_MAX, Math.max(0, Math.ceil(doublings)))

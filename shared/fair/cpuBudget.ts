@@ -1,6 +1,6 @@
 /**
- * Limits the number of sharers (such as inboxes) whose processor time is recorded. The record of a sharer is deleted
- * when its processor budget is full again.
+ * Is the maximum number of sharers (such as inboxes) whose processor time is recorded. The record of a sharer is
+ * deleted when its processor budget is full again.
  */
 const SHARERS_MAX = 10_000
 

@@ -19,8 +19,9 @@ export class FairTurns {
   #taken = 0
 
   /**
-   * Sets the limits on the turns of all sharers and of one sharer. @param limits holds the number of turns at once of
-   * all sharers and of one sharer, and the number of callers of one sharer that may wait.
+   * Sets how many turns all sharers together, and each sharer (such as a network) alone, may have at once. @param
+   * limits holds three numbers: the turns that all sharers may have at once, the turns that one sharer may have at
+   * once, and the callers of one sharer that may wait.
    */
   constructor(limits: { total: number; perSharer: number; waitingPerSharer?: number }) {
     this.#limits = { waitingPerSharer: Number.POSITIVE_INFINITY, ...limits }

@@ -1,7 +1,7 @@
 /**
  * Chooses the piece of work that must end when a limited resource is full. The sharer (such as a network) that holds
- * the most of the resource gives up one piece of its work. So a newcomer is served even if many sharers hold their full
- * share.
+ * the most of the resource gives up one piece of its work. So a new sharer is served even if many sharers already hold
+ * their full share of the resource.
  * @param held returns the amount of the resource that the sharer of a piece of work holds in total.
  * @param rank returns the rank of a piece of work among the pieces of its sharer. The sharer that must give up work
  * ends the piece of work with the highest rank.

@@ -1,6 +1,6 @@
 /**
- * Limits the number of sharers (such as networks) whose received bytes are recorded. Above the limit, the records of
- * sharers that need not wait are deleted.
+ * Is the maximum number of sharers (such as networks) whose received bytes are recorded. Above the limit, the records
+ * of sharers that need not wait are deleted.
  */
 const SHARERS_MAX = 10_000
 
@@ -13,14 +13,14 @@ export class Pace {
   readonly #burstS: number
   readonly #nowMs: () => number
   /**
-   * Maps each sharer (such as a network) to the time up to which its received bytes use up its rate. The reader waits
-   * for a sharer's bytes if this time is in the future.
+   * Maps each sharer (such as a network) to the time until which the bytes that it has sent use up its rate. While this
+   * time lies in the future, the reader reads no more bytes of the sharer.
    */
   readonly #paidAtMs = new Map<string, number>()
 
   /**
    * Sets the number of bytes a second that each sharer may send. @param bytesPerS is the number of bytes a second that
-   * one sharer may send. 0 means no limit. `burstS` is the number of seconds for which the sharer may send its bytes at
+   * one sharer may send. 0 means no limit. `burstS` sets the burst: a sharer may send the bytes of this many seconds at
    * once.
    */
   constructor(

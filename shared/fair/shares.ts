@@ -74,7 +74,7 @@ export class Shares {
 
   /**
    * Returns the milliseconds after which a refused job of a sharer may ask for a slot again. Each call for the same
-   * sharer returns a later time, and a job with many mails delays the next job more.
+   * sharer (such as an inbox) returns a later time, and a job with many mails delays the next job more.
    */
   returnInMs(sharer: string, mails = 1): number {
     const nowMs = this.#nowMs()

@@ -1,6 +1,9 @@
 import { domainToASCII } from 'node:url'
 
-/** Limits the characters of an address. RFC 5321 §4.5.3.1.3: a path has at most 256 octets, angle brackets included. */
+/**
+ * Is the maximum number of characters of an address. RFC 5321 §4.5.3.1.3: a path has at most 256 octets, angle brackets
+ * included.
+ */
 export const ADDRESS_MAX_LENGTH = 254
 const LOCAL_PART_MAX_LENGTH = 64
 
@@ -54,7 +57,9 @@ export function restoreQuotes(address: string): string {
   return `"${local.replace(/["\\]/g, '\\$&')}"${address.slice(at)}`
 }
 
-/** Limits the characters of a display name, because RFC 5322 §2.1.1 limits the length of a header line. */
+/**
+ * Is the maximum number of characters of a display name, because RFC 5322 §2.1.1 limits the length of a header line.
+ */
 const NAME_MAX_LENGTH = 200
 /** Matches an RFC 5322 §3.4 name-addr: a quoted string or plain words before the address in angle brackets. */
 const NAME_ADDR = /^\s*(?:"((?:[^"\\]|\\.)*)"|([^"<>,;:@()[\]\\]*))\s*<([^<>]*)>\s*$/u
@@ -81,7 +86,7 @@ export const isDomain = (text: string): boolean => DOMAIN.test(text)
 
 /**
  * Returns the stored form of a domain: lower-case ASCII (RFC 5890 A-labels). SMTP libraries and mail parsers return
- * A-labels or U-labels. If the text is no domain, the function only converts it to lower case.
+ * A-labels or U-labels. If the text is not a domain, the function only converts the text to lower case.
  */
 export function asciiDomain(domain: string): string {
   const lower = domain.toLowerCase()

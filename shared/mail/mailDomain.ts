@@ -56,7 +56,7 @@ export function domainRecords(
   ]
 }
 
-/** Judges a DNS record by the TXT records or mail exchangers that were found at its name. */
+/** Decides whether a DNS record is right, by the TXT records or mail exchangers that were found at its name. */
 export function judgeRecord({ purpose, value }: DomainRecord, found: readonly string[]): Finding {
   switch (purpose) {
     case 'ownership':
@@ -103,8 +103,8 @@ function judge(
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
 /**
- * Tells whether the findings about its DNS records verify a mail domain. `wanting` means that a required DNS record is
- * missing or wrong. `unknown` means that a DNS query got no response.
+ * Tells whether a mail domain is verified, according to the findings about its DNS records. `wanting` means that a
+ * required DNS record is missing or wrong. `unknown` means that a DNS query got no response.
  */
 export function verdictOf(
   records: readonly DomainRecord[],

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Limits the identifiers that are kept of one References header. If the header has more, the first and the latest
- * identifiers are kept (as in RFC 5537 §3.4.4).
+ * Is the maximum number of identifiers that are kept of one References header. If the header has more identifiers, the
+ * first and the latest identifiers are kept (as in RFC 5537 §3.4.4).
  */
 const REFERENCES_MAX = 200
-/** Limits the characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */
+/** Is the maximum number of characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */
 const MESSAGE_ID_MAX_LENGTH = 998
 /**
  * Matches a Message-ID of RFC 5322 §3.6.4, lenient for real mail: one `@`, and no brackets, white space or controls.

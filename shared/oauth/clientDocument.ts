@@ -1,15 +1,15 @@
 /**
- * Reads client-id metadata documents of OAuth. The id of a client with such a document is the document's URL
+ * Reads client-id metadata documents of OAuth. The id of a client with a metadata document is the document's URL
  * (draft-ietf-oauth-client-id-metadata-document).
  */
 import { type ClientMetadata, ClientMetadataError, readClientMetadata } from './clientMetadata.ts'
 
 const URL_MAX_CHARS = 500
-/** Limits the bytes of a client metadata document that are read. */
+/** Is the maximum number of bytes of a client metadata document that are read. */
 export const DOCUMENT_MAX_BYTES = 5 * 1024
 /**
- * Limits the seconds for which a client metadata document is cached. Within these limits, the document's own
- * `Cache-Control` header decides how long it is cached.
+ * Sets the minimum and maximum seconds for which a client metadata document is cached. Between these two limits, the
+ * document's own `Cache-Control` header decides how long the document is cached.
  */
 const FRESH_S = { min: 300, usual: 3_600, max: 86_400 }
 
@@ -62,8 +62,8 @@ export function freshSeconds(cacheControl: string | null): number {
 
 /**
  * Holds client metadata documents that their hosts have published. Some of the hosts that published these documents do
- * not serve them to a server in a data centre. The draft allows an authorization server to know clients beforehand.
- * These client metadata documents were read in September 2026.
+ * not serve them to a server in a data centre. The draft standard allows an authorization server to know clients in
+ * advance. The client metadata documents in this file were read in September 2026.
  */
 export const KNOWN_DOCUMENTS: ReadonlyMap<string, ClientMetadata> = new Map([
   [

@@ -17,8 +17,8 @@ export class ClientMetadataError extends Error {
 const REDIRECTS_MAX = 10
 const NAME_MAX_CHARS = 60
 /**
- * Matches characters that reorder or hide the text beside them. The name of an OAuth client must not contain such
- * characters.
+ * Matches characters that reorder or hide the text beside them. The name of an OAuth client must not contain characters
+ * that reorder or hide text.
  */
 const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}]/gu
 

@@ -1,8 +1,8 @@
 /** Names the one resource that OAuth tokens are for, and the server that issues the tokens (RFC 8707, RFC 9728). */
 
 /**
- * Tells whether OAuth is on for this service. OAuth needs TLS, because chat hosts refuse OAuth without TLS. A loopback
- * host without TLS is accepted for tests and development.
+ * Tells whether OAuth is on for this service. OAuth needs TLS, because chat hosts refuse OAuth without TLS. Without
+ * TLS, a loopback host is accepted for tests and development.
  */
 export const isOAuthOn = (baseUrl: string): boolean =>
   baseUrl.startsWith('https://') ||

@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../vault/envelope.ts'
 
 /**
- * Makes the token in a sign-in link: 256 bits in base64url. If the mail for a sign-in request is sent again, it holds
- * the same token.
+ * Makes the token in a sign-in link: 256 bits in base64url. If the service sends the mail for a sign-in request again,
+ * the mail holds the same token.
  */
 export type SignInTokens = (requestId: string) => string
 

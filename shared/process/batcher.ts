@@ -22,9 +22,9 @@ type Waiting<Item, Result> = {
 export function createBatcher<Item, Result>(options: {
   /** Runs one SQL statement for all the items, and returns one result for each item in the order of the items. */
   run: (items: Item[]) => Promise<Result[]>
-  /** Limits the items in one SQL statement. */
+  /** Is the maximum number of items in one SQL statement. */
   batchMax: number
-  /** Limits the number of SQL statements that run at the same time. */
+  /** Is the maximum number of SQL statements that run at the same time. */
   parallel: number
   /**
    * Is the time in milliseconds after which a running SQL statement counts as late. When the running statement is late,
@@ -34,12 +34,12 @@ export function createBatcher<Item, Result>(options: {
   lateMs?: number
   /**
    * Defines the weight of an item, and the maximum total weight of the items in one SQL statement. An item that exceeds
-   * the maximum weight runs in an SQL statement of its own.
+   * the maximum weight runs in a separate SQL statement.
    */
   weight?: { of: (item: Item) => number; max: number }
   /**
    * Gives the rank of an item in the queue. Items with the lowest rank run first. An item waits if its rank may not
-   * share an SQL statement with the lowest rank. If no rank is defined, the oldest items run first.
+   * share an SQL statement with the lowest waiting rank. If no rank is defined, the oldest items run first.
    */
   rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {
@@ -54,8 +54,8 @@ export function createBatcher<Item, Result>(options: {
       const results = await options.run(batch.map(({ item }) => item))
       for (const [n, waiting] of batch.entries()) waiting.resolve(results[n]!)
     } catch (error) {
-      // If the database connection broke, the batch may still be committed, so the batch is not run again. A second run
-      // of a committed batch could send a mail twice.
+      // If the database connection broke, the database may still commit the batch, so the batch is not run again. A
+      // second run of a committed batch could send a mail twice.
       if (batch.length === 1 || isDatabaseUnavailable(error)) {
         for (const waiting of batch) waiting.reject(error)
         return
@@ -64,7 +64,10 @@ export function createBatcher<Item, Result>(options: {
     }
   }
 
-  /** Sorts the waiting items by rank. @returns how many of the sorted items may run in one SQL statement. */
+  /**
+   * Sorts the waiting items by their rank in the queue. @returns how many of the sorted items may run in one SQL
+   * statement.
+   */
   const sortByRank = (): number => {
     const { batchMax, rank } = options
     if (rank === undefined || queue.length < 2) return batchMax

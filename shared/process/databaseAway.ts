@@ -20,7 +20,7 @@ const UNAVAILABLE_MESSAGE =
 
 /**
  * Tells whether an error of the database driver means that the database is unavailable. An error that concerns only a
- * single statement does not count.
+ * single SQL statement does not count as an unavailable database.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false

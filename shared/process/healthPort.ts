@@ -1,7 +1,7 @@
 /**
  * Serves the health of one process over HTTP, so that probes need no program in the container. The path `/healthz`
- * returns 200 `{"status":"ok"}` while `isUp` returns true, otherwise 503. If the event loop hangs, the health server
- * sends no response.
+ * returns 200 `{"status":"ok"}` while `isUp` returns true, and 503 at any other time. If the event loop hangs, the
+ * health server sends no response.
  *
  * @throws when another process uses the port.
  */

@@ -3,13 +3,13 @@ import type { Logger } from 'pino'
 
 const LOOK_MS = 1_000
 /**
- * Is the limit on file descriptors that counts as high enough for a process. With a lower limit, a burst of clients can
- * use up the file descriptors of the process.
+ * Is the limit on file descriptors that counts as high enough for a process. If the limit is lower, a burst of clients
+ * can use up the file descriptors of the process.
  */
 const ENOUGH = 1_024
 /**
- * Is the fraction of its limit on file descriptors from which a process counts as short of them. A process that was
- * short of file descriptors has recovered when it uses less than the fraction `RECOVERED`.
+ * Is the used fraction of the limit on file descriptors from which a process counts as short of file descriptors. After
+ * a shortage, a process has recovered when it uses less than the fraction `RECOVERED` of the limit on file descriptors.
  */
 const SHORT = 0.9
 const RECOVERED = 0.8
@@ -34,8 +34,8 @@ const OF_THIS_PROCESS: OpenFiles = {
     try {
       return readdirSync('/proc/self/fd').length
     } catch {
-      // Counting the open file descriptors itself opens a file descriptor. If the count of file descriptors fails, no
-      // descriptor is left.
+      // Counting the open file descriptors itself opens a file descriptor. If the count of file descriptors fails, the
+      // process has no file descriptor left.
       return Number.POSITIVE_INFINITY
     }
   },
@@ -43,7 +43,7 @@ const OF_THIS_PROCESS: OpenFiles = {
 
 /**
  * Logs when the process is short of file descriptors. When all file descriptors are used, the runtime accepts no
- * connection, sends no response and reports nothing. The function also logs a limit on file descriptors that is low
+ * connection, sends no response and reports nothing. The function also logs if the limit on file descriptors is low
  * from the start.
  */
 export function watchOpenFiles(log: Logger, files = OF_THIS_PROCESS, everyMs = LOOK_MS): void {

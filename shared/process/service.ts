@@ -38,7 +38,7 @@ export type Running = {
   /** Holds facts about the service for its parent process, such as a port that the service chose. */
   facts?: Record<string, string>
   /**
-   * Refuses new work and finishes accepted work. The promise resolves when the service has finished the accepted work.
+   * Refuses new work and finishes accepted work. The promise resolves when the service has finished all accepted work.
    */
   stop(): Promise<void>
 }
@@ -49,7 +49,7 @@ export type Running = {
  */
 const DRAIN_LIMIT_MS = 20_000
 
-/** Limits the milliseconds for writing the last log lines before the process ends. */
+/** Is the maximum number of milliseconds for writing the last log lines before the process ends. */
 const FLUSH_LIMIT_MS = 1_000
 
 /**
@@ -111,8 +111,8 @@ export async function runService(
     const config = parseConfig(host.env, secrets())
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
-    // A parent process has the same environment as its services and warns about misspelt variables once. So a service
-    // that has a parent process does not warn about misspelt variables.
+    // A parent process has the same environment as its services, and it warns once about misspelt variables. So a
+    // service that has a parent process does not warn about misspelt variables.
     if (!host.connected) {
       for (const one of misspeltVariables(host.env)) opened.warn(misspeltLine(one))
     }
@@ -133,8 +133,8 @@ export async function runService(
       opened.fatal({ reason }, 'the service ended by itself')
       exit(1)
     })
-    // When the parent process ends, the service stops. If the service went on, a second start would run beside this
-    // process.
+    // When the parent process ends, the service stops. If the service continued without its parent process, a second
+    // start would run beside the old process.
     host.on('disconnect', () => void stop('disconnect'))
     host.send?.({ ready: facts } satisfies ServiceMessage)
   } catch (error) {

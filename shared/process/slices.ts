@@ -1,4 +1,4 @@
-/** Limits the milliseconds of uninterrupted work, so that the process can do other work between. */
+/** Is the maximum number of milliseconds of uninterrupted work, after which the process can do other work. */
 const SLICE_MS = 2
 
 /**

@@ -16,13 +16,13 @@ export type WorkContext = {
 const storage = new AsyncLocalStorage<WorkContext>()
 
 /**
- * Runs work, and adds facts to the log lines of the work. The facts that the outer work has added to the log lines
- * remain.
+ * Runs work, and adds facts to the log lines of the work. Facts that an outer piece of work has added to the log lines
+ * stay in these lines.
  */
 export const within = <Result>(more: WorkContext, work: () => Result): Result =>
   storage.run({ ...storage.getStore(), ...more }, work)
 
-/** Runs work that serves several callers. The log lines of such work name no caller's request or job. */
+/** Runs work that serves several callers. The log lines of work for several callers name no caller's request or job. */
 export const withinNone = <Result>(work: () => Result): Result => storage.run({}, work)
 
 /**

@@ -9,8 +9,8 @@ import { type Hex, recoverTypedDataAddress } from 'viem'
 import { z } from 'zod'
 
 /**
- * Limits the characters of a signed offer or receipt that is stored. A signed offer or receipt with more characters is
- * not stored.
+ * Is the maximum number of characters of a signed offer or receipt that is stored. A signed offer or receipt with more
+ * characters is not stored.
  */
 const PROOF_CHARS_MAX = 8192
 
@@ -70,7 +70,7 @@ export function keptProof(value: unknown): string | null {
   return kept.length <= PROOF_CHARS_MAX ? kept : null
 }
 
-/** Describes the payment that a signed offer or receipt must be about. */
+/** Describes the payment that a signed offer or receipt must match. */
 export type ProofSubject = {
   caip2: string
   payer: string
@@ -86,7 +86,7 @@ export type KnownKey = { jwk: JWK; isOfHost: boolean }
 /** Finds the public key that a `kid` (key id) names. @returns null if the key is not available. */
 export type FindKey = (kid: string) => Promise<KnownKey | null>
 
-/** Judges whether a stored offer or receipt was signed by the right key for this payment. */
+/** Decides whether a stored offer or receipt was signed by the right key for this payment. */
 export async function judgeProof(
   kind: 'offer' | 'receipt',
   kept: string,
@@ -119,7 +119,7 @@ async function judgeJws(
     return 'unchecked'
   }
   // A symmetric key is refused as the key of a signed offer or receipt. If a public document held a symmetric key,
-  // everybody could sign with it.
+  // everybody could sign with this key.
   if (key instanceof Uint8Array) return 'invalid'
   let payload: unknown
   try {
@@ -163,7 +163,10 @@ function readTyped(kept: string): { payload: unknown; signature: Hex } | null {
   }
 }
 
-/** Judges an EIP-712 signature. The text that is signed by EIP-712 names its signer, who must be the payee. */
+/**
+ * Decides whether an EIP-712 signature is valid for the payment. The text that is signed by EIP-712 names its signer,
+ * who must be the payee.
+ */
 async function judgeTyped(
   kind: 'offer' | 'receipt',
   kept: string,

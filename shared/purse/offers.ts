@@ -9,22 +9,22 @@ import { type UsdcNetwork, usdcNetworkOf } from '../till/usdc.ts'
 import type { RefusalReason } from './refusal.ts'
 
 /**
- * Limits the characters of a header or body with an x402 challenge that are read. A usual x402 challenge has about 3
- * KB.
+ * Is the maximum number of characters that are read of a header or body with an x402 challenge. A usual x402 challenge
+ * has about 3 KB.
  */
 const CHALLENGE_CHARS_MAX = 32 * 1024
 const OFFERS_MAX = 32
 
 /**
- * Limits the lifetime of a payment's signature in seconds: the shortest time in which a seller can settle, and the
- * longest lifetime that a purse signs.
+ * Sets the limits on the lifetime of a payment's signature in seconds: the shortest time in which a seller can settle,
+ * and the longest lifetime that a purse signs.
  */
 const WINDOW_MIN_S = 15
 const WINDOW_MAX_S = 120
 
 /**
- * Is one entry of `accepts` in a seller's 402, with the names of x402 version 2. The field `raw` is the entry as it was
- * received, because a payment of version 2 repeats the entry.
+ * Is one entry of `accepts` in a seller's 402, with the names of x402 version 2. The field `raw` is the entry in the
+ * form in which it was received, because a payment of version 2 repeats the entry.
  */
 type Entry = {
   scheme: string
@@ -87,8 +87,8 @@ const v2Schema = z.object({
 })
 
 /**
- * Reads the x402 challenge of a 402 response. The header of x402 version 2 counts before the body. The body is read
- * only if the header of x402 version 2 is absent.
+ * Reads the x402 challenge of a 402 response. The header of x402 version 2 takes precedence over the body. The body is
+ * read only if the header of x402 version 2 is absent.
  * @param header is the value of the header `PAYMENT-REQUIRED`. Null means that the response has no such header.
  * @returns null if the 402 holds no x402 challenge that can be read.
  */
@@ -175,8 +175,8 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/
 const ZERO = /^0x0{40}$/
 
 /**
- * Returns the cheapest offer on the purse's chain in USDC. A cheaper offer on another chain or in another token is not
- * considered.
+ * Returns the cheapest offer on the purse's chain in USDC. A cheaper offer on another chain or in another token is
+ * ignored.
  * @param dialled.url is the requested URL, which returned the 402.
  * @param dialled.payer is the address of the purse. An offer that names the purse itself as the payee is refused.
  */
@@ -193,7 +193,8 @@ export function chooseOffer(
     if (fault === null) offers.push(toOffer(challenge, one, network))
     else faults.push(fault)
   }
-  // The sort is stable. So if several offers have the lowest price, the one that the seller listed first is chosen.
+  // The sort keeps the order of offers with equal prices. So if several offers have the lowest price, the function
+  // chooses the offer that the seller listed first.
   offers.sort((left, right) => Number(left.amountAtomic - right.amountAtomic))
   const [offer] = offers
   return offer === undefined ? { ok: false, reason: faults[0]! } : { ok: true, offer }

@@ -1,6 +1,6 @@
 /**
- * Maps each reason for refusing a purchase to a sentence for the agent. In all of these cases of refusal, the purse
- * signed nothing.
+ * Maps each reason for refusing a purchase to a sentence for the agent. In each of these cases, the purse refused the
+ * purchase and signed nothing.
  */
 const REFUSALS = {
   no_purse: 'the project has no purse: its owner can open one',

@@ -3,7 +3,8 @@
  * `sign-in-with-x`, a seller gives the paid resource again to an address that has already paid.
  *
  * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The purse signs only a text that this service builds
- * from checked members of the challenge. If the seller wrote the whole text, it could be anything, such as an order.
+ * from checked members of the challenge. If the seller wrote the whole text, the text could say anything, such as an
+ * order for goods.
  */
 import { type Address, getAddress, hashMessage } from 'viem'
 import { createSiweMessage } from 'viem/siwe'
@@ -11,12 +12,12 @@ import { z } from 'zod'
 import { encodeHeader } from '../till/x402v2.ts'
 import type { DigestSigner, PaymentHeader } from './paymentHeader.ts'
 
-/** Limits the age of a sign-in challenge, and how far the seller's clock may be ahead of this machine's clock. */
+/** Limits how old a sign-in challenge may be, and how far the seller's clock may be ahead of this machine's clock. */
 const AGE_MAX_MS = 5 * 60_000
 const AHEAD_MAX_MS = 60_000
 
 /**
- * Describes a time in a sign-in challenge. EIP-4361 allows only this form of a time. The signed text must hold the time
+ * Describes a time in a sign-in challenge. EIP-4361 allows a time only in this form. The signed text must hold the time
  * exactly as it was received in the challenge.
  */
 const time = z.iso.datetime({ precision: 3 })

@@ -1,6 +1,6 @@
 /**
- * Reads the x402 challenge of any seller, with any scheme and chain. The challenge of x402 version 1 is in the body,
- * and that of version 2 is in the header `PAYMENT-REQUIRED`.
+ * Reads the x402 challenge of any seller, with any scheme and chain. The challenge of x402 version 1 stands in the
+ * body, and the challenge of version 2 stands in the header `PAYMENT-REQUIRED`.
  */
 import { z } from 'zod'
 

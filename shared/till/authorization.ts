@@ -32,7 +32,7 @@ const TYPE_HASH = '7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2
 const EXPIRY_MARGIN_S = 6
 
 /**
- * Is half of the secp256k1 group order. The token contract refuses a signature whose value s is larger than this
+ * Is half of the secp256k1 group order. The token contract refuses a signature whose value s exceeds this number
  * (EIP-2).
  */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
@@ -53,7 +53,7 @@ const domainOf = (network: UsdcNetwork) => ({
 /**
  * Returns the data that the payer signs, in the form that viem's `account.signTypedData` takes. The EIP-712 domain
  * comes from the service's table of tokens, never from a caller. If the requirement and the signature had the same
- * wrong domain name, the x402 reference would accept the payment and the chain would refuse it.
+ * wrong domain name, the x402 reference implementation would accept the payment and the chain would refuse it.
  */
 export function authorizationTypedData(authorization: Authorization, network: UsdcNetwork) {
   return {
@@ -108,7 +108,7 @@ export function cancellationDigest(
 /**
  * Converts an EOA signature into the form that the token accepts: 65 bytes, low s, v 27 or 28. EIP-2098 compact
  * signatures, and signatures with v 0 or 1, are converted. A signature with a high s is refused, because the token
- * contract refuses it too.
+ * contract also refuses it.
  *
  * @param signature is in lower-case hex.
  * @returns null if no EOA can have made the signature.
@@ -161,7 +161,8 @@ export type SignatureKind =
    */
   | { kind: 'eoa'; signature: Hex }
   /**
-   * No EOA can have made the signature. Only a contract at the payer's address can accept such a signature (ERC-1271).
+   * An externally owned account (EOA) cannot have made the signature. Only a contract at the payer's address can accept
+   * a signature that no EOA can have made (ERC-1271).
    */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
   /**
@@ -171,7 +172,7 @@ export type SignatureKind =
   | { kind: 'malformed' }
 
 /**
- * Classifies an EVM signature by its bytes. A signature of 65 bytes that no EOA can have made is of the kind
+ * Classifies an EVM signature by its bytes. A signature of 65 bytes that cannot come from an EOA is of the kind
  * `contract`, because contract wallets use such bytes too. For example, the wallet Safe marks approved hashes by v = 1
  * and eth_sign by v above 30.
  *
@@ -200,8 +201,8 @@ export type AuthorizationVerdict =
   /**
    * The kind `contract` means that only the contract at the payer's address can accept the payment (ERC-1271). The
    * field `signature` holds the signature without its ERC-6492 wrapping. The payment is refused with
-   * `reasonWithoutCode` if the address has no code and no allowed factory deploys the contract. The service checks this
-   * before it claims the payment.
+   * `reasonWithoutCode` if the address has no code and no allowed factory deploys the contract. The service checks
+   * whether the address has code before it claims the payment.
    */
   | {
       kind: 'contract'
@@ -216,7 +217,7 @@ const invalid = (reason: X402Reason): AuthorizationVerdict => ({ kind: 'invalid'
 
 export type VerifyAuthorizationParameters = {
   payload: PaymentPayload
-  /** Holds the price and the payee of the payment requirement that the payer saw in the x402 challenge. */
+  /** Holds the price and the payee from the payment requirement that the payer saw in the x402 challenge. */
   requirement: Pick<
     PaymentRequirements,
     'scheme' | 'network' | 'asset' | 'payTo' | 'maxAmountRequired'
@@ -225,21 +226,21 @@ export type VerifyAuthorizationParameters = {
   nowS: number
 }
 
-/** Runs the checks of a payment that need no cryptography, cheap checks first. */
+/** Runs those checks of a payment that need no cryptography, and begins with the cheap checks. */
 function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | null {
   const { payload, requirement, nowS } = parameters
   const { authorization } = payload.payload
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'
-  // As the token of a payment, only USDC is accepted. Other tokens can lie about transfers, and some, like PYUSD,
-  // accept a used nonce without a revert.
+  // USDC is the only token that the service accepts in a payment. Other tokens can lie about transfers, and some, like
+  // PYUSD, accept a used nonce without a revert.
   if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
   if (!sameAddress(authorization.to, requirement.payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'
   }
   // A payment to oneself is refused, because it succeeds on chain without moving money. With payments to themselves,
-  // people could get receipts for an address of their own without paying.
+  // people could get receipts for an address of their own without spending any money.
   if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
   // The amount must equal the price exactly, because a payment above the price was signed for another resource.
   if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
@@ -260,7 +261,7 @@ function sameAddress(left: string, right: string): boolean {
 }
 
 /**
- * Judges a payment without the chain: version, scheme, network, asset, recipient, self-payment, exact amount, time
+ * Checks a payment without the chain: version, scheme, network, asset, recipient, self-payment, exact amount, time
  * window (6 s margin), and signature. A payment that these checks accept can still fail on chain, because of its
  * balance, a used nonce, a blacklist or a pause.
  *
@@ -281,7 +282,8 @@ export async function verifyAuthorization(
     if (signer === authorization.from) {
       return { kind: 'valid', network, signature: form.signature }
     }
-    // A compact signature (EIP-2098) can only come from an EOA, because no wallet contract in use accepts 64 bytes.
+    // A compact signature (EIP-2098) can only come from an EOA, because wallet contracts that people use do not accept
+    // 64 bytes.
     if (signature.length === COMPACT_SIGNATURE_CHARS) {
       return invalid('invalid_exact_evm_payload_signature')
     }

@@ -1,6 +1,6 @@
 /**
  * Signs with the runtime's Ed25519 (RFC 8032) in 0.06 ms. The library @noble/ed25519 takes 0.54 ms for a signature. The
- * library is used only in code that must run in any runtime: verification and the client.
+ * code uses @noble/ed25519 only where it must run in any runtime: for verification and in the client.
  * docs/decisions/receipt-signatures.md
  */
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'

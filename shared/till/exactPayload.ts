@@ -3,8 +3,8 @@ import { type Address, getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 
 /**
- * Limits the characters of a signature. An ERC-6492 signature that contains a large factory call has ~6 KB of
- * hexadecimal digits.
+ * Is the maximum number of characters of a signature. An ERC-6492 signature that contains a large factory call has ~6
+ * KB of hexadecimal digits.
  */
 const SIGNATURE_CHARS_MAX = 8192
 

@@ -2,9 +2,9 @@
  * Makes and checks payment receipts. The response of redeem, the payment record and the webhook body hold a receipt in
  * the same format (docs/contract.md §6).
  *
- * A receipt states that the money moved, and not that the seller delivered, because the receipt is signed before
- * delivery. Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). The member `jws` of a receipt is a compact
- * JWS (RFC 7515). The payload of this JWS is a receipt of the x402 `offer-receipt` extension, version 1, with
+ * A receipt states that the money moved, and not that the seller delivered the resource, because the receipt is signed
+ * before the delivery. Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). The member `jws` of a receipt is a
+ * compact JWS (RFC 7515). The payload of this JWS is a receipt of the x402 `offer-receipt` extension, version 1, with
  * additional members.
  */
 import { verify } from '@noble/ed25519'
@@ -19,7 +19,7 @@ import { USDC_NETWORKS } from './usdc.ts'
 const receiptBodySchema = z.strictObject({
   version: z.literal(1),
   paymentId: z.string(),
-  /** Has the value of `paymentId`, for clients that know only the older name `paymentInId`. */
+  /** Has the same value as `paymentId`, for clients that know only the older name `paymentInId`. */
   paymentInId: z.string(),
   /**
    * Is the id of the seller's endpoint. Null means that the facilitator settled the payment for an unregistered
@@ -127,7 +127,7 @@ export type ReceiptVerdict =
  *
  * @param receipt is any value, such as a parsed webhook body.
  * @param trustedKeys lists the issuer's keys, including retired keys, from its JWKS (`x`, base64url, as hex). The key
- * inside a receipt proves nothing, because anyone can sign with a key of their own.
+ * inside a receipt proves nothing, because anyone can sign a receipt with their own key.
  */
 export function verifyReceipt({
   receipt,
@@ -157,6 +157,6 @@ export function verifyReceipt({
 
 function verified(signature: Uint8Array, text: string, publicKey: Uint8Array): boolean {
   if (signature.length !== 64) return false
-  // The signature is checked by RFC 8032 instead of ZIP 215, so a malleable encoding of a valid signature is invalid.
+  // The check follows RFC 8032 instead of ZIP 215, so a malleable encoding of a valid signature is invalid.
   return verify(signature, utf8ToBytes(text), publicKey, { zip215: false })
 }

@@ -108,7 +108,7 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
  * key.
  *
  * @param keys lists the same keys as {@link receiptJwks}. All keys in the list have the same DID.
- * @param options.subject is the DID that the document describes. By default this is the DID of the keys.
+ * @param options.subject is the DID that the document describes. By default the document describes the DID of the keys.
  * @throws RangeError if the list of keys is empty.
  */
 export function receiptDidDocument(

@@ -1,8 +1,9 @@
 /**
  * Parses resource URLs, and compares a registered URL with a requested URL.
  *
- * Two URLs name the same resource if host (any case), port (the scheme's default port is dropped) and path (byte for
- * byte) agree. The scheme of the URLs is not compared, because Express and Hono behind a TLS proxy report http.
+ * Two URLs name the same resource if three parts agree: the host (in any case), the port (without the scheme's default
+ * port) and the path (byte for byte). The scheme of the URLs is not compared, because Express and Hono behind a TLS
+ * proxy report http.
  */
 
 const URL_CHARS_MAX = 2048

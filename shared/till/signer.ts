@@ -42,9 +42,9 @@ const RECOVERY_BIT: Readonly<Record<number, number>> = { 0: 0, 1: 1, 27: 0, 28: 
 /**
  * Returns the address that signed a digest, as viem's `recoverAddress` finds it.
  *
- * @param signature has 65 bytes. The last byte v of the signature is 0, 1, 27 or 28. A signature with a high s is
- * accepted.
- * @returns null in every case in which viem would throw: a malformed signature, r or s out of range, or no point on the
+ * @param signature is a signature of 65 bytes. The last byte v of the signature is 0, 1, 27 or 28. A signature with a
+ * high s is accepted.
+ * @returns null in each case in which viem would throw: a malformed signature, r or s out of range, or no point on the
  * curve.
  */
 export async function signerOf(digest: Hex, signature: Hex): Promise<Address | null> {
@@ -57,8 +57,8 @@ export async function signerOf(digest: Hex, signature: Hex): Promise<Address | n
     if (recoveryBit === undefined) return null
     const hash = Buffer.from(digest.slice(2), 'hex')
     const key = secp256k1.ecdsaRecover(bytes.subarray(0, 64), recoveryBit, hash, false)
-    // An address is the last 20 bytes of the hash of a public key's two coordinates. The first byte of the public key
-    // tells only the form of the key, so it is not hashed.
+    // An address is the last 20 bytes of the hash of the two coordinates of a public key. The first byte of the public
+    // key tells only the format of the key, so it is not hashed.
     return getAddress(`0x${Buffer.from(keccak_256(key.subarray(1))).toString('hex', 12)}`)
   } catch {
     return null

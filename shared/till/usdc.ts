@@ -11,8 +11,8 @@ export const USDC_AMOUNT_PATTERN = /^(0|[1-9]\d*)(\.\d{1,6})?$/
 
 const DECIMALS = 6
 /**
- * Limits the digits of an atomic amount. x402 v1 clients refuse a `value` of more than 18 characters (docs/contract.md
- * §6).
+ * Is the maximum number of digits of an atomic amount. x402 v1 clients refuse a `value` of more than 18 characters
+ * (docs/contract.md §6).
  */
 const ATOMIC_DIGITS_MAX = 18
 const AMOUNT_ATOMIC_MAX = 10n ** BigInt(ATOMIC_DIGITS_MAX) - 1n
@@ -110,8 +110,8 @@ export function usdcNetworkOfChainId(chainId: number): UsdcNetwork | undefined {
  * @throws UsdcAmountError if the amount is malformed, zero or too large.
  */
 export function parseUsdc(amount: string): bigint {
-  // A valid amount has at most 12 digits before the point. Without the limit on the length of the text, BigInt() could
-  // get megabytes of digits.
+  // A valid amount has at most 12 digits before the point. Without a limit on the length of the text, BigInt() could
+  // get megabytes of digits to parse.
   if (amount.length > 64 || !USDC_AMOUNT_PATTERN.test(amount)) {
     throw new UsdcAmountError(
       'amount must be a decimal USDC string with at most 6 decimals, such as "0.01"',
@@ -129,8 +129,8 @@ export function parseUsdc(amount: string): bigint {
 /**
  * Writes atomic units as whole USDC in the shortest form, the inverse of {@link parseUsdc}.
  *
- * @param amountAtomic is the amount in atomic units, which must not be negative. The amount may be a sum that exceeds
- * the limit of a single price.
+ * @param amountAtomic is the amount in atomic units, which must not be negative. The amount may be a sum, which may
+ * exceed the limit of a single price.
  * @returns a text such as `0.01` for 10000n, `0` for 0n, `3` for 3000000n.
  * @throws RangeError on a negative amount.
  */

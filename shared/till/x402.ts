@@ -58,8 +58,8 @@ export const wireReason = (reason: string, x402Version: X402Version): string =>
 const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 
 /**
- * Limits the characters of a payment header that is decoded. A payment header of x402 version 2 with extensions has
- * about 3 KB, and a wrapped signature adds more.
+ * Is the maximum number of characters of a payment header that the service decodes. A payment header of x402 version 2
+ * with extensions has about 3 KB, and a wrapped signature adds more.
  */
 export const PAYMENT_HEADER_CHARS_MAX = 16_384
 
@@ -75,15 +75,15 @@ export type Authorization = ExactPayload['authorization']
 export type X402Version = 1 | 2
 
 /**
- * Is an x402 payment of either version. The function `verifyAuthorization` judges the scheme and the network of the
+ * Is an x402 payment of either version. The function `verifyAuthorization` checks the scheme and the network of the
  * payment.
  */
 export type PaymentPayload = {
   x402Version: X402Version
   scheme: string
   /**
-   * Is the network name of x402 version 1 if the chain is known. For an unknown chain, this is the network name that
-   * the payer sent.
+   * Is the network name of x402 version 1 if the chain is known. For an unknown chain, the name is the network name
+   * that the payer sent.
    */
   network: string
   payload: ExactPayload
@@ -113,8 +113,8 @@ const envelopeSchema = z
   .partial()
 
 /**
- * Describes one entry of the list `accepts` in an x402 challenge. This service sends such entries to payers, and
- * sellers send them to the facilitator. Clients of version 1 refuse entries without `mimeType` and `extra`.
+ * Describes one entry of the list `accepts` in an x402 challenge. This service sends entries of this form to payers,
+ * and sellers send them to the facilitator. Clients of version 1 refuse entries without `mimeType` and `extra`.
  */
 export const paymentRequirementsSchema = z.object({
   scheme: z.string().max(64),
@@ -156,8 +156,8 @@ export type BuildChallengeParameters = {
   /** Describes how a client calls the resource, and what the resource returns. */
   outputSchema?: Record<string, unknown> | null | undefined
   /**
-   * Is the reason code if the challenge refuses a payment. If the request had no payment, the challenge says {@link
-   * PAYMENT_REQUIRED_ERROR}.
+   * Is the reason code if the challenge refuses a payment. If the request held no payment, the error of the challenge
+   * is {@link PAYMENT_REQUIRED_ERROR}.
    */
   error?: string | undefined
 }
@@ -206,8 +206,8 @@ function refused(reason: X402Reason, detail: string, x402Version: X402Version = 
  * decides how the payment is read.
  *
  * @returns the payload with checksummed addresses, lower-case hex and bigint numbers, or a reason to refuse the
- * payment. An unknown version or scheme is a reason to refuse the payment, because the format of its payload is
- * unknown.
+ * payment. An unknown version or scheme is a reason to refuse the payment, because the service does not know the format
+ * of the payload.
  */
 export function parsePaymentPayload(value: unknown): DecodedPayment {
   const envelope = envelopeSchema.safeParse(value).data ?? {}
@@ -248,8 +248,8 @@ export function decodePaymentHeader(header: string): DecodedPayment {
     )
   }
   const bytes = Buffer.from(header, 'base64')
-  // When Buffer decodes base64, it skips characters that are outside of base64. The decoded bytes are encoded again and
-  // compared, so that each payment has only one spelling.
+  // When Buffer decodes base64, it skips characters that are not part of the base64 alphabet. The decoded bytes are
+  // encoded again and compared, so that each payment has only one spelling.
   if (header === '' || bytes.toString('base64') !== header) {
     return refused('invalid_payload', 'header is not standard base64')
   }

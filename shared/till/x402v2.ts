@@ -15,8 +15,8 @@ export const OFFER_RECEIPT = 'offer-receipt'
 export const PAYMENT_IDENTIFIER = 'payment-identifier'
 
 /**
- * Limits the characters of the header `PAYMENT-REQUIRED`. A proxy refused a 402 with a header of 3,564 bytes and
- * accepted a header of 2,996 bytes (coinbase/cdp-sdk #759).
+ * Is the maximum number of characters of the header `PAYMENT-REQUIRED`. A proxy refused a 402 with a header of 3,564
+ * bytes and accepted a header of 2,996 bytes (coinbase/cdp-sdk #759).
  */
 const PAYMENT_REQUIRED_CHARS_MAX = 2990
 
@@ -70,8 +70,8 @@ export const paymentPayloadV2Schema = z
   })
 
 /**
- * Describes one entry of the list `accepts` in x402 version 2. This service sends such entries to payers, and sellers
- * send them to the facilitator.
+ * Describes one entry of the list `accepts` in x402 version 2. This service sends entries of this form to payers, and
+ * sellers send them to the facilitator.
  */
 export const paymentRequirementsV2Schema = z.object({
   scheme: z.string().max(64),
@@ -203,8 +203,8 @@ function encodeForm({
 }
 
 /**
- * Is a text that is longer than the text of every reason that a challenge names. The check of the metadata's size uses
- * this text as the error.
+ * Is a placeholder text that is longer than the text of every reason that a challenge can name. The check of the
+ * metadata's size uses this text as the error.
  */
 const LONGEST_ERROR = 'e'.repeat(80)
 const ADDRESS = `0x${'0'.repeat(40)}`

@@ -1,14 +1,14 @@
 /**
- * Decodes a text in every way in which a program that reads it could decode it. The decoder removes percent, backslash,
- * HTML or quoted-printable escapes. The decoder also decodes base64, hexadecimal digits and decimal bytes. The texts
- * are binary strings, in which one character is one byte.
+ * Decodes a text in every way in which a program that reads the text could decode it. The decoder removes percent,
+ * backslash, HTML or quoted-printable escapes. The decoder also decodes base64, hexadecimal digits and decimal bytes.
+ * The decoded texts are binary strings, in which one character is one byte.
  *
  * Standards: RFC 3986 §2.1 (percent), RFC 8259 §7 (JSON), RFC 2045 §6.7 (quoted-printable), RFC 4648 §4, §5, §8.
  */
 
 /**
  * Is a decoded text with the positions in the source text from which it was decoded. Character n of the decoded text
- * comes from the characters `from[n]` to `to[n]` (excluded) of the source text.
+ * comes from the source characters from `from[n]` up to, but not including, `to[n]`.
  */
 export type View = { text: string; from: Int32Array; to: Int32Array }
 
@@ -147,8 +147,8 @@ function unescaped(text: string, { token, decode }: Unescape): View | null {
   let builder: ViewBuilder | null = null
   let at = 0
   for (const match of text.matchAll(token)) {
-    // The decoded text is never longer than the source text. A code point has at most four bytes, and each escape has
-    // more characters than its decoded bytes.
+    // The decoded text is never longer than the source text. A code point has at most four bytes, and each escape
+    // sequence has more characters than the bytes that it decodes to.
     builder ??= new ViewBuilder(text.length)
     builder.copy(text, at, match.index)
     at = match.index + match[0].length
@@ -167,7 +167,9 @@ for (const [n, character] of [
 BASE64_VALUE['-'.charCodeAt(0)] = 62
 BASE64_VALUE['_'.charCodeAt(0)] = 63
 
-/** Is the number of bytes between two decoded runs of a text, so that no secret is found across both runs. */
+/**
+ * Is the number of separating bytes between two decoded runs of a text, so that no secret is found across both runs.
+ */
 const GAP = 1
 
 type Run = { text: string; index: number }

@@ -1,9 +1,9 @@
 /**
  * Encrypts stored secrets by envelope encryption.
  *
- * Every secret has its own random data key. A master key, named by its id, wraps the data key. When the master key
- * changes, only 61 bytes of each stored secret are written again. The data key of a secret is stored in the secret's
- * row, so a deleted secret cannot be recovered.
+ * Every secret has its own random data key. A master key, which is named by its id, encrypts ("wraps") the data key.
+ * When the master key changes, the service rewrites only 61 bytes of each stored secret. The data key of a secret is
+ * stored in the secret's row, so a deleted secret cannot be recovered.
  *
  * Standards: AES-256-GCM (NIST SP 800-38D), HKDF-SHA-256 (RFC 5869).
  *
@@ -15,8 +15,8 @@
  *   context        purpose, project id, name, version (decimal)
  *
  * A secret decrypts only for its own project, name, version and purpose. A data key encrypts only one secret, and only
- * once. One master key may wrap 2^32 data keys (SP 800-38D §8.3, random nonces): seven weeks at a thousand writes a
- * second. The operator should rotate the master key well before this limit.
+ * once. One master key may encrypt 2^32 data keys (SP 800-38D §8.3, random nonces), which is enough for seven weeks at
+ * a thousand writes a second. The operator should rotate the master key well before this limit.
  */
 import {
   createCipheriv,
@@ -41,7 +41,7 @@ export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
 /**
  * Describes the place of an encrypted secret: its purpose, project, name and version. The encryption takes these values
- * as associated data, so a secret cannot be decrypted in another place.
+ * as associated data, so a secret cannot be decrypted for another purpose, project, name or version.
  */
 export type SecretContext = {
   purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use' | 'purse-key' | 'purchase'
@@ -101,8 +101,8 @@ export function masterKey(id: string, bytes: Uint8Array): MasterKey {
 export const masterKeyCheck = ({ key }: MasterKey): Buffer => deriveKey(key, 'purser/check')
 
 /**
- * Holds the master keys of a process. The first master key encrypts new secrets, and every master key can decrypt the
- * secrets that it has encrypted.
+ * Holds the master keys of a process. The first master key encrypts new secrets, and each master key can decrypt the
+ * secrets that were encrypted with it.
  */
 export class Keyring {
   readonly #wrapping: ReadonlyMap<string, KeyObject>

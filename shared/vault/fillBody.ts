@@ -1,13 +1,13 @@
 /**
  * Fills the placeholders of a request body. The request body is parsed as its content-type says, because the server
- * will read it in the same way. If different servers could read the body in different ways, the body counts as text.
- * Placeholders in such a text body may only hold secrets that are allowed in the place `body`.
+ * will parse the body in the same way. If different servers could read the body in different ways, the body counts as
+ * text. Placeholders in a text body may only hold secrets that are allowed in the place `body`.
  */
 import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'
 import { placeName } from './placement.ts'
 
-/** Limits the depth of a JSON body with placeholders. A JSON body that is nested more deeply is refused. */
+/** Is the maximum depth of a JSON body with placeholders. A JSON body that is nested more deeply is refused. */
 const DEPTH_MAX = 64
 
 const fault = (message: string) => new CredentialInputError(message)
@@ -29,8 +29,8 @@ const isForm = (essence: string) => essence === 'application/x-www-form-urlencod
 const isJson = (essence: string) => /^[\w.+-]+\/(?:[\w.+-]+[+-])?json(?:-[\d.]+)?$/.test(essence)
 
 /**
- * Reads the content type of a request. The field `isClear` tells that every server reads a body with these headers in
- * the same way.
+ * Reads the content type of a request. The field `isClear` tells that all servers read a body with these headers in the
+ * same way.
  */
 function contentType(headers: Record<string, string>): { essence: string; isClear: boolean } {
   const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
@@ -94,7 +94,7 @@ type Open = { keys: Set<string> | null; key: string | number; isKeyNext: boolean
  * large numbers keep their digits.
  */
 function fillJson(text: string, fill: Fill): string {
-  // A JSON text without `{{` is also parsed if it has a backslash, because an escape can stand for the brace of a
+  // A JSON text without `{{` is also parsed if it has a backslash, because an escape can stand for a brace of a
   // placeholder.
   if (!/\{\{|\\/.test(text)) return text
   if (!isValidJson(text)) {

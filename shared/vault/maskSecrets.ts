@@ -1,6 +1,6 @@
 /**
  * Masks secrets in a text, in every form that one or several decoding steps uncover. A stranger can still hide a secret
- * in an encoding that the stranger has invented. SECURITY.md names this limit of the masking.
+ * in an encoding that the stranger has invented. SECURITY.md states this limit of the masking.
  */
 import {
   createRunDecoder,
@@ -11,29 +11,35 @@ import {
 } from './decodedViews.ts'
 import { NeedleSearch, type Range } from './needleSearch.ts'
 
-/** Stands in a masked text in place of a secret. */
+/** Is the text that replaces a secret in a masked text. */
 const MASK = '[masked]'
-/** Is the shortest secret that is masked. Texts of fewer characters occur in every text by chance. */
+/**
+ * Is the length of the shortest secret that is masked. A text with fewer characters occurs in any longer text by
+ * chance.
+ */
 export const SECRET_MIN_LENGTH = 3
 
-/** Limits how many nested layers of encoding are searched for secrets. */
+/** Is the maximum number of nested layers of encoding that are searched for secrets. */
 const DEPTH_MAX = 3
 /**
- * Limits how many characters may be decoded in total for each character of a text that is masked. A text that needs
- * more decoding is not shown.
+ * Is the maximum number of characters that may be decoded in total for each character of a text that is masked. A text
+ * that needs more decoding than that is not shown.
  */
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
 /**
  * Base64 whose letter case was changed cannot be decoded. So the masker searches for those base64 characters of a
- * secret that do not depend on neighbouring bytes, if there are at least this many.
+ * secret that do not depend on neighbouring bytes, if there are at least this many of them.
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
 /** Is the length in bytes from which every encoded run in a text is decoded, even if every secret is longer. */
 const RUN_BYTES_MAX = 16
 
-/** Reports that the text to mask needs too much decoding. If masking fails, no part of the text may be shown. */
+/**
+ * Reports that the text to mask needs too much decoding. If masking fails, no part of the text may be shown to the
+ * caller.
+ */
 export class TooManyLayersError extends Error {}
 
 type Work = { left: number }
@@ -81,8 +87,8 @@ export class Masker {
 
   /**
    * Finds the ranges of a text that hold a secret in any encoding. @param siblings maps each text that was already
-   * searched to its depth. All of these texts were made from the same source by removing escapes. The map avoids a
-   * second search of a text, because removing escapes in different orders often gives the same text.
+   * searched to its depth. All of the searched texts were made from the same source by removing escapes. The map avoids
+   * a second search of the same text, because removing escapes in different orders often gives the same text.
    */
   #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length
@@ -120,7 +126,7 @@ export class Masker {
 
 /**
  * Adds the ranges of the secrets that were found in a decoded text, as ranges of its source text. The ranges do not
- * overlap, so the time is at most proportional to the length of the decoded text.
+ * overlap, so the function takes at most a time that is proportional to the length of the decoded text.
  */
 function addBack(found: Range[], view: View, ranges: readonly Range[]): void {
   for (const range of ranges) found.push(back(view, range))
@@ -136,7 +142,7 @@ function back({ from, to }: View, { start, end }: Range): Range {
   return { start: first, end: last }
 }
 
-/** Joins those ranges of secrets that overlap or touch into one range. */
+/** Joins ranges of secrets that overlap or touch into one range. */
 function merged(ranges: Range[]): Range[] {
   const joined: Range[] = []
   for (const { start, end } of ranges.sort((one, other) => one.start - other.start)) {

@@ -100,8 +100,8 @@ function growTree(needles: readonly string[], nodesMax: number): Tree {
 }
 
 /**
- * Links each tree node to the node of its longest suffix. Nodes of shorter texts are linked before nodes of longer
- * texts. A node also takes over the byte string that ends at its suffix node.
+ * Links each tree node to the node of its longest suffix. Nodes that stand for shorter texts are linked before nodes
+ * that stand for longer texts. A node also takes over the needle (byte string to find) that ends at its suffix node.
  */
 function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array {
   const fallback = new Int32Array(count)
@@ -171,7 +171,7 @@ class Edges {
   }
 
   #place(key: number): number {
-    // Computes the place of a key in the hash table. The high bits of the multiplied key depend on every bit of the key
+    // Computes the index of a key in the hash table. The high bits of the multiplied key depend on every bit of the key
     // (Knuth, TAOCP 3, §6.4).
     let place = Math.imul(key, 0x9e3779b1) >>> this.#shift
     while (this.#keys[place] !== 0 && this.#keys[place] !== key) place = (place + 1) & this.#mask

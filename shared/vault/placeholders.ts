@@ -6,17 +6,20 @@ import { mayStand } from './placement.ts'
 import { totpCode } from './totp.ts'
 
 export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
-/** Limits the characters of a value for a placeholder. Values with more characters do not fit into a header. */
+/**
+ * Is the maximum number of characters of a value that replaces a placeholder. Values with more characters do not fit
+ * into a header.
+ */
 export const VALUE_MAX_LENGTH = 8_192
 /**
- * Is the shortest length of a secret that is masked in a response although the request did not send it. Shorter values
- * may be everyday words, so masking them would damage the response.
+ * Is the length of the shortest secret that is masked in a response although the request did not send the secret.
+ * Shorter values may be everyday words, so masking them would damage the response.
  */
 const UNSENT_MIN_LENGTH = 4
 const SHOWN_PLACE_MAX_LENGTH = 100
 /**
- * Limits the placeholders of one request. The number is limited because each placeholder is checked against the
- * placement, and its value is longer than the placeholder.
+ * Is the maximum number of placeholders in one request. The number is limited because each placeholder is checked
+ * against the placement, and because its value is longer than the placeholder.
  */
 const PLACEHOLDERS_MAX = 100
 
@@ -31,7 +34,7 @@ export type UsedCredential = {
  * Replaces the placeholders in one text by the credential's values.
  * @param places returns the places of the request in which a placeholder stands. The placeholder begins after the first
  * `at` characters of the text. The credential must allow its secret in one of these places of the request.
- * @param write escapes a value so that the value fits the place of the placeholder.
+ * @param write escapes a value so that the value is valid at the place of the placeholder.
  * @throws {CredentialInputError} if a placeholder has no value. @throws {OutOfBoundsError} if the credential does not
  * allow a secret at the place of its placeholder.
  */
@@ -119,8 +122,8 @@ const basicAuth = (username: string | null, password: string | null): string | n
   password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
 
 /**
- * Returns the secrets of the credential that the request did not contain. The response is searched for the unsent
- * secrets too, because a server may know more secrets than the request sent.
+ * Returns the secrets of the credential that the request did not contain. The masker also searches the response for
+ * secrets that the request did not send, because a server may know more secrets than the request sent.
  */
 export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
   const texts: string[] = []

@@ -12,17 +12,20 @@
  * | `path:PREFIX` | the path right behind exactly this text: `path:/bot` is `/bot{{token}}/send`   |
  * | `body`        | anywhere in the body, of any type                                              |
  *
- * `FIELD@PLACE` is the place of one field of the credential. Blanks in the name of a header, parameter or field are
- * percent-encoded.
+ * `FIELD@PLACE` is the place of one field of the credential. In these entries, blanks in the name of a header,
+ * parameter or field are percent-encoded.
  */
 
 import type { Meet } from './bounds/narrowing.ts'
 import type { CredentialType } from './credential.ts'
 
-/** Limits the entries in the placement of one credential, which lists where its secret may stand in a request. */
+/**
+ * Is the maximum number of entries in the placement of one credential, which lists where its secret may stand in a
+ * request.
+ */
 export const PLACEMENT_MAX = 40
 
-/** States the format of a placement entry (a place where a secret may stand), for error messages. */
+/** Describes the format of a placement entry (a place where a secret may stand), for error messages. */
 export const PLACEMENT_RULE =
   'be header:NAME, basic, query:NAME, form:NAME, json:/POINTER, path:/PREFIX or body, with FIELD@ before it for one field'
 
@@ -81,8 +84,8 @@ export const meetPlacements: Meet = (one, other) => {
 }
 
 /**
- * Tells whether a field of a credential may stand at one of the given places of a request, by the credential's
- * placement.
+ * Tells whether the placement of a credential allows a field of the credential to stand at one of the given places of a
+ * request.
  * @param fields lists all names of one field, because `apiKey` and `key` may name the same field.
  */
 export const mayStand = (
@@ -98,15 +101,15 @@ export const mayStand = (
   )
 
 /**
- * Returns the default placement of a credential field: the members of a JSON body and the fields of a form with the
- * given names.
+ * Returns the default placement of a credential field: the JSON body members and the form fields that have the given
+ * names.
  */
 const named = (field: string, ...names: string[]): string[] =>
   names.flatMap((name) => [`${field}@json:/${name}`, `${field}@form:${name}`])
 
 /**
- * Holds the default placement of each credential type. By default a password stands where a login form has it, and
- * never where a user name stands, because user names are shown to others. By default a token stands in the header
+ * Holds the default placement of each credential type. By default a password may stand where a login form has it, and
+ * never where a user name stands, because a host shows user names to others. By default a token stands in the header
  * Authorization, which no honest host publishes. By default, an SSH key or a certificate may stand nowhere in an HTTP
  * request.
  */

@@ -6,7 +6,10 @@ import { createHash, createHmac } from 'node:crypto'
 
 export type AwsKeys = { accessKeyId: string; secretAccessKey: string; sessionToken: string | null }
 
-/** Is the AWS request to sign. The region and the service in the request are those of the AWS endpoint. */
+/**
+ * Is the AWS request to sign. The region and the service in the request are the region and the service of the AWS
+ * endpoint.
+ */
 export type AwsRequest = {
   method: string
   url: string
@@ -31,8 +34,8 @@ const encode = (text: string) =>
   )
 
 /**
- * For its signature, AWS percent-encodes the path of the URL once more. Only S3 encodes each path segment once, so that
- * `!` and `%21` of a URL have one signature.
+ * For its signature, AWS percent-encodes the path of the URL once more. Only for S3 each path segment is encoded just
+ * once, so that `!` and `%21` of a URL have the same signature.
  */
 const canonicalPath = ({ pathname }: URL, service: string) =>
   pathname

@@ -7,7 +7,7 @@ import { type CredentialData, CredentialInputError } from './credential.ts'
 export const ENCODINGS = ['utf8', 'base64', 'hex'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
-/** Sets the smallest number of bytes of an HMAC key. An attacker could guess a shorter HMAC key from one signature. */
+/** Is the smallest number of bytes of an HMAC key. An attacker could guess a shorter HMAC key from one signature. */
 export const HMAC_KEY_MIN_BYTES = 16
 const SEED_BYTES = 32
 /**
@@ -17,8 +17,9 @@ const SEED_BYTES = 32
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
- * Lists the credential fields that may hold a signing key, the default field first. No other field is used as a signing
- * key. A password is not used as a signing key, because an attacker could test guessed passwords against the signature.
+ * Lists the credential fields that may hold a signing key, the default field first. The service uses no other field as
+ * a signing key. The service uses no password as a signing key, because an attacker could test guessed passwords
+ * against the signature.
  */
 const SIGNING_FIELDS = {
   hmac: {

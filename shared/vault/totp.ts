@@ -30,8 +30,8 @@ const ALGORITHMS: Record<string, Algorithm> = {
 /**
  * Reads a TOTP secret.
  *
- * @param text is Base32 (SHA-1, 6 digits, 30 s) or an `otpauth://totp/` URI. In a Base32 secret, blanks, hyphens,
- * letter case and padding are ignored.
+ * @param text is a Base32 secret (SHA-1, 6 digits, 30 s) or an `otpauth://totp/` URI. In a Base32 secret, blanks,
+ * hyphens, letter case and padding are ignored.
  * @throws {TotpSecretError}
  *
  * @example
@@ -74,7 +74,10 @@ export function totpCode(key: TotpKey, nowMs: number): { code: string; remaining
   }
 }
 
-/** Reads a TOTP secret in Base32. The error of the library otpauth would quote a character of the secret. */
+/**
+ * Reads a TOTP secret in Base32. The code does not pass on the error of the library otpauth, because it would quote a
+ * character of the secret.
+ */
 function parseBase32(text: string): Secret {
   const compact = text.replace(/[\s-]/g, '')
   if (!/^[a-z2-7]+=*$/i.test(compact)) throw notBase32()

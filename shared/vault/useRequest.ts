@@ -23,8 +23,8 @@ const HEADER_VALUE_MAX_LENGTH = VALUE_MAX_LENGTH
 const USE_BODY_MAX_BYTES = 256 * 1024
 const HEADERS_MAX_LENGTH = 16 * 1024
 /**
- * Limits the secrets that one request may contain. The number is limited because the HTTP response is searched once for
- * each secret.
+ * Is the maximum number of secrets that one request may contain. The number is limited because the HTTP response is
+ * searched once for each secret.
  */
 const SECRETS_MAX = 64
 
@@ -47,26 +47,26 @@ const USE_URL = /^(https?):\/\/([^/?#\\]+)([/?][^#]*)?$/i
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
 /**
- * Matches the value of a header by RFC 9110 §5.5 without obs-text. Some servers read such bytes above ASCII (obs-text)
- * as Latin-1 and some as UTF-8.
+ * Matches the value of a header by RFC 9110 §5.5 without obs-text. Some servers read bytes above ASCII (obs-text) as
+ * Latin-1, and other servers read them as UTF-8.
  */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 const OWN_HEADERS = new Set([
   // The HTTP client sets headers such as Host and Content-Length itself, so a caller may not set them.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
-  // With an Accept-Encoding header or the like, a caller could request an encoding of the response in which secrets
-  // cannot be masked.
+  // With a header such as Accept-Encoding, a caller could request an encoding of the response in which secrets cannot
+  // be masked.
   ...['accept-encoding', 'accept-charset', 'a-im'],
   // A range header asks the server for only a part of the response. If this part of the response cut a secret in two,
   // the masker would not find the secret.
   ...['range', 'request-range', 'if-range'],
-  // With such conditional and digest headers a caller could test guesses about the hidden parts of the response (RFC
-  // 9110 §13.1, RFC 9530).
+  // With conditional and digest headers a caller could test guesses about the hidden parts of the response (RFC 9110
+  // §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
-  // Some servers take the method or the path from headers such as X-HTTP-Method-Override. The bounds of a credential
-  // are checked only against the real method and path of the request.
+  // Some servers take the method or the path from headers such as X-HTTP-Method-Override. The bounds (limits on use) of
+  // a credential are checked only against the real method and path of the request.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url'],
 ])
@@ -155,8 +155,8 @@ export type FilledRequest = {
 }
 
 /**
- * Replaces the placeholders of a request by the credential's values. The bounds of the credential must allow the
- * request, and the places in which the secrets stand.
+ * Replaces the placeholders of a request by the credential's values. The bounds (limits on use) of the credential must
+ * allow the request, and the places in which the secrets stand.
  * @param nowMs is the time for which a one-time code is computed.
  * @throws {CredentialInputError} for a placeholder without a value, or a value that does not fit its place.
  * @throws {OutOfBoundsError}

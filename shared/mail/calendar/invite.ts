@@ -68,7 +68,7 @@ export type Invite = {
   end: CalendarTime
   /**
    * Holds the recurrence rule of a calendar event. Null means that the calendar event does not recur. The field `next`
-   * holds the starts of the event's next instances.
+   * holds the start times of the event's next instances.
    */
   recurrence: { rule: string; next: string[] } | null
   organizer: Person | null
@@ -90,5 +90,5 @@ export const UID_MAX_LENGTH = 1_000
 export const SUMMARY_MAX_LENGTH = 1_000
 export const DESCRIPTION_MAX_LENGTH = 10_000
 export const LOCATION_MAX_LENGTH = 1_000
-/** Limits the future instances that the API lists for a recurring event. */
+/** Is the maximum number of future instances that the API lists for a recurring event. */
 export const NEXT_MAX = 10

@@ -158,8 +158,8 @@ function time(name: string, { local, zone }: WrittenTime): ICAL.Property {
 const PAIR = /^([A-Z]{4,10})=([A-Z0-9,+-]{1,200})$/
 const FREQUENCIES = ['DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY']
 /**
- * Lists the parts of a recurrence rule that may stand in a sent invitation. Parts of a recurrence rule that state a
- * time of day are refused.
+ * Lists the parts of a recurrence rule that may stand in a sent invitation. A part of a recurrence rule that states a
+ * time of day is refused.
  */
 const RULE_PARTS = new Set(
   'FREQ UNTIL COUNT INTERVAL BYDAY BYMONTHDAY BYYEARDAY BYWEEKNO BYMONTH BYSETPOS WKST'.split(' '),

@@ -67,9 +67,9 @@ export type Found = {
   isSubject: boolean
 }
 
-/** Limits the lines above a candidate that are read for words about codes. */
+/** Is the maximum number of lines above a candidate (a possible code) that are searched for words about codes. */
 const ABOVE_MAX_LINES = 8
-/** Limits the lines of a short mail. In a short mail, all lines are about one subject. */
+/** Is the maximum number of lines that a short mail has. In a short mail, all lines are about one subject. */
 const SHORT_LINES = 3
 /**
  * Lists the kinds of labels that name a number, such as "code". Words of the kind `access` do not name a number, but
@@ -78,7 +78,10 @@ const SHORT_LINES = 3
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
-/** Returns the evidence that a mail as a whole gives. This evidence is the same for all candidates of the mail. */
+/**
+ * Returns the evidence that a mail as a whole gives. The evidence from the mail as a whole is the same for all
+ * candidates (possible codes) of the mail.
+ */
 export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
   const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))
   const evidence = KINDS.filter((kind) => subject.has(kind)).map((kind) => `subject:${kind}`)
@@ -153,7 +156,7 @@ function wordEvidence(before: string, after: string): string[] {
 const COPULA =
   /^ ?(?:(?:is|ist|est|es|é|è|е|је|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
-/** Limits the characters between a verb like "enter" and the number to enter. */
+/** Is the maximum number of characters between a verb like "enter" and the number to enter. */
 const USE_CHARS = 40
 
 /** Matches what may stand between a label and its number: `your code is 482913`. */

@@ -8,11 +8,11 @@ export type Candidate = {
   start: number
   end: number
   /**
-   * Tells whether the candidate for a one-time code is only letters, or has small letters. A text of only letters or
-   * with small letters is a one-time code only if the mail announces a code.
+   * Tells whether the candidate for a one-time code consists only of letters, or contains small letters. A text of only
+   * letters or with small letters is a one-time code only if the mail announces a code.
    */
   isWeak: boolean
-  /** Tells whether the candidate for a one-time code is four digits from 1900 to 2099. */
+  /** Tells whether the candidate for a one-time code is a four-digit number from 1900 to 2099. */
   isYear: boolean
   /** Tells whether the candidate looks like an issue key or the name of a standard: OPS-4821, SHA-256. */
   isKey: boolean
@@ -61,8 +61,8 @@ const SHAPE =
   /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4}(?:-[0-9A-Z](?![\dA-Za-z-]))?)/gu
 
 /**
- * Matches a character directly before a number that makes the number part of a longer expression. Such a character is a
- * letter of a script with word spaces, a digit, or a sign.
+ * Matches a character directly before a number that makes the number part of a longer expression. This preceding
+ * character is a letter of a script with word spaces, a digit, or a sign.
  */
 const BEFORE =
   /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$|〒 ?$/u
@@ -73,8 +73,8 @@ const AFTER_NUMBER =
   /^(?:[.,:'’][\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
 
 /**
- * Matches a long number or word. Telephone numbers and names of files are as long, so a long candidate counts only if
- * it stands alone on its line or directly after a label.
+ * Matches a long number or word. Telephone numbers and names of files are equally long, so a long candidate counts only
+ * if it stands alone on its line or directly after a label.
  */
 const LONG = /^(?:\d{9,10}|[A-Za-z\d]{11,12})$/
 const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)) ?["“„«「]?$/u
@@ -123,7 +123,7 @@ export function candidatesOf(line: string): Candidate[] {
   return found
 }
 
-/** Tells whether a line holds no letter and no digit beside the candidate. */
+/** Tells whether a line holds no letters and digits apart from the candidate (a possible code). */
 export const standsAlone = (line: string, { start, end }: Pick<Candidate, 'start' | 'end'>) =>
   !/[\p{L}\p{N}]/u.test(line.slice(0, start) + line.slice(end))
 

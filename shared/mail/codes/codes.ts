@@ -1,7 +1,7 @@
 /**
- * Finds one-time codes in a mail. A number or word with the shape of a code is judged by its surroundings: the nearest
- * words, the lines above, and the kind of the mail. Only the first characters of each mail part and a few dozen
- * candidates are read, so that the search for codes takes limited time.
+ * Finds one-time codes in a mail. The function judges a number or word with the shape of a code by its surroundings:
+ * the nearest words, the lines above, and the kind of the mail. Only the first characters of each mail part and a few
+ * dozen candidates are read, so that the search for codes takes limited time.
  */
 import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
@@ -35,11 +35,14 @@ export type Code = {
   line: string
 }
 
-/** Limits the characters that are read of each mail part. A one-time code stands near the top of its mail part. */
+/**
+ * Is the maximum number of characters that are read of each mail part. A one-time code stands near the top of its mail
+ * part.
+ */
 const CODE_SCAN_CHARS = 20_000
 const LINES_MAX = 400
 const LINE_MAX_CHARS = 400
-/** Limits the lines with candidates that are judged in each mail part. */
+/** Is the maximum number of lines with candidates (possible codes) that are judged in each mail part. */
 const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
@@ -123,11 +126,13 @@ function linesOf(text: string): string[] {
 
 /**
  * Matches a line that may hold a candidate for a one-time code. Few lines of a mail match this pattern, and the words
- * around all other lines are never read.
+ * around all other lines need not be read.
  */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z](?:[A-Z]|-[a-z]{3,10}-[a-z])/
 
-/** Limits the lines of a mail that is only a title such as `Confirm your e-mail` and a number. */
+/**
+ * Is the maximum number of lines of a mail that consists only of a title, such as `Confirm your e-mail`, and a number.
+ */
 const LONE_LINES_MAX = 6
 
 /** Tells whether a mail is only a number below a title that asks for a confirmation. */
@@ -182,8 +187,8 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
 }
 
 /**
- * Adds the evidence that a mail's other candidates give about a candidate, and the evidence that the same value gives
- * at other places of the mail.
+ * Adds to a candidate (a possible code) the evidence from the mail's other candidates, and from other places in the
+ * mail that hold the same value.
  */
 function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
@@ -240,7 +245,10 @@ function withEmphasis(judged: Judged[], shown: string | null): Judged[] {
   })
 }
 
-/** Returns the candidates that stand alone on their lines, and the candidates beside other words. */
+/**
+ * Returns the candidates (possible codes) that stand alone on their lines, and the candidates that stand beside other
+ * words.
+ */
 function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
   const alone = new Set<string>()
   const beside = new Set<string>()

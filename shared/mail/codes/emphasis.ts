@@ -9,13 +9,13 @@ import { readHtml } from '../visibleText/htmlTokens.ts'
 import { OpenElements } from '../visibleText/openElements.ts'
 
 /**
- * Limits the characters of the large texts, and of the bold texts. A one-time code is among the first large or bold
- * texts of a mail.
+ * Is the maximum number of characters of the large texts, and of the bold texts. A one-time code is among the first
+ * large or bold texts of a mail.
  */
 const TEXT_MAX_CHARS = 2_000
 /**
- * Limits the open HTML elements whose style is known. Text inside more deeply nested elements gets the style of the
- * deepest element whose style is known.
+ * Is the maximum number of open HTML elements whose style is recorded. Text inside more deeply nested elements gets the
+ * style of the deepest element whose style is known.
  */
 const DEPTH_MAX = 500
 /** Is the least font size of a large text. */

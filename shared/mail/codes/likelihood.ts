@@ -1,12 +1,12 @@
 /**
- * Is a decision tree about the evidence for one candidate. A leaf of the decision tree is the number that the tree adds
- * to the log-odds. A branch of the decision tree names a piece of evidence. One subtree of a branch is for candidates
- * without the branch's evidence, and the other subtree is for candidates with it.
+ * Describes a decision tree that judges the evidence for one candidate (a possible code). A leaf of the decision tree
+ * is the number that the tree adds to the log-odds. A branch of the decision tree names a piece of evidence. A branch
+ * has two subtrees: one for candidates without the branch's evidence, and one for candidates with this evidence.
  */
 export type CodeTree = number | readonly [evidence: string, without: CodeTree, having: CodeTree]
 
 /**
- * Returns the probability that a candidate with this evidence is a one-time code. The probability is the logistic
+ * Returns the probability that a candidate with the given evidence is a one-time code. The probability is the logistic
  * function of the sum of all decision trees.
  */
 export function likelihood(

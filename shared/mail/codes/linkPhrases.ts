@@ -1,15 +1,15 @@
 /**
  * Recognises the purpose of a link by pairs of ideas in its text: mail and settings, mail and its end, a registration
- * and its completion, a password and its absence. Each list holds the word stems for one idea in some fifty languages,
- * in lower case.
+ * and its completion, or a password and its absence. Each list holds the word stems for one idea in some fifty
+ * languages, in lower case.
  */
 import { PASSWORD, VERIFY } from './linkStems.ts'
 
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
 
 /**
- * Limits the characters of a link text whose purpose is recognised by two ideas. In a longer link text, the two ideas
- * may belong to two sentences.
+ * Is the maximum number of characters of a link text whose purpose is recognised by two ideas. In a longer link text,
+ * the two ideas may belong to two sentences.
  */
 const PHRASE_MAX_CHARS = 90
 
@@ -27,8 +27,8 @@ const SETTING = anyOf(
 )
 
 /**
- * Matches words that end something or refuse it. Words for "cancel" are absent, because a reader can also cancel the
- * change of an address.
+ * Matches words that end something or refuse it. Words for "cancel" are not in the list, because a reader can also
+ * cancel the change of an address.
  */
 const END = anyOf(
   String.raw`(?:turn|switch) off|no longer (?:want|wish)|stop (?:receiving|getting)|plus recevoir|désactiv|dej(?:ar|e|a) de recibir|no quiero|deixar? de rec|não quero|desa(?:c)?tiv|non vo(?:glio|gliate)|non vuoi più|disattiv|geen(?!\p{L}).{1,30} meer|niet meer|uitschakel|vill inte|sluta få|stäng av|ønsker ikke|ønsker du ikke|vil ikke|slå av|en halua|lopeta|vil ekki|hætta|nie chc|rezygnuj|wyłącz|nechc|nezas[ií]l|nezasiela|vypn[oú]|nem (?:szeretn|kérek|akar)|kikapcsol|nu mai|opre[sș]te|dezactiv|istemiyor|kapat|durdur|ne žel|isključi|izklopi|nebenor|atsisak|išjung|nevēl|atteik|izslēg|ei soovi|loobu|lülita välja|no vull|deixa de rebre|non quero|ez (?:dut|duzu).{0,30} nahi|utzi|nuk dua|ndalo|çaktivizo|không muốn|tắt|ngừng|tidak (?:ingin|mahu|mau)|matikan|hentikan|ayaw|i-off|itigil|sitaki|zima(?!\p{L})|acha kupokea|(?:roi['’]r )?gorau i dderbyn`,

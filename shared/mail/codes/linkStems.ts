@@ -1,7 +1,7 @@
 /**
  * Lists the stems of the words that tell the purpose of a link, in about a hundred languages. The word stems and the
  * texts that they are compared with are in lower case. Each list of word stems begins with common European and Asian
- * languages. Other Latin, other European, Arabic and Hebrew, and other Asian and African scripts follow.
+ * languages. After these come other Latin, other European, Arabic and Hebrew, and other Asian and African scripts.
  */
 
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')

@@ -87,7 +87,7 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
 
 /**
  * Matches a query value that names the act of a link, as in `verify?type=recovery`. A query value that names the act of
- * a link counts before the link's path.
+ * a link takes precedence over the link's path.
  */
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose)=(?<act>[\w-]{3,40})/
 
@@ -97,8 +97,9 @@ const SIGN_IN_FIRST = /^\/(?:#\/)?(?:sign|log)[-_]?in[/?]/
 const SURE_SIGN_IN = /\/(?:mfa|2fa|two-?factor)\/|\/complete[-_]?sign[-_]?in(?=[/?])/
 
 /**
- * Describes the purpose that the path of a link's URL names. If the purpose in the path is sure, it counts before the
- * words of the link. `mayVerify` marks a sign-in whose path also names a confirmation, as in `/login/confirm?id=…`.
+ * Describes the purpose that the path of a link's URL names. If the purpose that the path names is certain, it takes
+ * precedence over the words of the link. `mayVerify` marks a sign-in whose path also names a confirmation, as in
+ * `/login/confirm?id=…`.
  */
 export type PathPurpose = {
   purpose: LinkPurpose | undefined

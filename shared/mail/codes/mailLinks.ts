@@ -1,6 +1,6 @@
 /**
  * Finds the links of a mail and the purpose of each link. The service opens no URL of the mail, so a tracking redirect
- * stays as it is. The time of the search for links is linear in the length of the mail, and limited.
+ * stays as it is. The search for links takes a time that is linear in the length of the mail, and limited.
  */
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
@@ -18,21 +18,24 @@ export type MailLink = {
 }
 
 /**
- * Limits the links of a mail that the API returns. If a mail has too many links, the links with a known purpose are
- * kept first.
+ * Is the maximum number of links of a mail that the API returns. If a mail has too many links, the links with a known
+ * purpose are kept first.
  */
 export const LINKS_MAX = 50
-/** Limits the links of a mail that are read at all. */
+/** Is the maximum number of links of a mail that are read at all. */
 const LINKS_READ = 500
-/** Limits the characters of a URL. A longer URL is left out, because a cut URL would open another page. */
+/**
+ * Is the maximum number of characters of a URL. A longer URL is left out, because a URL that is cut short would open
+ * another page.
+ */
 const HREF_MAX_CHARS = 4_000
-/** Limits the characters of all URLs of a mail together. */
+/** Is the maximum number of characters of all URLs of a mail together. */
 const HREFS_MAX_CHARS = 32_000
 const TEXT_MAX_CHARS = 200
-/** Limits the characters of a link's markup, and the characters of the words before a link. */
+/** Is the maximum number of characters of a link's markup, and also of the words before a link. */
 const INNER_MAX_CHARS = 2_000
 const CONTEXT_MAX_CHARS = 300
-/** Limits the characters of a mail part that are searched for links. */
+/** Is the maximum number of characters of a mail part that are searched for links. */
 const SCAN_MAX_CHARS = 1_000_000
 
 /**
@@ -74,8 +77,8 @@ export function findLinks({
 }
 
 /**
- * Limits the number of links that are returned for a mail. The links with a purpose are kept first, then the first
- * links without a purpose. The returned links have the same order as in the mail.
+ * Is the maximum number of links that are returned for a mail. The links with a known purpose are kept first, and then
+ * the first links without a purpose. The returned links have the same order as in the mail.
  */
 function bounded(links: readonly MailLink[]): MailLink[] {
   const kept = new Set<MailLink>()
@@ -108,7 +111,7 @@ function purposeOf(
 ): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = partsOf(href)
   if (STORE.test(host)) return 'other'
-  // If a link shows its own URL as its text, the text has only the words of the URL's path.
+  // If a link shows its own URL as its text, only the words of the URL's path count as its text.
   const byText = text.includes(host) ? undefined : purposeOfText(text)
   const { purpose, isSure, mayVerify } = purposeOfPath(path)
   const byPath = mayVerify && purposeOfText(subject) === 'verify' ? 'verify' : purpose
@@ -116,20 +119,21 @@ function purposeOf(
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
   // If a link has no words of its own, the words beside the link count, although they are less certain. For a link to a
-  // help page, the words beside the link do not count. A picture in a footer or the address of a home page stands
-  // beside words about other links, so these words do not count.
+  // help page, the words beside the link do not count. Words beside a picture in a footer, or beside the address of a
+  // home page, are about other links, so these words do not count.
   const isIconOrHome =
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
-  // For a link without words of its own, the words before it are surer than two words of its path: `To activate your
-  // account: https://…/login/…`, and `Define your new password: https://…/verify?…`.
+  // For a link without words of its own, the words before the link are more certain than two words of its path: `To
+  // activate your account: https://…/login/…`, and `Define your new password: https://…/verify?…`.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify')
   const own = isSure ? byPath : (byText ?? (isNearSurer ? near : byPath))
   // A link confirms something only if its URL is unique to one recipient. Every recipient gets the same
-  // https://bank.example/login or https://help.bank.example/articles/reset-360012345, so such a link confirms nothing.
+  // https://bank.example/login or https://help.bank.example/articles/reset-360012345, so a link like these confirms
+  // nothing.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
   // Nobody signs in or confirms by a link that holds only the number of a page: `Open the forum`.
@@ -188,7 +192,7 @@ function partsOf(href: string): {
   path: string
   isPersonal: boolean
   isShortlyPersonal: boolean
-  /** Tells whether a short part of the URL that is unique to one recipient holds letters. */
+  /** Tells whether a short part of a URL that identifies one recipient contains letters. */
   hasLetters: boolean
 } {
   const [, host = '', path = ''] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(href) ?? []
@@ -269,8 +273,8 @@ function linksOfHtml(html: string): Found[] {
 }
 
 /**
- * Returns the URL of a link if the URL belongs to the web. @returns undefined if the URL does not belong to the web, or
- * if it is too long.
+ * Returns the URL of a link if the URL is a web address. @returns undefined if the URL is not a web address, or if it
+ * is too long.
  */
 function cleanHref(text: string): string | undefined {
   const href = text.replace(/[\s\p{Cc}]+/gu, '')

@@ -3,7 +3,7 @@ import type { MailContent } from './composeMail.ts'
 import { serviceContent } from './serviceContent.ts'
 
 /**
- * Makes a mark from an approver's address for the Message-ID of the approval notice. The mark in the Message-ID
+ * Computes a mark from an approver's address for the Message-ID of the approval notice. The mark in the Message-ID
  * distinguishes the mails to several approvers of one approval request, because each mail has its own link.
  */
 const mark = (address: string): string =>

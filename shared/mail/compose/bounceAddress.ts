@@ -1,8 +1,8 @@
 /**
  * Makes the envelope senders of sent mail (VERP: variable envelope return paths). Each recipient gets an envelope
  * sender of its own, and mail hosts send bounces to this address. Only mail hosts that got a recipient's copy of the
- * mail know the envelope sender of this copy. So a report to this envelope sender comes from one of the mail hosts that
- * got the copy.
+ * mail know the envelope sender of this copy. So a bounce report to this envelope sender comes from one of the mail
+ * hosts that got the copy.
  *
  * In the bounce address NAME+bHASHMAC@DOMAIN, HASH holds 40 bits of the Message-ID's hash. MAC holds 80 bits of an
  * HMAC-SHA-256. HASH and MAC are both in base 32.
@@ -15,8 +15,8 @@ import { deriveKey, type MasterKey } from '../../vault/envelope.ts'
 import { messageIdHash } from '../threading.ts'
 
 /**
- * Holds the HMAC keys for bounce addresses. The first key makes bounce addresses, and every key recognises the
- * addresses that it has made.
+ * Holds the HMAC keys for bounce addresses. The first key makes bounce addresses, and each key recognises the addresses
+ * that were made with it.
  */
 export type BounceKeys = readonly KeyObject[]
 
@@ -35,7 +35,7 @@ const LOCAL_PART_MAX_LENGTH = 64
 const ADDRESS_MAX_LENGTH = 254
 
 /**
- * Derives the keys of bounce addresses. Whoever holds a derived key for bounce addresses cannot open the vault with it.
+ * Derives the keys of bounce addresses. A derived key for bounce addresses cannot open the vault.
  */
 export const bounceKeys = (keys: readonly MasterKey[]): BounceKeys =>
   keys.map(({ key }) => createSecretKey(deriveKey(key, 'purser/bounce')))

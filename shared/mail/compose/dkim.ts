@@ -54,7 +54,7 @@ function signatureField(
   const signed: string[] = []
   for (const name of SIGNED_FIELDS) {
     // RFC 6376 §5.4.2: fields of one name are signed from the bottom up. The additional field name at the end of the
-    // list signs that no further field of this name exists.
+    // list makes the signature state that no further field of this name exists.
     const own = fields.filter((field) => nameOf(field) === name).toReversed()
     names.push(...own.map(() => name), name)
     signed.push(...own.map((field) => `${relaxedField(field)}\r\n`))
@@ -117,7 +117,7 @@ function relaxedBody(body: string): string {
   return end === 0 ? '' : `${lines.slice(0, end)}\r\n`
 }
 
-/** Writes the DNS record of a DKIM public key (RFC 6376 §3.6.1). */
+/** Returns the DNS record of a DKIM public key (RFC 6376 §3.6.1). */
 export const dkimRecord = (publicKey: KeyObject): string =>
   `v=DKIM1; k=rsa; p=${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`
 

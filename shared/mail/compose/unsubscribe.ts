@@ -11,8 +11,8 @@ export type Unsubscribe = {
 }
 
 /**
- * Limits the characters of an unsubscribe URL, so that the URL fits on a header line of 998 characters (RFC 5322
- * §2.1.1).
+ * Is the maximum number of characters of an unsubscribe URL, so that the URL fits on a header line of 998 characters
+ * (RFC 5322 §2.1.1).
  */
 export const UNSUBSCRIBE_URL_MAX_LENGTH = 900
 

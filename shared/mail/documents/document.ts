@@ -6,8 +6,8 @@ export type DocumentKind =
   | ('docx' | 'xlsx' | 'pptx' | 'odt' | 'ods' | 'odp')
 
 /**
- * Lists the words of a file that a reader leaves out, because a person who opens the file does not see them, or not at
- * first.
+ * Lists the kinds of words that a reader of a file leaves out, because a person who opens the file does not see them,
+ * or does not see them at first.
  */
 export const OMISSIONS = [
   // `invisible-text` means that the text has the colour of its background, or is transparent.
@@ -27,8 +27,8 @@ export const OMISSIONS = [
 export type Omission = (typeof OMISSIONS)[number]
 
 /**
- * Lists the omissions that may conceal words from a person. A message with a file that may conceal words in this way
- * has the label hidden-text.
+ * Lists those kinds of omitted words that may be hidden from a person on purpose. If a file may hide words from a
+ * person, its message has the label hidden-text.
  */
 export const CONCEALED: ReadonlySet<Omission> = new Set([
   'invisible-text',
@@ -40,11 +40,11 @@ export const CONCEALED: ReadonlySet<Omission> = new Set([
   'hidden-slides',
 ])
 
-/** Limits the characters of text that are read from one file. */
+/** Is the maximum number of characters of text that are read from one file. */
 const TEXT_MAX_CHARS = 1_000_000
-/** Limits the size in bytes of a file whose text is read. */
+/** Is the maximum size in bytes of a file whose text is read. */
 export const FILE_MAX_BYTES = 32 * 1024 * 1024
-/** Limits the links of one file that are kept beside its text. */
+/** Is the maximum number of links of one file that are kept beside its text. */
 const LINKS_READ_MAX = 200
 
 /** Tells why a file has no text: the file is damaged, needs a password, or exceeds a limit. */

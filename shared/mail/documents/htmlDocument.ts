@@ -67,7 +67,7 @@ function decodeHtml(bytes: Uint8Array): string {
     try {
       return decoderOf(named).decode(bytes.subarray(0, 4 * HTML_MAX_CHARS))
     } catch {
-      // The charset that the HTML names does not exist, so the charset is guessed from the bytes.
+      // The charset that the HTML names does not exist, so the reader guesses the charset from the bytes.
     }
   }
   return decodeText(bytes, HTML_MAX_CHARS)

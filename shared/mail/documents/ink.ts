@@ -2,7 +2,7 @@ import type { Omission } from './document.ts'
 
 /**
  * Is the smallest difference of colour values (0 to 255) between words and background. Even the lightest print that a
- * person can read differs from its background by more than this.
+ * person can read has a larger colour difference from its background.
  */
 const CONTRAST_MIN = 24
 /** Is the smallest readable size of letters in points. A person cannot read smaller letters. */

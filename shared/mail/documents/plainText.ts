@@ -1,7 +1,7 @@
 import { analyse } from 'chardet'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Limits the bytes of a file that are read to guess its charset. */
+/** Is the maximum number of bytes of a file that are read to guess its charset. */
 const GUESSED_BYTES = 64 * 1024
 /** Is the largest number of bytes that one character takes in any charset. */
 const BYTES_PER_CHAR = 4

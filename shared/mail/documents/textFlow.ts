@@ -1,8 +1,8 @@
 import { cellText, type Omission, type TextWriter } from './document.ts'
 
-/** Limits the table cells that are added for one cell that spans columns or is repeated. */
+/** Is the maximum number of table cells that are added for one cell that spans columns or is repeated. */
 const REPEATED_MAX = 200
-/** Limits the depth of tables inside of table cells. */
+/** Is the maximum depth of tables inside of table cells. */
 const TABLES_MAX = 20
 
 type Table = { row: string[]; cell: string; isRowHidden: boolean }
@@ -29,8 +29,7 @@ export class TextFlow {
   }
 
   /**
-   * Records why the reader of the document leaves words out. If the reader leaves out only blanks, it records no
-   * reason.
+   * Records why the reader of the document leaves words out. If only blanks are left out, the reader records no reason.
    */
   omit(why: Omission, text: string): void {
     if (text.trim() !== '') this.#out.omitted.add(why)

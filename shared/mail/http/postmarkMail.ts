@@ -83,8 +83,8 @@ export function readPostmark(json: string): PostmarkNews {
   const { RecordType: kind } = body
   if (kind === undefined) return { kind: 'mail', ...mailOf(body) }
   if (kind === 'Bounce' && body.Type !== 'SpamComplaint') {
-    // Postmark's bounces of other types are delays, automatic replies and blocks. After such a bounce, the recipient's
-    // address still exists.
+    // All bounces of other types that Postmark reports are delays, automatic replies and blocks. After a delay, an
+    // automatic reply or a block, the recipient's address still exists.
     if (body.Type !== 'HardBounce' && body.Type !== 'BadEmailAddress') return { kind: 'other' }
     return { kind: 'report', report: reportOf(body, 'bounce') }
   }

@@ -22,7 +22,7 @@ export type RelayReport = {
   returnPaths: string[]
 }
 
-/** Limits the characters of a relay's reply that are read. */
+/** Is the maximum number of characters of a relay's reply that are read. */
 const REPLY_MAX_CHARS = 1_000
 
 /**

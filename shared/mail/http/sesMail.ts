@@ -42,7 +42,7 @@ export function readSes(json: string): SesNews {
   try {
     body = fieldsOf(JSON.parse(json))
   } catch {
-    // The message of the SNS topic is no JSON. A person probably published the message that is no JSON, as a test.
+    // The message of the SNS topic is no JSON. A person probably published this message, which is no JSON, as a test.
     return { kind: 'other' }
   }
   const kind = textOf(body.notificationType ?? body.eventType)

@@ -12,13 +12,13 @@ import { AUTHENTICATION_WORDS, type AuthenticationWord } from '../parse/authenti
  */
 const SKEW_S = 300
 /**
- * Limits the recipients of one mail over HTTP. The SMTP listener has the same limit on recipients (RFC 5321
- * §4.5.3.1.8).
+ * Is the maximum number of recipients of one mail over HTTP. The SMTP listener has the same limit on recipients (RFC
+ * 5321 §4.5.3.1.8).
  */
 const RECIPIENTS_MAX = 100
 /**
- * Limits the characters of the envelope header. The header has room for a hundred addresses of 320 octets, in JSON and
- * base64url.
+ * Is the maximum number of characters of the envelope header. The header has room for a hundred addresses of 320
+ * octets, in JSON and base64url.
  */
 const ENVELOPE_MAX_CHARS = 64 * 1024
 
@@ -128,7 +128,7 @@ function parsed(header: string): Record<string, unknown> {
     const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   } catch {
-    // The value of the envelope header is no JSON, so the error below is thrown.
+    // The value of the envelope header is no JSON, so the function throws an error.
   }
   throw new SignedMailError(400, 'Purser-Envelope: must be base64url of a JSON object')
 }

@@ -19,13 +19,13 @@ export type Authentication = {
   dmarc: AuthenticationWord
   arc: AuthenticationWord
   /**
-   * Tells whether an inbox of this service sent the message. SPF, DKIM and DMARC are not checked for such a message,
-   * because its sender has used the inbox's API key.
+   * Tells whether an inbox of this service sent the message. SPF, DKIM and DMARC are not checked for a message from an
+   * inbox of this service, because its sender has used the inbox's API key.
    */
   internal: boolean
   /**
    * Is the SPF result of the mail service that delivered the message over HTTP. The service only shows this SPF result
-   * and decides nothing by it. For mail over HTTP, `spf` is `none`, because this service does not know the IP address
+   * and makes no decision by it. For mail over HTTP, `spf` is `none`, because this service does not know the IP address
    * of the sending host.
    */
   providerSpf?: AuthenticationWord

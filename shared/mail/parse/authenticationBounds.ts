@@ -1,14 +1,14 @@
 /**
- * Limits the header that the authentication checks read. Real mail has a few kilobytes of header. Unfolding a header
- * field takes time that is quadratic in the number of its lines.
+ * Is the maximum number of header bytes that the authentication checks may read. Real mail has a few kilobytes of
+ * header. Unfolding a header field takes time that is quadratic in the number of its lines.
  */
 const HEADER_MAX_BYTES = 256 * 1024
 const HEADER_LINES_MAX = 5_000
-/** Limits the bytes of all From fields of a message together. */
+/** Is the maximum number of bytes of all From fields of a message together. */
 const FROM_MAX_BYTES = 16 * 1024
 /**
- * Limits the lines of a body that is hashed for DKIM. RFC 5321 §4.5.3.1.6 limits a line to 1,000 bytes, and no real
- * mail has 10,000 blank lines.
+ * Is the maximum number of lines of a body that is hashed for DKIM. RFC 5321 §4.5.3.1.6 limits a line to 1,000 bytes,
+ * and no real mail has 10,000 blank lines.
  */
 const BODY_LINES_MAX = 1_000_000
 const LINE_MAX_BYTES = 64 * 1024
@@ -17,7 +17,7 @@ const BLANK_LINES_MAX = 10_000
 const [CR, LF] = [0x0d, 0x0a]
 
 /**
- * Returns which part of a message the authentication checks may read. For hostile mail, the authentication checks take
+ * Decides which part of a message the authentication checks may read. For hostile mail, the authentication checks take
  * quadratic time. The authentication checks took a minute for a header of 400 KB in folded lines. The authentication
  * checks took 30 s and 10 GB for a signed body of 30 MB of blank lines.
  * @returns `whole` if the authentication checks may read the whole message. `unsigned` means that the checks must not

@@ -25,8 +25,8 @@ export type BouncedRecipient = {
 
 export type Bounce = {
   /**
-   * Tells whether the bounce names its recipients in delivery-status fields or in X-Failed-Recipients. If not, the
-   * recipients are guessed from the free text of the bounce.
+   * Tells whether the bounce names its recipients in delivery-status fields or in X-Failed-Recipients. If the bounce
+   * names no recipients in these fields, the recipients are guessed from the free text of the bounce.
    */
   isReport: boolean
   /** Lists possible Message-IDs of the returned message, the most certain first. */
@@ -42,7 +42,7 @@ export type Bounce = {
 /** Identifies the copy of a sent message for one recipient. */
 export type ReturnedCopy = { messageId: string; address: string }
 
-/** Limits the characters that are read from a bounce report. */
+/** Is the maximum number of characters that are read from a bounce report. */
 const TEXT_MAX_CHARS = 256 * 1024
 const RECIPIENTS_MAX = 100
 const IDS_MAX = 20
@@ -140,8 +140,8 @@ function recipientsOfText(
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  // A person may also write about errors from the address postmaster, and name addresses. But a person's mail contains
-  // no error code and returns no message.
+  // A person may also write about errors from the address postmaster, and name addresses. A mail that a person wrote
+  // contains no error code and returns no message.
   const isSure = statusOf(report) !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []
   const found = new Map<string, BouncedRecipient>()
@@ -227,9 +227,9 @@ const oneLine = (text: string): string =>
   text.replace(/\s+/g, ' ').trim().slice(0, DIAGNOSTIC_MAX_LENGTH).toWellFormed()
 
 /**
- * Tells whether a status code means that an address permanently takes no mail. Such a code is of class 5, except codes
- * about the one message (size, content) or about the sending service (policy, authentication). Codes about the message
- * or the sending service must not suppress the recipient.
+ * Tells whether a status code means that an address permanently takes no mail. A code for a permanently failing address
+ * is of class 5, and is about neither the one message (size, content) nor the sending service (policy, authentication).
+ * Codes about the message or the sending service must not suppress the recipient.
  */
 export const isAddressDead = (status: string | null): boolean =>
   status !== null && /^5\./.test(status) && !/^5\.(?:2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)

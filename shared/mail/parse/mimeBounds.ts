@@ -1,13 +1,13 @@
 import PostalMime, { type Email } from 'postal-mime'
 
 /**
- * Limits the MIME parts of a message that are parsed. Usual mail has a few MIME parts, and a delivery report has a few
- * dozen. The raw mail is always kept whole.
+ * Is the maximum number of MIME parts of a message that are parsed. Usual mail has a few MIME parts, and a delivery
+ * report has a few dozen. The raw mail is always kept whole.
  */
 const PARTS_MAX = 2_000
 /**
- * Limits the lines of a message that are parsed. The limit is twice the number of lines in the largest message if its
- * lines have the usual length.
+ * Is the maximum number of lines of a message that are parsed. The limit is twice the number of lines that the largest
+ * message has if its lines have the usual length.
  */
 const LINES_MAX = 1_000_000
 const NESTING_MAX = 100

@@ -76,14 +76,19 @@ export type ParsedMail = {
 }
 
 const MAX_ADDRESSES = 1_000
-/** Limits the attachments of a message that are described. Attachments above the limit are still in the raw mail. */
+/**
+ * Is the maximum number of attachments of a message that are described. The raw mail still holds the attachments above
+ * the limit.
+ */
 const MAX_ATTACHMENTS = 1_000
 const MAX_ADDRESS_LENGTH = 320
 const MAX_SUBJECT_LENGTH = 4_000
 const MAX_FILENAME_LENGTH = 255
 const MAX_CONTENT_TYPE_LENGTH = 255
 const MAX_CONTENT_ID_LENGTH = 998
-/** Limits the bytes of an unparseable message that are shown as text. The raw mail is always kept whole. */
+/**
+ * Is the maximum number of bytes of an unparseable message that are shown as text. The raw mail is always kept whole.
+ */
 const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 
 /**

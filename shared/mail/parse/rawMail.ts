@@ -12,8 +12,8 @@ const LF = 0x0a
 const CR = 0x0d
 
 /**
- * Limits the bytes of a header that are read. The MIME parser has the same limit on the bytes of a header. Splitting 30
- * MB of header fields would take gigabytes of memory.
+ * Is the maximum number of bytes of a header that are read. The MIME parser has the same limit on the bytes of a
+ * header. Splitting 30 MB of header fields would take gigabytes of memory.
  */
 const HEADER_MAX_BYTES = 1024 * 1024
 
@@ -59,7 +59,7 @@ function headerFields(header: string): string[] {
 }
 
 /**
- * Returns the SHA-256 of a message without its trace fields. Every transmission of one message has the same hash, so
+ * Returns the SHA-256 of a message without its trace fields. Every transmission of one message gives the same hash, so
  * the service recognises a repeated transmission.
  */
 export function contentHash(raw: Uint8Array): Buffer {

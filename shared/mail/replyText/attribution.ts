@@ -8,10 +8,10 @@ import { isDeviceLine } from './device.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './words.ts'
 
-/** Limits the characters of a line that are searched for an attribution followed by quoted text. */
+/** Is the maximum number of characters of a line that are searched for an attribution followed by quoted text. */
 const MAX_JOINED_LENGTH = 4000
 const MAX_ADDRESSES = 5
-/** Limits the lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
+/** Is the maximum number of lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
 /** Matches the words with which an attribution may begin, before its date. */

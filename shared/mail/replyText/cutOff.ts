@@ -2,9 +2,9 @@
 import { attributionStart, DATE, findVerb, LEAD_WORDS } from './attribution.ts'
 import { isOriginalTitle, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 
-/** Limits the lines of an attribution that is cut off: date, name and address, each wrapped once. */
+/** Is the maximum number of lines of an attribution that is cut off: date, name and address, each wrapped once. */
 const MAX_CUT_LINES = 3
-/** Limits the characters of a text like `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
+/** Is the maximum number of characters of a text like `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
 const MAX_NAMED_LENGTH = 160
 const ALL_TIMES = new RegExp(TIME, 'giu')
 
@@ -33,8 +33,8 @@ const WEEKDAY = new RegExp(
   'u',
 )
 /**
- * Matches a date of digits, as in `Le 12/02/2025 à 09:37, Ann Now`. A date of digits with a time like this is no part
- * of a sentence.
+ * Matches a date of digits, as in `Le 12/02/2025 à 09:37, Ann Now`. A numeric date that a time follows in this form is
+ * not a part of a sentence.
  */
 const DIGITS_DATE = new RegExp(
   `^(?:${LEAD_WORDS})?\\p{Nd}{1,4}[./-]\\p{Nd}{1,2}[./-]\\p{Nd}{2,4},?(?:\\s\\p{L}{1,3})?\\s\\p{Nd}`,
@@ -56,15 +56,15 @@ const VERB_THEN_NAME = /^\sتمت كتابة/
 const NAMED_FIRST =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>.{0,12}\p{Nd}{4}.{0,24}\p{Nd}[:.]\p{Nd}/u
 /**
- * Matches the rest of a line behind a time of day if the writer's own sentence ends or continues in it, as in `9:14 we
- * got mail from <a@x.test>`. A line with the writer's own sentence is no attribution.
+ * Matches the rest of a line behind a time of day if the rest belongs to the writer's own sentence, as in `9:14 we got
+ * mail from <a@x.test>`. A line with the writer's own sentence is no attribution.
  */
 const SENTENCE = /^[.!?:]\s|\p{L}{5}[.!?]\s|\s[a-z]{2,}\s[a-z]{2,}\s<[^\s<>]+>/u
 const TITLE = /^-{3,}\s?\p{Lu}/u
 
 function isCutAttribution(text: string, above: string, alone: boolean): boolean {
-  // A list of addresses at the end of a mail is no attribution. Unlike an attribution, a list has more than one
-  // address.
+  // A list of addresses at the end of a mail does not count as an attribution. Unlike an attribution, a list has more
+  // than one address.
   if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
   if (/[.!?。]$/.test(text) && !OPEN_ADDRESS.test(text)) return false
   if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH

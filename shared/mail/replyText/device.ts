@@ -101,8 +101,8 @@ const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
 /**
- * Tells whether a line names a device and closes the mail or a paragraph. A long line with a device name counts as an
- * ordinary sentence if text follows it.
+ * Tells whether a line names a device and also ends the mail or a paragraph. A long line with a device name counts as
+ * an ordinary sentence if text follows it.
  */
 export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
   const view = views[index]!
@@ -116,8 +116,8 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
 }
 
 /**
- * Tells whether a line is only a URL and closes a paragraph. The maker of a mail program adds such a URL below the
- * device line.
+ * Tells whether a line that holds only a URL is the last line of a paragraph. The maker of a mail program adds a URL of
+ * its own below the device line.
  */
 export const isClosingAddress = (views: readonly string[], index: number): boolean =>
   /^https?:\S+$/.test(views[index] ?? '') && (views[index + 1] ?? '') === ''
@@ -134,8 +134,8 @@ function goesOn(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Tells whether a line ends with a verb such as "gesendet" and does not say "ich". Lines that end with such a verb are
- * lines that devices add.
+ * Tells whether a line ends with a verb such as "gesendet" and does not contain the word "ich". Lines that end with
+ * such a verb are lines that devices add.
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)

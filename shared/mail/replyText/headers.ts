@@ -6,14 +6,19 @@ import { EMAIL, fold, isRule, MAX_MARKER_LENGTH, TIME } from './markers.ts'
 import { HEADER_LABELS, type HeaderKind } from './words.ts'
 
 /**
- * Limits the lines of a header block above a quoted message. The limit leaves room for five headers with wrapped
- * recipients.
+ * Is the maximum number of lines of a header block above a quoted message. The limit leaves room for five headers with
+ * wrapped recipients.
  */
 export const MAX_HEADER_LINES = 14
-/** Limits the characters of a header label such as `From`. The longest header label in the lists has this length. */
+/**
+ * Is the maximum number of characters of a header label such as `From`. The longest header label in the lists has this
+ * length.
+ */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
-/** Limits the characters of a date in a header block, such as `Sent: Wednesday, 30 September 2026 09:14`. */
+/**
+ * Is the maximum number of characters of a date in a header block, such as `Sent: Wednesday, 30 September 2026 09:14`.
+ */
 const MAX_DATE_LENGTH = 60
 /** Matches a line of the form `label: value`. A header label has only a few words. */
 const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
@@ -60,7 +65,7 @@ function labelsWithin(text: string): Label[] {
 
 /**
  * Tells whether the header labels for sender, date, and recipient or subject follow one another in a text. The labels
- * `From:`, `To:` and `Date:` alone are not enough, because a travel ticket has them too.
+ * `From:`, `To:` and `Date:` alone are not enough, because a travel ticket has the same labels.
  */
 function isHeaderRun(text: string, labels: readonly Label[]): boolean {
   const kinds = new Set(labels.slice(0, 5).map(({ kind }) => kind))
@@ -108,7 +113,7 @@ export function headersWithin(line: string, below: readonly string[]): number | 
 /**
  * Tells whether the headers of a quoted message (Outlook and others) begin on the line `index`. Many header labels are
  * everyday words (`Da:`, `Van:`, `To:`), so one label alone is not enough to recognise a quoted message. The labels
- * `From:` and `To:` with only a date may also describe a journey.
+ * `From:` and `To:` together with only a date may also describe a journey.
  */
 export function isHeaderBlock(views: readonly string[], index: number): boolean {
   if (views[index] === undefined) return false
@@ -139,13 +144,13 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
     return many || (kinds.size >= 2 && email)
   }
   // A block of header labels without a date may be the writer's own instruction to send a mail. A block that names only
-  // a sender is no such instruction.
+  // a sender is not an instruction to send a mail.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
 }
 
 /**
- * Tells whether a new block of headers begins on a line. If several header lines follow one another below a blank line,
- * they do not continue the text above: `To: be decided`.
+ * Tells whether a new block of headers begins on a line. Header lines that follow one another below a blank line do not
+ * continue the text above, as `To: be decided` would.
  */
 function isNewBlock(views: readonly string[], index: number, from: number): boolean {
   return index > from && views[index - 1] === '' && headerKind(views[index + 1] ?? '') !== undefined
@@ -153,9 +158,9 @@ function isNewBlock(views: readonly string[], index: number, from: number): bool
 
 /**
  * Recognises the header block of a quoted message in a language without a word list. A header block in an unlisted
- * language has at least three lines of the form `label: value`. The first line of such a header block holds `Name
- * <address>`, and another line holds a date and a time. The sender's own text must stand above the header block,
- * because a mail with a filled-in form begins with lines of this kind.
+ * language has at least three lines of the form `label: value`. The first line of a header block in an unlisted
+ * language holds `Name <address>`, and another line holds a date and a time. The sender's own text must stand above the
+ * header block, because a mail with a filled-in form begins with lines of this kind.
  */
 function isUnlistedHeader(views: readonly string[], index: number): boolean {
   if (index < 2 || !SENDER.test(views[index]!)) return false
@@ -173,8 +178,8 @@ function isUnlistedHeader(views: readonly string[], index: number): boolean {
 /** Matches a name in HCL Notes, such as `Ann Doe/HQ/ACME`. */
 const NOTES_NAME = /^\p{Lu}[^\s/:@]*(?: [^\s/:@]+){0,4}(?:\/[^\s/:@]+){1,4}(?:@\S+)?$/u
 /**
- * Limits the lines of a header block of HCL Notes. In a header block of HCL Notes, blank lines stand between the
- * headers.
+ * Is the maximum number of lines of a header block of HCL Notes. In a header block of HCL Notes, blank lines stand
+ * between the headers.
  */
 const MAX_NOTES_LINES = 16
 

@@ -7,8 +7,8 @@ import { announcedMessage, isRule, MAX_MARKER_LENGTH, trimDecoration } from './m
 
 const MAX_RULES = 4
 /**
- * Matches a rule of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. The lines
- * of underscores that a person draws as blanks to fill in are shorter.
+ * Matches a rule of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. A line of
+ * underscores that a person draws as a blank to fill in is shorter.
  */
 const LONG_RULE = /^_{30,}$/
 /** Matches a separator such as `-----Original Message-----`, also with headers behind it. */
@@ -28,7 +28,7 @@ export function beforeHistory(
   line: string,
   below: readonly string[],
 ): string | { forward: true } | undefined {
-  // A line that starts with `>` is a quote, so it holds no new text.
+  // A line that starts with `>` is a quote, so the line holds no new text.
   if (line.startsWith('>')) return undefined
   const rule = ruleWithin(line)
   if (rule?.forward) return { forward: true }

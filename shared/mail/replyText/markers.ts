@@ -13,8 +13,8 @@ import {
 } from './words.ts'
 
 /**
- * Limits the characters of a marker line, such as an attribution. A line with more characters is ordinary prose.
- * Attributions with a mailto link reach about 300 characters.
+ * Is the maximum number of characters of a marker line, such as an attribution. A line with more characters is ordinary
+ * prose. Attributions with a mailto link reach about 300 characters.
  */
 export const MAX_MARKER_LENGTH = 400
 
@@ -56,9 +56,9 @@ export function isRule(view: string): boolean {
 }
 
 /**
- * Normalises a line before the line is tested for markers such as attributions. The line is trimmed, direction marks
- * are removed, and exotic spaces and escaped angle brackets (Zoho) become plain. A line that is too long for a marker
- * becomes `>` or `…`.
+ * Normalises a line before the line is tested for markers such as attributions. The function trims the line, removes
+ * direction marks, and makes exotic spaces and escaped angle brackets (Zoho) plain. A line that is too long for a
+ * marker becomes `>` or `…`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()
@@ -85,8 +85,8 @@ export function fold(text: string): string {
 }
 
 /**
- * Makes one regular expression from a list of phrases. Every line of a mail is tested with this expression, and a
- * separate search for each phrase would take six times as long.
+ * Makes one regular expression from a list of phrases. The function tests every line of a mail with this expression,
+ * and a separate search for each phrase would take six times as long.
  */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`

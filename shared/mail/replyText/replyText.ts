@@ -39,14 +39,14 @@ import { dropFooter, startsSignature } from './signature.ts'
 import { startsTicketHistory } from './ticketEntries.ts'
 
 /**
- * Limits the lines that are searched for markers such as attributions. A mail with more lines than this is usually a
- * log. In a mail with more lines than this, only `>` marks separate quoted text.
+ * Is the maximum number of lines that are searched for markers such as attributions. A mail with more lines than this
+ * limit is usually a log. In a mail with more lines than this limit, only `>` marks separate quoted text.
  */
 const MAX_MARKER_LINES = 10_000
 
 /**
- * Matches a line that is only a punctuation mark. A single mark remains on its line when the list, quote or table
- * around it was removed.
+ * Matches a line that is only a punctuation mark. A single punctuation mark stays behind on its line when the list,
+ * quote or table around it was removed.
  */
 const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
@@ -218,8 +218,8 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
 
 /**
  * Marks the fragments of wrapped quotes as quotes. Some mail clients wrap a quoted line and put no `>` before its
- * second half. The fragment of a wrapped quoted line stands between two `>` lines. If one fragment is certainly part of
- * a quote, every fragment that starts in lower case counts as a quote too.
+ * second half. The second half of a wrapped quoted line stands between two `>` lines. If one fragment is certainly part
+ * of a quote, every fragment that starts in lower case counts as a quote too.
  */
 function foldBrokenQuotes({ views, kinds, end }: Scan): void {
   const fragments: number[] = []

@@ -2,11 +2,11 @@
 import { fold, isRule, oneOf } from './markers.ts'
 import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './words.ts'
 
-/** Limits the lines of a signature below a line of dashes. */
+/** Is the maximum number of lines of a signature below a line of dashes. */
 const MAX_SIGNATURE_LINES = 12
 const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
 const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
-/** Limits the search for a legal notice to this many lines at the end of a mail. */
+/** Is the number of lines at the end of a mail that are searched for a legal notice. */
 const MAX_FOOTER_LINES = 40
 
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
@@ -57,8 +57,8 @@ const SIGN_OFF = /^[^.!?]{2,40}[,!]?$/u
 const FULL_NAME = /^(?:\p{Lu}[\p{L}.'’-]*(?: |$)){2,4}/u
 
 /**
- * Tells whether a signature without a delimiter starts on this line: the full name of the writer, below a sign-off and
- * the first name alone. A line about the writer's work must follow the writer's full name.
+ * Tells whether a signature without a delimiter starts on this line: the writer's full name, which stands below a
+ * sign-off and the first name alone. Below the writer's full name, a line about the writer's work must follow.
  */
 function repeatsName(views: readonly string[], index: number): boolean {
   const name = views[index - 2] ?? ''
@@ -103,7 +103,8 @@ function isFooter(lines: readonly string[], index: number): boolean {
 }
 
 /**
- * Returns the lines above the line `index`. The blank lines and the drawn line at the end of these lines are left out.
+ * Returns the lines that stand above the line `index`. The blank lines and the drawn line at the end of these lines are
+ * left out.
  */
 function above(lines: readonly string[], index: number): string {
   let end = index

@@ -1,6 +1,6 @@
 /** Recognises the history that a ticket system writes below a reply: entries that begin with a time and a name. */
 
-/** Limits the lines of an entry in a ticket's history that are read to find the next entry. */
+/** Is the maximum number of lines of an entry in a ticket's history that are read to find the next entry. */
 const ENTRY_MAX_LINES = 40
 const DAY = String.raw`(?:\p{Nd}{4}-\p{Nd}{1,2}-\p{Nd}{1,2}|\p{Nd}{1,2}[./-]\p{Nd}{1,2}[./-]\p{Nd}{4})`
 const CLOCK = String.raw`\p{Nd}{1,2}[:.]\p{Nd}{2}(?::\p{Nd}{2})?(?: ?[AaPp]\.?[Mm]\.?)?(?: \(?\p{Lu}{2,5}\)?)?`
@@ -16,7 +16,7 @@ const ENTRY = new RegExp(
 /**
  * Tells whether the history of a ticket begins on a line. The history begins with a line that has the form of an entry
  * and stands below a blank line. The entry must name an address, or a second entry must follow, because a person may
- * also write one line with a time and a name.
+ * also write a single line with a time and a name.
  */
 export function startsTicketHistory(views: readonly string[], index: number): boolean {
   if (views[index - 1] !== '') return false

@@ -49,7 +49,7 @@ export const WROTE_RUNS: readonly string[] = words(`
   写道 寫道 写了 写到 来信 書きました 書き込み のメール 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
 `)
 
-/** Lists starts of attributions without a verb: Horde's `Quoting Bob <…>:` and Gmail's Catalan form. */
+/** Lists beginnings of attributions without a verb: Horde's `Quoting Bob <…>:` and Gmail's Catalan form. */
 export const QUOTING_STARTS: readonly string[] = phrases(`
   quoting |zitat von |citando |citant |citazione |citát |cytowanie |quoting: |citerar |citerer
   |missatge de |message de |mensaje de |цитирую |quoted from |citeren |idézet
@@ -142,7 +142,7 @@ export const LINE_RUNS: readonly string[] = phrases(`
   |лини|строк|рядк|лінії|лінію|ред|dòng|baris|garis|บรรทัด|行|線|线|줄|선|سطر|خط|שורה|קו|पंक्ति
 `)
 
-/** Lists starts of the line that a phone or an app adds below a mail ("Sent from …"). */
+/** Lists beginnings of the line that a phone or an app adds below a mail ("Sent from …"). */
 export const SENT_STARTS: readonly string[] = phrases(`
   dictated|composed with|composed on|composed in|composed from|composed via|spoken into|sent by voice|sent hands-free|sent from|sent via|sent using|sent with|sent by|sent on|sent through|typed on|written on|posted from
   |this message was sent from|this email was sent from my|this e-mail was sent from my
@@ -188,8 +188,8 @@ export const DEVICE_WORDS: readonly string[] = phrases(`
 `)
 
 /**
- * Lists opening phrases of a legal notice. A last paragraph with such a phrase is removed only if it also holds {@link
- * LEGAL_WORDS}.
+ * Lists opening phrases of a legal notice. A last paragraph with an opening phrase of a legal notice is removed only if
+ * it also holds {@link LEGAL_WORDS}.
  */
 export const LEGAL_STARTS: readonly string[] = phrases(`
   this e-mail|this email|this message|this communication|this information|this transmission
@@ -230,8 +230,8 @@ export const BOUNCE_STARTS: readonly string[] = phrases(`
 `)
 
 /**
- * Lists the opening phrases of the footers that mailing lists and newsletters add. The sender's own text ends above
- * such a footer.
+ * Lists the opening phrases of the footers that mailing lists and newsletters add. The sender's own text ends above the
+ * footer of a mailing list or newsletter.
  */
 export const FOOTER_STARTS: readonly string[] = phrases(`
   to unsubscribe|click here to unsubscribe|unsubscribe from|unsubscribe here|unsubscribe:|unsubscribe <

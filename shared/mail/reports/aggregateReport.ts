@@ -12,8 +12,8 @@ export type ReportRow = {
   /** Is the number of mails in a row of a DMARC report, or the number of sessions in a row of a TLS report. */
   count: number
   /**
-   * Tells whether the mail or the session passed the check that the report is about. In a DMARC report, passed means
-   * that SPF or DKIM proved the domain. In a TLS report, passed means that the session was encrypted.
+   * Tells whether the mail or the session passed the check that is the subject of the report. In a DMARC report, passed
+   * means that SPF or DKIM proved the domain. In a TLS report, passed means that the session was encrypted.
    */
   isPassed: boolean
   /** Is the result as text, such as `none, dkim=pass, spf=fail`, or the failure type of RFC 8460 §4.3. */
@@ -37,9 +37,9 @@ export class ReportError extends Error {
   override readonly name = 'ReportError'
 }
 
-/** Limits the rows that are kept of an aggregate report. */
+/** Is the maximum number of rows that are kept of an aggregate report. */
 const ROWS_MAX = 1_000
-/** Limits the characters of a name in an aggregate report. */
+/** Is the maximum number of characters of a name in an aggregate report. */
 export const NAME_MAX = 255
 
 /** Returns the rows of an aggregate report with the largest counts. */
@@ -56,7 +56,7 @@ export function reportTime(text: string): Date {
   return time
 }
 
-/** Reads a count of an aggregate report, up to a billion. Any value that is no valid count counts as 0. */
+/** Reads a count of an aggregate report, up to a billion. Any value that is not a valid count is read as 0. */
 export const reportCount = (given: unknown): number => {
   const count = typeof given === 'string' && /^\s*\d{1,15}\s*$/.test(given) ? Number(given) : given
   return typeof count === 'number' && Number.isSafeInteger(count) && count > 0

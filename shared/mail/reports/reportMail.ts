@@ -9,8 +9,8 @@ const REPORT_FILE = /!.*\.(?:xml|json)(?:\.gz|\.zip)?$|\.(?:xml|json)\.gz$|!.*\.
 const REPORT_TYPE = /^application\/tlsrpt\+(?:gzip|json)$/i
 
 /**
- * Limits the bytes of an attachment that may be an aggregate report. The reports of hosts with millions of users have a
- * few hundred kilobytes.
+ * Is the maximum number of bytes of an attachment that may be an aggregate report. The reports of hosts with millions
+ * of users have a few hundred kilobytes.
  */
 export const REPORT_FILE_MAX_BYTES = 2 * 1024 * 1024
 

@@ -4,7 +4,7 @@
  * doubt, the rules refuse an HTML part rather than show it wrongly.
  */
 
-/** Limits the characters of an HTML part that can be compared with the text. */
+/** Is the maximum number of characters of an HTML part that can be compared with the text. */
 export const HTML_MAX_CHARS = 200_000
 
 /**
@@ -15,7 +15,7 @@ const REMOVED =
   /<(script|i?frame|frameset|object|embed|applet|link|meta|base|form|portal|audio|video|source|template|svg|math|image|picture|xml|xmp|plaintext|noscript|noembed|noframes|listing)\b/i
 /**
  * Matches HTML attributes that load something, except the `src` of a picture that the mail carries. Before the pattern
- * is applied, each run of blanks in the source was replaced by one blank.
+ * is applied, the code replaces each run of blanks in the source by one blank.
  */
 const LOADING = /[ "'/](srcset|imagesrcset|background|poster|lowsrc|dynsrc|xlink:href) ?=/i
 const SOURCE = /[ "'/]src ?= ?(?:"([^"]*)"|'([^']*)'|([^ >]*))/gi

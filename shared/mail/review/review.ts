@@ -4,9 +4,9 @@ import { markDifferences, markMatches, type Piece } from './differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from './obstacles.ts'
 import { shownText } from './shownText.ts'
 
-/** Limits the characters of one page of a reviewed mail. */
+/** Is the maximum number of characters of one page of a reviewed mail. */
 const PAGE_CHARS = 50_000
-/** Limits the pages that a person can be asked to read before a decision about a mail. */
+/** Is the maximum number of pages that a person can be asked to read before a decision about a mail. */
 const PAGES_MAX = 20
 
 /** Holds a mail that waits for an owner's decision, with the bytes that will be sent. */
@@ -32,7 +32,7 @@ export type Section = { title: string; note?: string; pieces: Piece[] }
 
 /**
  * Holds the whole mail for review, cut into pages. The field `obstacles` lists the parts of the mail that the review
- * page cannot show. The owner cannot approve a mail with an obstacle on this page.
+ * page cannot show. The owner cannot approve a mail with an obstacle on the review page.
  */
 export type Review = { pages: Section[][]; obstacles: string[] }
 
@@ -67,7 +67,7 @@ function sectionsOf(letter: Reviewed): Section[] {
       pieces: [{ text: (letter.invitations ?? []).join('\n') }],
     },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
-  // The review leaves out an HTML part that is too long. A mail with such an HTML part has an obstacle, so the owner
+  // The review leaves out an HTML part that is too long. A mail with a too long HTML part has an obstacle, so the owner
   // cannot approve the mail by its text alone.
   if (html === null || html.length > HTML_MAX_CHARS) {
     return [...sections, { title: 'Text', pieces: [{ text }] }]
@@ -114,8 +114,8 @@ const shown = (section: Section): Section => ({
 })
 
 /**
- * Cuts the sections of a reviewed mail into pages of `PAGE_CHARS`. The function stops after the first page above the
- * limit on pages.
+ * Cuts the sections of a reviewed mail into pages of `PAGE_CHARS`. The function stops after the first page that exceeds
+ * the maximum number of pages.
  */
 function pagesOf(sections: readonly Section[]): Section[][] {
   const pages: Section[][] = [[]]

@@ -4,8 +4,8 @@
  */
 
 /**
- * Limits the consecutive blank lines in a shown text, and the consecutive blanks within one line. A longer run of
- * blanks is shown as a count.
+ * Is the maximum number of consecutive blank lines in a shown text, and of consecutive blanks within one line. A run of
+ * blanks that exceeds this maximum is shown as a count.
  */
 const LINES_MAX = 20
 const BLANKS_MAX = 200
@@ -42,7 +42,7 @@ const UNSEEN = new RegExp(
   'gu',
 )
 // The patterns for blanks set no minimum length for a run. With a minimum length, the regular expression engine would
-// read a short run again from each of its positions.
+// read a run that is too short again from each of its positions.
 const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
 const BLANKS = /[^\S\n]+/g
 

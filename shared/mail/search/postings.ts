@@ -1,22 +1,22 @@
 /**
  * Reads and writes the postings of a term, which are the messages that hold the term. In the search index, a project's
- * messages are grouped in leaves of at most LEAF_MESSAGES messages. Each leaf of the search index has a number in its
- * project, and each message of a leaf has a place in the leaf.
+ * messages are grouped in leaves of at most LEAF_MESSAGES messages. Each leaf (group of messages) of the search index
+ * has a number in its project, and each message of a leaf has a place (an index) in the leaf.
  *
- * For each leaf, the postings hold the leaf's number (LEB128), the number of its places, and one byte for each place. A
- * 0 instead of the number of places means that a bitmap follows. No byte depends on the previous leaves, so the
- * postings of neighbouring search segments can be joined end to end.
+ * For each leaf (group of messages), the postings hold the leaf's number (LEB128), the number of its listed places, and
+ * one byte for each place. A 0 instead of the number of places means that a bitmap follows. No byte depends on earlier
+ * leaves (groups of messages), so the postings of neighbouring search segments can be joined end to end.
  */
 
-/** Limits the messages whose words share one leaf (a group of messages) of the search segment. */
+/** Is the maximum number of messages whose words share one leaf (a group of messages) of the search segment. */
 export const LEAF_MESSAGES = 240
 /**
  * Is the number of bytes of text at which a leaf (a group of messages in the search index) is full, even if it has few
- * messages. Without this limit, many long messages would wait for a full leaf, and a search must read all words of
- * waiting messages.
+ * messages. Without this limit, many long messages would wait until a leaf (a group of messages) is full, and a search
+ * must read all words of waiting messages.
  */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
-/** Is the size in bytes of a bitmap with one bit for each message of a leaf. */
+/** Is the size in bytes of a bitmap with one bit for each message of a leaf (a group of messages). */
 const BITMAP_BYTES = LEAF_MESSAGES / 8
 
 /** Tells whether the index keeps the entry of one message in the postings of a term. */
@@ -35,7 +35,10 @@ export function leafPostings(leaf: number, places: readonly number[]): Buffer {
   return bytes
 }
 
-/** Calls `visit` for each message in the postings of a term, with the message's leaf and its place in the leaf. */
+/**
+ * Calls `visit` for each message in the postings of a term, with the message's leaf (group of messages) and its place
+ * (index) in the leaf.
+ */
 export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: number) => void): void {
   eachLeaf(bytes, (leaf, start, count) => {
     for (let n = start; n < start + (count || BITMAP_BYTES); n++) {
@@ -50,8 +53,8 @@ export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: numb
 }
 
 /**
- * Sets the bit of each message that the postings of a term name. Each leaf takes BITMAP_BYTES of `bits`, and the bits
- * of the first leaf begin at 0.
+ * Sets the bit of each message that the postings of a term name. Each leaf (group of messages) takes BITMAP_BYTES of
+ * `bits`, and the bits of the first leaf begin at 0.
  */
 export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array): void {
   eachLeaf(bytes, (leaf, start, count) => {
@@ -65,8 +68,8 @@ export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array):
 }
 
 /**
- * Calls `visit` for each leaf in the postings of a term, with the offset and the number of the leaf's places. If the
- * number of places is 0, a bitmap stands at the offset.
+ * Calls `visit` for each leaf (group of messages) in the postings of a term, with the offset and the number of the
+ * leaf's places. If the number of places is 0, a bitmap of the messages begins at the offset.
  */
 function eachLeaf(
   bytes: Uint8Array,

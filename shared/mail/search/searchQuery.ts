@@ -13,11 +13,11 @@ import {
   termsOf,
 } from './searchTerms.ts'
 
-/** Limits the terms of one search query. */
+/** Is the maximum number of terms in one search query. */
 const TERMS_MAX = 64
 /**
- * Limits the prefixes (such as begin*) in a search query. A search for a prefix reads every term that begins with the
- * prefix, and most terms begin with one of a few short prefixes.
+ * Is the maximum number of prefixes (such as begin*) in a search query. A search for a prefix reads every term that
+ * begins with the prefix, and a short prefix may be the beginning of very many terms.
  */
 const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8
@@ -152,9 +152,9 @@ export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 const CONTEXT_CHARS = 60
 const HIGHLIGHTS_MAX = 3
-/** Limits the characters of one highlight (a shown piece of a message) with several matches. */
+/** Is the maximum number of characters of one highlight (a shown piece of a message) with several matches. */
 const HIGHLIGHT_MAX_CHARS = 400
-/** Limits the characters of a body that are searched for highlights. */
+/** Is the maximum number of characters of a body that are searched for highlights. */
 const HIGHLIGHTED_CHARS = 64 * 1024
 
 /**
@@ -191,7 +191,7 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
   }))
 }
 
-/** Limits the matches that are searched for highlights, because only three pieces are shown. */
+/** Is the maximum number of matches that are searched for highlights, because only three pieces are shown. */
 const MATCHES_MAX = 50
 
 function findPhrases(terms: readonly Term[], phrases: readonly Phrase[]): [number, number][] {

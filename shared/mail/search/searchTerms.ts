@@ -10,19 +10,25 @@ import { createHash } from 'node:crypto'
 import { addressKey, parseAddress } from '../address.ts'
 
 /**
- * Limits the characters of a message body that are indexed for search. Message bodies that exceed this limit are
- * usually logs and tables.
+ * Is the maximum number of characters of a message body that are indexed for search. Message bodies that exceed this
+ * limit are usually logs and tables.
  */
 const TEXT_MAX_CHARS = 256 * 1024
-/** Limits the terms of a message. A PostgreSQL tsvector holds positions up to 16,383 and at most 1 MB. */
+/**
+ * Is the maximum number of search terms of a message. A PostgreSQL tsvector holds positions up to 16,383 and at most 1
+ * MB.
+ */
 const TERMS_MAX = 16_000
 const TERM_MAX_CHARS = 48
 /**
- * Limits the positions of one search term in a message. Postgres keeps 255 positions per term and drops later
- * positions.
+ * Is the maximum number of positions of one search term in a message. Postgres keeps 255 positions per term and drops
+ * later positions.
  */
 const PLACES_MAX = 255
-/** Limits the bytes of a tsvector. The limit is well below 1 MB, because a term of 48 letters can have 190 bytes. */
+/**
+ * Is the maximum number of bytes of a tsvector. The limit is well below 1 MB, because a term of 48 letters can have 190
+ * bytes.
+ */
 const VECTOR_MAX_BYTES = 700_000
 
 const UNSPACED =
@@ -153,7 +159,7 @@ export const isSingleLetter = (term: string): boolean =>
 export const isPair = (term: string): boolean =>
   [...term].length === 2 && STARTS_UNSPACED.test(term)
 
-/** Holds the searchable fields of a message. In the tsvector, each field of a message has a weight of its own. */
+/** Holds the searchable fields of a message. In the tsvector, each field of a message has a separate weight. */
 export type SearchedMail = {
   subject: string
   from: readonly string[]
@@ -168,8 +174,8 @@ export type SearchField = keyof typeof FIELD_WEIGHTS
 
 /**
  * Returns the prefix of a project's terms in the search index. Because of this prefix, a search for a common word reads
- * only the messages of one project. If two projects have the same prefix, their searches are slower, but a search never
- * shows the other project's messages.
+ * only the messages of one project. If two projects have the same prefix, searches in them are slower, but a search
+ * never shows the other project's messages.
  */
 export function searchKey(projectId: string): string {
   return createHash('sha256').update(projectId).digest('base64url').slice(0, 5)
@@ -184,8 +190,8 @@ export const lexeme = (key: string, term: string): string =>
     : `'${key}:${term}'`
 
 /**
- * Estimates the bytes that a new term takes in a tsvector besides its own letters: the project's prefix, one position,
- * the alignment and the term's entry.
+ * Estimates how many bytes a new term takes in a tsvector besides its own letters: for the project's prefix, one
+ * position, the alignment and the term's entry.
  */
 const TERM_OVERHEAD_BYTES = 20
 const POSITION_BYTES = 2
@@ -257,10 +263,10 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
     })
     if (isFull) return
     // A field with hundreds of addresses in one domain uses up the positions of the domain's words, so a phrase with
-    // these words no longer matches. So each whole email address also gets a search term of its own.
+    // these words no longer matches. For this reason, each whole email address also gets a search term of its own.
     const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
     if (whole !== null && !places.has(whole)) put(whole, start)
-    // The gap between two fields keeps a phrase from matching across both fields.
+    // The gap between the positions of two fields keeps a phrase from matching across both fields.
     position += 2
   }
   add('subject', mail.subject)

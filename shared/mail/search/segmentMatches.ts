@@ -13,8 +13,8 @@ export type WantedTerm = { term: string; prefix: boolean }
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
 /**
- * Holds a set of messages as a bitmap: for each leaf of a range in the search index, each place of a message has one
- * bit. The loops over the bitmap are written by hand, because iterators would take ten times as long.
+ * Holds a set of messages as a bitmap, with one bit for each message of each leaf (group of messages) in a range of the
+ * search index. The loops over the bitmap are written by hand, because iterators would take ten times as long.
  */
 export class Places {
   readonly #firstLeaf: number
@@ -24,7 +24,10 @@ export class Places {
     this.#bits = new Uint8Array(((lastLeaf - firstLeaf + 1) * LEAF_MESSAGES) / 8)
   }
 
-  /** Returns a set that contains every place of every leaf in the range, even places without a message. */
+  /**
+   * Returns a set that contains every place of every leaf (group of messages) in the range, even places without a
+   * message.
+   */
   static all(range: LeafRange): Places {
     const all = new Places(range)
     all.#bits.fill(0xff)
@@ -94,8 +97,8 @@ export function mayMatch(
 
 /**
  * Returns the messages that contain the words of every query. The function does not check the order of words, the
- * fields of the message, or excluded words. So the function leaves out no matching message, but may return messages
- * that do not match.
+ * fields of the message that hold the words, or excluded words. So the function never leaves out a matching message,
+ * but it may return messages that do not match.
  * @param placesOf maps the key of each wanted search term to the messages that contain the term.
  */
 export function segmentMatches(

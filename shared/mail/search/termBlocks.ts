@@ -1,7 +1,7 @@
 /**
  * Cuts sorted search terms with their postings into blocks. Each block fits into a quarter of a PostgreSQL page. For
- * each term, a block stores the number of bytes that the term shares with the previous term. After this number, the
- * block stores the remaining bytes of the term and the term's postings.
+ * each search term, a block stores the number of leading bytes that the term shares with the previous term. After this
+ * number, the block stores the remaining bytes of the term and the term's postings.
  *
  * A search term is a byte string: each of its characters is one byte of the term's UTF-8. So JavaScript sorts the terms
  * in the same order as PostgreSQL sorts `bytea`.
@@ -9,8 +9,8 @@
 import { leb128, readLeb128 } from './postings.ts'
 
 /**
- * Limits the bytes of a block. PostgreSQL moves a row of more than 2,032 bytes out of its page. A search term whose
- * postings exceed the limit has a block of its own.
+ * Is the maximum number of bytes of a block of search terms. PostgreSQL moves a row of more than 2,032 bytes out of its
+ * page. A search term whose postings exceed the limit has a block of its own.
  */
 const BLOCK_BYTES = 1_900
 

@@ -15,16 +15,17 @@ type Compound = { name: string; id: string; classes: string[] }
 type Rule = { compounds: Compound[]; weight: number; order: number; declarations: Declarations }
 
 /**
- * Limits the characters of a mail's style sheets. The next constants limit the number of CSS selectors and the steps of
- * matching them. The sender of a mail chooses how many characters, selectors and matching steps its style sheets have.
+ * Is the maximum number of characters of a mail's style sheets. The constants below limit the number of CSS selectors
+ * and the steps of matching them. These limits exist because the sender of a mail chooses how many characters,
+ * selectors and matching steps its style sheets have.
  */
 const MAX_CSS_LENGTH = 256 * 1024
 const MAX_SELECTORS = 5_000
 const MAX_COMPOUNDS = 6
 const MAX_STEPS = 300_000
 /**
- * Limits the elements whose CSS declarations are cached. Most elements of a mail have the same name, id and classes as
- * an earlier element.
+ * Is the maximum number of elements whose CSS declarations are cached. Most elements of a mail have the same name, id
+ * and classes as an earlier element.
  */
 const MAX_KNOWN = 1_000
 
@@ -101,8 +102,8 @@ export class StyleSheet {
         .slice(at, open)
         .replace(/^[\s;}]+|<!--|-->/g, '')
         .trim()
-      // The rules inside an unconditional @media are read like all other rules. The closing brace of such an @media
-      // block is skipped like a blank.
+      // The rules inside an unconditional @media are read like all other rules. The closing brace of an unconditional
+      // @media block is skipped like a blank.
       if (/^@media\s+(?:only\s+)?(?:all|screen)\s*$/i.test(head)) {
         at = open + 1
         continue

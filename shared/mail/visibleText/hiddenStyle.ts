@@ -65,7 +65,7 @@ const NAMED: Record<string, Colour> = {
 
 /**
  * Is the smallest visible difference between two values of red, green or blue. Two colours look alike if their
- * differences in red, green and blue are all smaller than this.
+ * differences in red, green and blue are all smaller than this value.
  */
 const COLOUR_STEP = 10
 const OFF_SCREEN_PX = -400

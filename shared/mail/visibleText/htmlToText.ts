@@ -6,18 +6,18 @@ import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } fr
 import { announcedMessage } from '../replyText/markers.ts'
 import { stripTags, tooComplex } from './stripTags.ts'
 
-/** Limits the characters of HTML that are converted. HTML beyond this limit is cut off. */
+/** Is the maximum number of characters of HTML that are converted. HTML that exceeds this limit is cut off. */
 export const MAX_HTML_LENGTH = 2_000_000
 /**
- * Limits how deeply the text shows nested quotes and lists, because each level rewrites all lines inside it. Quotes and
- * lists that are nested more deeply are shown at the deepest level.
+ * Is the maximum depth of nested quotes and lists in the text, because each level rewrites all lines inside it. Quotes
+ * and lists that are nested more deeply are shown at the deepest level.
  */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
 
 /**
  * Lists CSS selectors for the elements in which mail clients put the signature. Most class names of signature elements
- * end in "signature". In received mail, Outlook adds the prefix x_ to the class names.
+ * end in "signature". In received mail, Outlook adds the prefix x_ to the names of CSS classes.
  */
 const SIGNATURES = [
   'signature',
@@ -181,7 +181,7 @@ const OPTIONS: HtmlToTextOptions = {
 const convertAll = compile(OPTIONS)
 
 /**
- * The text shows the description of a picture in place of the picture, as a mail program does that loads no pictures.
+ * The text shows the description of a picture in place of the picture, like a mail program that loads no pictures.
  */
 const formatPicture: FormatCallback = (element, _walk, builder) => {
   const description = element.attribs?.alt ?? ''
@@ -225,8 +225,8 @@ function bounded(html: string, convert: (html: string) => string): string {
 /**
  * Returns the whole text of an HTML mail. In the text, paragraphs and line breaks are kept, links become `text
  * [https://…]`, quotes stand behind `> `, and images are left out.
- * @param html is the HTML of a mail. The HTML may be hostile. The converter reads at most 2,000,000 characters of the
- * HTML.
+ * @param html is the HTML of a mail, which may be hostile. The HTML may be hostile. The converter reads at most
+ * 2,000,000 characters of the HTML.
  * @returns plain text with lines separated by `\n`.
  * @example htmlToText('<p>Hi</p><a href="https://x.test">link</a>') // 'Hi\n\nlink [https://x.test]'
  */
@@ -242,8 +242,8 @@ export function htmlToDescribedText(html: string): string {
 /**
  * Converts HTML to text like {@link htmlToText}, but removes the containers of signatures. A separator line marks the
  * beginning of each container with quoted history.
- * @param links is true if the text shows the URL of each link. If it is false, the text shows only the words of each
- * link.
+ * @param links is true if the text shows the URL of each link. If `links` is false, the text shows only the words of
+ * each link.
  */
 export function htmlToMarkedText(html: string, links: boolean): string {
   return bounded(html, links ? convertMarked : convertMarkedPlain)

@@ -11,7 +11,10 @@ const ATTRIBUTE_MAX_CHARS = 8_000
  * HTML are left out.
  */
 export type HtmlSink = {
-  /** Receives a piece of the text between HTML tags. Each decoded entity of the HTML comes as a piece of its own. */
+  /**
+   * Receives a piece of the text between HTML tags. The receiver gets each decoded entity of the HTML as a separate
+   * piece of text.
+   */
   text?(text: string, isEntity: boolean): void
   /** Receives the name of an HTML tag that opens at `start`. The attributes of the HTML tag follow in later calls. */
   name?(name: string, start: number): void
@@ -23,8 +26,7 @@ export type HtmlSink = {
   begin?(end: number): void
   end?(name: string): void
   /**
-   * Tells whether the receiver of the tokens needs no further token. The HTML reader calls this function after each
-   * tag.
+   * Tells whether the receiver of the tokens needs no more tokens. The HTML reader calls this function after each tag.
    */
   isDone?(): boolean
 }

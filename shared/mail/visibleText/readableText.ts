@@ -22,12 +22,12 @@ export const readableText = (text: string): string =>
 export const holdsTags = (text: string): boolean =>
   TAG.test(text) && TAG.test(text.replace(FLAG, ''))
 
-/** Limits the words of the plain text and of the HTML that are compared. */
+/** Is the maximum number of words of the plain text and of the HTML that are compared. */
 const MAX_WORDS = 5_000
 const MAX_CHARS = 400_000
-/** A plain text with fewer words is too short to be compared with the HTML. */
+/** A plain text with fewer words than this is too short to be compared with the HTML. */
 const MIN_WORDS = 5
-/** If a larger fraction of the words of the plain text is missing in the HTML, the two parts differ. */
+/** The two parts differ if a larger fraction of the plain text's words than this is missing in the HTML. */
 const OWN_SHARE_MAX = 0.5
 
 /**

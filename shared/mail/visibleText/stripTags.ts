@@ -8,13 +8,13 @@ import { OpenElements } from './openElements.ts'
  */
 
 /**
- * Limits the HTML elements that are open at once. In mail threads of a hundred replies, the HTML elements nest about
- * 400 deep.
+ * Is the maximum number of HTML elements that are open at once. In mail threads of a hundred replies, the HTML elements
+ * nest about 400 deep.
  */
 const MAX_DEPTH = 500
 /**
- * Limits the tags and line ends of HTML. The HTML of a thread of a hundred Outlook replies holds about 20,000 tags and
- * line ends.
+ * Is the maximum number of tags and line ends of HTML. The HTML of a thread of a hundred Outlook replies holds about
+ * 20,000 tags and line ends.
  */
 const MAX_TAGS_AND_LINES = 60_000
 
@@ -55,8 +55,8 @@ export function tooComplex(html: string): boolean {
 }
 
 /**
- * Returns the text of `html` without its tags. Each block element of the HTML gets lines of its own, and scripts and
- * styles are left out.
+ * Returns the text of `html` without its tags. Each block element of the HTML gets separate lines of text, and scripts
+ * and styles are left out.
  */
 export function stripTags(html: string): string {
   const parts: string[] = []

@@ -9,8 +9,9 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Limits the HTML elements that are open at once. HTML elements that are nested more deeply are only counted. If one of
- * these deeply nested elements is hidden, all text counts as hidden until they have ended.
+ * Is the maximum number of HTML elements whose open state is recorded at once. HTML elements that are nested more
+ * deeply are only counted. If one of the deeply nested elements is hidden, all text counts as hidden until all of these
+ * elements have ended.
  */
 const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000

@@ -1,12 +1,14 @@
 /** Checks the depth and the length of JSON that a stranger wrote. */
 
-/** Limits how deeply JSON may be nested. A JSON value that is nested more deeply is no example of a call. */
+/**
+ * Is the maximum depth of nested JSON. A JSON value that is nested more deeply does not count as an example of a call.
+ */
 const DEPTH_MAX = 20
 
 /**
  * Describes the fault of a JSON value that is nested too deeply or is too long. Null means that the JSON value has no
  * fault. The check of a JSON value stops as soon as a limit is exceeded.
- * @param charsMax limits the approximate length of the value's JSON text.
+ * @param charsMax is the approximate maximum length of the value's JSON text.
  */
 export function jsonFault(value: unknown, charsMax: number): string | null {
   let left = charsMax

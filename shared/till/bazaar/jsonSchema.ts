@@ -8,7 +8,7 @@
 export type SchemaFault = { path: string; must: string }
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']
-/** Lists the keywords of JSON Schema that are notes for human readers, so every value satisfies such a keyword. */
+/** Lists the keywords of JSON Schema that are only notes for human readers, so they forbid no value. */
 const NOTES = new Set(
   [
     '$schema',
@@ -27,8 +27,8 @@ const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems']
 type Json = Record<string, unknown>
 
 /**
- * Tells whether a value of `enum` or `const` is no object. A value is not compared with objects in the schema, because
- * the time would grow with the length of the objects.
+ * Tells whether a value of `enum` or `const` is not an object. The check compares no value with objects in the schema,
+ * because the time would grow with the length of the objects.
  */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null
 
@@ -102,9 +102,9 @@ function keywordFault(keyword: string, value: unknown, path: string): SchemaFaul
 }
 
 /**
- * Describes how a JSON value breaks a schema. Null means that the JSON value follows the schema. Unknown keywords of
- * the schema have no effect.
- * @param schema is any JSON. A keyword of the schema whose own value is malformed has no effect.
+ * Describes how a JSON value breaks a schema. Null means that the JSON value follows the schema. The check ignores
+ * keywords of the schema that it does not know.
+ * @param schema is any JSON. The check ignores a keyword of the schema whose own value is malformed.
  */
 export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFault | null {
   if (schema === false) return { path, must: 'not stand here' }

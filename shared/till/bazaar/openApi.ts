@@ -10,7 +10,7 @@ import { type HttpInput, type HttpPart, METHODS, type Metadata, type Output } fr
 import { readSchema } from './openApiSchema.ts'
 import { distinctTags, isWord } from './words.ts'
 
-/** Limits the bytes of an OpenAPI document that are read. */
+/** Is the maximum number of bytes of an OpenAPI document that are read. */
 export const OPEN_API_BYTES_MAX = 1024 * 1024
 
 const SERVERS_MAX = 5
@@ -238,8 +238,8 @@ function pointed(root: Json, reference: string): unknown {
 }
 
 /**
- * Returns smaller forms of metadata, the fullest form first. An x402 challenge uses the first of these forms that fits
- * into its header.
+ * Returns shortened forms of metadata in order, beginning with the fullest form. An x402 challenge uses the first of
+ * the shortened forms that fits into its header.
  */
 export function smallerForms(metadata: Metadata): Metadata[] {
   const { input, output, ...words } = metadata

@@ -7,13 +7,13 @@ const KEPT = ['type', 'required', 'enum', 'const', 'minimum', 'maximum', 'exclus
   ['exclusiveMaximum', 'minLength', 'maxLength', 'minItems', 'maxItems'],
 )
 /**
- * These constants limit the depth and the number of nested schemas. A schema beyond these limits is replaced by a
- * schema that allows anything.
+ * The constants below limit the depth and the number of nested schemas. A schema that exceeds these limits is replaced
+ * by a schema that allows anything.
  */
 const DEPTH_MAX = 6
 const SCHEMAS_MAX = 200
 const REFERENCES_MAX = 8
-/** Limits the items of `required` and `enum` in a schema. */
+/** Is the maximum number of items of `required` and of `enum` in a schema. */
 const LIST_MAX = 100
 
 const asObject = (value: unknown): Json =>
@@ -52,7 +52,9 @@ export function readSchema(root: Json, schema: unknown): Json {
   return read(schema, 0)
 }
 
-/** Caches the first entries of each schema object, because many references lead to the same object. */
+/**
+ * Caches the first entries (names and values) of each schema object, because many references lead to the same object.
+ */
 const firstEntries = new WeakMap<Json, [string, unknown][]>()
 
 function entriesOf(object: Json): [string, unknown][] {

@@ -12,7 +12,10 @@ const asObject = (value: unknown): Json =>
 
 const REFERENCES = ['$ref', '$id', '$dynamicRef']
 
-/** Tells whether a schema has an external reference, because a program that reads the schema would fetch that URL. */
+/**
+ * Tells whether a schema has an external reference, because a program that reads the schema would fetch the referenced
+ * URL.
+ */
 function pointsOutside(node: unknown): boolean {
   if (typeof node !== 'object' || node === null) return false
   return Object.entries(node).some(
@@ -35,8 +38,8 @@ export function readBazaar(value: unknown): Bazaar | null {
   try {
     if (pointsOutside(schema) || valueFault(schema, info) !== null) return null
   } catch {
-    // JSON with thousands of nested levels makes the check throw a RangeError. JSON with so many nested levels counts
-    // as no extension.
+    // JSON with thousands of nested levels makes the check throw a RangeError. JSON with so many nested levels does not
+    // count as an extension.
     return null
   }
   const template =

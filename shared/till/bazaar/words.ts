@@ -8,8 +8,8 @@ export const TAGS_MAX = 5
 export const ICON_URL_MAX_LENGTH = 2_048
 
 /**
- * Matches a short text of printable ASCII. Programming languages can disagree about the length of a text that is not
- * ASCII.
+ * Matches a short text of printable ASCII. Different programming languages can count a different length for a text that
+ * is not ASCII.
  */
 export const WORD_PATTERN = `^[\\x20-\\x7e]{1,${CHARS_MAX}}$`
 
@@ -50,7 +50,7 @@ const DECODINGS_MAX = 5
 export function isRouteTemplate(text: string): boolean {
   if (text.length > TEMPLATE_CHARS_MAX || !TEMPLATE.test(text)) return false
   let decoded = text
-  // The path must also hold no encoded `..` or `://`, however often it is encoded.
+  // The path must also be free of encoded `..` and `://`, however often they are encoded.
   for (let n = 0; n < DECODINGS_MAX; n++) {
     let next: string
     try {

@@ -1,10 +1,9 @@
 /**
- * Checks the hosts that a request with a secret may reach: an exact host, or every name below a domain
- * (`*.example.com`).
+ * Checks the hosts that a request with a secret may reach: an exact host, or any name below a domain (`*.example.com`).
  */
 import type { Meet } from './narrowing.ts'
 
-/** Limits the allowed hosts of one credential. */
+/** Is the maximum number of allowed hosts of one credential. */
 export const ALLOWED_HOSTS_MAX = 20
 const ENTRY_MAX_LENGTH = 260
 /**
@@ -17,7 +16,7 @@ const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 export const REVEALS = ['agent', 'owner'] as const
 export type Reveal = (typeof REVEALS)[number]
 
-/** States the format of an allowed host, for error messages. */
+/** Describes the format of an allowed host, for error messages. */
 export const ALLOWED_HOST_RULE =
   'be a host such as api.example.com, *.example.com or api.example.com:8443, without scheme and path'
 
@@ -48,7 +47,7 @@ export function parseAllowedHost(text: string): string | null {
   return below === undefined ? host : `*.${host}`
 }
 
-/** Returns the allowed hosts of a credential: its own list, or the host of `metadata.uri`. */
+/** Returns the allowed hosts of a credential: the credential's own list, or the host of `metadata.uri`. */
 export function effectiveHosts(
   allowedHosts: readonly string[] | null,
   metadata: Record<string, unknown>,

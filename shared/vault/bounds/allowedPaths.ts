@@ -4,16 +4,19 @@
  */
 import type { Meet } from './narrowing.ts'
 
-/** Limits the allowed paths of one credential. */
+/** Is the maximum number of allowed paths of one credential. */
 export const ALLOWED_PATHS_MAX = 20
 const ENTRY_MAX_LENGTH = 1_024
-/** Limits how often a path may be percent-encoded. A path that is percent-encoded more often is refused. */
+/**
+ * Is the maximum number of times that a path may be percent-encoded. A path that is percent-encoded more often than
+ * that is refused.
+ */
 const DECODINGS_MAX = 4
 
 /** Is the allowed path `/`, which allows every path. */
 export const ANY_PATH = '/'
 
-/** States the format of an allowed path, for error messages. */
+/** Describes the format of an allowed path, for error messages. */
 export const ALLOWED_PATH_RULE =
   'be a path such as /v1/charges, without query, dot segments, empty segments and encoded slashes'
 
@@ -35,8 +38,8 @@ const isPrefix = (prefix: string, path: string): boolean => {
 }
 
 /**
- * Writes each percent-encoding with capital letters. RFC 3986 §6.2.2.1: the percent-encodings `%c3` and `%C3` are
- * equivalent.
+ * Writes the hexadecimal digits of each percent-encoding in upper case. RFC 3986 §6.2.2.1: the percent-encodings `%c3`
+ * and `%C3` are equivalent.
  */
 const upperEscapes = (path: string): string =>
   path.replace(/%[\da-f]{2}/gi, (encoded) => encoded.toUpperCase())
@@ -50,8 +53,8 @@ export const meetPaths: Meet = (one, other) =>
 
 /**
  * Tells whether one of the allowed paths is a prefix of a URL's path, as `URL.pathname` writes the path. Some servers
- * and proxies decode a path more than once, join double slashes, read `\` as `/`, and drop `;parameters`. A path that
- * could leave its allowed prefix when a server changes it in such a way is refused.
+ * and proxies decode a path more than once, join double slashes, read `\` as `/`, and drop `;parameters`. If a path
+ * could leave its allowed prefix when a server changes it in one of these ways, the path is refused.
  */
 export const isAllowedPath = (entries: readonly string[], pathname: string): boolean =>
   entries.includes(ANY_PATH) ||

@@ -1,7 +1,7 @@
 /**
  * Checks the bounds of a credential: the hosts, methods and paths of the requests that may carry its secret, and the
  * allowed places of the secret in these requests. Every operation that uses a secret makes these checks. If the list of
- * one bound is empty, the credential allows no request.
+ * any bound of a credential is empty, the credential allows no request.
  */
 
 import { defaultPlacement, meetPlacements, PLACEMENT_MAX } from '../placement.ts'
@@ -30,7 +30,7 @@ const MEET: Record<(typeof BOUNDS)[number], Meet> = {
   placement: meetPlacements,
 }
 
-/** Limits the number of entries in the list of each bound of a credential. */
+/** Is the maximum number of entries in the list of each bound (limit on use) of a credential. */
 const MOST: Record<(typeof BOUNDS)[number], number> = {
   allowedHosts: ALLOWED_HOSTS_MAX,
   allowedMethods: USE_METHODS.length,
@@ -39,7 +39,8 @@ const MOST: Record<(typeof BOUNDS)[number], number> = {
 }
 
 /**
- * Returns the bounds of a credential that apply to a request. A bound that is stored as null gets its default value.
+ * Returns those bounds (limits on use) of a credential that apply to a request. A bound that is stored as null gets its
+ * default value.
  */
 export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   allowedHosts: effectiveHosts(credential.allowedHosts, credential.metadata),
@@ -55,8 +56,8 @@ export const areWithin = (wanted: EffectiveBounds, present: EffectiveBounds): bo
 /** Returns bounds that allow a request if and only if all the given bounds allow the request. */
 export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
   return all.reduce((one, other) => {
-    // The common entries of two lists of bounds can be more than a credential may hold. The extra entries are dropped,
-    // which only makes the bounds narrower.
+    // The two lists of bounds may have more entries in common than a credential may hold. The extra entries are
+    // dropped, and this can only make the bounds (limits on use) narrower.
     const both = (bound: keyof Bounds) =>
       common(MEET[bound], one[bound], other[bound]).slice(0, MOST[bound])
     return {

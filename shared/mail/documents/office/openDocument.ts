@@ -28,7 +28,10 @@ const UNREAD = new Set([
   'dde-source',
 ])
 const SPACES_MAX = 100
-/** Limits how often a repeated spreadsheet cell is written. Empty cells at the end of a row are not written. */
+/**
+ * Is the maximum number of times that a repeated spreadsheet cell is written. Empty cells at the end of a row are not
+ * written.
+ */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384
 const PAINTED = new Set(['frame', 'custom-shape', 'rect', 'text-box'])

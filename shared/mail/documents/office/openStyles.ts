@@ -5,7 +5,7 @@ import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 export type OpenStyle = {
   base: string | null
   ink: Ink
-  /** Tells whether a sheet, a column or a row is not shown, or whether a slide is left out. */
+  /** Tells whether a sheet, a column or a row is hidden, or whether a slide is left out of the presentation. */
   isHidden: boolean
   /**
    * Tells whether the style explicitly states that it has no background. A style that explicitly states no background

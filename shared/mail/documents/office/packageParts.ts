@@ -25,7 +25,7 @@ export function relationsOf(archive: ZipArchive, part: string): Map<string, Rela
   return found
 }
 
-/** Returns the parts of an Office file that a part names by relations of one type. */
+/** Returns those parts of an Office file to which a given part refers by relations of one type. */
 export const targetsOf = (relations: ReadonlyMap<string, Relation>, type: string): string[] =>
   [...relations.values()].flatMap((one) => (one.type === type && !one.isExternal ? one.target : []))
 
@@ -42,7 +42,7 @@ export function readMainPart(archive: ZipArchive, name: string, visitor: XmlVisi
   if (!readPart(archive, name, visitor)) throw new DocumentError('malformed')
 }
 
-/** Tells whether a part of an office file holds letters in elements of a name, such as the text of comments. */
+/** Tells whether a part of an office file holds letters in elements with a given name, such as the text of comments. */
 export function holdsWords(archive: ZipArchive, part: string, element: string): boolean {
   let depth = 0
   let isFound = false
@@ -59,7 +59,7 @@ export function holdsWords(archive: ZipArchive, part: string, element: string): 
 
 /**
  * Tells whether a switch (an XML element such as `<w:vanish/>`) of a Word style is on. A switch without a value is on.
- * The values `0`, `false`, `off` and `none` switch it off.
+ * The values `0`, `false`, `off` and `none` turn the switch off.
  */
 export const isOn = (attributes: Attributes, name = 'val'): boolean =>
   !['0', 'false', 'off', 'none'].includes(attributeOf(attributes, name) ?? '1')

@@ -16,7 +16,7 @@ const BUILT_IN: Readonly<Record<number, string>> = {
   ...{ 18: 'h:mm', 19: 'h:mm:ss', 20: 'h:mm', 21: 'h:mm:ss', 22: 'yyyy-mm-dd h:mm' },
   ...{ 45: 'mm:ss', 46: 'h:mm:ss', 47: 'mm:ss' },
 }
-/** Holds the first two colours of a theme. Office themes begin with white and black. */
+/** Holds the first two colours of a theme of an Office file. Office themes begin with white and black. */
 const THEME_COLOURS: Readonly<Record<string, Colour>> = { 0: 'ffffff', 1: '000000' }
 
 /** Reads the cell styles of a workbook. A cell names its style by the style's index in the returned list. */

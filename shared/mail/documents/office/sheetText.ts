@@ -5,11 +5,11 @@ import { readSheetStyles, type SheetStyle, shownValue } from './sheetStyles.ts'
 import { prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Limits the cells that are read from one workbook. */
+/** Is the maximum number of cells that are read from one workbook. */
 const CELLS_MAX = 500_000
 /**
- * Limits the columns of a sheet that get one tab each, so that a cell keeps its position in the row. A sheet can have
- * 16,384 columns.
+ * Limits how many columns of a sheet get one tab each; the tabs keep each cell at its position in the row. A sheet can
+ * have 16,384 columns.
  */
 const COLUMNS_MAX = 1_000
 const STRINGS_MAX_CHARS = 16_000_000

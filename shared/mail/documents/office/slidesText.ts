@@ -8,7 +8,7 @@ import type { ZipArchive } from './zipArchive.ts'
 /** Names the theme colours that are white unless the author of the theme changed them. */
 const WHITE_NAMES = new Set(['bg1', 'lt1', 'window'])
 const DARK_NAMES = new Set(['tx1', 'dk1', 'windowText'])
-/** Limits the slides that are read from one file. */
+/** Is the maximum number of slides that are read from one file. */
 const SLIDES_MAX = 1_000
 
 type Area = { left: number; top: number; right: number; bottom: number }
@@ -119,8 +119,8 @@ function slideVisitor(
 ): XmlVisitor {
   const flow = new TextFlow(out)
   /**
-   * Holds the areas that the shapes read so far have painted. The next shape of the slide lies above the areas that
-   * earlier shapes have painted.
+   * Holds the areas that are painted by the shapes that the reader has read so far. The next shape of the slide lies
+   * above the areas that earlier shapes have painted.
    */
   const painted: Area[] = []
   let groups = 0

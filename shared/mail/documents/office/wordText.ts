@@ -5,7 +5,7 @@ import { holdsWords, isOn, readMainPart, readPart, relationsOf, targetsOf } from
 import { type Attributes, attributeOf, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Limits how many base styles of a Word style are followed. */
+/** Is the maximum number of base styles of a Word style that are followed. */
 const BASES_MAX = 20
 /** Names the parts of a Word file that are read before and after the main text. */
 const BEFORE = ['header']
@@ -94,8 +94,8 @@ function styledInk({ inks }: Styles, id: string | undefined): Ink {
 }
 
 /**
- * Holds the state of a paragraph that the reader has not finished. A paragraph can contain a text box with paragraphs
- * of its own.
+ * Holds the state of a paragraph that the reader has not finished. A paragraph can contain a text box that has
+ * paragraphs of its own.
  */
 type Paragraph = { ink: Ink; run: Ink | null; inProperties: boolean }
 
@@ -106,7 +106,10 @@ function wordVisitor(
 ): XmlVisitor {
   const flow = new TextFlow(out)
   const paragraphs: Paragraph[] = []
-  /** Holds the background of each table cell that the reader is in. Table cells can stand inside other table cells. */
+  /**
+   * Holds the background of each table cell that contains the reader's current position. Table cells can stand inside
+   * other table cells.
+   */
   const grounds: Ink[] = []
   const spans: number[] = []
   let skipped = 0

@@ -6,8 +6,8 @@ import type { Run } from './pdfRuns.ts'
  */
 const SAME_LINE = 0.45
 /**
- * Limits the number of lines above a table cell that may belong to the same row. The neighbouring cell of the row may
- * have several lines.
+ * Is the maximum number of lines above a table cell that may belong to the same row. A neighbouring cell in the same
+ * row may have several lines.
  */
 const LINES_BACK = 8
 /**

@@ -64,8 +64,8 @@ const START: State = {
 
 const DEPTH_MAX = 500
 /**
- * Limits the painted areas of a page that are remembered. If a page paints more areas than the limit, only the latest
- * areas are remembered.
+ * Is the maximum number of painted areas of a page that are remembered. If a page paints more areas than the limit,
+ * only the latest areas are remembered.
  */
 const FILLS_MAX = 500
 /** Is the smallest readable size of letters in points. A person cannot read smaller letters. */
@@ -358,8 +358,8 @@ function bounds(given: unknown): Box | null {
 }
 
 /**
- * Tells whether a PDF path is one rectangle whose sides are parallel to the axes. The four corners of such a rectangle
- * have two different values of x and two of y.
+ * Tells whether a PDF path is one rectangle whose sides are parallel to the axes. The four corners of such an upright
+ * rectangle have two different values of x and two of y.
  */
 function isRectangle(data: unknown): boolean {
   const numbers = data == null ? [] : Array.from(data as ArrayLike<number>)

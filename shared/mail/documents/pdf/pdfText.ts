@@ -4,14 +4,14 @@ import type { Box } from './pdfGeometry.ts'
 import { layOut } from './pdfLayout.ts'
 import { runsOf } from './pdfRuns.ts'
 
-/** Limits the number of pages that the reader takes from one PDF file. */
+/** Is the maximum number of pages that the reader takes from one PDF file. */
 const PAGES_MAX = 300
 /**
- * Limits the processor time in milliseconds for reading one PDF file. The reader begins no further PDF page after this
- * time. The child process may use twice as much time, so that it can finish the current page.
+ * Is the maximum processor time in milliseconds for reading one PDF file. When this time is over, the reader begins no
+ * further PDF page. The child process may use twice as much time, so that it can finish the current page.
  */
 const TIME_MAX_MS = 7_000
-/** Limits the annotations of one PDF page that are searched for links. */
+/** Is the maximum number of annotations of one PDF page that are searched for links. */
 const ANNOTATIONS_MAX = 200
 
 type Pdf = Awaited<ReturnType<typeof getDocument>['promise']>
