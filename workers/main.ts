@@ -57,8 +57,7 @@ function readArguments(args: string[]): {
 }
 
 /**
- * Returns the runners that belong to a worker pool, by the name of the pool. If the name is that of a runner, returns
- * only this runner.
+ * Returns the runners that a worker pool consists of. If the given name is that of a runner, returns only this runner.
  */
 function runnersOf(name: string): readonly RunnerName[] {
   const pools: Record<string, readonly RunnerName[]> = POOLS
@@ -71,7 +70,7 @@ function runnersOf(name: string): readonly RunnerName[] {
 const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
 
 const ARGUMENTS = process.argv.slice(2)
-/** Returns the names of the secrets that all runners of this process need. */
+/** Returns the names of the secrets that the runners of this process need. */
 const secrets = () => readArguments(ARGUMENTS).runners.flatMap(readBy)
 
 await runService(process, { name: 'workers', openLog, secrets }, async (config, log) => {
@@ -120,7 +119,7 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
   /**
-   * Is the store for contents that are too large for the database. `null` means that large contents are in the
+   * Is the store for contents that are too large for the database. `null` means that large contents are stored in the
    * database, or that this process does not need them.
    */
   objectStore: ObjectStore | null

@@ -17,7 +17,10 @@ export type CompanyOptions = {
 }
 
 const TIMEOUT_S = 5
-/** Sets after how many milliseconds the discovery document and the keys of the identity provider are fetched again. */
+/**
+ * Sets how many milliseconds after the last fetch the discovery document and the keys of the identity provider are
+ * fetched again.
+ */
 const FRESH_MS = 10 * 60_000
 
 /**
@@ -50,7 +53,7 @@ export function createSignInCompany(
       )
     } else if (signIn?.state === 'answered') {
       const end = await exchange(provider, baseUrl, signIn).catch(faultOf)
-      // An authorization code can be exchanged only once. If the outcome of this exchange is not recorded, the person
+      // An authorization code can be exchanged only once. If the outcome of an exchange is not recorded, the person
       // must begin the sign-in again.
       await outcomes.record(() => endSignIn(pool, signInId, end))
     }

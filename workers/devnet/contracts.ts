@@ -55,8 +55,8 @@ const RECEIPT_WAIT_MS = 60_000
 export type DevnetClient = ReturnType<typeof devnetClient>
 
 /**
- * Prevents `fetch` of Bun from sending loopback requests through HTTP_PROXY. The TypeScript type in viem lacks this
- * option.
+ * Is the option that makes Bun's `fetch` send loopback requests directly and not through HTTP_PROXY. The TypeScript
+ * type in viem does not contain the option `proxy` of Bun's `fetch`.
  */
 const NO_PROXY = { proxy: false } as RequestInit
 
@@ -83,8 +83,8 @@ export function devnetClient(rpcUrl: string) {
     .extend(walletActions)
     .extend((client) => ({
       /**
-       * Polls for a transaction receipt. viem's own action polls only when a new block arrives. If each transaction is
-       * a separate block and the receipt arrives just after the first poll, viem's action waits in vain.
+       * Polls for a transaction receipt, because viem's own action polls only when a new block arrives. If each
+       * transaction is a separate block and the receipt arrives just after the first poll, viem's action waits in vain.
        */
       async waitForTransactionReceipt({ hash }: { hash: Hex }) {
         for (const deadlineMs = performance.now() + RECEIPT_WAIT_MS; ; ) {

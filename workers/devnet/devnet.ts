@@ -18,7 +18,10 @@ const { chainId: CHAIN_ID, usdcAddress: USDC_ADDRESS } = USDC_NETWORKS['base-sep
 const START_TIMEOUT_MS = 20_000
 const STOP_TIMEOUT_MS = 5_000
 const SAVE_INTERVAL_MS = 1_000
-/** The dumps of the chain state may take at most a twentieth of the time, because a dump grows with the chain. */
+/**
+ * The dumps of the chain state take at most a twentieth of the time, although each dump takes longer as the chain
+ * grows.
+ */
 const SAVE_DUTY = 20
 
 /** Describes the methods of a pino logger that the devnet uses. */
@@ -38,7 +41,7 @@ export type StartDevnetParameters = {
    */
   stateFile: string
   /**
-   * Sets the number of seconds between two blocks of the devnet. Without this setting each transaction is mined at
+   * Sets how many seconds pass between two blocks of the devnet. If no block time is set, each transaction is mined at
    * once.
    */
   blockTimeS?: number
@@ -64,7 +67,7 @@ export class PortTaken extends Error {
 
 /**
  * Starts the devnet from its state file. Deploys the contracts anew if there is no state file. If a killed service left
- * a devnet process running, saves the state of that devnet and ends it first.
+ * its devnet process running, the state of that devnet is saved and its process is ended first.
  *
  * @throws {PortTaken} @throws Error if anvil is not installed for this platform, another live process uses the state
  * file, or the file cannot be loaded.
@@ -141,8 +144,8 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--chain-id', String(CHAIN_ID)],
     // The cache path on the command line also shows which state file the anvil process serves.
     ['--cache-path', `${stateFile}.cache`],
-    // The default limit of anvil for a request is 2 MB. The state of the chain after some thousand payments is larger
-    // than this limit.
+    // The default limit of anvil for a request is 2 MB. After some thousand payments, the state of the chain is larger
+    // than anvil's default limit for a request.
     ['--no-request-size-limit'],
   ].flat()
   // anvil gets an empty environment, because FOUNDRY_* and ANVIL_* variables would change the chain.
@@ -253,7 +256,7 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
   const stop = async () => {
     clearTimeout(timer)
     await saving
-    // The state of the devnet is saved at its end even without a new block, because balances and code can be set
+    // The state of the devnet is saved when it stops, even without a new block, because balances and code can change
     // without a block.
     if (!hasEnded(child)) await save(client, stateFile)
     process.off('exit', endChild)

@@ -28,7 +28,8 @@ export async function recordProcess(
  * Ends the devnet process that a killed owner left running. Does nothing if there is no such devnet process.
  *
  * @param salvage is called with the RPC URL of the devnet process while the process still runs, to save its state. If
- * the call of `salvage` fails, the process is still ended, because the last saved state is at most a second old.
+ * the call of `salvage` fails, the devnet process is ended nevertheless, because the last saved state is at most a
+ * second old.
  * @throws Error if the owner is alive, because two services would overwrite each other's state.
  */
 export async function endOrphan(
@@ -52,7 +53,7 @@ async function readRecord(stateFile: string) {
   try {
     return recordSchema.parse(JSON.parse(await readFile(pidFile(stateFile), 'utf8')))
   } catch {
-    // Here the file with the process id is absent, or a crash of its writer cut the file short.
+    // The file with the process ids is absent, or its writer crashed and left it incomplete.
     return null
   }
 }

@@ -34,9 +34,9 @@ const ATTEMPT_TIMEOUT_MS = 10_000
 const LOGGED_BYTES = 1024
 
 /**
- * Makes one attempt to deliver an event to a webhook, and records the outcome of the attempt. The same transaction
- * queues the next delivery attempt. A crash before that transaction commits repeats the attempt under the same
- * idempotency key. A crash after that transaction commits changes nothing.
+ * Makes one attempt to deliver an event to a webhook, and records the outcome of the attempt. The transaction that
+ * records the outcome also queues the next delivery attempt. After a crash before the commit, the attempt is repeated
+ * with the same idempotency key. A crash after the commit changes nothing.
  */
 export const createDeliverWebhook = (
   context: PoolContext,
@@ -139,8 +139,8 @@ function judge(
 }
 
 /**
- * Cuts the text of an HTTP response for the delivery log. PostgreSQL stores no U+0000, and the cut of the response text
- * must not split a character.
+ * Cuts the text of an HTTP response for the delivery log. The NUL character is removed, because PostgreSQL cannot store
+ * it, and the cut must not split a character.
  */
 function loggedPrefix(text: string): string {
   const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, LOGGED_BYTES)

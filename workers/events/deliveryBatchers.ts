@@ -4,7 +4,7 @@ import { type AttemptResult, recordAttempts } from '../../sql/events/attempts.ts
 import { type DueDelivery, findDueDeliveries } from '../../sql/events/deliveries.ts'
 
 /**
- * Holds two batchers of one process: one for reads of due webhook deliveries, and one for writes of delivery attempts.
+ * Holds two batchers of one process: one reads due webhook deliveries, and the other records delivery attempts.
  */
 export type DeliveryBatchers = {
   due: Batcher<string, DueDelivery | null>

@@ -1,10 +1,10 @@
 /**
- * Sends the HTTP requests to every URL that a tenant gave: webhooks, endpoint verification, and uses of a secret
- * (docs/decisions/guarded-requests.md). No other code may send requests to such a URL.
+ * Sends all HTTP requests to URLs from tenants: webhooks, endpoint verification, and uses of a secret
+ * (docs/decisions/guarded-requests.md). No other code may send requests to a URL from a tenant.
  *
  * The function uses node:http, because `fetch` obeys HTTP_PROXY, which makes a check of the resolved address
- * meaningless. `fetch` also inflates compressed bodies: 48 KB became 50 MB in 126 ms. node:http does neither, and its
- * lookup hook can check the address to which it connects.
+ * meaningless. `fetch` also inflates compressed bodies: 48 KB became 50 MB in 126 ms. node:http does not inflate bodies
+ * and ignores HTTP_PROXY, and its lookup hook can check the address to which it connects.
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
 import {
@@ -20,7 +20,10 @@ import { isPublicAddress } from '../../shared/http/publicAddress.ts'
 import { traced } from '../../shared/process/tracing.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
 
-/** Limits the bytes that are read of an HTTP response. After this number of bytes the connection is closed. */
+/**
+ * Limits the bytes that are read of an HTTP response. After this number of bytes of the response, the connection is
+ * closed.
+ */
 export const RESPONSE_BYTES_MAX = 64 * 1024
 
 const USER_AGENT = 'Purser/1'
@@ -35,11 +38,11 @@ export type Resolve = (
 /** Decides which network addresses a request may reach. */
 export type OutboundPolicy = {
   /**
-   * Allows requests to private, loopback and link-local addresses, and to any port. Only development needs such
-   * addresses.
+   * Allows requests to private, loopback and link-local addresses, and to any port. Only development needs private,
+   * loopback and link-local addresses.
    */
   allowPrivate: boolean
-  /** Resolves host names to their addresses. The default is the resolver of the operating system. */
+  /** Resolves host names to their addresses. By default the resolver of the operating system is used. */
   resolve?: Resolve
 }
 
@@ -123,7 +126,7 @@ function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction 
         callback(error ?? Object.assign(new Error('no address'), { code: 'ENOTFOUND' }), '', 0)
         return
       }
-      // A private address among public addresses is an attack or a mistake, so no connection is opened.
+      // If a host has both public and private addresses, this is an attack or a mistake, so no connection is opened.
       if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) {
         callback(new BlockedError('address is not public'), '', 0)
         return
@@ -163,8 +166,8 @@ type Body = { body: Buffer; truncated: boolean }
 
 /**
  * Holds connections that stay open after a response, for a burst of requests to one receiver. Two owners never share a
- * connection, because one owner must not read the responses that belong to the other. An idle connection is closed
- * before the shortest delay of a webhook retry ends. The webhook retry then opens a new connection.
+ * connection, because the responses to one owner must stay hidden from the other. An idle connection is closed so soon
+ * that it never stays open until the first retry of a webhook. A webhook retry therefore opens a new connection.
  */
 export type KeptConnections = { http: HttpAgent; https: HttpsAgent }
 
@@ -271,7 +274,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     return { ok: false, kind: 'network', detail: errorCode(error), ms: ms() }
   } finally {
     clearTimeout(timer)
-    // The call of `destroy` ends the connection even if the response is cut or missing.
+    // The call of `destroy` ends the connection if the response is cut or missing.
     request.on('error', () => {})
     if (!isWhole) request.destroy()
   }

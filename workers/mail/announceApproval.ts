@@ -24,8 +24,8 @@ import type { Transport } from './outbound/transport.ts'
 import { sendServiceMail } from './serviceMail.ts'
 
 /**
- * Loads the code for purchases only when the first payment is announced, because this code costs 11 MB, most of it
- * viem.
+ * The code for purchases is loaded only when the first payment is announced, because it takes 11 MB of memory, most of
+ * it for viem.
  */
 const purchases = () => import('../../sql/purse/purchases/purchases.ts')
 const askedPayments = () => import('../../sql/purse/purchases/askedPayments.ts')
@@ -42,8 +42,8 @@ type AnnounceOptions = {
 }
 
 /**
- * Announces a held mail or a payment to its owner, and mails the owner a link to the page on which the owner decides. A
- * held mail is composed first.
+ * Tells the owner that a mail or a payment waits for approval, and mails the owner a link to the page for the decision.
+ * A mail that waits for approval is composed before it is announced.
  */
 export const createAnnounceApproval =
   (context: PoolContext, options: AnnounceOptions): Task<'announce_approval'> =>
@@ -54,8 +54,8 @@ export const createAnnounceApproval =
   }
 
 /**
- * Sends the event about a mail that waits for the approval of the owner, and finds the notice for the owner. Returns
- * `null` if no person must be notified.
+ * Sends the event about a mail that waits for approval, and finds the notice that must be mailed to the owner. Returns
+ * `null` if there is no person to notify.
  */
 async function announce(stores: MailStores, approvalId: string) {
   const { pool } = stores
@@ -63,7 +63,7 @@ async function announce(stores: MailStores, approvalId: string) {
   if (approval?.state !== 'waiting') return null
   const { projectId, subject: messageId } = approval
   if (approval.kind === 'mail') {
-    // From now on the bytes of the held mail do not change, because the owner decides about exactly these bytes.
+    // After this call the bytes of the held mail stay the same, because the owner decides about exactly these bytes.
     if ((await heldBytes(stores, { projectId, messageId })) === null) return null
     if (!(await announceHeld(pool, approval))) return null
   }

@@ -42,7 +42,7 @@ export function createDns(servers?: readonly string[]): Dns {
       ])
       const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
       const failed = answers.find(({ status }) => status === 'rejected')
-      // Some name servers return a failure for a record type that the name does not have.
+      // Some name servers return a failure if a name has no record of the requested type.
       if (found.length === 0 && failed?.status === 'rejected') throw failed.reason
       return found
     },

@@ -11,7 +11,7 @@ export type LookUp = (name: string, type: string) => Promise<string[] | string[]
 const TIMEOUT_MS = 2_000
 const TRIES = 2
 /**
- * The cache keeps a DNS record for a shorter time than the time to live of most records, so that a change takes effect
+ * The cache keeps a DNS record for less time than most records may live, so that a change of the record takes effect
  * soon. DNS resolvers cache a record for a longer time.
  */
 const KEPT_MS = 30_000
@@ -57,7 +57,7 @@ export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]):
     ttl: KEPT_MS,
     maxSize: KEPT_BYTES,
     sizeCalculation: (answer, key) => key.length + JSON.stringify(answer).length,
-    // A DNS answer is returned to its caller even if it arrives after its eviction from the cache.
+    // If a DNS answer arrives after its eviction from the cache, it is still returned to the caller that waits for it.
     ignoreFetchAbort: true,
     fetchMethod: (_key, _stale, { context }) => ask(context.name, context.type),
   })

@@ -1,7 +1,7 @@
 /**
  * Sends DNS queries for TXT records over its own sockets, because Bun's resolver returns each string of a record as a
- * separate record (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, so that resolver’s
- * strings could not be joined again.
+ * separate record (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, and the strings that
+ * Bun's resolver returns could not be joined again.
  */
 import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
@@ -19,8 +19,8 @@ import {
 const UDP_PAYLOAD_BYTES = 1232
 const DNS_PORT = 53
 /**
- * Sets the milliseconds before a DNS query is sent again. Most DNS answers arrive sooner. The wait for a DNS answer
- * doubles each time the query is sent again.
+ * Sets the milliseconds before a DNS query is sent again. Most DNS answers arrive before the query is sent again. After
+ * each repetition of a DNS query, the wait for its answer doubles.
  */
 const RESEND_MS = 250
 const NXDOMAIN = 'NXDOMAIN'

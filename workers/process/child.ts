@@ -74,8 +74,8 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
         return answer
       } catch (error) {
         if (error instanceof ChildError) throw error
-        // This error means that the operating system cannot start the child process, or that the request does not reach
-        // it.
+        // Either the operating system could not start the child process, or the request did not reach the child
+        // process.
         throw new ChildError(`${program.name}: ${error}`, performance.now() - startedMs)
       }
     },
@@ -122,7 +122,7 @@ function startChild<Request, Result>(
       const before = processorMs(child.pid) ?? 0
       const check = setInterval(() => {
         const waitedMs = performance.now() - startedMs
-        // Where /proc is absent, the elapsed time of a request is limited in place of its processor time.
+        // Where /proc is absent, the elapsed time of a request is limited instead of its processor time.
         const usedMs = (processorMs(child.pid) ?? waitedMs) - before
         if (usedMs > timeMaxMs) resolve(`took over ${timeMaxMs} ms`)
         if (waitedMs > WAIT_MAX_MS) resolve(`was not done after ${waitedMs} ms`)
@@ -180,7 +180,7 @@ function yieldTo(pid: number): void {
   try {
     setPriority(pid, NICENESS)
   } catch {
-    // Here the priority cannot be set, because the child process has already ended.
+    // The priority cannot be set if the child process has already ended.
   }
 }
 

@@ -42,11 +42,11 @@ type Options = {
 }
 
 /**
- * Lists the pauses between two attempts to send the same signed request. The last pause in the list applies to all
- * further attempts.
+ * Lists how many milliseconds pass between two attempts to send the same signed request. The last pause in the list
+ * applies to all further attempts.
  */
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
-/** A seller refuses a payment authorization that expires in less than this many seconds. */
+/** If a payment authorization expires in less than this many seconds, a seller refuses it. */
 const EXPIRY_MARGIN_S = 6n
 /** Lists the HTTP methods whose requests may be repeated without a side effect (RFC 9110 §9.2.1). */
 const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']
@@ -100,7 +100,7 @@ export const createBuy = (
 
   /**
    * Returns the header with which the buyer signs in at a seller. Returns `null` if the seller does not offer sign-in,
-   * or was never paid before.
+   * or if the buyer has never paid the seller.
    */
   async function signIn(
     due: DuePurchase,
@@ -151,7 +151,8 @@ export const createBuy = (
         return send(signed, { content, validBefore, sends: 1 })
       }
       default:
-        // The purchase is already signed if the database committed the signature but the reply to the commit was lost.
+        // If the reply to the commit was lost, the database may have committed the signature, so the purchase is
+        // already signed.
         return resume(await findDuePurchase(pool, due.id))
     }
   }
@@ -241,8 +242,8 @@ export const createBuy = (
     const delayMs = sellers.delayMs(due)
     if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
     if (due.state === 'signed') return resume(due)
-    // After an approval the buyer asks the seller again, because the first response was a 402 and the seller has done
-    // nothing.
+    // After an approval the buyer may ask the seller again, because the first response was a 402, so the seller has
+    // done nothing yet.
     if (due.state === 'asking' && due.approvedHash === null && !SAFE_METHODS.includes(due.method))
       return finish(due, CUT_OFF)
     if (due.state !== 'queued' && due.state !== 'asking') return

@@ -44,7 +44,10 @@ class UnreachedError extends Error {
 const NO_BODY = [204, 205, 304]
 /** Is the JSON-RPC code of a challenge in version 1 of the x402 transport for MCP. */
 const PAYMENT_REQUIRED = 402
-/** Is the HTTP status that represents a refusal by the MCP tool. The MCP tool would refuse the same call again. */
+/**
+ * Is the HTTP status that stands for a refusal by the MCP tool. If the call were repeated, the MCP tool would refuse it
+ * again.
+ */
 const TOOL_FAILED = 422
 
 /**

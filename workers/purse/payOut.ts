@@ -4,7 +4,7 @@ import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
 /**
- * Orders the automatic payouts of a purse (the wallet of a project). A gas wallet sends the transactions of the
+ * Requests the automatic payouts of a purse (the wallet of a project). A gas wallet sends the transactions of the
  * payouts.
  */
 export const createPayOut =

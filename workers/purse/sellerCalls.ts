@@ -17,8 +17,8 @@ import { ANSWER_BYTES_MAX, maskedAnswer, type ReceivedAnswer } from '../vault/ma
 import { mcpExchange } from './mcpExchange.ts'
 
 /**
- * A seller that settles on the chain must respond within this many milliseconds. If the seller does not respond in
- * time, the request is repeated.
+ * If a seller settles a payment on the chain, it must respond within this many milliseconds. If the seller does not
+ * respond in time, the request is repeated.
  */
 const TIMEOUT_MS = 30_000
 

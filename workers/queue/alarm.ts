@@ -8,14 +8,14 @@ import type { Running } from '../../shared/process/service.ts'
  */
 const LOOK_MS = 500
 /**
- * Limits how soon the job alarm may ring again, in milliseconds. Jobs that become due between two rings of the alarm
- * are fetched at the second ring.
+ * Sets the minimum and the maximum of the milliseconds between two rings of the job alarm. If a job becomes due between
+ * two rings of the alarm, it is fetched at the second ring.
  */
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
 /**
- * Sets the gap between two rings of the alarm, as a multiple of the duration of a job fetch. Therefore fetching jobs
- * takes at most a fifth of the time. A job fetch takes longer if more jobs wait (18 ms at 100,000).
+ * Sets the gap between two rings of the alarm, as a multiple of the duration of a job fetch. Because of this gap,
+ * fetching jobs takes at most a fifth of the time. A job fetch takes longer if more jobs wait (18 ms at 100,000).
  */
 const GAP_PER_FETCH = 4
 
@@ -23,7 +23,7 @@ const GAP_PER_FETCH = 4
  * Rings when a job becomes due, to the millisecond, so that the pool fetches the job. Polling would find the due job
  * half an interval later on average.
  * @param nextInMs returns how many milliseconds remain until the next job is due, by the clock that decides whether a
- * job is due. The value `null` means that no job will be due.
+ * job is due. The value `null` means that no job waits for a later time.
  * @param ring is called each time the alarm rings, and makes the pool fetch jobs.
  * @param fetchMs returns how many milliseconds a job fetch currently takes.
  */
@@ -40,8 +40,8 @@ export function startAlarm(options: {
     while (!stopped) {
       let waitMs = LOOK_MS
       try {
-        // The alarm reads the time of the next job before it rings, because the ring fetches every job that is due by
-        // then.
+        // The alarm first reads when the next job is due and then rings, because the ring fetches every job that is due
+        // by then.
         const nextMs = await options.nextInMs()
         if (due) options.ring()
         due = nextMs !== null && nextMs <= LOOK_MS

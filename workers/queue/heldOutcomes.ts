@@ -15,13 +15,13 @@ const SETTLE_POLL_MS = 25
 export type HeldOutcomes = {
   /**
    * Repeats `work`, which records the outcome of an external effect, until the database has stored it. The job keeps
-   * its slot until then, so that a pool never holds more outcomes than it has slots. If this function threw, the job
-   * would repeat its external effect.
+   * its slot until its outcome is stored, so that a pool never holds more outcomes than it has slots. If recording an
+   * outcome threw an error, the job would run again and repeat its external effect.
    */
   record<Result>(work: () => Promise<Result>): Promise<Result>
   /**
-   * Resolves when every held outcome is recorded, or when the time limit ends. After the time limit, each failure to
-   * record an outcome is thrown.
+   * Resolves when every held outcome is recorded, or when the time limit ends. After the time limit, an outcome that
+   * cannot be recorded causes an error.
    */
   settle(limitMs: number): Promise<void>
 }

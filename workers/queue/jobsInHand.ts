@@ -6,13 +6,15 @@ import type { WorkerEvents } from 'graphile-worker'
  */
 export type JobsInHand = {
   has(jobId: string): boolean
-  /** Returns the number (epoch) of the pool’s registration under which the job was fetched (see registration.ts). */
+  /**
+   * Returns a number (epoch) that says under which registration of the pool a job was fetched (see registration.ts).
+   */
   epochOf(jobId: string): number | undefined
 }
 
 /**
- * Follows the job events of a worker pool. A job is no longer in memory when its task has ended and the statement that
- * ends its database row is running.
+ * Follows the job events of a worker pool. A job counts as no longer in memory when its task has ended and the SQL
+ * statement that ends its database row is running.
  */
 export function followJobs(events: WorkerEvents, epoch: () => number): JobsInHand {
   const epochs = new Map<string, number>()

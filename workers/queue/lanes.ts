@@ -18,19 +18,19 @@ export type LaneLimits = {
    */
   laneCap: number
   slowLaneCap: number
-  /** Limits the concurrent requests of all slow lanes (queues for one receiver) of one project. */
+  /** Limits the concurrent requests that all slow lanes (queues for one receiver) of one project have together. */
   slowSharerCap: number
   /**
-   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as slow. The average
-   * response time of the lane is compared with this number, and so is the age of its oldest open request.
+   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as slow. This number is
+   * compared with the lane's average response time, and with the age of its oldest open request.
    */
   slowMs: number
   /**
-   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as late. The age of the
-   * lane’s oldest open request is compared with this number. The receiver may hang now even if it was fast before.
+   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as late. This number is
+   * compared with the age of the oldest open request of the lane. A receiver that was fast before may still hang now.
    */
   lateMs: number
-  /** Tells whether a lane counts as fast before its host has responded for the first time. */
+  /** Tells whether a lane (the queue for one receiver) counts as fast until its host responds for the first time. */
   trusting: boolean
   /**
    * A job that got no turn in its lane (the queue for one receiver) is retried after at least this many milliseconds.
@@ -74,12 +74,12 @@ const WAIT_MAX_MS = 100
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
 /**
- * Limit the milliseconds between two retries of jobs that got no turn in their lane. These jobs belong to one lane (the
- * queue for one receiver), and got no turn before.
+ * Limit the milliseconds between two retries of jobs that got no turn in their lane (the queue for one receiver). The
+ * delay applies to jobs of one lane (the queue for one receiver) that asked for a turn and got none.
  */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
-/** Limits how many lanes (receivers) are remembered with their speed. */
+/** Limits for how many lanes (queues for one receiver) the process remembers the speed. */
 const LANES_MAX = 10_000
 
 /**
@@ -90,8 +90,7 @@ type Request = { lane: Lane; sharer: string; sinceMs: number }
 
 type Lane = {
   /**
-   * Holds the open HTTP requests or SMTP connections of a lane (the queue for one receiver) in the order of their
-   * start.
+   * Holds the open HTTP requests or SMTP connections of a lane (the queue for one receiver), oldest first.
    */
   open: Set<Request>
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
@@ -103,7 +102,7 @@ const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, la
 
 /**
  * Describes the response to a job that asks for a turn in its lane (the queue for one receiver). A turn that a job got
- * ends when the job calls `leave`. A refused job may ask for a turn again after `returnInMs`.
+ * ends when the job calls `leave`. A refused job may ask for a turn in its lane again after `returnInMs`.
  */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
@@ -113,10 +112,11 @@ export type Turn =
  * Shares the job slots of a worker pool between lanes (the queue for each receiver). Each worker pool has one instance
  * of this class in each process.
  *
- * A tenth of the job slots is reserved for work without a lane. Another tenth of the job slots is reserved for projects
- * without an open request, and a quarter for lanes without an open request. A lane never holds more of the remaining
- * job slots than it leaves free. When many lanes begin to hang at once, each lane still counts as fast for a while.
- * These hanging lanes then get fewer and fewer slots, and never use all slots.
+ * A tenth of the job slots is reserved for work that belongs to no receiver. Another tenth of the job slots is reserved
+ * for projects without an open request, and a quarter for receivers without an open request. A lane (the queue for one
+ * receiver) may occupy at most half of the job slots that are not reserved and not used by other lanes. When many
+ * receivers begin to hang at once, each of them still counts as fast for a while. Receivers that hang get fewer and
+ * fewer job slots, and never use all slots.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
@@ -199,7 +199,7 @@ export class Lanes {
   }
 
   #mayWait(lane: Lane): boolean {
-    // If no request of the lane is open, no call of `leave` would ever wake a waiting job.
+    // If a lane has no open request, no call of `leave` would ever wake a job that waits for a turn in the lane.
     if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / this.#limits.laneCap

@@ -2,8 +2,8 @@ import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { isDeadlock } from '../../sql/db.ts'
 
 /**
- * Limits how long work waits for an unreachable database. This wait and the timeout of one statement together are
- * shorter than the time that a pool has to finish its jobs when it stops.
+ * Limits how long work waits for an unreachable database. The wait for the database plus the timeout of one statement
+ * is shorter than the time in which a stopping pool must finish its jobs.
  */
 const DATABASE_PATIENCE_MS = 8_000
 const DATABASE_RETRY_MS = 100

@@ -6,14 +6,15 @@ import { Lanes } from './lanes.ts'
 import { type PoolSettings, startRunner } from './runner.ts'
 
 /**
- * Is the number of database connections that a worker pool needs in addition to those of its jobs: for the listener,
- * the job fetches and the ends of jobs.
+ * Is the number of database connections that a worker pool needs besides those of its jobs: to listen, fetch jobs and
+ * end jobs.
  */
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
 /**
- * Limits how long a stopping pool waits for outcomes that are not recorded yet, after its jobs have ended. The wait for
- * the jobs and this wait together end before the process ends (see shared/process/service.ts).
+ * After the jobs of a stopping pool have ended, limits how long the pool waits for outcomes that are not recorded yet.
+ * The wait for the jobs and the wait for their outcomes together end before the process ends (see
+ * shared/process/service.ts).
  */
 const SETTLE_LIMIT_MS = 4_000
 
@@ -55,11 +56,11 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       stopping = true
       await current.drain()
       await supervised
-      // A runner may still have been starting when the process asked it to stop. Now `current` contains the runner that
-      // was starting.
+      // The process may have asked the runner to stop while the runner was still starting. After the start has ended,
+      // `current` contains the runner that was starting.
       await current.drain()
-      // A pool that has stopped has released each job whose outcome is not in the database yet. The database may become
-      // reachable during this wait.
+      // A pool that has stopped has released each job whose outcome is not in the database yet. While the pool waits
+      // for unrecorded outcomes, the database may become reachable again.
       await outcomes.settle(SETTLE_LIMIT_MS)
       await pool.end()
     },

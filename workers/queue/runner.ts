@@ -47,7 +47,7 @@ export type PoolSettings = {
   connections?: number
   /** Sets the interval at which the pool searches for jobs that it has locked but does not have in memory. */
   recoveryIntervalMs?: number
-  /** Measures the jobs of the worker pool. If this setting is absent, the jobs are not measured. */
+  /** Measures the jobs of the worker pool. If no measurement is set, the jobs of the pool are not measured. */
   metrics?: JobMetrics
   /**
    * Returns how many milliseconds remain until the next job with a planned time is due. The pool fetches jobs at the
@@ -130,8 +130,8 @@ export async function startRunner(
     await alarm?.stop()
     await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
     await Promise.all([
-      // While a finished job is being deleted, its row may already be unlocked. If the reply to the deletion was lost,
-      // the deletion is repeated, so the connection is still needed.
+      // While the row of a finished job is being deleted, the row may already be unlocked. If the reply to the deletion
+      // of a finished job was lost, the deletion is repeated, so the database connection is still needed.
       operations.settled(),
       untilUnlocked(pool, graphilePoolId).catch((error) =>
         log.warn({ err: error }, 'the state of the last jobs is not known'),
@@ -186,15 +186,16 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    // Returns the duration of the shortest recent job fetch, because longer fetches wait for a burst of jobs to start,
-    // and not for the database.
+    // Returns the duration of the shortest recent job fetch, because longer fetches were slow for another reason than
+    // the database.
     fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,
   })
 }
 
 /**
- * Waits for the registration of the pool, so that /readyz finds the pool. The pool also works without the registration.
+ * Waits until the pool is registered as alive, so that /readyz finds the pool. The pool also works without the
+ * registration.
  */
 async function untilRegistered(registration: Registration): Promise<void> {
   const deadlineMs = performance.now() + REGISTRATION_WAIT_MS
@@ -202,8 +203,9 @@ async function untilRegistered(registration: Registration): Promise<void> {
 }
 
 /**
- * Waits until no job of the pool is locked, then unlocks the remaining jobs. `runner.stop()` does not wait until the
- * rows of finished jobs are deleted, and a job whose row stays locked would run again.
+ * Waits for a limited time until no job of the pool is locked, and unlocks the jobs that are still locked after that.
+ * `runner.stop()` does not wait until the rows of finished jobs are deleted, and a job whose row stays locked would run
+ * again.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {
   const deadline = Date.now() + UNLOCK_WAIT_MS

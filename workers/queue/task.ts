@@ -21,7 +21,9 @@ export type PoolContext = {
  */
 export type Task<Name extends TaskName> = (
   payload: TaskPayload<Name>,
-  /** Describes this run of the job. The number `attempt` counts from 1 how often the job was fetched. */
+  /**
+   * Describes one run of a job. The number `attempt` counts how often the job was fetched, and is 1 in the first run.
+   */
   job: { attempt: number },
 ) => Promise<void>
 

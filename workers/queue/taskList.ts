@@ -15,8 +15,8 @@ const RETRY_MAX_MS = 2_000
 /** While the object store is unreachable, a job that needs it is retried after one to two times this delay. */
 const BLOBS_AWAY_MS = 15_000
 /**
- * Limits how long a job keeps its slot while the database is unreachable. The job then runs again when the database is
- * reachable, because the end of the job could not be recorded.
+ * Limits how long a job keeps its slot while the database is unreachable. A job that gave up its slot runs again when
+ * the database is reachable, because its end could not be recorded.
  */
 const OUTLASTED_MS = 60_000
 
@@ -51,8 +51,8 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
             }
           }
           await within({ jobId: String(job.id) }, () =>
-            // A job that was queued in bulk has no trace id. The task of such a job reads the trace id from the
-            // database rows that it processes.
+            // A job that was queued in bulk has no trace id. If a job has no trace id, its task reads the trace id from
+            // the database rows that it processes.
             traceparent === null
               ? run()
               : traced(`job ${name}`, { kind: 'consumer', parent: traceparent }, run),
@@ -66,7 +66,7 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 /**
  * Runs a task, and repeats it while the database is unreachable. A failed job would wait for Graphile Worker's
  * exponential back-off, and outages would use up its attempts.
- * @throws {Error} if another worker pool has taken the job. This happens some seconds after the pool has lost the
+ * @throws {Error} if another worker pool has taken the job. A pool can lose a job some seconds after it loses the
  * database connection whose advisory lock registers it as alive.
  */
 async function outlastDatabase(

@@ -54,7 +54,7 @@ export const inboundRunner = (options: {
       verify_domain: createVerifyDomain(context, options),
     }
   },
-  // A mail is retried after 250 ms if it found no free job slot for its project.
+  // An inbound mail that found no free job slot for its project is tried again after 250 ms.
   pollIntervalMs: 250,
   // A job of inbound mail waits for DNS answers most of its time.
   concurrency: INBOUND_SLOTS,

@@ -7,7 +7,7 @@ export const vaultRunner = (options: OutboundHttp): Runner<'vault'> => ({
   name: 'vault',
   tasks: (context) => ({ use_secret: createUseSecret(context, options) }),
   pollIntervalMs: 500,
-  // The job of such a request mostly waits for the server, and for its turn to have the response masked.
+  // The job that uses a secret mostly waits for the remote server, and for its turn to have the response masked.
   concurrency: 50,
   connections: RUNNER_CONNECTIONS.vault,
 })

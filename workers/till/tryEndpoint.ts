@@ -46,8 +46,8 @@ const devnetPayer: DigestSigner = {
 type End = Parameters<typeof endTrial>[2]
 
 /**
- * Requests a paid endpoint as a buyer does. If `buy` is set, the trial pays the endpoint once from the payer account of
- * the devnet. A trial job that was interrupted sends its stored bytes again.
+ * Requests a paid endpoint as a buyer does. If `buy` is set, the test run pays the endpoint once from the payer account
+ * of the devnet. If the test run of an endpoint was interrupted, its job sends the stored bytes of the payment again.
  */
 export const createTryEndpoint =
   ({ pool, lanes, outcomes }: PoolContext, policy: OutboundPolicy): Task<'try_endpoint'> =>

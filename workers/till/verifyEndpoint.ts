@@ -30,8 +30,8 @@ const AGAIN_MS = 60 * 60 * 1000
 
 /**
  * Fetches a registered URL without a payment, and records whether the endpoint responds with an x402 challenge. The
- * service makes no x402 challenge for an unreachable endpoint. The result of this check stops no payment that is
- * already signed.
+ * service makes no x402 challenge for an unreachable endpoint. A payment that is already signed goes on, whatever the
+ * check of the endpoint finds.
  */
 export const createVerifyEndpoint =
   ({ pool, lanes }: PoolContext, policy: OutboundPolicy): Task<'verify_endpoint'> =>

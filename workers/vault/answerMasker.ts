@@ -8,8 +8,8 @@ import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
 
 /**
  * Limits the time and memory for masking the secrets in one response. Masking an honest response of one megabyte takes
- * a second. Masking seven long secrets with the same prefix took 30 s when the cost was the length of the text times
- * the length of the secret.
+ * a second. Masking seven long secrets with the same prefix once took 30 s, when its cost was the text length times the
+ * secret length.
  */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
 /**
@@ -26,7 +26,7 @@ export type AnswerMasker = {
    */
   delayMs(projectId: string): number
   /**
-   * Returns the masked response for the caller. The returned response has no content if masking it exceeds a limit.
+   * Returns the masked response for the caller. If masking exceeds a limit, the caller gets a response without content.
    */
   mask(answer: ReceivedAnswer, secrets: readonly string[], projectId: string): Promise<UseAnswer>
 }
@@ -49,7 +49,7 @@ export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): Answ
         budget.charge(projectId, cpuMs)
         return result
       } catch (error) {
-        // The error message may contain a part of the response, so it is shown to nobody.
+        // The error message of the masking may contain a part of the response, so nobody gets to see it.
         if (!(error instanceof ChildError)) throw error
         budget.charge(projectId, error.cpuMs)
         return withoutContent(answer.status, 'too-slow')

@@ -59,7 +59,7 @@ function maskedHeaders(
     const name = masked(raw[n]!).toLowerCase()
     const before = headers.get(name)
     const joint = name === 'set-cookie' ? '\n' : ', '
-    // The headers are masked after headers of one name are joined, because they form one value (RFC 9110 §5.3).
+    // Headers with the same name form one value (RFC 9110 §5.3), so they are joined before they are masked.
     headers.set(name, before === undefined ? raw[n + 1]! : `${before}${joint}${raw[n + 1]}`)
   }
   const shown: [string, string][] = []

@@ -13,8 +13,8 @@ import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { LookUp } from '../lookUp.ts'
 
 /**
- * Set the time limits in milliseconds for one DNS answer, for SPF, DKIM and ARC together, and for DMARC. DMARC has a
- * separate time limit, because the forger of a From address also chooses name servers that delay the other checks.
+ * Set the time limits in milliseconds for one DNS answer, for SPF, DKIM and ARC together, and for DMARC. DMARC has its
+ * own time limit, because a forger of a From address also controls name servers that can delay the other checks.
  */
 const ANSWER_MS = 4_000
 const SIGNS_MS = 8_000
@@ -34,9 +34,9 @@ const library = () => import('mailauth')
 
 /**
  * Authenticates the sender of a message by its envelope, its signatures and DNS.
- * @param authors are the author addresses in the header field From, as a mail program shows them.
- * @returns verdicts on the sender. A failed authentication refuses no message, because the rules of the inbox and the
- * person who reads the message decide.
+ * @param authors are the addresses in the header field From, as a mail program shows them.
+ * @returns verdicts on the sender. A message is not refused if its authentication fails, because the rules of the inbox
+ * and the reader of the message decide.
  */
 export async function authenticateMail(
   { bytes, remoteIp, helo, envelopeFrom, provider }: InboundMail,
@@ -74,7 +74,7 @@ export async function authenticateMail(
     }
     return { authentication, isAligned: (await dmarcWord(authors, signs, anyPolicy)) === 'pass' }
   } catch {
-    // If the library mailauth cannot read a message, the message proves no sender.
+    // If the library mailauth cannot read a message, no sender of the message counts as proven.
     return STRANGER
   }
 }
@@ -82,14 +82,14 @@ export async function authenticateMail(
 const STRANGER: CheckedSender = { authentication: UNREADABLE, isAligned: false }
 
 /**
- * Simulates a DNS in which every domain has a DMARC policy. With this simulated DNS, DMARC passes for an aligned
+ * Is a simulated DNS in which every domain has a DMARC policy. With this simulated DNS, DMARC passes for an aligned
  * author, and fails for any other author.
  */
 const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
 
 /**
  * Returns the DMARC verdict on a message. A DMARC verdict is possible only if all authors have one domain (RFC 7489
- * §6.6.1). Several author domains, or an invalid domain, prove no sender.
+ * §6.6.1). If a message has several author domains or an invalid domain, no sender counts as proven.
  */
 async function dmarcWord(
   authors: readonly string[],
@@ -132,23 +132,23 @@ function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
 }
 
 /**
- * Returns the verdict on one DKIM signature. A body that was changed after signing is a `fail` (RFC 8601 §2.7.1). For a
- * changed body the library reports `neutral`, as it does for a key that it cannot find.
+ * Returns the verdict on one DKIM signature. If the body was changed after signing, the verdict is `fail` (RFC 8601
+ * §2.7.1). For a changed body the library reports `neutral`, and it reports the same for a key that it cannot find.
  */
 const signatureWord = ({ result, comment }: { result: string; comment?: string | false }) =>
   comment === 'body hash did not verify' ? 'fail' : result
 
 /**
- * Returns the verdict on all DKIM signatures of a message. One passing DKIM signature is enough, because forwarders
- * break some signatures.
+ * Returns the verdict on all DKIM signatures of a message. One valid DKIM signature is enough, because forwarders break
+ * some signatures.
  */
 function dkimWord(words: readonly (string | undefined)[]) {
   return authenticationWord(words.includes('pass') ? 'pass' : words[0])
 }
 
 /**
- * Returns the part of a message that the authentication library needs. This part of the message has only the first
- * `max` DKIM signatures. If there are no DKIM signatures, the part is only the header, because hashing and cutting 4 KB
+ * Returns the part of a message that the authentication library needs. The function leaves only the first `max` DKIM
+ * signatures in the message. A message without DKIM signatures is cut to its header, because hashing and cutting 4 KB
  * of an unsigned body took 0.15 ms. If `max` is 0, the ARC fields of the message are removed too.
  */
 function withSignatures(bytes: Buffer, max: number): Buffer {
@@ -156,7 +156,7 @@ function withSignatures(bytes: Buffer, max: number): Buffer {
   const blank = /\r?\n\r?\n/.exec(text)
   const end = blank?.index ?? text.length
   const fields = text.slice(0, end).split(/\r?\n(?!\s)/)
-  // The mailauth library reads a header field in the same way: a blank or a folded line may precede the colon.
+  // As in the mailauth library, a blank or a folded line may precede the colon of a header field.
   const names = fields.map((field) => field.slice(0, field.indexOf(':')).trim().toLowerCase())
   const isSeal = (n: number) => names[n]!.startsWith('arc-')
   const isSignature = (n: number) => names[n] === 'dkim-signature' || (max === 0 && isSeal(n))

@@ -15,7 +15,8 @@ export function createIndexSearch({ pool, log }: PoolContext): Task<'index_searc
     turns.run([projectId], () => patiently(() => buildSegments(pool, projectId)))
 
   return async ({ projectId }) => {
-    // A flood of mail queues many jobs for one project. One running job for a project is enough.
+    // A flood of mail queues many indexing jobs for one project. Only one indexing job of a project needs to run at a
+    // time.
     if (inHand.has(projectId)) return
     inHand.add(projectId)
     try {

@@ -17,18 +17,20 @@ const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1536 * 1024 * 1
 type Parsed = {
   projectId: string
   /**
-   * Names the inbox and the network that are charged for the parsing time. By default the inbox is charged for the
-   * parsing time.
+   * Names the inbox and the sending network that are charged for the time of parsing a message. By default only the
+   * inbox is charged for the time of parsing a message.
    */
   sharers?: readonly string[]
-  /** Parses even a light message in a child process, because the message may already have killed a process. */
+  /**
+   * If true, even a light message is parsed in a child process, because the message may already have killed a process.
+   */
   isolated?: boolean
 }
 
 /**
  * Parses messages. The messages of inboxes and networks that have recently caused the least load are parsed first. A
- * hostile message of 64 KB occupies a processor for 50 ms, so only light messages are parsed in this process. All other
- * messages go to child processes with limits on time and memory.
+ * hostile message of 64 KB occupies a processor for 50 ms, so only light messages are parsed in this process. All
+ * messages that are not light go to child processes with limits on time and memory.
  */
 export type MailParser = {
   /** Parses one message. @throws if the parser throws, dies, or exceeds a limit. */

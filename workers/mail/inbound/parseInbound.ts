@@ -25,20 +25,20 @@ import {
 import { sharersOf } from './sharers.ts'
 
 /**
- * A parse job that was fetched this often without ending is suspect. The message of a suspect job may kill the process,
- * or the job shares the process with such a message. From then on the message of a suspect job is parsed in a child
- * process.
+ * A parse job counts as suspect if it was fetched this many times without ending. The message of a suspect job, or
+ * another message in the same process, may kill the process. Once a parse job is suspect, its message is parsed in a
+ * child process.
  */
 const ATTEMPTS_BEFORE_ISOLATION = 3
 /**
- * A batch job that was fetched this often is split, because dozens of messages must not share a process again with a
- * message that kills the process.
+ * A batch job that was fetched this many times without ending is split, so that one message that kills a process does
+ * not affect dozens of others again.
  */
 const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 
 /**
- * If the database has refused a message this often, the service assumes that the database will always refuse it. The
- * service then stores the message unparsed.
+ * If the database has refused a message this many times, the service assumes that the database will always refuse it.
+ * The service then stores the message without parsing it.
  */
 const ATTEMPTS_TO_STORE = 5
 
@@ -47,7 +47,10 @@ const ATTEMPTS_TO_STORE = 5
  * memory at the same time.
  */
 const SMALL_BYTES = 256 * 1024
-/** Limits how many large messages are in memory at once. The parser takes ten times the size of a message in memory. */
+/**
+ * Limits how many large messages are in memory at once. While a message is parsed, the parser takes ten times its size
+ * in memory.
+ */
 const LARGE_AT_ONCE = 4
 /** Is the number of message bytes in a batch that count as one job slot of the worker pool. */
 const PART_BYTES = 64 * 1024
@@ -63,8 +66,8 @@ type Parts = { pool: Pool; blobs: Blobs; store: ReceiveMail; shares: Shares; cos
 
 /**
  * Parses inbound mails and stores them in their inboxes. Inboxes and sending networks share the job slots of the worker
- * pool. A mail is retried later if its inbox or its sending network has no free job slot. The retry delay of the mail
- * grows with the cost that its inbox and its network have caused.
+ * pool. A mail is tried again later if its inbox or its sending network has no free job slot. The retry delay of the
+ * mail grows with the cost that its inbox and its network have caused.
  */
 export function createParseInbound(context: PoolContext, options: ParseOptions): Tasks {
   const { costs = new Costs() } = options
@@ -159,7 +162,7 @@ function createParseBatch(
 
 /**
  * Returns the delay after which a mail that found no free slot is tried again. A backlog of mail occupies its job slots
- * for seconds, and each failed try costs the database as much as storing a mail.
+ * for seconds, and each attempt without a free slot costs the database as much as storing a mail.
  */
 const laterBy = (priority: number, returnInMs: number): number => returnInMs * (1 + priority / 2)
 
@@ -167,8 +170,9 @@ const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns the fraction of a job slot that one mail takes. The fraction is the share that the mail has in the batch or
- * in the memory limit. Fractions are multiples of 1/1024, so that their sums are exact.
+ * Returns which fraction of a job slot one mail of a batch takes. The fraction follows from the number of mails in the
+ * batch, or from the size of the mail if that gives more. Each fraction is a multiple of 1/1024, so that the sum of
+ * several fractions is exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024

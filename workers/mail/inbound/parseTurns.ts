@@ -2,8 +2,8 @@ import type { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
 /**
- * Is the maximum size in bytes of a light mail. A light mail is read together with its batch and parsed in this
- * process, within 15 ms.
+ * Is the maximum size in bytes of a light mail. A light mail is read from the database together with its batch, and
+ * parsed within 15 ms in this process.
  */
 export const LIGHT_BYTES = 16 * 1024
 
@@ -23,8 +23,8 @@ const HEAVY_IN_HAND = 8
  */
 const TURN_MAX_MS = 50
 /**
- * After this many milliseconds of parsing, the event loop runs other work, because the database waits for its next
- * statement.
+ * After this many milliseconds of parsing, other work of the process gets a turn, because the database waits for the
+ * next statement.
  */
 const BUSY_MAX_MS = 2
 

@@ -67,7 +67,10 @@ type Parser = PoolContext &
     verifiedDomains: Batcher<readonly string[], string[]>
     parser: MailParser
     turns: ParseTurns
-    /** Limits how many mails wait for DNS answers at once. The sending networks share these waiting places. */
+    /**
+     * Limits how many mails wait for DNS answers at once. The sending networks share the places for mails that wait for
+     * DNS answers.
+     */
     dnsTurns: FairTurns
   }
 
@@ -75,9 +78,9 @@ type Parser = PoolContext &
 type Care = {
   /** Holds the rules of the inbox about allowed and blocked senders. */
   rules: readonly Rule[]
-  /** Parses the mail in a child process, because the mail may already have killed a process. */
+  /** If true, the mail is parsed in a child process, because the mail may already have killed a process. */
   isolated: boolean
-  /** Stores the mail without parsing if the database refuses the parsed mail. */
+  /** If true, the mail is stored without parsing if the database refuses the parsed mail. */
   storeAnyway: boolean
   /** Limits in milliseconds how long the service waits for DNS answers. */
   patienceMs: number
@@ -91,8 +94,8 @@ export class SlowDnsError extends Error {}
 
 /**
  * Parses a mail, applies the rules of the inbox, authenticates the sender, and stores the mail. A message that cannot
- * be parsed is stored raw, with a label. The bytes of a large mail are read only when it is the turn of this mail, so
- * that a backlog takes no memory and no connections.
+ * be parsed is stored raw, with a label. A large mail waits unread until its turn comes, so that a backlog takes no
+ * memory and no connections.
  */
 export type ReceiveMail = (found: InboundMail | LargeInboundMail, care: Care) => Promise<void>
 
@@ -201,8 +204,8 @@ async function readAndStore(
   const fromDomains = mail.from.map(domainOf)
   const isForgedIfOurs = (ownDomains: readonly string[]) =>
     isForged(sender, { fromDomains, ownDomains })
-  // Most authentication verdicts do not depend on the domains that this service serves, so most mails need no database
-  // query for these domains.
+  // Most verdicts on senders do not depend on which domains this service serves, so most mails need no database query
+  // for these domains.
   const isDomainForged =
     isForgedIfOurs([mailDomain]) ||
     (isForgedIfOurs(fromDomains) && isForgedIfOurs(await verifiedDomains.submit(fromDomains)))
@@ -228,8 +231,8 @@ const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): Indexe
   indexed(unparseableMail(bytes, mailDomain), projectId)
 
 /**
- * Returns a bounce without the parts that its proof does not cover, because a proven bounce is stored despite an allow
- * list of senders.
+ * Returns a bounce without the parts that its proof does not cover, because the inbox accepts a proven bounce even from
+ * a sender that is not allowed.
  */
 function reduced(
   mail: ParsedMail,

@@ -12,8 +12,8 @@ import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /**
- * Limits the message bytes of one batch that is stored. The next batch waits until this batch ends, even if the next
- * batch contains mail of inboxes and networks that have caused less load.
+ * Limits the message bytes of one batch that is stored. The next batch waits for the end of this batch, even if it
+ * contains mail of inboxes and networks that have caused less load.
  */
 const BATCH_MAX_BYTES = 128 * 1024
 /**
@@ -57,8 +57,8 @@ export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
 const createLane = (pool: Pool, costs: Costs): Stores =>
   createBatcher<AuthenticatedMail, StoreOutcome>({
     batchMax: BATCH_MAX,
-    // Only one transaction that stores messages of several inboxes runs at a time. If several of these transactions ran
-    // at once, each would find inboxes that another transaction has locked.
+    // Only one transaction that stores messages of several inboxes runs at a time. If several transactions with
+    // messages of several inboxes ran at once, each would find inboxes that another transaction has locked.
     parallel: 1,
     weight: { of: weightOf, max: BATCH_MAX_BYTES },
     rank: { of: ({ inbound }) => costs.of(sharersOf(inbound)), mayShare },
@@ -93,8 +93,8 @@ const weightOf = ({ inbound }: AuthenticatedMail): number => inbound.bytes.lengt
 
 /**
  * Stores messages of one inbox in one transaction, because separate transactions would wait for the same lock. The
- * inbox that has recently caused the least load goes first. The large messages of another inbox delay this inbox by at
- * most one transaction.
+ * inbox that has recently caused the least load goes first. Large messages of one inbox delay another inbox by at most
+ * one transaction.
  */
 function createInboxBatcher(pool: Pool, costs: Costs): Stores {
   const turns = new CostTurns(costs, INBOXES_AT_ONCE)

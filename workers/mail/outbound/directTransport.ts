@@ -28,7 +28,7 @@ const SMTP_PORT = 25
 const CONNECT_TIMEOUT_MS = 30_000
 /**
  * Limits how long the service waits for the greeting of a mail host. RFC 5321 §4.5.3.2 allows a wait of five minutes.
- * One minute is enough here, because a mail host that does not respond occupies a slot for each of its addresses.
+ * One minute is enough, because a mail host that does not respond occupies a job slot for each of its addresses.
  */
 const GREETING_TIMEOUT_MS = 60_000
 /**
@@ -44,9 +44,10 @@ const CONNECTION_MAX_MS = 20 * 60_000
 
 /**
  * Delivers mail to the mail hosts of each recipient's domain. The service uses TLS opportunistically and checks no
- * certificate. An encrypted connection to an unverified host is better than plain text (RFC 3207 §4.1). A failed TLS
- * handshake falls back to plain text. A domain whose MTA-STS policy is `enforce` gets its mail only over TLS. The mail
- * then goes only to hosts that the policy names and that prove their names with a certificate (RFC 8461 §5).
+ * certificate. An encrypted connection to an unverified host is better than plain text (RFC 3207 §4.1). After a failed
+ * TLS handshake the mail is sent in plain text. A domain whose MTA-STS policy is `enforce` gets its mail only over TLS.
+ * If the policy of a domain is `enforce`, its mail goes only to hosts that the policy names and that prove their names
+ * with a certificate (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
@@ -98,8 +99,8 @@ async function deliver(
 }
 
 /**
- * Defers mail for a domain whose MTA-STS policy names none of its hosts, because the domain may correct its policy or
- * MX records (RFC 8461 §5).
+ * If the MTA-STS policy of a domain names none of its hosts, its mail is deferred, because the domain may correct its
+ * policy or MX records (RFC 8461 §5).
  */
 const NO_HOST_OF_POLICY = '451 4.7.5 No mail exchanger of the domain is named by its MTA-STS policy'
 
@@ -109,7 +110,7 @@ type WithPolicy = DirectOptions & { policy: MtaStsPolicy | null }
 
 /**
  * Tells whether a mail host allowed this service to begin an SMTP transaction. If no SMTP transaction began, the
- * service tries the next mail host. The list `left` contains the copies that were not offered to the host.
+ * service tries the next mail host. The list `left` contains the copies of the mail that were not offered to the host.
  */
 type Session =
   | { reached: true; left: readonly Envelope[] }
@@ -128,8 +129,8 @@ async function talkTo(
 
 /**
  * Opens one connection and makes one SMTP transaction for each copy. After an SMTP transaction has begun, its outcome
- * is final for this attempt. A host that ends the connection may already have accepted the message, and another host of
- * the domain would then deliver it again.
+ * is final for this attempt. If a host ends the connection, it may already have accepted the message, so another host
+ * of the domain would deliver the message a second time.
  */
 async function attempt(
   host: MailHost,
@@ -163,7 +164,7 @@ async function attempt(
       const goesOn = rest.length > 0 && (await Promise.race([isReset(connection, failure), broken]))
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
-      // If the mail host was only slow, or closed the connection at once, each remaining copy would fail after the same
+      // If the mail host timed out, or closed the connection at once, each remaining copy would fail after the same
       // wait.
       if (n > 0 && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
       if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))

@@ -6,8 +6,7 @@ import type { Dns } from '../dns.ts'
 export type MailHost = { name: string; address: string }
 
 /**
- * Holds the mail hosts of a domain, or a permanent or temporary error. The sender of the mail can read the text of this
- * error.
+ * Holds the mail hosts of a domain, or a permanent or temporary error. The sender of the mail can read the error text.
  */
 export type MailHosts =
   | { kind: 'hosts'; hosts: MailHost[] }
@@ -24,7 +23,7 @@ export type MailHostsOptions = {
 
 /**
  * Limits how many host addresses are tried for one mail. RFC 5321 §5.1 demands that at least two addresses are tried.
- * This limit bounds the time that the delivery to one domain can take.
+ * The limit on addresses bounds the time that the delivery to one domain can take.
  */
 const ADDRESSES_MAX = 6
 const ADDRESSES_PER_HOST_MAX = 3
@@ -43,8 +42,8 @@ const UNKNOWN: MailHosts = {
  * null MX has no mail host (RFC 7505).
  *
  * The owner of the domain chooses the names of its mail hosts, and thereby the addresses to which this service
- * connects. Therefore only public addresses are used. Otherwise a tenant could reach the network of this machine by
- * mail.
+ * connects. Therefore only public addresses are used. Without this check, a tenant could reach the network of this
+ * machine by mail.
  */
 export async function findMailHosts(
   domain: string,
@@ -68,7 +67,7 @@ export async function findMailHosts(
       .map((address) => ({ name, address })),
   )
   if (hosts.length > 0) return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
-  // The mail exchanger whose lookup failed may be the exchanger that accepts the mail.
+  // A mail exchanger whose lookup failed may be the one that accepts the mail.
   if (found.length < names.length) return UNKNOWN
   if (found.some(({ addresses }) => addresses.length > 0)) {
     return none('550 5.4.4 The mail exchangers of the domain have no public address')

@@ -73,7 +73,7 @@ async function find(domain: string, options: MtaStsOptions): Promise<MtaStsPolic
 
 /**
  * Fetches the MTA-STS policy from the web site of a domain. The text `fault` tells why there is no MTA-STS policy, and
- * names no address.
+ * contains no network address.
  */
 export async function fetchPolicy(
   domain: string,

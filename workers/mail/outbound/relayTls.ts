@@ -50,8 +50,8 @@ function readCertificates(file: string) {
 const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOSTNAME_MISMATCH)/
 
 /**
- * Returns the SMTP failure as a TLS failure, with a reason for the log, if the SMTP relay cannot be reached over
- * trusted TLS. Returns `null` for any other SMTP failure.
+ * If the SMTP relay cannot be reached over trusted TLS, returns a TLS failure in place of the SMTP failure, with a
+ * reason for the log. Returns `null` for an SMTP failure that is not about trusted TLS.
  */
 export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {
   const cause = (failure as { cause?: { code?: string } }).cause?.code ?? ''

@@ -12,8 +12,8 @@ const CONNECT_TIMEOUT_MS = 20_000
 const SOCKET_TIMEOUT_MS = 60_000
 
 /**
- * Returns one consignment (recipients that are sent to together) with all recipients of a mail. The smarthost gets a
- * separate copy for each recipient.
+ * Returns one consignment (recipients that one call of `send` serves) with all recipients of a mail. The smarthost gets
+ * a separate copy for each recipient.
  */
 export const oneConsignment = (addresses: string[]): Consignment[] =>
   addresses.length === 0 ? [] : [{ lane: null, to: addresses }]
@@ -91,14 +91,14 @@ export function createRelayTransport(
 }
 
 /**
- * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the connection failed, the copies
- * that wait for this connection are affected too.
+ * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the connection failed, the other
+ * copies that wait for this connection are affected too.
  */
 type Delivery = { outcomes: RecipientOutcome[]; broken: SmtpFailure | null }
 
 /**
- * Sends the copies of a mail over the SMTP connections of the connection pool. If a connection breaks, the copies whose
- * transaction has not begun are deferred.
+ * Sends the copies of a mail over the SMTP connections of the connection pool. If a connection breaks, copies of the
+ * mail are deferred if their SMTP transactions have not begun.
  */
 async function inParallel(
   envelopes: readonly Envelope[],

@@ -5,8 +5,8 @@ import { type AttemptOutcome, recordMailAttempts } from '../../../sql/mail/outbo
 import { beginAttempts, type OutboundMail } from '../../../sql/mail/outbound/outboundMails.ts'
 
 /**
- * Holds the batchers of one process for outbound mail: for the beginnings of attempts, the records of outcomes, and the
- * composed bytes.
+ * Holds the three batchers with which a process sends mail: they begin attempts, record outcomes, and store composed
+ * bytes.
  */
 export type SendBatchers = {
   begin: Batcher<string, OutboundMail | null>
@@ -15,8 +15,8 @@ export type SendBatchers = {
 }
 
 /**
- * Sets how outbound mails are batched. One batch collects mails while another batch runs. A single mail never waits for
- * a batch to fill.
+ * Sets how outbound mails are batched. While one batch of mails runs, the next batch collects mails. A single mail
+ * never waits for a batch to fill.
  */
 const BATCHING = { batchMax: 32, parallel: 2 }
 

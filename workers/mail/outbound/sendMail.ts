@@ -34,8 +34,8 @@ type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
  * mail was deferred. The message itself never changes between attempts.
  *
  * Each outcome is recorded as soon as it arrives, so that only recipients without an outcome are tried again after a
- * crash. While the database is unreachable, the outcome of an attempt is held in memory. A further run of the job in
- * this process waits for the held outcome.
+ * crash. While the database is unreachable, the outcome of a delivery attempt stays in memory. If the same job runs
+ * again in this process, the new run waits until the outcome in memory is recorded.
  */
 export const createSendMail = (context: PoolContext, options: SendOptions): Task<'send_mail'> => {
   const sender: Sender = { ...context, ...options, batchers: createSendBatchers(context.pool) }
@@ -51,8 +51,8 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
     )
   }
   return async ({ messageRow }) => {
-    // If stopping the worker takes too long, the worker releases a job whose run still continues. The next run of the
-    // job waits until the earlier run has ended.
+    // If stopping the worker takes too long, the worker releases a job although its run has not ended. The next run of
+    // the job waits until the earlier run has ended.
     for (let other = running.get(messageRow); other !== undefined; ) {
       await other.catch(() => {})
       other = running.get(messageRow)
@@ -93,7 +93,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const consignments = sender.transport.split(remote)
   let open = consignments.length
   const settled = settle(sender, mail, [...delivered, ...missing, ...suppressed])
-  // The outcomes of recipients in inboxes of this service are recorded at once, because a remote mail host can take
+  // The outcomes for inboxes of this service are recorded without waiting for remote mail hosts, which can take
   // minutes.
   if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
@@ -107,8 +107,9 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
       await send(sender, mail, consignment, { message, report })
     }),
   )
-  // The error of one consignment (recipients in one SMTP transaction) is thrown only after all consignments of the mail
-  // have ended. Otherwise the next run could start while a consignment is still being sent.
+  // An error of one consignment (recipients that one call of `send` serves) is thrown only after all consignments of
+  // the mail have ended. If the error were thrown earlier, the next run could start while a consignment is still being
+  // sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
@@ -127,8 +128,8 @@ async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
 const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
 
 /**
- * Records the outcomes of a delivery attempt in several statements. The statements run in the order of the calls,
- * because the last part of the attempt must be committed last.
+ * Records the outcomes of a delivery attempt in several SQL statements. The SQL statements run in the order in which
+ * they were requested, because the last part of the attempt must be committed last.
  */
 function createRecorder(
   { batchers, outcomes }: Sender,
@@ -157,8 +158,8 @@ function createRecorder(
 }
 
 /**
- * Sends one consignment (recipients in one SMTP transaction) when the lane (the queue of its destination) gives it a
- * turn. Reports the outcome of each recipient once, unless the message is deleted.
+ * Sends one consignment (recipients that one call of `send` serves) when its lane (the queue of its destination) gives
+ * it a turn. Reports the outcome of each recipient once, unless the message is deleted.
  */
 async function send(
   sender: Sender,
@@ -201,8 +202,7 @@ async function send(
 }
 
 /**
- * Sorts recipients into three groups: inboxes of this service by their address, missing addresses at domains of this
- * service, and remote addresses.
+ * Divides recipients into inboxes of this service, missing addresses at domains of this service, and remote addresses.
  */
 async function sortRecipients(pool: Pool, ownDomains: string[], addresses: string[]) {
   const isOurs = (address: string) => ownDomains.includes(domainOf(address))

@@ -9,7 +9,7 @@ export type OutgoingMail = { envelopes: readonly Envelope[]; raw: Buffer }
 
 /**
  * Receives the delivery outcome of recipients as soon as the outcome is known. The SMTP transaction of the next copy
- * may wait until this function returns.
+ * may wait until the callback for the outcome returns.
  */
 export type Report = (outcomes: RecipientOutcome[]) => Promise<void>
 
@@ -23,8 +23,8 @@ export type Consignment = { lane: string | null; to: string[] }
 export type Transport = {
   route: MailRoute
   /**
-   * Splits the recipients of a mail into consignments (recipients that are sent to together). Each call of `send` takes
-   * one consignment.
+   * Splits the recipients of a mail into consignments (recipients that one call of `send` serves). Each call of `send`
+   * takes one consignment.
    */
   split(addresses: string[]): Consignment[]
   /**

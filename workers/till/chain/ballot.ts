@@ -2,7 +2,8 @@
 import type { RpcAnswer } from './rpc.ts'
 
 /**
- * Names the JSON-RPC methods whose results legitimately differ from node to node: counts, balances, fees, estimates.
+ * Names the JSON-RPC methods whose results may differ from node to node without a fault: counts, balances, fees,
+ * estimates.
  */
 export const QUANTITIES: ReadonlySet<string> = new Set([
   'eth_getTransactionCount',
@@ -17,15 +18,15 @@ const LOG = ['address', 'topics', 'data', 'logIndex']
 const EVENT = ['address', 'topics', 'data', 'transactionHash', 'blockNumber', 'logIndex']
 
 /**
- * Is the JSON-RPC error code of a revert (Geth and clients that follow it). A revert is an answer of the chain itself.
- * Every other JSON-RPC error comes from the node.
+ * Is the JSON-RPC error code of a revert (Geth and clients that follow it). A revert is an answer of the chain itself,
+ * and not a fault of the node. Every JSON-RPC error except a revert comes from the node.
  */
 const REVERTED = 3
 const REVERT = /revert|out ?of ?gas/i
 
 /**
  * Returns the vote that a node casts by its reply, as text. Equal votes mean equal replies. The vote `unseen` means
- * that the node has not seen the block or receipt yet. The value `null` means a fault of the node, which does not count
+ * that the node has not seen the block or receipt yet. The vote `null` means a fault of the node, which does not count
  * as a vote.
  */
 export function keyOfAnswer(method: string, answer: RpcAnswer): string | null {

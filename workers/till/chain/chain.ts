@@ -48,7 +48,7 @@ const receiptSchema = z.object({
   blockHash: hex,
   gasUsed: quantity,
   effectiveGasPrice: quantity.optional(),
-  // Only Base reports this fee, which is the cost of storing the data of the transaction on Ethereum.
+  // Only Base reports the fee `l1Fee`, which is the cost of storing the data of the transaction on Ethereum.
   l1Fee: quantity.nullish(),
   logs: z.array(logSchema),
 })
@@ -75,7 +75,7 @@ export function read<Output>(schema: z.ZodType<Output>, value: unknown, label: s
   return parsed.data
 }
 
-/** Returns the result in a node's reply. @throws {RpcTrouble} if the reply has no result. */
+/** Returns the result in a node's reply. @throws {RpcTrouble} if the node's reply has no result. */
 export function resultOf(answer: RpcAnswer | undefined, label: string): unknown {
   if (answer?.ok) return answer.result
   throw new RpcTrouble(`${label}: ${answer?.message ?? 'no answer'}`)
@@ -244,7 +244,7 @@ export async function readBalances(
 /** Limits how many blocks one `eth_getLogs` request searches, because many nodes refuse larger ranges. */
 const SEARCH_BLOCKS = 2_000n
 
-/** Describes the event of the use or the cancellation of a payment authorization. */
+/** Describes the event that the token contract logs when a payment authorization is used or cancelled. */
 export type AuthorizationEvent = {
   kind: 'used' | 'canceled'
   payer: Address
@@ -295,8 +295,8 @@ export async function findAuthorizationEvents(
 }
 
 /**
- * Finds the event between two blocks that used or cancelled a payment authorization. Returns `null` if there is no such
- * event.
+ * Finds the event between two blocks that used or cancelled a payment authorization. Returns `null` if no event in
+ * these blocks used or cancelled the authorization.
  */
 export async function findAuthorizationEvent(
   rpc: Rpc,

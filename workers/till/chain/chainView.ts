@@ -18,13 +18,15 @@ export type TillTiming = {
   idleMs: number
   /** Limits in milliseconds the time between two polls of the chain while a transaction is open. */
   watchMs: number
-  /** An open transaction is broadcast again if its state has not changed for this many milliseconds. */
+  /**
+   * If the state of an open transaction has not changed for this many milliseconds, the transaction is broadcast again.
+   */
   quietMs: number
-  /** A payment that has no job and no transaction for this many milliseconds is queued again. */
+  /** If a payment has had no job and no transaction for this many milliseconds, a job is queued for it again. */
   lostMs: number
   /**
-   * A transaction whose nonce is used, but which has no receipt for this many milliseconds, counts as displaced by
-   * another transaction.
+   * If the nonce of a transaction is used but its receipt is missing for this many milliseconds, another transaction
+   * counts as its replacement.
    */
   displacedMs: number
 }
@@ -77,12 +79,12 @@ export type ChainView = ChainTools & {
   gasOutage: Outage
   /** Wakes the watcher, which polls the chain. */
   nudge: () => void
-  /** Counts the batches of payments sent so far, because the gas wallets take turns to send. */
+  /** Counts the batches of payments sent so far, so that the gas wallets can take turns to send them. */
   batches: number
   /** Holds the batch that each gas wallet is sending now, by the address of the wallet. */
   sending: Map<Address, Promise<unknown>>
   /**
-   * Holds the time at which a transaction with a used nonce first had no receipt, in milliseconds of
+   * Holds the time since which a transaction with a used nonce has had no receipt, in milliseconds of
    * `performance.now()`.
    */
   missingSinceMs: Map<Hex, number>

@@ -23,8 +23,8 @@ type Options = {
 }
 
 /**
- * Limits in milliseconds how long a decision waits for nodes that responded to the last request. Without this wait, a
- * fast node that lags behind could decide.
+ * Limits in milliseconds how long a decision waits for slow nodes that responded to the last request. Without a wait
+ * for slow nodes, a fast node that lags behind the chain could decide alone.
  */
 const GRACE_MS = 150
 
@@ -33,7 +33,7 @@ type Ballot = { node: number; answers: readonly RpcAnswer[] }
 
 /**
  * Names the stage of a vote among several chain nodes. At the stage `grace` the nodes that have replied may decide
- * without the slow nodes. At the stage `last` no other node will reply.
+ * without the slow nodes. The stage `last` means that all nodes have replied or failed, so no other reply comes.
  */
 type Stage = 'open' | 'grace' | 'last'
 
@@ -125,18 +125,20 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       if (key !== null && voters.length >= quorum) return voters[0]
     }
     if (stage === 'open' || answers.length < quorum) return undefined
-    // In this case enough nodes replied, but too few of them have seen the block or receipt. Therefore the block or
-    // receipt counts as not yet existing.
+    // Enough nodes have replied, but too few of them have seen the block or receipt. Therefore the block or receipt
+    // counts as not yet existing.
     const unseen = votes.get('unseen')
     if (unseen !== undefined) return unseen[0]
-    // If a call fails at a quorum of nodes, the failure is the decided reply. In this case the nodes do not disagree.
+    // If a call fails at a quorum of nodes, the failure is the decided reply. If the call fails at a quorum of nodes,
+    // these nodes do not disagree.
     const faults = votes.get(null) ?? []
     return faults.length >= quorum ? faults[0] : undefined
   }
 
   /**
-   * Decides whether a transaction was sent to the chain. A single node that accepts a transaction forwards it to other
-   * nodes. Therefore a refusal is accepted only if a quorum of nodes refuses the transaction.
+   * Decides whether a transaction was sent to the chain. One node that accepts a transaction is enough, because it
+   * forwards the transaction to other nodes. Therefore a refusal is accepted only if a quorum of nodes refuses the
+   * transaction.
    */
   function decideSent(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     const taken = answers.find((answer) => answer.ok || KNOWN.test(answer.message))
@@ -144,8 +146,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   }
 
   /**
-   * Decides a number such as a count or a fee from the replies of several nodes. These numbers differ from node to
-   * node, so the result is the largest value that the numbers of at least `quorum` nodes reach.
+   * Decides a number such as a count or a fee from the replies of several nodes. For a number that differs from node to
+   * node, the result is the largest value that at least `quorum` nodes reach or exceed.
    */
   function decideQuantity(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     if (stage === 'open' && answers.length < expected()) return undefined
@@ -194,7 +196,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       },
     )
     const height = heights[quorum - 1]
-    // Here fewer nodes than the quorum have a block under this block tag.
+    // Fewer nodes than the quorum have a block for the requested block tag.
     if (height === undefined) return null
     return await single('eth_getBlockByNumber', [numberToHex(height), false])
   }

@@ -6,8 +6,8 @@ import type { Settlement } from '../../../sql/till/settle/settlements.ts'
 import type { Receipt } from './chain.ts'
 
 /**
- * Returns the settlement of a payment, with its signed receipt. The caller has already checked the events of the
- * transaction.
+ * Returns the settlement of a payment, with its signed receipt. The caller of this function has already checked the
+ * events of the transaction.
  */
 export function settlementOf(
   payment: Payment,

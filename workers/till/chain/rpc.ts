@@ -73,7 +73,10 @@ export function createRpc({
   url: string
   timeoutMs?: number
 }): Rpc {
-  /** Is the time until which the service sends the node no request. A node that responds with 429 names this time. */
+  /**
+   * Is the time before which the service sends no further request to the node. A node that responds with 429 names the
+   * time of the next permitted request.
+   */
   let restUntilMs = 0
   const send = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
     const restS = Math.ceil((restUntilMs - performance.now()) / 1000)
@@ -130,7 +133,7 @@ async function request(
       body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
-      // Bun would otherwise send loopback requests through HTTP_PROXY as well.
+      // Without this setting, Bun would send loopback requests through HTTP_PROXY too.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
     if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))

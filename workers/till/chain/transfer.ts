@@ -32,7 +32,8 @@ const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
 export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(address,bytes32)')
 
 /**
- * Limits the gas of a USDC transfer from an account. A USDC transfer to a new recipient was measured at 102,856 gas.
+ * Limits the gas of a USDC transfer from an account without code. A USDC transfer to a new recipient was measured at
+ * 102,856 gas.
  */
 const ACCOUNT_GAS = 160_000n
 /**
@@ -57,7 +58,7 @@ export function transferGas(transfer: Pick<Transfer, 'signature' | 'deployment'>
  * Returns the contract call that settles a USDC transfer. The call is one transaction even if it deploys the wallet of
  * the payer first.
  * @param trial asks for the form of the call that is only simulated and not sent. The function `readSimulation` reads
- * the result of this simulated call.
+ * the result of a call that is only simulated.
  */
 export function transferCall(
   transfer: Transfer,
@@ -70,8 +71,8 @@ export function transferCall(
 }
 
 /**
- * Returns the call data of a USDC transfer. The form of the function with the parameter `bytes` accepts signatures of
- * accounts and of wallet contracts.
+ * Returns the call data of a USDC transfer. The variant of `transferWithAuthorization` with a `bytes` signature accepts
+ * signatures of accounts and of wallet contracts.
  */
 export function transferData(transfer: Transfer): Hex {
   return encodeFunctionData({
@@ -129,8 +130,8 @@ const keyOf = (payerTopic: Hex, nonce: Hex) => `${payerTopic}${nonce.slice(2)}`.
 
 /**
  * Reads the transfers of a transaction receipt once, for all payments in the transaction. The token contract logs the
- * use of an authorization and, directly after it, the transfer. A transfer later in the logs may belong to another
- * authorization.
+ * use of an authorization and, directly after it, the transfer. A transfer that appears later in the logs may belong to
+ * another authorization.
  */
 export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
   const transfers = new Map<string, { recipient: string; amountAtomic: bigint; logIndex: number }>()
@@ -175,8 +176,8 @@ export function transferIndex(
 }
 
 /**
- * Returns the log indexes of transfers of one amount between two addresses. Any contract call may have made these
- * transfers.
+ * Returns the log indexes of transfers of one amount between two addresses. Any contract call may have caused the
+ * transfers that this function returns.
  */
 export const plainTransfers = (
   logs: readonly Log[],

@@ -41,15 +41,15 @@ export type Sending = {
   gas: bigint
   code: Hex | null
   /**
-   * Tells that no payment from a wallet with the contract code of this payer has succeeded yet. While this is so, only
-   * one payment from wallets with this code is sent at a time.
+   * Tells that no wallet with the same contract code as the payer has paid successfully yet. While no wallet with this
+   * contract code has paid successfully, only one payment from such wallets is sent at a time.
    */
   isLone?: boolean
 }
 
 /**
  * Holds the payments that one transaction settles. The value `gas` is the measured gas limit of a single payment. If
- * `gas` is `null`, the highest gas limit applies.
+ * `gas` is `null`, the transaction gets the highest gas limit for its payments.
  */
 type Load = { payments: readonly Payment[]; gas: bigint | null; code: Hex | null }
 
@@ -159,8 +159,8 @@ export function sendPayments(
 }
 
 /**
- * Sends payments like {@link sendPayments}, but in one transaction. The transaction leaves out a payment that another
- * transaction has meanwhile included.
+ * Sends payments like {@link sendPayments}, but in one transaction. If another transaction has included one of the
+ * payments meanwhile, the group transaction leaves this payment out.
  */
 export function sendGroup(
   chain: KnownChain,
@@ -214,9 +214,9 @@ async function storeAndSend(
 type Call = { to: Address; data: Hex; gas: bigint }
 
 /**
- * Makes a gas wallet send a contract call that belongs to no payment. If the watcher must replace the transaction of
- * this call, the replacement does not make the call. Therefore the caller must be ready to send the contract call
- * again.
+ * Makes a gas wallet send a contract call that belongs to no payment. If the watcher must replace the transaction of a
+ * contract call that belongs to no payment, the replacement does not contain the call. Therefore the caller must be
+ * ready to send the contract call again.
  */
 export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
   return afterLast(chain, account, async () => {
@@ -280,7 +280,7 @@ export async function reprice(
 
 /**
  * Returns the payment and its gas limit for a replacement transaction. The gas limit of the payment stays as it was
- * measured. The gas limit becomes lower if the wallet of the payer no longer needs to be deployed.
+ * measured. The gas limit becomes lower if the payer's wallet has been deployed since the first transaction.
  */
 function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {
   const most = transferGas(payment)
@@ -289,8 +289,8 @@ function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load 
 }
 
 /**
- * Sends an empty transaction for an assigned nonce that has no transaction, so that transactions with later nonces can
- * be mined.
+ * If an assigned nonce has no transaction, sends an empty transaction with it, so that transactions with later nonces
+ * can be mined.
  */
 export async function fillGap(
   chain: KnownChain,

@@ -4,15 +4,16 @@
  */
 
 /**
- * Names the states of a look, in which the settler reads the waiting payments. In a look, the settler (the worker that
- * settles payments) reads the payments that wait for settlement. Only one look at the waiting payments runs at a time.
+ * Names the states of the step (a look) in which the settler reads the waiting payments. In a look, the settler (the
+ * worker that settles payments) reads the payments that wait for settlement. Only one look at the waiting payments runs
+ * at a time.
  */
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'
 
 /**
- * Defines how the state of a look at the waiting payments changes. The state `looking again` means that a payment
- * arrived during the look, so another look follows.
+ * Defines how the state of a look (one read of the waiting payments) changes. The state `looking again` means that a
+ * payment arrived during the look, so another look follows.
  */
 export const LOOK_STATES: Record<LookState, Record<LookEvent, LookState>> = {
   idle: { asked: 'looking', looked: 'idle' },
@@ -20,7 +21,7 @@ export const LOOK_STATES: Record<LookState, Record<LookEvent, LookState>> = {
   'looking again': { asked: 'looking again', looked: 'looking' },
 }
 
-/** Names how many groups of payments are simulated and sent at the same time. */
+/** Names the states for how many groups of payments are simulated and sent at the same time. */
 export type GroupState = 'free' | 'one group' | 'two groups'
 type GroupEvent = 'begun' | 'ended'
 
@@ -34,7 +35,10 @@ export const GROUP_STATES: Record<GroupState, Partial<Record<GroupEvent, GroupSt
   'two groups': { ended: 'one group' },
 }
 
-/** Returns the state that follows after an event. @throws {Error} if the table has no such event, which is a bug */
+/**
+ * Returns the state that follows the given state after an event. @throws {Error} if the table has no such event for the
+ * state, which is a bug
+ */
 export function after<State extends string, Event extends string>(
   states: Record<State, Partial<Record<Event, State>>>,
   state: State,

@@ -22,8 +22,8 @@ const GAS_OF_CALL = 80_000n
 /**
  * Sends the waiting calls of purses in one transaction, in which each call succeeds or fails independently. A seller
  * may collect a payment before its cancellation is mined. The chain shows whether the payment or its cancellation came
- * first. If the gas wallet has no gas, or after a crash, a call of a purse is sent again. A second call with the same
- * authorization nonce changes nothing.
+ * first. If a gas wallet had no gas, or after a crash, the service sends a purse's call again. A second call with the
+ * same authorization nonce changes nothing.
  */
 export async function sendPurseCalls(chain: KnownChain): Promise<void> {
   const { network } = chain.network

@@ -15,9 +15,9 @@ import { GROUP_MAX } from './paymentGroup.ts'
 import { settlePayments } from './settler.ts'
 
 /**
- * A second group of payments may begin when the first group has run for this long. If the chain node is nearby, a group
- * takes less time than this. Two groups of payments at once slow each other down. With 50 concurrent payments, the
- * median latency with one group at a time is 0.85 of that with two groups.
+ * A second group of payments may begin when the first group has run for this long. If the chain node is nearby,
+ * settling a group takes less time than this delay. Two groups of payments that run at once slow each other down. With
+ * 50 concurrent payments, the median latency with one group at a time is 0.85 of that with two groups.
  */
 const LATE_MS = 250
 /**
@@ -26,13 +26,13 @@ const LATE_MS = 250
  */
 const SHARE_DIVISOR = 4
 /**
- * Limits how many payments in separate transactions, each of which occupies a job, run at once. Half of the jobs in the
- * pool stay free, so that groups of payments are still started.
+ * Limits how many payments with a transaction of their own run at once, because each of them occupies a job. Half of
+ * the jobs in the pool stay free, so that groups of payments are still started.
  */
 const ALONE_MAX = 16
 /**
- * A settlement job that finds the lane (the queue) for single payments full is retried after this delay. If a place in
- * this lane becomes free earlier, the lane settles the payment without the job.
+ * A settlement job that finds the lane (the queue) for single payments full is retried after this delay. If the lane
+ * gets room for the payment earlier, the lane settles the payment without waiting for the job.
  */
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
@@ -46,7 +46,7 @@ type Lane = 'grouped' | 'alone'
 type Waiting = { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void }
 
 export type SettlementLanes = {
-  /** Resolves when the payment is sent or has ended, or when a job for a later time is queued for the payment. */
+  /** Resolves when the payment is sent, has ended, or has a queued job for a later time. */
   settle(paymentId: string): Promise<void>
   /** Resolves when no payment is being settled in this process. */
   drain(): Promise<void>
@@ -58,8 +58,8 @@ export type SettlementLanes = {
  */
 export function createSettlementLanes(view: ChainView): SettlementLanes {
   /**
-   * Holds the waiting settlement jobs by the ids of their payments. One look at the waiting payments takes all these
-   * jobs. A job that arrives during a look waits for the next look.
+   * Holds the waiting settlement jobs by the ids of their payments. One read of the waiting payments takes all
+   * settlement jobs that wait. A job that arrives while the waiting payments are being read waits for the next read.
    */
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
@@ -74,7 +74,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
-  /** Tells that some payments still waited after the last look at the waiting payments. */
+  /** Tells that some payments were still waiting after the last time the settler read the waiting payments. */
   let othersWait = false
   let drained: (() => void)[] = []
 
@@ -124,8 +124,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
     await leave(chain, jobs, alone.more)
-    // The value `othersWait` leaves out payments whose rows another process has locked, because an immediate look would
-    // find these rows still locked.
+    // The value `othersWait` does not count payments with rows that another process has locked, because an immediate
+    // read would find them still locked.
     othersWait = grouped.more + alone.more > 0
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
     if (inMs === 0 && grouped.taken.length > 0) look = after(LOOK_STATES, look, 'asked')
@@ -225,8 +225,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   return {
     async settle(paymentId) {
-      // The payment's transaction may have reverted while the earlier settlement run was in progress. In this case the
-      // job asks for another run of the settlement.
+      // The payment's transaction may have reverted while the earlier settlement run was in progress. If the
+      // transaction reverted meanwhile, the job asks for another run of the settlement.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)

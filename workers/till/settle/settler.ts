@@ -84,7 +84,7 @@ async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<
 }
 
 /**
- * Sends in one transaction those payments whose simulations succeed together. @returns the payments that were not sent.
+ * Sends one transaction with all payments whose simulations succeed together. @returns the payments that were not sent.
  */
 async function sendTogether(
   chain: KnownChain,
@@ -102,10 +102,10 @@ async function sendTogether(
 }
 
 /**
- * Sends each payment whose simulation succeeds in a separate transaction.
- * @param refused are payments whose simulation failed after the other payments of their group. The simulation of such a
- * payment may succeed alone. However, the result in the group decides, because the payer may not have the money for all
- * payments.
+ * Each payment whose simulation succeeds gets its own transaction, which is sent.
+ * @param refused are payments whose simulation failed after the other payments of their group. The simulation of a
+ * payment that failed in its group may succeed alone. The failed simulation in the group decides, because the payer may
+ * not have enough money for all its payments.
  */
 async function sendEach(
   chain: KnownChain,

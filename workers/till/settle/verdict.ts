@@ -14,7 +14,10 @@ import { examineUsed } from '../watch/usedAuthorization.ts'
 const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 
-/** Runs the function `work` for one payment. If the RPC node does not respond, only this payment is postponed. */
+/**
+ * Runs the function `work`, which handles one payment. If the RPC node does not respond, only this payment is
+ * postponed.
+ */
 export async function orPostpone(
   chain: KnownChain,
   payment: Payment,
@@ -29,8 +32,8 @@ export async function orPostpone(
 }
 
 /**
- * Fails a refused payment only if the highest block that this process has seen confirms the refusal. Two cases must not
- * fail a payment: a node that lags behind, and money that is just arriving.
+ * A refused payment fails only if the highest block that this process has seen confirms the refusal. A payment must not
+ * fail because a node lags behind, or because the payer's money is just arriving.
  */
 export async function judgeRefusal(
   chain: KnownChain,
@@ -49,9 +52,9 @@ export async function judgeRefusal(
 }
 
 /**
- * Tells whether the highest block that this process has seen leads to the same refusal. The refusal `early` counts as
- * the same refusal, because only the time of the block differs. A wallet that was deployed meanwhile does not confirm
- * the refusal, because its payment is simulated again without the deployment.
+ * Tells whether a payment is also refused at the highest block that this process has seen. The refusal `early` counts
+ * as the same refusal, because only the time of the block differs. A wallet that was deployed meanwhile does not
+ * confirm the refusal, because its payment is simulated again without the deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,
@@ -72,7 +75,7 @@ export async function confirmRefusal(
   return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
 }
 
-/** Fails a payment whose authorization cannot be accepted by any later block, unless the authorization was used. */
+/** Fails a payment if no later block can accept its authorization, unless the authorization was used. */
 export async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, {

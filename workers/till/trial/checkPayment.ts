@@ -19,8 +19,8 @@ import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 const RETRY_MS = 500
 
 /**
- * Simulates a payment authorization before the service claims it. If the claim came first, a stranger could claim a
- * nonce of somebody else’s wallet with a random signature.
+ * Simulates a payment authorization before the service claims it. If the service claimed the payment first, a stranger
+ * with a random signature could claim a nonce of somebody else’s wallet.
  */
 export const createCheckPayment =
   ({ view }: Till): Task<'check_payment'> =>
@@ -58,8 +58,8 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
 }
 
 /**
- * Tells whether the wallet of a payer has contract code. The second read finds a wallet that was deployed after the
- * newest block that this process knows.
+ * Tells whether the wallet of a payer has contract code. If the newest block that this process knows shows no code, the
+ * code is read again at the newest block of the node.
  */
 async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean> {
   if (await hasCode(chain.rpc, payer, chain.head.number)) return true

@@ -9,15 +9,16 @@ import { readRevert, type Simulated } from './simulation.ts'
 import { callOf, isEarly, type Sender } from './trialCalls.ts'
 
 /**
- * Holds the result of the simulation of a payment group. The payments in `members` succeed together. The payments in
- * `apart` cannot share a transaction. The payments in `refused` fail after the other payments of the group.
+ * Holds the result of the simulation of a payment group. The field `members` holds the payments of a group whose
+ * simulated transfers succeed together. The field `apart` holds the payments that cannot share a transaction with other
+ * payments. The field `refused` holds the payments whose simulation fails after the other payments of their group.
  */
 export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
 
 /**
- * Simulates payments that come from accounts in one call, and reads the code of each payer in the same request. A
- * signature of 65 bytes can also belong to an account with code (EIP-7702), and code in a group can burn the gas of all
- * its payments.
+ * Simulates payments that come from accounts in one call, and reads the code of each payer in the same request. An
+ * account with code (EIP-7702) can also have a signature of 65 bytes, and its code can burn the gas of a whole payment
+ * group.
  * @throws {RpcTrouble}
  */
 export async function tryGroup(

@@ -28,8 +28,9 @@ export async function payerCodes(
       if (code !== '0x') return keccak256(code)
       if (deployment === null) return null
       const future = await readFutureCode(rpc, futureCodeCall(payer, deployment), block)
-      // Some wallet factories deploy only if Multicall3 calls them, so the code of the wallet cannot be read in
-      // advance. The hash of the call data for the factory is used in place of the wallet’s code hash.
+      // Some wallet factories deploy a wallet only if Multicall3 calls them, so the code of such a wallet cannot be
+      // read in advance. If the code of an undeployed wallet cannot be read, the hash of the call data for its factory
+      // is used in place of the code hash.
       return future ?? keccak256(deployment.factoryData)
     }),
   )

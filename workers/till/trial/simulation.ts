@@ -61,14 +61,14 @@ export function readSimulation(
     return { kind: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
   }
   const refusal = readRevert(answer.message, answer.data)
-  // The contract Multicall3 catches a revert of the deployment or of the charge. If the whole call reverts, the gas ran
-  // out.
+  // The contract Multicall3 catches a revert of the deployment or of the charge. If the whole call to Multicall3
+  // reverts, its gas ran out.
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
 /**
- * Reads the result of a simulation that deploys the wallet of a payer and charges it. The result tells whether the
- * charge failed.
+ * Reads the result of a simulation that deploys the wallet of a payer and charges it. The simulation result tells
+ * whether the charge of the wallet failed.
  */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
@@ -76,8 +76,8 @@ function readTrialResult(result: unknown): Simulated {
   const { deployed, charge } = trial
   if (charge.success) return { kind: 'passes' }
   const refusal = readRevert('', charge.returnData)
-  // Here either the wallet does not exist, so the token contract could not ask it, or the deployment has left no gas
-  // for the token contract.
+  // The transfer failed for one of two reasons: the wallet does not exist, or its deployment left no gas for the token
+  // contract.
   const walletMissing =
     charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
   return walletMissing && !deployed ? notDeployed(refusal) : { kind: 'refused', refusal }

@@ -14,13 +14,14 @@ import type { ChainRefusal, Simulated } from './simulation.ts'
 import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts'
 
 /**
- * Holds the result of a simulated transfer. The value `gas` is the gas limit with which the transaction must be signed.
- * The value `code` is the hash of the payer's contract code. If `code` is `null`, the payer is an account without code.
+ * Holds the result of a simulated transfer. The value `gas` is the gas limit with which the transaction of the
+ * simulated transfer must be signed. The value `code` is the hash of the payer's contract code. If `code` is `null`,
+ * the payer is an account without code.
  */
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 
 /**
- * Sets by how much the gas limit for a wallet contract exceeds the measured gas, namely by a quarter. The margin is
+ * Sets the margin by which the gas limit for a wallet contract exceeds the measured gas: one quarter. The margin is
  * needed because the first USDC that a recipient gets costs 17,100 gas more.
  */
 const MARGIN_DIVISOR = 4n
@@ -43,8 +44,8 @@ export const highestGas = (transfers: readonly Transfer[]): bigint =>
   transfers.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))[0] ?? 0n
 
 /**
- * Returns the sender that a simulated transfer has. If no gas wallet can pay, no transaction is sent and the simulation
- * leaves out the fees.
+ * Returns the sender that a simulated transfer has. If no gas wallet can pay the fees, no transaction is sent, and the
+ * transfer is simulated without fees.
  */
 export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): Sender =>
   account === null
@@ -52,9 +53,10 @@ export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): 
     : { from: account.address, fees: marketFees(chain) }
 
 /**
- * Simulates several transfers in order. An account runs no code, so one simulated call on the newest block is enough to
- * decide. A wallet contract could tell a simulated call from the transaction by its gas or block. Therefore the gas of
- * a contract's transfer is measured, and the call is repeated with this gas limit on the pending block.
+ * Simulates several transfers in order. An account without code runs nothing of its own, so one simulated call on the
+ * newest block is enough to decide about its transfer. A wallet contract could tell a simulated call from the
+ * transaction by its gas or block. Therefore the gas of a wallet contract's transfer is measured, and the transfer is
+ * then simulated with this gas limit on the pending block.
  * @throws {RpcTrouble}
  */
 export async function tryTransfers(
@@ -132,7 +134,7 @@ const areSuspended = (
   )
 
 /**
- * Returns the refusal for a suspended payer without running the code of the payer. Returns `null` if the payer is not
+ * If a payer is suspended, returns a refusal without running the code of the payer. Returns `null` if the payer is not
  * suspended.
  * @throws {RpcTrouble}
  */

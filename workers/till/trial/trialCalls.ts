@@ -11,8 +11,8 @@ import { readSimulation, type Simulated } from './simulation.ts'
 
 /**
  * Simulates transfers on the newest block of the chain. On an idle chain the newest block is old, so that a new
- * authorization looks as if it were not valid yet. Only transfers that look early are simulated again on the pending
- * block, because a node may run its whole mempool for a pending block.
+ * authorization looks as if it were not valid yet. Only transfers that seem not valid yet are simulated again on the
+ * pending block, because a node may run its whole mempool for this block.
  */
 export async function simulateNow(
   rpc: Rpc,
@@ -25,7 +25,7 @@ export async function simulateNow(
   return results.map((result) => (isEarly(result) ? again.shift()! : result))
 }
 
-/** Tells whether a transfer is refused only because the time of the block is too low. */
+/** Tells whether the only reason for refusing a transfer is that the time of the block is too low. */
 export const isEarly = (result: Simulated | undefined): boolean =>
   result?.kind === 'refused' && result.refusal.kind === 'early'
 
@@ -60,7 +60,8 @@ export const callOf = (
 
 /**
  * Simulates transfers on top of a given block.
- * @param options.gas is the gas limit for each transfer. The default is the highest gas limit.
+ * @param options.gas is the gas limit for each transfer. By default each transfer gets the highest gas limit that a
+ * transfer may have.
  */
 export async function simulate(
   rpc: Rpc,

@@ -6,8 +6,8 @@ import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import type { Sending } from '../settle/gasWallet.ts'
 
 /**
- * Returns the payment without its wallet deployment if the wallet already has code, because a second deployment would
- * burn all its gas.
+ * Returns the payment without its wallet deployment if the wallet already has code, because deploying a wallet twice
+ * burns all the gas.
  * @throws {RpcTrouble}
  */
 export async function withoutNeedlessDeployment(
@@ -21,7 +21,7 @@ export async function withoutNeedlessDeployment(
 
 /**
  * Splits payments into those that may deploy their payer's wallet now, and those that must wait. A second deployment of
- * one wallet burns all its gas, so each wallet has at most one pending deployment. A payment from a wallet that is
+ * the same wallet burns all its gas, so each wallet has at most one pending deployment. A payment from a wallet that is
  * already deployed only charges the wallet.
  * @throws {RpcTrouble}
  */
@@ -45,8 +45,9 @@ export async function sortDeployments(
 }
 
 /**
- * While a payment from a wallet with some contract code is pending, makes other payments with the same code wait if
- * this code has never paid. Otherwise many payments could burn gas before the first revert became known.
+ * If no wallet with some contract code has paid successfully yet, only one payment from wallets with this code is
+ * pending, and the others wait. Without this wait, many payments from wallets with the same bad code could burn gas
+ * before the first revert became known.
  */
 export async function holdUnproven(
   chain: KnownChain,

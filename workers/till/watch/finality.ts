@@ -14,8 +14,8 @@ import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.
 
 const BATCH_MAX = 200
 /**
- * A settlement counts as undone after this number of consecutive polls in which its transaction has no receipt. One
- * poll proves nothing, because another node behind the same URL may lag.
+ * Is the number of consecutive polls without a receipt after which the settlement of a transaction counts as undone.
+ * One poll proves nothing, because another node behind the same URL may lag.
  */
 const GONE_LOOKS = 2
 
@@ -24,16 +24,16 @@ export type ReorganisationMemory = {
   /** Is the number of the chain's newest block at the last poll. */
   lastNumber: bigint | null
   /**
-   * Tells whether a chain reorganisation may have happened since the last check. The flag is cleared when a check finds
-   * every settlement in its block.
+   * Tells whether a chain reorganisation may have happened since the last check. The flag for a possible reorganisation
+   * is cleared when a check finds every settlement in its block.
    */
   suspicious: boolean
   goneLooks: Map<string, number>
 }
 
 /**
- * Checks all payments that are not final, as soon as a chain reorganisation has replaced the block of the newest
- * settlement.
+ * As soon as a chain reorganisation has replaced the block of the newest settlement, all payments that are not final
+ * are checked.
  */
 export async function watchForReorganisation(
   chain: KnownChain,
@@ -53,8 +53,8 @@ export async function watchForReorganisation(
     ),
   )
   await recordMoved(chain.pool, moved)
-  // If a payment is found again, its earlier missed polls are forgotten, because only consecutive missed polls are a
-  // proof.
+  // If the transaction of a payment is found again, the count of polls that missed it starts again at zero, because
+  // only consecutive misses prove a loss.
   memory.goneLooks = new Map(
     gone.map(({ paymentId }) => [paymentId, (memory.goneLooks.get(paymentId) ?? 0) + 1]),
   )
@@ -69,9 +69,9 @@ export async function watchForReorganisation(
 }
 
 /**
- * Divides the settled payments whose block was replaced into two groups. Some payments have moved to another block, and
- * others are no longer in any block. The transaction of a group can be in a block without the transfer of one of its
- * payments.
+ * Divides the settled payments whose block was replaced into two groups. Some of these payments have moved to another
+ * block, and the others are no longer in any block. The transaction of a group can be in a block without the transfer
+ * of one of its payments.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],
@@ -99,9 +99,9 @@ function sortFound(
 }
 
 /**
- * Tells whether a chain reorganisation replaced the block of the newest settlement. In this case the blocks of earlier
- * settlements may be replaced too. It is not enough to check the parent block of the head, because several blocks can
- * pass between two polls.
+ * Tells whether a chain reorganisation replaced the block of the newest settlement. If the block of the newest
+ * settlement was replaced, the blocks of earlier settlements may be replaced too. It is not enough to check the parent
+ * block of the head, because several blocks can pass between two polls.
  * @param isShorter tells whether the head of the chain is lower than at the last poll, because a block was lost or a
  * node lags.
  */
@@ -113,8 +113,8 @@ async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolea
 }
 
 /**
- * Marks payments in finalized blocks as final. If one of these blocks was replaced, the next check examines all
- * payments.
+ * Marks payments in finalized blocks as final. If a block that should be final was replaced, the next check examines
+ * all payments.
  */
 export async function finalize(chain: KnownChain, memory: ReorganisationMemory): Promise<void> {
   const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)

@@ -19,8 +19,8 @@ const PAYMENTS_MAX = 256
 type Found = { transaction: OpenTransaction; receipt: Receipt }
 
 /**
- * Records transactions whose nonce is used on the chain. @returns true if at least one of these transactions is in a
- * block.
+ * Records transactions whose nonce is used on the chain. @returns true if at least one transaction with a used nonce is
+ * in a block.
  */
 export async function resolveUsed(
   chain: KnownChain,
@@ -126,7 +126,7 @@ type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
 /**
  * Returns the payers whose contract code makes the transactions of payment groups revert. No payer of a group had
  * contract code when the transaction of the group was signed. Contract code that a payer has added since then can burn
- * the gas of the whole group. If no payer has code any more, every payer of a group that reverted as a whole is under
+ * the gas of the whole group. If no payer of a reverted group still has code, every payer of the group is under
  * suspicion.
  * @throws {RpcTrouble}
  */

@@ -1,8 +1,9 @@
 /**
- * Follows on the chain the payments that purses (wallets of projects) have signed. A purse gets the money of an unused
- * payment back only after one proof. The proof is a final block whose time is after `validBefore`, and in whose state
- * the nonce of the authorization is unused. Block times only grow and a final block never changes, so no later block
- * can accept the authorization. The clock of this service and the statements of the seller prove nothing.
+ * Follows on the chain the payments that purses (wallets of projects) have signed. A purse (the wallet of a project)
+ * gets the money of an unused payment back only after a proof that the payment can no longer be used. The proof is a
+ * final block with a time after `validBefore`, and in its state the nonce of the authorization must be unused. Block
+ * times only grow and a final block never changes, so no later block can accept the authorization. The clock of this
+ * service and the statements of the seller prove nothing.
  */
 import type { Address, Hex } from 'viem'
 import {
@@ -153,8 +154,8 @@ const keyOf = ({ payer, nonce }: { payer: Address; nonce: Hex }): string =>
   `${payer}:${nonce}`.toLowerCase()
 
 /**
- * Tells whether a chain reorganisation replaced the block of the newest transfer. In this case the blocks of earlier
- * transfers may be replaced too.
+ * Tells whether a chain reorganisation replaced the block of the newest transfer. If the block of the newest transfer
+ * was replaced, the blocks of earlier transfers may be replaced too.
  */
 async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boolean> {
   const newest = await findNewestTransfer(chain.pool, chain.network.network)
@@ -166,7 +167,7 @@ async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boole
 
 /**
  * Marks the transfers of purses in final blocks as final. If the block of a transfer was replaced, the service searches
- * the transfer again.
+ * for the transfer again.
  */
 async function tendTransfers(
   chain: KnownChain,
@@ -184,7 +185,7 @@ async function tendTransfers(
   await checkAnew(pool, refunds.replaced)
 }
 
-/** Sorts the transfers that were found before by whether they are still in the same block. */
+/** Divides transfers that an earlier poll found into those that are still in the same block and those that are not. */
 async function sortInPlace(
   chain: KnownChain,
   seen: readonly { id: string; txHash: Hex; blockHash: Hex }[],

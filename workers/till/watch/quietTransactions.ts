@@ -13,9 +13,12 @@ import { broadcast, reprice } from '../settle/gasWallet.ts'
 import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 
 const BATCH_MAX = 200
-/** A transaction counts as stuck if it is missing from this number of consecutive blocks. */
+/** After this number of consecutive blocks without the transaction, a transaction counts as stuck. */
 const STUCK_BLOCKS = 3n
-/** A node counts an accepted transaction in the wallet's next nonce after at most this many milliseconds. */
+/**
+ * After a node accepts a transaction, it counts the transaction in the next nonce of the wallet within this many
+ * milliseconds.
+ */
 const POOL_MS = 500
 
 /**
@@ -47,9 +50,9 @@ export async function tendQuiet(
 }
 
 /**
- * Broadcasts a transaction again that the node has dropped from its pool. Until then each transaction of the wallet
- * with a later nonce waits. Each dropped transaction is sent again only once, because a node may accept a transaction
- * without counting its nonce.
+ * Broadcasts a transaction again that the node has dropped from its pool. While the node lacks the dropped transaction,
+ * each transaction of the wallet with a later nonce waits. Each dropped transaction is sent again only once, because a
+ * node may accept a transaction without counting its nonce.
  * @param pooled is the next nonce of the wallet after the transactions that wait in the node's pool.
  */
 export async function resendDropped(

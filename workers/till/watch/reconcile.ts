@@ -22,8 +22,8 @@ import { tendQuiet } from './quietTransactions.ts'
 
 const BATCH_MAX = 200
 /**
- * A poll of the chain may find a newest block that is lower than before. After this number of consecutive polls the
- * lower block is accepted, because a real chain has grown past its old height by then.
+ * A poll of the chain may find a newest block that is lower than before. After this number of consecutive polls a lower
+ * newest block is accepted, because a chain that works has grown past its old height by then.
  */
 const LOWER_LOOKS = 8
 const CLEANING_LOOKS = 300
@@ -37,8 +37,8 @@ export type Reconciler = ReorganisationMemory &
   }
 
 /**
- * Returns the empty state with which a process starts to reconcile payments with the chain. No process has watched the
- * chain until now, so every settlement is checked.
+ * Returns the empty state with which a process starts to reconcile payments with the chain. This process has not
+ * watched the chain until now, so it checks every settlement.
  */
 export const newReconciler = (): Reconciler => ({
   lastNumber: null,
@@ -105,7 +105,7 @@ async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void>
 
 /**
  * Reopens the transactions of a nonce if a chain reorganisation removed the block in which the nonce was used. If no
- * transaction has this nonce, an empty transaction fills the gap.
+ * stored transaction has the nonce that became unused, an empty transaction fills the gap.
  */
 async function mendGap(
   chain: KnownChain,

@@ -6,8 +6,8 @@ import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { examineUsed } from './usedAuthorization.ts'
 
 /**
- * Finds the payments whose wallet contract reverted on the chain. @returns for each of these payments a function that
- * ends the payment and may throw RpcTrouble.
+ * Finds the payments whose wallet contract reverted on the chain. @returns for each payment that reverted a function
+ * that ends the payment, and that may throw RpcTrouble.
  */
 export async function findReverted(
   chain: KnownChain,
@@ -29,8 +29,9 @@ export async function findReverted(
 }
 
 /**
- * Tells whether another party deployed the wallet of the payer first. A second deployment burns its gas, although the
- * wallet did nothing wrong. Therefore the payment is sent once more, without the deployment of the wallet.
+ * Tells whether another party deployed the wallet of the payer first. A second deployment of the same wallet burns its
+ * gas, although the wallet did nothing wrong. Therefore the payment is sent once more, without the deployment of the
+ * wallet.
  */
 async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promise<boolean> {
   if (payment.deployment === null || payment.revertCount > 1) return false
@@ -39,8 +40,9 @@ async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promis
 }
 
 /**
- * Ends a payment whose transaction reverted. Anyone may settle a payment authorization before this service does. In
- * this case the transaction of the service reverts, although the wallet did nothing wrong.
+ * Ends a payment whose transaction reverted. Anyone may settle a payment authorization before this service does. If
+ * another party settled the authorization first, the transaction of the service reverts, although the wallet did
+ * nothing wrong.
  */
 async function endReverted(chain: KnownChain, payment: Payment, code: `0x${string}`) {
   await refreshHead(chain)

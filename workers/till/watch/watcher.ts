@@ -15,7 +15,7 @@ import { resolveUsed } from './minedTransactions.ts'
 import { resendDropped } from './quietTransactions.ts'
 import { type Reconciler, reconcile } from './reconcile.ts'
 
-/** Limits for how many transactions with used nonces the receipts are read at once. */
+/** Limits how many transactions with used nonces have their receipts read at once. */
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
 /** The pause before the next poll is the time since the last change on the chain, divided by this number. */
