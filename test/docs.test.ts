@@ -97,7 +97,7 @@ test('a documentation page names every command of package.json', () => {
   expect(unknown).toEqual([])
 })
 
-test('every command that runs tests or measurements installs the packages of test/clients before', () => {
+test('every command that runs tests or measurements first installs the packages of test/clients', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const installs = (name: string): boolean =>
     /install --frozen-lockfile --cwd test\/clients/.test(scripts[`pre${name}`] ?? '') ||

@@ -71,7 +71,7 @@ const buy = async (url: string): Promise<string> => {
 }
 
 for (const file of ['seller.ts', 'sellerExpress.ts', 'sellerHono.ts']) {
-  test(`the example ${file} sells a resource to the example buyer.ts`, async () => {
+  test(`the buyer in the example buyer.ts buys a resource from the example ${file}`, async () => {
     const { found } = await run(file, /selling at (\S+)/)
     await agent.put('/v0/sellers/endpoints', { urlPattern: found, priceUsdc: '0.01' })
     expect((await fetch(found)).status).toBe(402)

@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dir, '..')
 const ROOMS = ['api', 'workers', 'sql', 'shared'] as const
 type Room = (typeof ROOMS)[number]
 
-/** Maps each top folder of the source (called a room) to the top folders that its files may import. */
+/** Maps each top folder of the source (called a room) to the top folders from which its files may import. */
 const MAY_IMPORT: Record<Room, readonly Room[]> = {
   shared: ['shared'],
   sql: ['sql', 'shared'],
@@ -48,7 +48,7 @@ const PAGE = 'api/web/'
  * reason to change.
  */
 const FILE_LINES_MAX = 400
-/** Limits the number of files in one folder, so that a reader can find a file by its name. */
+/** Limits the number of files in one folder, so that a reader can find a file by its name quickly. */
 const FOLDER_FILES_MAX = 16
 
 const files = ROOMS.flatMap((room) =>
@@ -93,14 +93,14 @@ test('each top folder of the source imports only the folders that MAY_IMPORT all
     offenders(({ path, room }) =>
       imports
         .get(path)!
-        // Files in every folder may read the version from package.json.
+        // Files in every folder may import package.json to read the version.
         .filter((other) => other !== 'package.json')
         .find((other) => !MAY_IMPORT[room].includes(other.split('/')[0] as Room)),
     ),
   ).toEqual([])
 })
 
-test('no file imports itself through other files, not even to import a type', () => {
+test('no chain of imports leads back to the file where it began, not even if it only imports types', () => {
   const done = new Set<string>()
   const circles: string[] = []
   const visit = (path: string, way: readonly string[]): void => {
@@ -136,7 +136,7 @@ test('each folder of tests has the same name as the source folder that it tests'
   expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e', 'steps'])
 })
 
-test('HTTP routes are only in files named xRoutes.ts, beside the files x.ts and xDocs.ts with the same x', () => {
+test('HTTP routes are only in files named xRoutes.ts, and the files x.ts and xDocs.ts with the same x are beside each of them', () => {
   const inApi = sources.filter(
     ({ path, room }) => room === 'api' && !path.startsWith('api/client/') && !path.startsWith(PAGE),
   )
@@ -196,8 +196,8 @@ test('the client library imports only itself, and the service does not import th
   ).toEqual([])
   expect(
     offenders(({ path, text }) =>
-      // The paywall proxy for sellers (api/sell) may import the client library, because it uses the library as a
-      // seller’s own program does.
+      // The paywall proxy for sellers (api/sell) may import the client library, because a seller’s own program also
+      // uses this library.
       path.startsWith('api/client/') || path.startsWith(PAGE) || path.startsWith('api/sell/')
         ? undefined
         : /from '\.[^']*\/client\/[^']*'/.exec(text)?.[0],
@@ -243,7 +243,7 @@ test('only openTelemetry.ts imports OpenTelemetry, and no file imports openTelem
   ).toEqual([])
 })
 
-test('only entry files read the environment or the arguments', () => {
+test('only entry files read the environment variables or the command line arguments', () => {
   expect(
     offenders(({ path, text }) =>
       ENTRIES.has(path) ? undefined : /process\.(env|argv)/.exec(code(text))?.[0],

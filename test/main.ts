@@ -1,7 +1,7 @@
 /**
  * Runs `npm test`. It starts one embedded PostgreSQL with a migrated template database, runs the test files by `bun
- * test`, and ends with a line `N passed, N failed, N skipped`. Arguments without a leading dash choose the test files
- * whose path contains an argument. Arguments that are options are passed on to `bun test`.
+ * test`, and ends with a line `N passed, N failed, N skipped`. An argument without a leading dash selects the test
+ * files whose path contains it. Arguments that are options are passed on to `bun test`.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import { startSuite } from './support/suite.ts'
 
 /**
- * Limits the milliseconds of one test, so that a test that hangs is ended. This limit is high, because a test must not
- * fail only because the machine is busy.
+ * Limits the milliseconds of one test, so that a test that hangs is ended. This time limit is high, because a test must
+ * not fail only because the machine is busy.
  */
 const TEST_LIMIT_MS = 180_000
 
@@ -21,8 +21,8 @@ const TEST_LIMIT_MS = 180_000
 const LANES = 4
 
 /**
- * Matches the test folders that contain the slowest test files. These test files begin first, so that none of them runs
- * alone at the end.
+ * Matches the test folders that contain the slowest test files. The slowest test files begin first, so that none of
+ * them runs alone at the end.
  */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
 
@@ -36,7 +36,7 @@ const isWhole = process.env.TEST_WHOLE === '1'
 const rank = (file: string) => (LONG.test(file) ? 0 : 1)
 
 /**
- * Returns a pattern that matches an import of the given file in this folder. The function throws if the file was moved,
+ * Returns a pattern that matches the import of a given file of this folder. The function throws if the file was moved,
  * because the pattern would then match nothing without notice.
  */
 function importOf(file: string): RegExp {
@@ -77,7 +77,8 @@ async function runSuite(env: Env): Promise<number> {
   const others = files.filter((file) => !alone.includes(file))
   const total: Outcome = { exit: 0, passed: 0, failed: 0, skipped: 0 }
   for (const [lanes, group] of [
-    // Without `--no-isolate`, each test file loads the service again, which takes a quarter of the processor time.
+    // Without `--no-isolate`, each test file would load the service again, which would take a quarter of the processor
+    // time.
     [[`--parallel=${LANES}`, '--no-isolate'], others],
     [['--parallel=1'], alone],
   ] as const) {

@@ -38,7 +38,7 @@ const FOREIGN = new Set(
    TRANSFER_WITH_AUTHORIZATION_TYPEHASH iPhonetik`.split(/\s+/),
 )
 
-test('each name in backticks on a documentation page or in a comment is a name that occurs in the code', () => {
+test('each name in backticks on a documentation page or in a comment also occurs in the code', () => {
   const NAME = /`([a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]+_[A-Z_]+|[a-z]+_[a-z_]+)(?:\(\))?`/g
   const unknown = [...prose, ...comments].flatMap(([path, text]) =>
     [...text.matchAll(NAME)]

@@ -23,7 +23,7 @@ async function untilAnswered(
 }
 
 for (const moment of some(MOMENTS)) {
-  test(`send and reply take effect once for one Idempotency-Key, if the connection is cut ${moment} each database round trip`, async () => {
+  test(`if the connection is cut ${moment} a database round trip, send and reply take effect once for one Idempotency-Key`, async () => {
     const { proxy, through } = proxyThrough()
     await using service = await startTestService({
       smtp: false,
@@ -54,7 +54,7 @@ for (const moment of some(MOMENTS)) {
     expect(cuts).toBeGreaterThan(5)
   })
 
-  test(`redeem succeeds once for a payment and repeats its response, if the connection is cut ${moment} each database round trip`, async () => {
+  test(`if the connection is cut ${moment} a database round trip, redeem succeeds once for a payment and repeats its response`, async () => {
     const { proxy, through } = proxyThrough()
     await using till = await startTestTill({ parts: { through: { api: through } } })
     const seller = await till.newSeller()
@@ -78,7 +78,7 @@ for (const moment of some(MOMENTS)) {
   })
 }
 
-test('a repeated PUT stores a credential correctly, whichever database round trip fails', async () => {
+test('a PUT that is repeated stores a credential correctly, whichever database round trip of the first PUT failed', async () => {
   const { proxy, through } = proxyThrough()
   await using service = await startTestService({
     smtp: false,

@@ -10,7 +10,7 @@ const DURATION_MS = 2_000
 
 /**
  * Compares an API request with a plain Elysia route that runs the same SQL, and a send call with only the SQL
- * statements of a send.
+ * statements of a send call.
  */
 export async function apiRows(setting: Setting): Promise<Row[]> {
   const [port, barePort] = [await freePort(), await freePort()]

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { processesBelow } from '../support/process/processTree.ts'
 import type { Setting } from './setting.ts'
 
-/** Holds the measured cost of one job or of one HTTP request. */
+/** Holds the measured cost of one job, or of one HTTP request. */
 export type Cost = {
   perSecond: number
   /** Is the CPU time that the service’s processes use for one job or request, in milliseconds. */
   oursMs: number
   databaseMs: number
-  /** Is the average number of CPU cores that the service's processes and the database kept busy. */
+  /** Is the average number of CPU cores that the processes of the service and the database kept busy together. */
   cores: number
   walKb: number
   /**
@@ -19,7 +19,7 @@ export type Cost = {
 }
 
 /**
- * Begins to measure the cost of work. @param ours is the path of the main file that the measured processes of the
+ * Begins to measure the cost of some work. @param ours is the path of the main file that the measured processes of the
  * service run.
  * @returns a function that ends the measurement and returns the mean cost of each of the `count` jobs
  */
@@ -67,7 +67,7 @@ export function costText(rounds: readonly Cost[]): string {
 const TICK_MS = 10
 
 /**
- * Returns the CPU milliseconds of the service's processes and of PostgreSQL, among the descendants of this process
+ * Returns how many CPU milliseconds those descendants of this process used that belong to the service or to PostgreSQL
  * (Linux).
  */
 function cpuMs(ours: string): { ours: number; database: number } {

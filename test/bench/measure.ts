@@ -7,7 +7,7 @@ export type Row = {
   baseline: number
   /** Is the median, over the rounds, of the service's figure divided by the baseline's figure. */
   ratio: number
-  /** Describes what the baseline of the benchmark does and how it was measured. */
+  /** Describes what the baseline of the benchmark does and how it is measured. */
   detail: string
 }
 

@@ -37,8 +37,8 @@ type Work = {
   /** Is the SQL statement that returns the number of unfinished jobs or rows as `n`. */
   open: string
   /**
-   * Tells that a job may still be in the queue although its work is done. For example, if another process settles a
-   * payment, the payment's own job comes back only after three seconds.
+   * Tells that a job may stay in the queue for a while although its work is done. For example, if another process
+   * settles a payment, the payment's own job comes back only after three seconds.
    */
   jobsStay?: true
 }
@@ -67,7 +67,10 @@ async function* rowsOf(setting: Setting, work: Work): AsyncGenerator<Row> {
   }
 }
 
-/** Fills the queue, starts the workers, and measures from the end of the first tenth until no work is left. */
+/**
+ * Fills the queue, starts the workers, and measures from the moment when a tenth of the work is done until no work is
+ * left.
+ */
 export async function drain(setting: Setting, work: Work, processes: number): Promise<Cost> {
   await work.fill()
   const env = { ...setting.env, ...work.env, LOG_LEVEL: 'info' }

@@ -10,13 +10,16 @@ import { byTurns, type Row, rowOf } from './measure.ts'
 /** Is the number of processes that `npm start` runs: the supervisor, the devnet and five parts. */
 const PROGRAMS = 7
 /**
- * Is the time in milliseconds after which every worker has finished its first sweep (the regular search for due work).
+ * Is the time in milliseconds that every worker needs to finish its first sweep (the regular search for due work).
  */
 const IDLE_MS = 20_000
 
 type Start = { readyMs: number; memoryMb: number; parts: string }
 
-/** Compares `npm start` on existing data with PostgreSQL and the same number of Bun processes without code (Linux). */
+/**
+ * Compares `npm start` on existing data with PostgreSQL plus as many Bun processes without code as the service has
+ * (Linux).
+ */
 export async function startRows(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'purser-bench-start-'))
   try {
@@ -110,8 +113,8 @@ function partOf(command: string): string {
 }
 
 /**
- * Returns the memory of a process in MB. For a memory page that several processes share, it counts only a part (Pss of
- * proc(5)).
+ * Returns the memory of a process in MB. If several processes share a memory page, only a part of the page counts (Pss
+ * of proc(5)).
  */
 const memoryMbOf = (pid: number): number =>
   Number(/^Pss:\s+(\d+)/m.exec(readProc(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0) / 1024

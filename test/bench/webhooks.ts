@@ -17,7 +17,7 @@ const ENDPOINTS = 20
 
 /**
  * Compares webhook deliveries with a bare loop that sends the same request and runs the same statements. The benchmark
- * also measures how late retries are.
+ * also measures how late the retries of deliveries are.
  */
 export async function webhookRows(setting: Setting): Promise<Row[]> {
   await using receiver = await startReceiver()
@@ -133,8 +133,8 @@ async function bareDeliveries(
 }
 
 /**
- * Measures at the receiver how late webhook delivery attempts arrive. An attempt is due when the delay since the
- * receiver's last answer has passed.
+ * Measures at the receiver how late webhook delivery attempts arrive. An attempt is due when the delay since the last
+ * answer of the receiver has passed.
  */
 async function latenessRows(
   setting: Setting,

@@ -4,7 +4,7 @@ import type { Pulses } from './pulse.ts'
 type Answer = { status: number; body: any }
 
 type Call = {
-  /** Is the kind of operation under which the tally counts this call. */
+  /** Names the kind of operation under which this call is counted in the tally. */
   kind: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
@@ -13,7 +13,7 @@ type Call = {
   timeoutMs?: number
 }
 
-/** Calls the API once. The function returns null if no answer comes, and for the statuses 5xx and 429. */
+/** Calls the API once. Returns null if no answer comes, or if the answer has a status of 5xx or 429. */
 export type Caller = (call: Call) => Promise<Answer | null>
 
 const TIMEOUT_MS = 8_000

@@ -51,8 +51,8 @@ export type ChaosReport = {
 }
 
 /**
- * Limits the milliseconds in which, after the last injected fault, clients end their last operations and the queues
- * drain.
+ * Limits the milliseconds after the last injected fault within which clients must end their last operations and the
+ * queues must become empty.
  */
 const CALM_LIMIT_MS = 60_000
 const CALM_LOOK_MS = 500
@@ -126,7 +126,7 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
   pulses.end()
   await harming.ended
   onLine(`${at()}: all harm is over`)
-  // Ctrl-C also ends the devnet, and without the devnet the harness can gather no evidence.
+  // Ctrl-C also ends the devnet, and without the devnet no evidence can be gathered.
   const repeats = { line: 'mails out: not audited' }
   const findings = options.signal?.aborted
     ? ['the run was interrupted: there was no audit']
@@ -178,7 +178,7 @@ function startLoad(setting: Setting, signals: Pick<Load, 'ending' | 'givenUp'>):
 
 /**
  * Waits until every client knows how its last operation ended and the audit finds nothing, but at most one minute.
- * @returns the findings of the last audit, which are empty after success.
+ * @returns the findings of the last audit, and an empty list if the audit found nothing.
  */
 async function calm(
   setting: Setting,
@@ -197,8 +197,8 @@ async function calm(
   })
   for (let before = ''; ; ) {
     const late = performance.now() > deadlineMs
-    // Until the deadline, the audit waits until all clients have their answers. While clients still get answers, the
-    // gathered evidence would be older than the ledger of these answers.
+    // Before the deadline, the audit begins only when all clients have their answers. If clients still got answers, the
+    // evidence would be older than some of the answers in the ledger.
     const findings = decided || late ? await look(setting, ledger, repeats) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`

@@ -13,8 +13,8 @@ export const descendantsOf = (pid: number): number[] =>
   childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
 
 /**
- * Reads the fourth field of /proc/PID/stat. The second field is in brackets and may contain any text, so the fields are
- * counted from the last bracket.
+ * Reads the fourth field of /proc/PID/stat. The second field is in brackets and may contain any text, so the position
+ * of the fourth field is counted from the last bracket.
  */
 function parentOf(pid: number): number | null {
   const stat = readProc(pid, 'stat')

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { startPulses } from './pulse.ts'
 
-test('the longest silence of a part of the service is counted from the start of the measurement up to its end', () => {
+test('the longest silence of a part of the service can begin at the start of the measurement and last until its end', () => {
   let nowMs = 0
   const pulses = startPulses(() => nowMs)
   nowMs = 100

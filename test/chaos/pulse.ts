@@ -2,7 +2,7 @@
 const PULSES = ['api', 'smtp', 'mail in', 'mail out', 'redeem', 'webhooks', 'events'] as const
 export type Pulse = (typeof PULSES)[number]
 
-/** Measures for each part of the service the longest time without a success. */
+/** Measures for each part of the service its longest time without a success. */
 export type Pulses = {
   beat(part: Pulse): void
   /** Ends the measurement of silences. Successes after this call have no effect. */
@@ -11,8 +11,8 @@ export type Pulses = {
 }
 
 /**
- * Is a period in which a part of the service had no success. `fromMs` is the time from the start of the measurement to
- * the beginning of the period.
+ * Is a period in which a part of the service had no success. The field `fromMs` is the time between the start of the
+ * measurement and the beginning of the silence.
  */
 export type Silence = { ms: number; fromMs: number }
 

@@ -44,7 +44,7 @@ export type Setting = {
   /** Maps each network link to the proxy on this link. */
   links: Record<Link, RoughProxy>
   apiUrl: string
-  /** Is the URL of the API that bypasses the proxy. */
+  /** Is the URL under which the API is reached without the proxy. */
   directApiUrl: string
   resource: string
   seller: { inbox: string; key: string }
@@ -56,8 +56,8 @@ export type Setting = {
 }
 
 /**
- * Starts the service, its database, its chain and the test’s servers. Each part that is started adds a step to
- * `ending`, so that the part is stopped even if a later start fails.
+ * Starts the service, its database, its chain and the test’s servers. Each started part adds a step to `ending` that
+ * stops it, so that it is stopped even if a later start fails.
  */
 export async function startSetting(
   ending: Ending,
@@ -155,7 +155,8 @@ function environment(made: {
 }
 
 /**
- * Returns the settlement of a seller that broadcasts each payment once and answers a repeat with the first transaction.
+ * Returns the settlement function of a seller, which broadcasts each payment once and answers a repeat with the first
+ * transaction.
  */
 function createSettler(client: DevnetClient): Shop['settle'] {
   const settled = new Map<string, Promise<string>>()
@@ -180,7 +181,7 @@ function createSettler(client: DevnetClient): Shop['settle'] {
   }
 }
 
-/** Sets the limit of the purse's payment mandate in USDC, which is so low that a chaos run reaches it. */
+/** Sets the limit of the purse's payment mandate in USDC, which is low enough to be reached in a chaos run. */
 const LIMIT = '0.5'
 
 /** Opens and funds the purse of the second project, and gives its payment mandate. */

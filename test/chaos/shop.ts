@@ -17,7 +17,7 @@ export type Shop = AsyncDisposable & {
   /** Is the secret with which the service signs every webhook to this server. */
   secret: string
   mood: Mood
-  /** Ends the requests that the receiver holds while it is silent. */
+  /** Ends the requests that the receiver left without an answer while it was silent. */
   endSilence(): void
   /** Is called for every webhook that the receiver answers with 200. */
   onTaken: () => void
@@ -79,8 +79,8 @@ export async function startShop(): Promise<Shop> {
     onTaken() {},
     settle: () => Promise.reject(new Error('there is no chain yet')),
     endSilence() {
-      // If only the response object is destroyed, Bun’s server ends a kept connection with an empty response of status
-      // 200. For this reason the test destroys the socket.
+      // If only the response object is destroyed, Bun’s server ends a connection that it keeps open with an empty
+      // response of status 200. For this reason the test destroys the socket.
       for (const response of silenced) response.socket?.destroy()
       silenced.clear()
     },
@@ -107,7 +107,10 @@ export async function startShop(): Promise<Shop> {
   return shop
 }
 
-/** Returns the payment id of a receipt. For an event, the function returns the id of the event's payment or message. */
+/**
+ * Returns the payment id that a receipt contains. For an event, the function returns the id of the event's payment or
+ * message.
+ */
 function subjectOf(bytes: Buffer): string | null {
   const { body, data } = JSON.parse(bytes.toString('utf8'))
   return body?.paymentId ?? data?.paymentId ?? data?.messageId ?? null

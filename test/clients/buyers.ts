@@ -19,8 +19,9 @@ export type Account = Awaited<ReturnType<typeof newPayer>>
 export type Bought = { status: number; v1: string | null; v2: string | null }
 
 /**
- * Describes the client with which a buyer pays. `speaks` lists the x402 versions that the client supports, the
- * preferred version first. If `only` is set, the client throws when a seller offers no x402 version that it supports.
+ * Describes the client with which a buyer pays. The field `speaks` lists the x402 versions that the client supports,
+ * beginning with the preferred version. If `only` is set, the client throws when a seller offers an x402 version that
+ * the client does not support.
  */
 export type Buyer = {
   speaks: readonly (1 | 2)[]

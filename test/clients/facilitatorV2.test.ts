@@ -114,14 +114,14 @@ test('the SDK does not repeat a settlement that is pending without a transaction
     errorMessage: expect.stringContaining('sign no new one'),
     transaction: '',
   })
-  // The next worker that starts settles the payment.
+  // The payment is settled by the next worker that starts.
   worker = await till.startWorker()
   await waitFor('the settlement', async () => {
     return (await balanceOf(till, account.address)) === 990_000n
   })
 })
 
-test('a seller with the flow `upfront` settles a payment without a verification before', async () => {
+test('a seller with the flow `upfront` settles a payment without verifying it first', async () => {
   const { url, client, served } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)
@@ -150,7 +150,7 @@ test('a contract wallet of an allowed factory (ERC-6492) is deployed and pays', 
   expect(await balanceOf(till, wallet.address)).toBe(990_000n)
 })
 
-test('the buyer of a seller of x402 version 2 gets a receipt with a valid signature', async () => {
+test('if a buyer pays a seller of x402 version 2, the buyer gets a receipt with a valid signature', async () => {
   const { url } = await open()
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)

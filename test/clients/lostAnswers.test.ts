@@ -14,7 +14,7 @@ import '../support/whole.ts'
 let till: TestTill
 let seller: Agent
 let isLost = false
-/** Is the time in milliseconds by which the test moves the recorded time of a payment's redeem call into the past. */
+/** The test moves the recorded time of a payment's redeem call into the past by this many milliseconds. */
 let grantedAgoMs = 0
 beforeAll(async () => {
   till = await startTestTill({ env: { ALLOW_PRIVATE_NETWORKS: 'true' } })
@@ -22,7 +22,10 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** Creates an API client for one seller process. The test can make this client lose the service's responses. */
+/**
+ * Creates an API client for one seller process. The test can make the responses of the service to this client
+ * disappear.
+ */
 const newPurser = () =>
   new Purser({
     apiKey: seller.key,
@@ -73,7 +76,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the ${name} paywall gives the same response to a repeated request, and runs the handler once`, async () => {
+  test(`the ${name} paywall gives a repeated request the same response, and runs the seller’s handler only once`, async () => {
     let served = 0
     await using shop = await open(price(), ({ method, target, body }) => {
       const headers = new Headers({ 'x-own': 'own', 'content-type': 'text/plain; charset=utf-8' })
@@ -99,8 +102,8 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
       expect(answer.headers.get('cache-control')).toBe('no-store')
       expect(answer.headers.get('x-payment-response')).toBeString()
     }
-    // In this test, a thief of the payment header sends it with other requests: another query, method or body, or other
-    // credentials.
+    // In this test, a thief of the payment header sends it with different requests: another query, method or body, or
+    // other credentials.
     const json = { 'content-type': 'application/json' }
     for (const other of [
       await ask('?a=2'),
@@ -129,7 +132,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the ${name} paywall sends a long response completely, and sells this response once`, async () => {
+  test(`the ${name} paywall sends a long response completely, and sells it only once`, async () => {
     const long = 'é'.repeat(200_000)
     let served = 0
     await using shop = await open(price(), () => {
@@ -146,7 +149,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(served).toBe(1)
   })
 
-  test(`the ${name} paywall passes on a long request body completely, and runs the handler once`, async () => {
+  test(`the ${name} paywall gives a long request body completely to the handler, and runs the handler only once`, async () => {
     const city = 'O'.repeat(90_000)
     const seen: string[] = []
     await using shop = await open(price(), ({ body }) => {

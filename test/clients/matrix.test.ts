@@ -29,7 +29,7 @@ let sellers: Record<string, Seller>
 const secrets = new Map<string, string>()
 
 beforeAll(async () => {
-  // The DID in the receipt contains the base URL, so the test fixes the port before the start.
+  // The DID in the receipt contains the base URL, so the test must choose the port before the service starts.
   const env = { ALLOW_PRIVATE_NETWORKS: 'true', PORT: String(await freePort()) }
   till = await startTestTill({ env })
   seller = await till.newSeller()

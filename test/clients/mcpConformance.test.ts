@@ -14,8 +14,8 @@ const PROGRAM = join(
 const LIMIT_MS = 120_000
 
 /**
- * Maps a reason to the conformance scenarios that must fail for this reason. If a scenario in this list passes, the
- * test fails.
+ * Maps a reason to the conformance scenarios that must fail for this reason. The test fails if a scenario in this list
+ * passes.
  */
 const EXPECTED: Record<string, string[]> = {
   "it calls a tool of the suite's own": [
@@ -75,7 +75,7 @@ const EXPECTED: Record<string, string[]> = {
 }
 
 /**
- * Maps a scenario to those of its checks that fail because this service lacks the tools, prompts and resources that the
+ * Maps a scenario to its checks that fail because this service does not have the tools, prompts and resources that the
  * conformance suite expects.
  */
 const IN_PART: Record<string, string[]> = {

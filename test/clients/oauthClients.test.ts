@@ -34,8 +34,8 @@ function run(command: string[]) {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
-    // The program opens no browser, because the test plays the owner. Without MCP_AUTO_OPEN_ENABLED, the MCP Inspector
-    // asks for a terminal.
+    // The program opens no browser, because the test plays the owner. The setting MCP_AUTO_OPEN_ENABLED keeps the MCP
+    // Inspector from asking for a terminal.
     env: {
       PATH: process.env.PATH ?? '',
       HOME: home,

@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program asynchronously, because this test process also runs the API. @returns the output of the program */
+/** Runs a program without blocking, because this test process also runs the API. @returns the output of the program */
 async function run(program: string, args: string[], cwd: string, env: Record<string, string> = {}) {
   const { PATH = '', HOME = '' } = process.env
   const { stdout } = await promisify(execFile)(program, args, { cwd, env: { PATH, HOME, ...env } })

@@ -27,7 +27,7 @@ type Shop = { service: { url: string }; seller: Agent }
 
 /**
  * Describes a seller that a client test starts. `served` returns how often the seller's handler ran. If `served` is
- * null, the seller runs in another process.
+ * null, the handler of the seller runs in another process.
  */
 export type Seller = {
   url: string

@@ -91,7 +91,9 @@ export async function startCluster(tools: Tools, folder: string): Promise<Cluste
   return cluster
 }
 
-/** Finds the PostgreSQL postmaster, because Patroni starts it detached, and it outlives Patroni. */
+/**
+ * Finds the PostgreSQL postmaster, because Patroni starts it detached, so that it still runs after the end of Patroni.
+ */
 function postmasterOf(dataDir: string): number | null {
   const file = join(dataDir, 'postmaster.pid')
   return existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : null
@@ -131,7 +133,10 @@ function etcdCommand(
   ]
 }
 
-/** `ttl` has the smallest value that Patroni allows: after this many seconds of silence the standby takes over. */
+/**
+ * The setting `ttl` has the smallest value that Patroni allows: after this many seconds without a sign of the primary,
+ * the standby takes over.
+ */
 const nodeConfig = (
   { postgresBin }: Tools,
   folder: string,
@@ -213,8 +218,8 @@ async function createDatabase(url: string): Promise<void> {
 }
 
 /**
- * Waits until Patroni has noted a synchronous standby, because only then can the standby take over. PostgreSQL shows
- * the synchronous standby earlier than Patroni does.
+ * Waits until Patroni has registered a synchronous standby, because only then can the standby take over. PostgreSQL
+ * shows the synchronous standby earlier than Patroni does.
  */
 async function untilSynchronous(nodes: readonly Node[], limitMs: number): Promise<void> {
   await waitFor(

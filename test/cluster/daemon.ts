@@ -49,7 +49,7 @@ export function startDaemon(
     return [...known]
   }
   const signal = (name: NodeJS.Signals) => {
-    // Parent processes are frozen first, because a parent would restart a missing child.
+    // Parent processes are frozen first, because a parent would otherwise restart a child that is missing.
     for (const pid of all()) {
       try {
         process.kill(pid, name)

@@ -1,12 +1,12 @@
 /**
- * Learns decision trees by gradient boosting with the logistic loss (Friedman 2001). Each leaf of a tree is a Newton
- * step, which LEAF_PENALTY keeps small.
+ * Learns decision trees by gradient boosting with the logistic loss (Friedman 2001). The value of each leaf is one
+ * Newton step, which LEAF_PENALTY keeps small.
  */
 import type { CodeTree } from '../../shared/mail/codes/likelihood.ts'
 
 /**
- * Is a number or word in a mail that may be a one-time code, with its evidence, the known truth, and the weight of its
- * mail.
+ * Is a number or word in a mail that may be a one-time code, with its evidence, its weight, and whether it really is a
+ * code.
  */
 export type Example = { evidence: string[]; isCode: boolean; weight: number; mail: number }
 
@@ -17,8 +17,8 @@ const LEAF_PENALTY = 1
 /** Sets the minimum sum of p(1 - p) on each side of a split in a decision tree. */
 const SIDE_MIN = 1
 /**
- * Sets the minimum number of mails in which a piece of evidence must occur. Evidence that occurs in fewer mails is left
- * out.
+ * Is the minimum number of mails in which a piece of evidence must occur to be used. Evidence that occurs in fewer
+ * mails than this number is not used.
  */
 const MAILS_MIN = 5
 

@@ -22,15 +22,15 @@ export function readSet(path: string): CodeMail[] {
 }
 
 /**
- * Lists the files with those sets of test mails for which results have been published. A new set is added to this list
- * after its first result.
+ * Lists the files with those sets of test mails for which results have been published. A new set of mails is added to
+ * this list after its first result.
  */
 export const openSets = (): string[] =>
   [...new Bun.Glob('test/fixtures/codes/*.jsonl.gz').scanSync()].toSorted()
 
 /**
- * Returns the mails from which the weights of the model are learned. The half of the mails that codeMails/corpus.ts
- * keeps aside for tests is not included. `author` names the set of mails if a person outside of the project wrote it.
+ * Returns the mails from which the weights of the model are learned. The mails that codeMails/corpus.ts keeps aside for
+ * tests are not included. `author` names the set of mails if a person outside of the project wrote it.
  */
 export const trainingMails = (): { mail: CodeMail; weight: number; author?: string }[] => [
   ...CORPUS.open.map((mail) => ({ mail, weight: OWN_WEIGHT })),
@@ -51,7 +51,7 @@ export const trainingMails = (): { mail: CodeMail; weight: number; author?: stri
  */
 const OWN_WEIGHT = 0.2
 /**
- * Sets the weight of mails that consist of one line. Such short mails are unambiguous, so the model must judge each of
- * them right.
+ * Sets the weight of mails that consist of one line. Such short mails have only one reading, so the model must judge
+ * each of them right.
  */
 const SHORT_WEIGHT = 3

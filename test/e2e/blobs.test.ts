@@ -93,7 +93,7 @@ test('a large mail is received, read and searched, and its contents are stored e
   }
 })
 
-test('a mail content whose object is damaged or missing gets the error content_lost, and the rest of the mail can be read', async () => {
+test('if the object of a mail content is damaged or missing, the API returns content_lost, and the rest of the mail can be read', async () => {
   const agent = await service.newAgent()
   const before = new Set(bucket.names())
   await service.deliver(large(agent, 'Damaged'))
@@ -250,7 +250,7 @@ test('a project export contains large contents, and the objects of deleted mail 
   expect((await agent.delete(messagePath(message.messageId))).status).toBe(204)
   const { pool } = service.database
   await pool.query(`update blobs set idle_since = idle_since - interval '2 hours'`)
-  // The workers of this test do not search for unused objects regularly, so the test removes them itself.
+  // The workers in this test do not search for unused objects by themselves, so the test starts the removal.
   while ((await buryIdleBlobs(pool)) > 0);
   while ((await removeDeadBlobs(pool, bucket.store)) > 0);
   expect(bucket.names().length).toBeLessThanOrEqual(before - 2)
@@ -258,7 +258,7 @@ test('a project export contains large contents, and the objects of deleted mail 
   expect(bucket.names()).toHaveLength(rows[0].n)
 })
 
-test('the report about a project’s erasure names the time until which objects remain, and reports objects that remain longer', async () => {
+test('the report about a project’s erasure states until when objects remain, and names objects that remain longer', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Erased'))
   await waitForMessages(agent, 1)

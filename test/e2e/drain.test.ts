@@ -13,7 +13,7 @@ import {
 import { waitFor } from '../support/waitFor.ts'
 import '../support/whole.ts'
 
-/** Starts one part of the service as a process, on the database of a test service. */
+/** Starts one part of the service as a process that uses the database of a test service. */
 async function startPart(
   service: TestService,
   file: string,
@@ -37,7 +37,7 @@ async function startPart(
   return { part, port: Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0) }
 }
 
-test('when an API process is stopped, it answers the request that has begun, and then ends', async () => {
+test('when an API process is told to stop, it answers the requests that have begun, and then ends', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/main.ts')
@@ -51,7 +51,7 @@ test('when an API process is stopped, it answers the request that has begun, and
     `POST /v0/messages/send HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
   )
-  // The counter of the rate limit for this API key shows that the request has passed the rate limit.
+  // The counter of the rate limit for this API key shows that the request has passed the limit.
   await waitFor('the request to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
       'select from rate_windows where subject = $1',
@@ -70,7 +70,7 @@ test('when an API process is stopped, it answers the request that has begun, and
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('when a worker is stopped, it finishes its running jobs, each job once, and leaves no job locked', async () => {
+test('when a worker is told to stop, it finishes its running jobs, runs each job only once, and leaves no job locked', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
@@ -104,7 +104,7 @@ test('when a worker is stopped, it finishes its running jobs, each job once, and
   expect(sink.mails.map((mail) => mail.email.subject).toSorted()).toEqual(['0', '1', '2', '3', '4'])
 })
 
-test('when the SMTP listener is stopped, it keeps an unfinished message only if it replies 250', async () => {
+test('when the SMTP listener is told to stop, it keeps an unfinished message only if it has replied 250 to it', async () => {
   await using service = await startTestService({ smtp: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/smtp/main.ts')
@@ -117,8 +117,8 @@ test('when the SMTP listener is stopped, it keeps an unfinished message only if 
   await printed(part, /draining/)
   const reply = await talk.send(' line.\r\n.\r\n').catch((error: Error) => error.message)
   expect(await part.exited).toBe(0)
-  // The stop of the SMTP listener may have cut off the last message. Only if a message got the reply 250 must it be in
-  // the inbox.
+  // When the SMTP listener stopped, it may have cut off the last message. A message must be in the inbox only if the
+  // listener replied 250 to it.
   if (reply.startsWith('250')) {
     const [item] = await waitForMessages(agent, 1)
     expect(item.messageId).toBe('<last@x.test>')

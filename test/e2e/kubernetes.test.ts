@@ -127,7 +127,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     expect(container.resources.limits.memory).toBeDefined()
   })
 
-  test('a workload has three probes, and at most one of its pods may be disrupted', () => {
+  test('a workload has three probes, and only one of its pods may be disrupted at a time', () => {
     // A Kubernetes Job needs no probe, because it ends by itself.
     if (part === 'migrate') return expect(workload.kind).toBe('Job')
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
@@ -151,7 +151,7 @@ const OUTBOUND_TASKS = [
 ]
 
 test.each([...RUNNER_NAMES])(
-  'the autoscaler KEDA scales %s by the age of the oldest job of its tasks',
+  'the autoscaler KEDA scales %s by the age of the oldest job that waits for this runner',
   (runner) => {
     const scaled = ofKind('ScaledObject').filter(
       ({ spec }) => spec.scaleTargetRef.name === `purser-${runner}`,
@@ -170,7 +170,7 @@ test.each([...RUNNER_NAMES])(
   },
 )
 
-test('the network policy lets every runner except inbound reach the internet, and lets no runner reach the private network', () => {
+test('the network policy lets every runner except inbound reach the internet, and no runner can reach the private network', () => {
   const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
   const [{ values }] = policy.spec.podSelector.matchExpressions
   // The runner `inbound` is missing in the network policy, because it sends requests only to name servers.

@@ -196,8 +196,8 @@ scrape_configs:
       const { data } = await answer('count_over_time(purser_jobs_ended_total[30s]) > 1')
       return (data?.result.length ?? 0) > 0
     })
-    // Some metrics have no data in this test, because the service has spent no gas, signed no transaction and has no
-    // object store.
+    // Some metrics have no data in this test, because the service spends no gas, signs no transaction and has no object
+    // store.
     const silent = /open_transactions|project_gas|blob_request/
     for (const { title, queries } of PANELS) {
       for (const [query] of queries) {

@@ -46,7 +46,7 @@ beforeAll(async () => {
       startProcess('api/main.ts', {
         ...env,
         DATABASE_REPLICA_URL: replica.url,
-        // The folder DATA_DIR holds the generated development keys.
+        // The folder DATA_DIR contains the development keys, which the service generated.
         DATA_DIR: join(folder, 'api'),
         PORT: '0',
         LOG_LEVEL: 'info',
@@ -81,7 +81,7 @@ async function copyCluster(url: string): Promise<void> {
   )
 }
 
-/** Adds a thread directly to the database, so that neither API process knows of the write. */
+/** Adds a thread directly to the database, so that neither API process learns of the write. */
 async function addThread(): Promise<string> {
   const id = `thd_${crypto.randomUUID().replaceAll('-', '').slice(0, 24)}`
   await pool.query(

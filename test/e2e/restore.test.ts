@@ -22,8 +22,8 @@ import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
 import '../support/whole.ts'
 
 /**
- * Is the number of actions of each kind that the test clients complete before the backup begins. The clients complete
- * the same number of actions again after the backup.
+ * Is the number of actions of each kind that the test clients must complete before the backup begins. The clients
+ * complete the same number of actions again after the backup.
  */
 const ENOUGH = 6
 
@@ -100,7 +100,8 @@ beforeAll(async () => {
     ;({ done } = load)
     await waitFor('the webhooks', () => around.webhooks().size >= done.received.length)
     listening.abort()
-    // The backup does not contain this transaction, so the restored service believes that its nonce is unused.
+    // The backup does not contain the transaction of this payment, so the restored service believes that its nonce is
+    // unused.
     await around.client.setAutomine(false)
     expect((await redeem(first.agent, unmined)).body).toMatchObject({
       reason: 'settlement_pending',
@@ -147,7 +148,7 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
       ),
     ),
   )
-  // The transaction that was sent before the restore has the same nonce as the first new payment. Several new payments
+  // The first new payment has the same nonce as the transaction that was sent before the restore. Several new payments
   // may share one transaction.
   await waitFor('the signed payments', async () => {
     const { body } = await agent.get('/v0/payments')
@@ -191,8 +192,8 @@ const counts = ({ received, sent, secrets }: Done) => ({
 })
 
 /**
- * Begins work of every kind and keeps it unfinished. A mail and a webhook wait for their answers, one payment waits for
- * a block, and another waits for an answer of the chain.
+ * Begins work of every kind and keeps it from finishing. A mail and a webhook wait for their answers, one payment waits
+ * for a block, and another waits for an answer of the chain.
  */
 async function hold({ agent }: Installation) {
   const { gates, client, rpc } = around
@@ -255,7 +256,7 @@ async function look({ agent }: Installation, { done }: Load, lastIds: string[]) 
 
 type Held = Awaited<ReturnType<typeof readHeld>>
 
-/** Reads from the restored database the unfinished work that the backup contains. */
+/** Reads from the restored database the work that was unfinished when the backup was made. */
 async function readHeld(pool: Pool) {
   const list = async (text: string) => (await pool.query(text)).rows
   return {
@@ -295,7 +296,7 @@ test('the backup contains unfinished work of every kind', () => {
   expect(held.unsent.length).toBeGreaterThan(0)
 })
 
-describe('the restored service keeps work that was finished in the backup', () => {
+describe('the restored service keeps work that was finished when the backup was made', () => {
   test('the messages, secrets and payments of the backup are unchanged after the restore', async () => {
     const { agent } = restored
     for (const [path, answer] of before.messages) {
@@ -339,7 +340,7 @@ describe('the restored service keeps work that was finished in the backup', () =
 })
 
 describe('the restored service finishes work that was unfinished in the backup', () => {
-  test('a payment that was unfinished in the backup settles once, by the transaction on the chain', async () => {
+  test('if a payment was unfinished in the backup, it settles once, by the transaction that is on the chain', async () => {
     for (const { id, nonce } of held.payments) {
       const payment = await waitFor('the payment', async () => {
         const { body } = await restored.agent.get(`/v0/payments/${id}`)
@@ -365,10 +366,10 @@ describe('the restored service finishes work that was unfinished in the backup',
   })
 })
 
-describe('the restored service lacks work that was done after the backup', () => {
+describe('the restored service does not know work that was done after the backup', () => {
   const lost = () => done.payments.filter(({ nonce }) => !held.nonces.includes(nonce))
 
-  test('a payment that only the chain knows is refused as used, and the refusal names its transaction', async () => {
+  test('a payment that is only on the chain is refused as used, and the refusal names its transaction', async () => {
     const payments = lost()
     expect(payments.length).toBeGreaterThanOrEqual(ENOUGH)
     for (const { nonce, header, key } of payments.slice(0, 3)) {
@@ -389,7 +390,7 @@ describe('the restored service lacks work that was done after the backup', () =>
   })
 })
 
-describe('the restored service works as before', () => {
+describe('the restored service works as the first installation did', () => {
   test('the restored service receives mail, sends mail, keeps secrets and settles payments', async () => {
     const { agent } = restored
     const messageId = '<after@example.com>'
@@ -431,16 +432,16 @@ describe('the restored service works as before', () => {
   const isAfter = ({ data }: PurserEvent) => data.subject === 'After'
 })
 
-describe('nothing was done twice in the end', () => {
+describe('after the restore, nothing has been done twice', () => {
   test('no payment authorization was used twice', async () => {
     const uses = await around.usedOnChain()
     expect([...uses.values()].filter((hashes) => hashes.length > 1)).toEqual([])
     for (const [nonce, hashes] of used) expect(uses.get(nonce)).toEqual(hashes)
-    // After the restore, the service settled four payments.
+    // The restored service has settled four payments.
     expect(uses.size).toBe(used.size + 4)
   })
 
-  test('the restored service sent no webhook again that the backup shows as delivered', () => {
+  test('the restored service did not repeat a webhook that the backup shows as delivered', () => {
     const now = around.webhooks()
     expect(before.delivered.length).toBeGreaterThan(ENOUGH)
     for (const key of before.delivered) expect([key, now.get(key)?.count]).toEqual([key, 1])
@@ -466,7 +467,7 @@ describe('nothing was done twice in the end', () => {
     for (const [name, keys] of found) expect([name, keys.size]).toEqual([name, 1])
   })
 
-  /** Returns the webhooks that announced those payments which were unfinished in the backup. */
+  /** Returns the webhooks that announced payments which were unfinished in the backup. */
   const announcements = () => {
     const ids = held.payments.map(({ id }) => id)
     return [...around.announcements()].filter(([name]) => ids.some((id) => name.endsWith(id)))

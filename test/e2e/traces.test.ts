@@ -102,7 +102,7 @@ const newTrace = () => {
   return { traceId, traceparent: `00-${traceId}-00f067aa0ba902b7-01` }
 }
 
-test('the trace of a sent mail has spans for the request, the job, the SMTP send and the webhook', async () => {
+test('the trace of a sent mail has spans for the request, the job, the transfer by SMTP and the webhook', async () => {
   await client.post('/v0/webhooks', { url: `${receiver.url}/events`, events: ['message.sent'] })
   const { traceId, traceparent } = newTrace()
   const answer = await client.post(

@@ -28,7 +28,7 @@ function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const
   const encoded = texts.flatMap((form) => {
-    // The bytes are cut to whole groups of three, so that their encoded text also matches inside a longer encoded text.
+    // The bytes are cut to a multiple of three, so that their base64 also matches inside a longer base64 text.
     const text = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString(form)
     return [text, text.toUpperCase()]
   })
@@ -67,8 +67,8 @@ test('no secret is found in PostgreSQL, its write-ahead log, its most verbose lo
   const pool = createPool({ url: database.url, size: 4, name: 'canary' })
   const secrets: Record<string, string | Buffer> = {}
   /**
-   * Is a text that is allowed to appear in the database and the logs. If the search did not find this allowed text, a
-   * search for secrets would prove nothing.
+   * Is a text that may appear in the database and in the logs. If the search did not find this allowed text, a search
+   * for secrets would prove nothing.
    */
   const plain = canary()
   const answers: string[] = []
@@ -241,8 +241,8 @@ async function failVault(
     [400, { type: bad, data: { a: 1 } }],
     [400, { type: 'LOGIN', data: bad }],
     [400, { type: 'LOGIN', data: { password: [bad] } }],
-    // The digits 0 and 1 are not part of the Base32 alphabet. Without these digits, one random text in a thousand would
-    // be a valid TOTP secret.
+    // The digits 0 and 1 are not part of the Base32 alphabet. If the text did not contain these digits, one random text
+    // in a thousand would be a valid TOTP secret.
     [400, { type: 'TOTP', data: { secret: `01${bad}` } }],
     [400, { type: 'LOGIN', data: { totp: `otpauth://totp/x?secret=01${bad}&digits=9` } }],
     [400, { type: 'LOGIN', data: { password: bad.repeat(3_000) } }],

@@ -11,13 +11,13 @@ export type Candidate = {
   text: string
   kind: string
   /**
-   * Tells whether the replacement `text` is an expression. Such an expression can be wrapped in code that records that
-   * a test has reached this place.
+   * Tells whether the replacement `text` is an expression. An expression can be wrapped in code that records that a
+   * test has reached this place.
    */
   isExpression: boolean
   /**
-   * Is the position at which the body of the innermost function around the fault starts. If the position is null, the
-   * fault is outside of all functions.
+   * Is the position where the body of the innermost function that contains the fault starts. If the position is null,
+   * the fault is outside of all functions.
    */
   within: number | null
 }
@@ -35,9 +35,9 @@ const SWAPPED: Record<string, string> = {
   '||': '&&',
 }
 
-/** Lists the parts of an SQL statement that can be removed so that the rest is still valid SQL. */
+/** Lists the parts that can be removed from an SQL statement without making it invalid. */
 const SQL_PARTS: readonly [kind: string, pattern: RegExp, text: string][] = [
-  // The pattern matches a condition on its own line that contains no unmatched parenthesis of another condition.
+  // The pattern matches a condition that is on its own line and has no unmatched parenthesis.
   ['where term', /\n[ ]*and (?:[^()\n`$]|\([^()\n]*\)|\$\d+)+(?=\n|`|$)/g, ''],
   ['lock', /\bfor (?:no key update|update|share|key share)(?: of \w+)?(?: skip locked)?\b/g, ''],
   ['lock', / skip locked\b/g, ''],
@@ -86,7 +86,7 @@ export function candidatesIn(file: string, source: string): Candidate[] {
   return found
 }
 
-/** Tells whether a branch leaves the function or the loop iteration at once. */
+/** Tells whether a branch of the code immediately leaves the function or the iteration of its loop. */
 function leaves(branch: Node): boolean {
   if (branch.type === 'BlockStatement') {
     const last = (branch.body as Node[]).at(-1)
@@ -97,7 +97,7 @@ function leaves(branch: Node): boolean {
   )
 }
 
-/** @param within is the position at which the body of the innermost function starts, as in `Candidate`. */
+/** @param within is the position where the body of the innermost function starts, as in `Candidate`. */
 function walk(
   node: Node,
   within: number | null,

@@ -28,7 +28,10 @@ const ROOT = join(import.meta.dir, '../..')
 /** If a test takes this many times its usual time, it counts as hanging and therefore as failed. */
 const HANG_FACTOR = 1.5
 const HANG_MIN_MS = 2 * 60_000
-/** Holds how many of a fault's test files run together in each stage. The nearest files run first. */
+/**
+ * Sets how many test files run together in each stage of the search for a fault. The test files that are nearest to the
+ * fault run first.
+ */
 const STAGES = [6, 24, Number.POSITIVE_INFINITY]
 /**
  * Matches code that the tests do not run in the form in which it is written: browser pages, type declarations and
@@ -119,7 +122,10 @@ function describe({ file, start, end, text, kind }: Candidate): string {
   return `${file}:${line} ${kind}: ${short(source.slice(start, end))} → ${short(text) || 'nothing'}`
 }
 
-/** Applies a fault and runs the tests that reach the fault. @returns null if the compiler refuses the planted fault. */
+/**
+ * Applies a fault and runs the tests that reach the fault. @returns null if the compiler refuses the code with the
+ * fault.
+ */
 async function judge(candidate: Candidate, reach: Record<string, Reach>): Promise<string | null> {
   const { file, start, end, text } = candidate
   const path = join(copy, file)
@@ -140,7 +146,8 @@ async function judge(candidate: Candidate, reach: Record<string, Reach>): Promis
 }
 
 /**
- * Sorts the tests of a fault: first the tests that name the faulty file, then the tests that reach little other code.
+ * Sorts the tests that can find a fault: first those that name the faulty file, then those that reach little other
+ * code.
  */
 function nearestFirst(file: string, tests: string[], reach: Record<string, Reach>): string[] {
   const near = nearTests(copy, file)

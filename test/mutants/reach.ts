@@ -1,6 +1,6 @@
 /**
- * Finds, for each place in which a fault can be planted (a candidate), the test files that run this place. To find this
- * out, one run of the suite executes code that has a mark at each such place.
+ * Finds for each candidate (a place in the code where a fault can be planted) the test files that run this place. To
+ * find this out, one run of the suite executes code that has a mark at each such place.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,18 +14,17 @@ import type { Candidate } from './candidates.ts'
  */
 export type Reach = { ms: number; places: string[] }
 
-/** Limits the running time of a test file. A slower test file is not used as a near test of any fault. */
+/** Limits the running time of a test file. If a test file takes longer, it is not used to find a fault. */
 const FILE_MAX_MS = 90_000
 /**
- * Is the code that is inserted at the beginning of a marked source file. The inserted code records each reached place
- * once for each process and global object. The inserted code is a single line, so that the line numbers of the file
- * stay the same.
+ * Is the code that is inserted at the beginning of a marked source file. Each process and global object records a
+ * reached place only once. The inserted code is a single line, so that the line numbers of the file stay the same.
  */
 const PREFIX = `globalThis.__reach ??= ((seen) => (place) => { if (seen.has(place)) return; seen.add(place); const file = process.env.MUTANTS_REACH; if (file) process.getBuiltinModule('node:fs').appendFileSync(file, place + '\\n') })(new Set());`
 
 /**
- * Runs each test file alone on code with marks, which record each place that the test reaches. `copy` is a checkout of
- * the repository. Its files are changed and later restored.
+ * Runs each test file alone on marked code, so that each place records that the test has reached it. `copy` is a
+ * checkout of the repository. The files of this checkout are changed and later restored.
  */
 export async function findReach(
   copy: string,

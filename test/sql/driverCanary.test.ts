@@ -8,10 +8,10 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 /**
- * Older versions of the runtime returned the rows of one database query to another query, which would leak mail and
- * secrets. Mixed queries run concurrently on few connections, and the rows of every query are checked.
+ * Older versions of the runtime could return the rows of one database query to a different query, which would leak mail
+ * and secrets. Mixed queries run concurrently on few connections, and the rows of every query are checked.
  */
-test('every concurrent database query gets its own rows', async () => {
+test('each database query gets its own rows, even if many run concurrently', async () => {
   const ask = async (n: number) => {
     switch (n % 4) {
       case 0: {

@@ -38,7 +38,7 @@ test('a migration waits for a busy table without delaying other statements', asy
     )
     return rows.length > 0
   })
-  // The waiting migration gives up its place in the lock queue for a moment, so this statement ends while the reader
+  // While the migration waits, it leaves the lock queue for a moment, so that this statement ends although the reader
   // still holds its lock.
   await pool.query('select from messages limit 1')
   expect(await columnExists()).toBe(false)
@@ -83,7 +83,7 @@ test('a migration that fails changes nothing, and the error names the migration'
   expect(await columnExists()).toBe(false)
 })
 
-test('a live API key that may read mail gets the scope mail:codes once', async () => {
+test('a live API key that may read mail gets the scope mail:codes only once', async () => {
   const { pool } = database
   const update = (
     await Bun.file(join(import.meta.dir, '../../sql/migrations/000110_message_codes.sql')).text()

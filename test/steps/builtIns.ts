@@ -1,12 +1,14 @@
 /**
- * Makes the built-in methods of JavaScript count steps, because these methods contain hidden loops. Each built-in
- * method adds the length that the call really reads or copies.
+ * Makes the built-in methods of JavaScript count steps, because these methods contain hidden loops. Each call of a
+ * built-in method adds the length of the data that the call really reads or copies.
  */
 import { Hash, Hmac } from 'node:crypto'
 import { add, counts, uncounted } from './counter.ts'
 
 type Method = (this: never, ...given: never[]) => unknown
-/** Returns how many steps one call of a built-in method costs, from the call’s object, arguments and result. */
+/**
+ * Returns how many steps one call of a built-in method costs, computed from its object, its arguments and its result.
+ */
 type Cost = (self: never, given: never[], result: never) => number
 type Holder = Record<string, unknown>
 
@@ -18,7 +20,7 @@ function count(holder: object, names: string, cost: Cost): void {
     const counted = {
       [name](this: never, ...given: never[]) {
         if (!counts()) return Reflect.apply(native, this, given)
-        // A built-in function may call further built-in functions. Only the outer function adds its cost to the step
+        // A built-in function may call other built-in functions. Only the outer function adds its cost to the step
         // count.
         const result = takesFunction(given)
           ? Reflect.apply(native, this, given)
@@ -34,8 +36,9 @@ function count(holder: object, names: string, cost: Cost): void {
 }
 
 /**
- * Tells whether an argument of a built-in method counts its own steps. A function argument counts its steps as code
- * under test, and a regular expression counts them in the engine.
+ * Tells whether an argument of a built-in method counts its own steps, so that the method need not count them. If the
+ * argument is a function, the code under test counts the steps, and if it is a regular expression, the regex engine
+ * counts them.
  */
 const takesFunction = (given: unknown[]): boolean =>
   given.some((one) => typeof one === 'function' || one instanceof RegExp)
@@ -48,7 +51,7 @@ const sizeOf = (value: unknown): number => {
 }
 
 /**
- * Returns the number of comparisons of a plain text search from position `from` to position `found`: one for each tried
+ * Returns how many comparisons a plain text search makes between the positions `from` and `found`: one for each tried
  * position, and one for each equal letter.
  */
 function searchCost(text: string, needle: string, from: number, found: number): number {

@@ -5,7 +5,8 @@
 import { TooManyStepsError } from './regex/regexRun.ts'
 
 /**
- * Contains the step count at index 0. Instrumented code adds to this count under the name `$steps` (`instrument.ts`).
+ * Contains the step count at index 0. Instrumented code adds to this count by the global variable `$steps`
+ * (`instrument.ts`).
  */
 const counter = new Float64Array(1)
 Object.assign(globalThis, { $steps: counter })

@@ -4,16 +4,19 @@ import { randomBySeed, shapesOf } from './inputs/shapes.ts'
 import type { Reader } from './readers/reader.ts'
 
 /**
- * Limits the ratio of a reader's steps for an input of twice the length to its steps for the original input. A sort
- * that takes n log n steps has the ratio 2.2.
+ * Limits how many times as many steps a reader may take for an input of twice the length. A sort that takes n log n
+ * steps has the ratio 2.2.
  */
 const RATIO_MAX = 2.5
 /**
- * Limits the ratio of steps between the two inputs before the last doubling of the length. Quadratic work that runs
- * beside linear work becomes visible only at longer inputs.
+ * Limits the same ratio of steps for the doubling of the input length that comes before the last doubling. Quadratic
+ * work that runs beside linear work becomes visible only at longer inputs.
  */
 const EARLIER_RATIO_MAX = 2.1
-/** Is the number of steps that a reader may take for any input, for example for a table that is built once. */
+/**
+ * Is the number of steps that a reader may take for any input, in addition to linear work, for example to build a table
+ * once.
+ */
 const FLOOR = 20_000
 
 export type Growth = { reader: string; shape: string; length: number; steps: number; ratio: number }
@@ -31,8 +34,8 @@ export type Effort = {
 }
 
 /**
- * Returns the worst growth in the steps of a reader. The field `isLinear` is true if no growth of steps is above the
- * limit.
+ * Returns the worst growth in the steps of a reader. The field `isLinear` is true if the steps never grow faster than
+ * the limit allows.
  */
 export async function growthOf(
   { name, max, grammar, read, own = {}, budget = 0 }: Reader,
@@ -54,8 +57,8 @@ export async function growthOf(
       all.push(steps)
       spent += steps
       const ratio = steps / Math.max(before, 1)
-      // If only the longer text enters a branch of the code, the steps jump once. The step check reports a reader as
-      // not linear only if the growth continues.
+      // If only the longer of two texts enters a branch of the code, the steps grow suddenly, but only once. The step
+      // check reports a reader as not linear only if the fast growth continues.
       const isOver =
         steps === Number.POSITIVE_INFINITY ||
         (steps > before * RATIO_MAX + FLOOR + budget &&

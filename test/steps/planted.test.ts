@@ -1,8 +1,8 @@
-/** Tests that the step check finds example readers of each kind whose work is not linear. */
+/** Tests that the step check finds each kind of example reader whose work is not linear. */
 import { expect, test } from 'bun:test'
 import { measureTable } from './measureTable.ts'
 
-test('the step check finds every planted reader with more than linear work in texts of at most 1,000 characters', async () => {
+test('the step check finds every example reader with more than linear work by texts of at most 1,000 characters', async () => {
   const effort = { first: 250, last: 1_000, draws: 0, seed: 1, stepsMax: 1e9 }
   const { growths, differences } = await measureTable('planted.ts', 'PLANTED', effort)
   const missed = growths.filter(({ isLinear }) => isLinear).map(({ reader }) => reader)

@@ -123,7 +123,10 @@ export async function requestConsent(service: TestService, asked: Asked, person?
   return { id, owner, browserCookie: cookie, sessionCookie: session.cookie }
 }
 
-/** Gives an OAuth app the consent of the owner. The response contains the address to which the browser goes. */
+/**
+ * Gives an OAuth app the consent of the owner. The response contains the address to which the browser is then
+ * redirected.
+ */
 export const allow = (
   owner: ConsoleClient,
   id: string,

@@ -13,7 +13,7 @@ export type Scene = AsyncDisposable & {
   agent: Agent
   receiver: Receiver
   resource: string
-  /** Pays for the sample resource. @returns the id of the payment */
+  /** Pays for the sample resource that the agent sells. @returns the id of the payment */
   sell(): Promise<string>
 }
 

@@ -53,7 +53,7 @@ export type Client = {
 /** Represents a project with an API client that uses a key of the project. */
 export type Agent = Client & { key: string; address: string; project: Project }
 
-/** Represents the whole service in this process, with a separate database. */
+/** Represents the whole service, which runs in the process of the test with its own database. */
 export type TestService = AsyncDisposable & {
   config: Config
   database: TestDatabase
@@ -61,7 +61,7 @@ export type TestService = AsyncDisposable & {
   smtp: SmtpServer | null
   url: string
   platform: Client & { key: string }
-  /** Represents the proxy between the service and PostgreSQL. Null means that the option `proxied` is not set. */
+  /** Represents the proxy between the service and PostgreSQL. The value is null if the option `proxied` is not set. */
   proxy: TcpProxy | null
   newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
   /** Delivers a mail to the service over real SMTP. */
@@ -96,11 +96,11 @@ export type TestServiceOptions = {
   dns?: Dns
   /** Is the SMTP port for mail that the service delivers directly. The default SMTP port is 25. */
   directPort?: number
-  /** Responds in the place of Amazon SNS. */
+  /** Is a function that responds in place of Amazon SNS. */
   askSns?: AskSns
   /**
-   * Is the port of the hosts that serve MTA-STS policies, and turns on MTA-STS. Mail hosts may then have a certificate
-   * that `ca` signed.
+   * Is the port of the hosts that serve MTA-STS policies, and turns on MTA-STS. If this port is set, a mail host may
+   * have a certificate that `ca` signed.
    */
   policyPort?: number
 }
@@ -108,9 +108,9 @@ export type TestServiceOptions = {
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 
 /**
- * Delays a cut of the database connections until all running jobs have ended. Graphile Worker does not await the
- * deletion of a finished job’s database row. A cut during this deletion would reject a promise and fail the test.
- * workers/main.ts handles this rejection.
+ * Before the proxy cuts the database connections, waits until all running jobs have ended. Graphile Worker does not
+ * await the deletion of a finished job’s database row. A cut during this deletion would reject a promise and make the
+ * test fail. workers/main.ts handles this rejection.
  */
 function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   const { cut } = proxy
@@ -147,7 +147,7 @@ export const outboundOptions = (config: Config): Parameters<typeof outboundRunne
   ...examineOptions(config),
 })
 
-/** Returns the doctor (the self-check) of a service without a public port. */
+/** Returns the options for the doctor (the self-check) of a service without a public port. */
 export const examineOptions = (config: Config): ExamineOptions => ({
   examine: () => ({ config, ...freshDns(config), ports: { smtp: 1, https: 1 } }),
 })

@@ -7,13 +7,16 @@ import { migrate } from '../../sql/migrate.ts'
 import { TEMPLATE_DATABASE } from './database/database.ts'
 
 /**
- * Is the folder of a file system that is kept in memory. Creating a test database takes 25 ms in memory, and 200 to 600
- * ms on a shared disk.
+ * Is a folder whose file system is kept in memory. Creating a test database takes 25 ms in memory, and 200 to 600 ms on
+ * a shared disk.
  */
 const MEMORY = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3
 
-/** Contains the environment variables that all test files share, and stops what the test suite has started. */
+/**
+ * Contains the environment variables that all test files share, and a function that stops what the test suite has
+ * started.
+ */
 export type Suite = { env: Record<string, string>; stop(): Promise<void> }
 
 /**
@@ -22,7 +25,7 @@ export type Suite = { env: Record<string, string>; stop(): Promise<void> }
  */
 export async function startSuite(): Promise<Suite> {
   const folder = mkdtempSync(join(hasMemory() ? MEMORY : tmpdir(), 'purser-test-'))
-  // PostgreSQL does not run as root, and its user must be able to read this folder.
+  // PostgreSQL does not run as root, and its user must be able to read the temporary folder.
   chmodSync(folder, 0o711)
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
   try {

@@ -48,8 +48,8 @@ test('a mail whose worker is killed during an attempt is sent within 15 s, with 
   const dead = await pools()
   worker = startWorker()
   try {
-    // The documentation promises the 15 s for workers that are already running. The start of a process is not included
-    // in the 15 s.
+    // The documentation promises 15 s only for workers that are already running. The time that a process needs to start
+    // is not included in the 15 s.
     await waitFor('the new worker', async () => (await pools()).some((id) => !dead.includes(id)))
     const mail = await waitFor('the message at the sink', () => sink.mails[0], RECOVERY_LIMIT_MS)
     expect(mail.email.messageId).toBe(body.messageId)
@@ -71,7 +71,7 @@ test('a live worker pool keeps its registration and its jobs during sweeps', asy
     const { rows } = await pool.query('select graphile_pool_id from worker_pools')
     return rows[0]?.graphile_pool_id as string | undefined
   })
-  // The job is locked as if the live worker pool had held the lock for a minute.
+  // The test makes the job look as if the live worker pool had locked it a minute ago.
   await pool.query(
     `select graphile_worker.add_job('purge_project', '{}', run_at := now() + interval '1 day')`,
   )
@@ -87,7 +87,7 @@ test('a live worker pool keeps its registration and its jobs during sweeps', asy
   expect(rows).toEqual([{ locked_by: null }])
 })
 
-test('a worker pool that loses its liveness record registers again under the same id, and is not swept as dead', async () => {
+test('a worker pool that loses its database row registers again under the same id, and its jobs are not taken away', async () => {
   await using service = await startTestService({ smtp: false, pools: ['inbound'] })
   const { pool } = service.database
   const registrations = async () =>
@@ -105,7 +105,7 @@ test('a worker pool that loses its liveness record registers again under the sam
     return rows.length === 1 && rows[0].id !== before.id ? rows : null
   })
   expect(after.graphile_pool_id).toBe(before.graphile_pool_id)
-  // If a worker process dies between two statements of its start, an older database row of its pool remains.
+  // If a worker process dies between two statements of its start, an old database row of its pool is left behind.
   await pool.query(
     `insert into worker_pools (graphile_pool_id, pool_name, registered_at, suspect_since)
      values ($1, 'inbound', now() - interval '1 minute', now() - interval '1 minute')`,
@@ -115,7 +115,7 @@ test('a worker pool that loses its liveness record registers again under the sam
   expect(await releaseJobsOfDeadPools(pool)).toEqual([])
 })
 
-test('after an outage of the database, a suspect worker pool has its whole grace period again', async () => {
+test('after an outage of the database, a worker pool that may be dead gets its whole grace period again', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { pool } = service.database
   await pool.query(

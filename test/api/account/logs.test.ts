@@ -75,7 +75,8 @@ test('the audit log records actor, action, subject, time and request id of every
   expect(
     all.map((e) => [e.action, e.subject, e.description, e.outcome].join(' ').replace('  ', ' ')),
   ).toEqual(expected)
-  // Reading the credential list, or sending a request that is refused, reads no secret, so the audit log gets no entry.
+  // The audit log gets no entry when a client reads the credential list or sends a request that is refused, because no
+  // secret is read.
   await agent.get('/v0/vault')
   await agent.put(path('n'), { type: 'NONE', data: {} })
   expect(await logs(agent)).toHaveLength(all.length)
@@ -108,7 +109,7 @@ test('a project key, whatever its scopes, may read the audit log of its own proj
   expect([status, body.error]).toEqual([403, 'forbidden'])
 })
 
-test('the audit log statistics count the same entries as the audit log list shows', async () => {
+test('the audit log statistics count the same entries that the audit log list shows', async () => {
   const agent = await service.newAgent()
   await agent.put(path('a'), { type: 'CUSTOM', data: { a: 1 } })
   await agent.get(path('a'))
@@ -188,7 +189,7 @@ test('the audit log is filtered by each filter alone and by several filters toge
   }
 })
 
-test('the pages of the audit log show each entry once, despite equal milliseconds and entries added meanwhile', async () => {
+test('the pages of the audit log show each entry once, even if times are equal to the millisecond or entries are added meanwhile', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into audit_log (project_id, action, subject, actor, request_id, outcome, at)

@@ -45,7 +45,7 @@ for (const [name, address, message] of refused) {
   })
 }
 
-test('the service accepts a payTo address with a correct checksum, or with letters of one case only', async () => {
+test('the service accepts a payTo address if its checksum is correct, or if its letters are all in one case', async () => {
   const { platform } = till.service
   for (const address of [payTo, payTo.toLowerCase(), upper(payTo)]) {
     const { status, body } = await platform.post(PATH, { payTo: address })

@@ -1,5 +1,5 @@
 /**
- * Tests that a project's export is complete, shows the data of one moment, has no secrets, and ends when its reader
+ * Tests that a project's export is complete, shows the state at one moment, has no secrets, and stops when its reader
  * disconnects.
  */
 
@@ -32,8 +32,8 @@ const open = (agent: Agent, part?: string, init: RequestInit = {}) =>
     headers: { authorization: `Bearer ${service.platform.key}` },
   })
 /**
- * Reads the beginning of a project export and then stops reading, but keeps the connection open. `fetch` would read the
- * whole export into memory.
+ * Reads the beginning of a project export and then stops reading, but keeps the connection open. If the test used
+ * `fetch`, the whole export would be read into memory.
  */
 async function stall(agent: Agent): Promise<Socket> {
   const { hostname, port } = new URL(service.url)
@@ -53,8 +53,8 @@ const linesOf = (text: string): any[] =>
     .map((line) => JSON.parse(line))
 
 /**
- * Stores messages of 100 KB each in the inbox. Together these messages exceed the socket buffers between the service
- * and the export's reader.
+ * Stores messages of 100 KB each in the inbox. All these messages together do not fit into the socket buffers between
+ * the service and the reader of the export.
  */
 async function fill(agent: Agent, messages: number): Promise<void> {
   await receive(pool, agent.project.id)
@@ -179,7 +179,7 @@ test('a mail without a Message-ID has the same id in the exported mbox and in th
   expect(mbox.match(/X-Purser-Message-ID/g)).toHaveLength(1)
 })
 
-test('a slow reader of an export gets all rows as they were at one moment', async () => {
+test('a slow reader of an export gets all rows in the state that they had at one moment', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)
   const reader = (await open(agent)).body!.getReader()
@@ -201,7 +201,7 @@ test('a slow reader of an export gets all rows as they were at one moment', asyn
   await noSnapshot()
 })
 
-test('a disconnected reader of an export keeps no database snapshot open, and neither does a HEAD request', async () => {
+test('if the reader of an export disconnects, no database snapshot stays open, and the same is true after a HEAD request', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)
   for (const part of ['json', 'mail']) {
@@ -273,7 +273,7 @@ const HOSTILE: Record<string, string> = {
   bytes: 'caf\u00e9 \u{1f600}',
 }
 
-/** This Python program opens an mbox, and prints the messages of the mbox as JSON without the mbox quoting. */
+/** This Python program opens an mbox file, and prints its messages as JSON after removing the mbox quoting. */
 const READ_MBOX = `
 import json, mailbox, re, sys
 box = mailbox.mbox(sys.argv[1])
@@ -319,7 +319,7 @@ describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox"
       const kept = Buffer.from(raw)
         .toString('latin1')
         .replaceAll('\r\n', '\n')
-        // Some mbox readers end a line at a bare CR, so the export also quotes a "From" after a bare CR.
+        // For some mbox readers a bare CR ends a line, so the export also quotes a "From" after a bare CR.
         .replace('\rFrom', '\r>From')
       expect(bySubject.get(subject)![2].trimEnd()).toBe(kept.trimEnd())
     }
@@ -331,7 +331,7 @@ describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox"
   })
 })
 
-/** Returns the subject, separator line, bytes and texts of each message in an mbox. */
+/** Returns for each message in an mbox its subject, its separator line, its bytes and its texts. */
 function readMbox(bytes: Buffer): [string, string, string, string[]][] {
   const folder = mkdtempSync(join(tmpdir(), 'purser-mbox-'))
   try {

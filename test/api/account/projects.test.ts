@@ -77,7 +77,7 @@ test('the creation of a project returns its inbox and its API key, and no later 
     'shop.one@mail.test',
   )
   const { rawKey, ...made } = body
-  // The service writes to the database within seconds that an API key was used.
+  // When an API key was used, the service writes this to the database within seconds.
   const got = await waitFor('the usage', async () => {
     const read = await service.platform.get(`/v0/platform/projects/${body.projectId}`)
     return read.body.usageCount === 1 ? read : null
@@ -135,7 +135,7 @@ test('the service assigns an email address to one project only, even after the p
   expect((await again()).body).toMatchObject({ error: 'conflict', status: 409 })
 })
 
-test('of twenty concurrent requests for a project with the same email address, one succeeds', async () => {
+test('if twenty concurrent requests create a project with the same email address, only one of them succeeds', async () => {
   const answers = await Promise.all(
     Array.from({ length: 20 }, () =>
       service.platform.post('/v0/platform/projects', { emailName: 'race' }),
@@ -163,7 +163,7 @@ test('an operator adds and removes scopes of a project, and the change takes eff
   expect((await service.platform.patch(path, { addScopes: ['nope'] })).status).toBe(400)
 })
 
-test('every API process refuses a rotated API key at once, and concurrent rotations leave one API key', async () => {
+test('if an API key is rotated, every API process refuses the old key at once, and concurrent rotations leave only one valid key', async () => {
   const other = startApi(service.config, service.database.url, silentLog)
   try {
     const project = await create()

@@ -40,7 +40,7 @@ test('client.wait returns the next message, or undefined after the timeout', asy
   expect(await purser.messages.wait({ timeout: 0 })).toBeUndefined()
 })
 
-test('the client gets each event once, although connections break and the service restarts', async () => {
+test('the client gets each event once, even if connections break and the service restarts', async () => {
   const agent = await service.newAgent()
   const { config, database } = service
   let api = startApi(config, database.url, silentLog)
@@ -106,7 +106,7 @@ test('the client misses no event if its connection breaks before the first event
   await ended
 })
 
-test('an error response of the service ends the client’s iteration over events', async () => {
+test('if the service responds with an error, the client’s iteration over events ends', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read'] })
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   expect(await follow(purser, { types: ['payment.settled'] }).ended).toBeInstanceOf(ForbiddenError)

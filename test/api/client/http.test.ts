@@ -14,8 +14,8 @@ type Step = { status: number; headers?: Record<string, string>; body?: string } 
 afterAll(closeServers)
 
 /**
- * Returns a client, and a list of the requests that the client sent to the test server. The test server answers as the
- * script says, and repeats the last step of the script at the end.
+ * Returns a client, and the list of the requests that it sends to the test server. The test server answers as the
+ * script says, and repeats its last step for all further requests.
  */
 async function misbehaving(script: Step[], options: { timeoutMs?: number; retries?: number } = {}) {
   const requests: { method: string; path: string; key: string | undefined }[] = []
@@ -91,7 +91,7 @@ test('each redeem call has its own idempotency key, and all attempts of the call
   expect(other).not.toBe(first)
 })
 
-test('the client retries every HTTP method after status 429, once the time in Retry-After has passed', async () => {
+test('the client retries every HTTP method after status 429, but only after the time in Retry-After', async () => {
   const { purser, requests } = await misbehaving([LIMITED, FINE])
   const startedMs = performance.now()
   await purser.messages.send(MAIL)

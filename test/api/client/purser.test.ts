@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Returns the error that a promise rejects with. */
+/** Returns the error with which a promise is rejected. */
 const rejection = (promise: Promise<unknown>): Promise<any> =>
   promise.then(
     (value) => {

@@ -44,7 +44,7 @@ function accepts({
 const acceptsHeaders = (headers: Record<string, string>) =>
   accepts({ headers: { 'x-purser-console': '1', host: 'purser.example', ...headers } })
 
-describe('the console accepts only requests of its own page', () => {
+describe('the console accepts requests only from its own page', () => {
   test('a request to the console needs the header of the console, whatever the value of this header', () => {
     expect(accepts({})).toBe(true)
     expect(accepts({ headers: { 'x-purser-console': '' } })).toBe(true)
@@ -84,7 +84,7 @@ describe('the console accepts only requests of its own page', () => {
     }
   })
 
-  test('a request for the HTML of a mail needs no console header if its method only reads', () => {
+  test('a request for the HTML of a mail needs no console header if it only reads', () => {
     for (const [method, isAccepted] of [
       ['GET', true],
       ['HEAD', true],
@@ -112,7 +112,7 @@ test('the cookie of a console session lasts until the end of the session, and is
   )
 })
 
-test('a cookie without a secret deletes the cookie of the browser at once', () => {
+test('if the session cookie is set without a secret, the browser deletes its cookie at once', () => {
   expect(sessionCookie(BASE, null)).toBe(
     '__Secure-purser_session=; Max-Age=0; Path=/console; HttpOnly; SameSite=Strict; Secure',
   )
@@ -125,7 +125,7 @@ const sessionOfPerson = (email: string | null): ConsoleSession => ({
   expiresAt: new Date(),
 })
 
-test('the audit log names a person at the console by email address, or by id if the person has no address', () => {
+test('the audit log names a person at the console by the email address, or by the id if there is no address', () => {
   expect(actorOf(sessionOfPerson('ada@people.example'))).toBe('console:ada@people.example')
   expect(actorOf(sessionOfPerson(null))).toBe('console:per_1')
 })
@@ -149,7 +149,7 @@ test('an action for the whole organization is logged with the person and the req
   })
 })
 
-test('a request has the console session that the service admitted, and a route that gets no session throws an error', () => {
+test('a request carries the console session with which it was admitted, and a route that gets no session throws an error', () => {
   const mine = sessionOfPerson(null)
   expect(sessionOf(requestWith(mine))).toBe(mine)
   expect(() => sessionOf(requestWith(null))).toThrow('this route needs access: console')
@@ -178,7 +178,7 @@ describe('the console reads the session cookie of a request', () => {
     }
   })
 
-  test('the console ignores cookies with other names or malformed secrets, and does not count them as guesses', async () => {
+  test('the console ignores cookies with other names or malformed secrets, and does not count them as guessing attempts', async () => {
     const secret = live.slice(live.indexOf('=') + 1)
     for (const cookie of [
       '',

@@ -84,7 +84,7 @@ test('a console session reaches only the routes that the console uses, and never
     `${project}/messages/${encodeURIComponent(body.messageId)}/html`,
   ]
   for (const path of shown) expect([path, (await operator.get(path)).status]).toEqual([path, 200])
-  // No worker runs in this test, so the database still holds the whole deleted project.
+  // No worker runs in this test, so all data of the deleted project are still in the database.
   await operator.delete(`/v0/platform/projects/${agent.project.id}`)
   for (const path of shown) expect([path, (await operator.get(path)).status]).toEqual([path, 404])
 })
@@ -110,7 +110,7 @@ test('a thread, message or payment of another project is not shown', async () =>
   expect([thread.totalMessages, thread.withHtml]).toEqual([1, [body.messageId]])
 })
 
-test('the audit log records each change with the console session and the outcome, before the change happens', async () => {
+test('the audit log records the console session before a change happens, and then the outcome of the change', async () => {
   const session = `console:${(await operator.get('/session')).body.person.personId}`
   const created = await operator.post('/v0/platform/projects', { name: 'Recorded' })
   const path = `/v0/platform/projects/${created.body.projectId}`
@@ -258,7 +258,7 @@ test('jobs are listed by state; waiting and failed jobs can be retried, and runn
   expect(retries.map(({ outcome }) => outcome)).toEqual(['refused', 'refused', 'ok', 'ok'])
 })
 
-test('the console overview counts messages of the current minute, and counts the messages of each past minute only once', async () => {
+test('the console overview counts messages of the current minute, and counts messages of past minutes only once', async () => {
   const { pool } = service.database
   const agent = await service.newAgent()
   const now = async () => (await operator.get('/overview')).body
@@ -288,7 +288,7 @@ test('the console overview counts messages of the current minute, and counts the
     webhooks: expect.any(Number),
   })
 
-  // The test makes all sent messages ten minutes old, and two workers count the messages concurrently.
+  // The test makes all sent messages ten minutes older, and two workers count the messages at the same time.
   await pool.query(
     `update messages set added_at = date_trunc('minute', clock_timestamp()) - interval '10 minutes'
      where direction = 'sent'`,

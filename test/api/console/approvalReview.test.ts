@@ -1,5 +1,5 @@
 /**
- * Tests that a reviewer who cannot see the whole mail cannot approve it. In these tests an agent attacks the approval
+ * Tests that a reviewer who cannot see the whole mail cannot approve it. The agent in these tests attacks the approval
  * page and the console.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -86,7 +86,7 @@ const HIDING: Record<string, string> = {
 }
 
 for (const [name, html] of Object.entries(HIDING)) {
-  test(`the approval pages show words that stand behind ${name}, before the approval is possible`, async () => {
+  test(`the approval pages show words that are hidden behind ${name}, and approval is possible only after that`, async () => {
     const mail = { subject: name, text: 'Hello', html }
     const { link, sha256, approvalId, messageId } = await held(mail)
     const early = await decideBy(link, { sha256 })
@@ -125,7 +125,7 @@ const UNSHOWABLE: Record<string, string> = {
 }
 
 for (const [name, html] of Object.entries(UNSHOWABLE)) {
-  test(`the approval link lets an owner reject, but not approve, a mail whose HTML part has ${name}`, async () => {
+  test(`if the HTML part of a mail has ${name}, its approval link lets an owner reject the mail, but not approve it`, async () => {
     const mail = { subject: name, text: 'x', html }
     const { link, sha256, approvalId, messageId } = await held(mail)
     const { text, canApprove, seen } = await readAll(link)
@@ -153,7 +153,7 @@ test('the approval page shows a picture inside a held mail, and the picture does
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)
 })
 
-test('a long held mail is split into approval pages, and each page requires the seal of the previous page', async () => {
+test('a long held mail is split into approval pages, and each page can be opened only with the seal of the previous page', async () => {
   const long = Array.from({ length: 30_000 }, (_, n) => `line ${n}`).join('\n')
   const { link, sha256, messageId } = await held({ subject: 's', text: `${long}\n${SECRET}` })
   const first = await textOf(link)
@@ -168,7 +168,8 @@ test('a long held mail is split into approval pages, and each page requires the 
   for (const line of ['line 0\n', 'line 15000\n', 'line 29999\n', SECRET]) {
     expect(text).toContain(line)
   }
-  // The seal that proves that a page was read is valid only for the bytes of the mail on that page.
+  // A page has a seal that proves that the page was read, and this seal is valid only for the bytes of the mail on that
+  // page.
   const other = await held({ subject: 'other', text: 'x' })
   expect((await decideBy(other.link, { sha256: other.sha256, seen })).status).toBe(409)
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)
@@ -231,7 +232,7 @@ test('the approval page marks words that differ between the text part and the HT
 })
 
 describe.skipIf(!hasBrowser)('an owner reviews a held mail in a browser', () => {
-  test('the approval page shows the HTML part of a mail without network access, and its pages lead to the approval', async () => {
+  test('the approval page shows the HTML part without network access, and its last page offers the approval', async () => {
     const html = '<style>p::after{content:" added"}</style><p>Hello</p><!-- --!><i>drawn</i>'
     const mail = { subject: 'Drawn', text: 'word '.repeat(30_000), html }
     const { link, messageId } = await held(mail)

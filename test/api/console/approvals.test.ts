@@ -157,7 +157,7 @@ async function linkOf(agent: Agent, messageId: string): Promise<string> {
 const noticed = (policy = 'approve') =>
   heldAgent(service, { sendPolicy: policy, approverEmail: OWNER })
 /**
- * Reads all approval pages that an approval link leads to. @returns the seal (the value of the form field `seen`) of
+ * Reads all approval pages, beginning at an approval link. @returns the seal (the value of the form field `seen`) of
  * the last page.
  */
 async function sealOf(link: string): Promise<string> {
@@ -173,7 +173,7 @@ const decideBy = (link: string, fields: Record<string, string>) =>
   fetch(link, { method: 'POST', body: new URLSearchParams(fields) })
 
 describe('the link in a notification mail opens the approval page', () => {
-  test('the approval page opens for any number of link scanners, but its form decides only once', async () => {
+  test('link scanners may open the approval page any number of times, but its form decides only once', async () => {
     const agent = await noticed()
     const { messageId } = await sendMail(agent, letter('Scanned'))
     const link = await linkOf(agent, messageId)
@@ -247,7 +247,7 @@ describe('the link in a notification mail opens the approval page', () => {
     expect(json.status).toBe(415)
   })
 
-  test('the database holds no token of an approval link, and the audit log names the link', async () => {
+  test('the database does not contain the token of an approval link, and the audit log names the link', async () => {
     const agent = await noticed()
     const { messageId } = await sendMail(agent, letter('Secret'))
     const link = await linkOf(agent, messageId)

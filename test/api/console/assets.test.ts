@@ -1,6 +1,6 @@
 /**
- * Tests that the console's files are compressed in an encoding that the browser accepts, and that their names contain
- * the hash of their bytes.
+ * Tests that the console's files are compressed in an encoding that the browser accepts, and that their names contain a
+ * hash of their bytes.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
@@ -47,7 +47,7 @@ test('the console’s page, script, styles and icon are compressed as the browse
   }
 })
 
-test('a console file whose URL has the right hash may be cached forever, and a request with a wrong hash gets status 404', async () => {
+test('a console file may be cached forever if its URL has the right hash, and a URL with a wrong hash gets status 404', async () => {
   const files = await filesOf()
   expect(files.length).toBe(3)
   for (const file of files) {
@@ -65,7 +65,7 @@ test('a console file whose URL has the right hash may be cached forever, and a r
   expect((await get('/console')).headers.get('cache-control')).toBe('no-cache')
 })
 
-test('an ETag for one content encoding does not match another content encoding', async () => {
+test('the ETag of a file in one content encoding does not match the same file in another encoding', async () => {
   const [, , script] = await filesOf()
   const tags = await Promise.all(
     ['identity', 'gzip', 'br'].map(async (encoding) =>

@@ -26,7 +26,7 @@ test('a console session changes the email rules, suppressions and webhooks of a 
   const project = `/projects/${agent.project.id}/v0`
   const rule = { type: 'BLOCK', scope: 'RECEIVE', value: '*@Example.com' }
   const { body: made } = await operator.post(`${project}/email-rules`, rule)
-  // Setting the same email rule again changes nothing, but the audit log records the request.
+  // If the same email rule is set again, nothing changes, but the audit log records the request.
   expect((await operator.post(`${project}/email-rules`, rule)).status).toBe(200)
   expect((await operator.post(`${project}/email-rules`, { ...rule, type: 'ALLOW' })).status).toBe(
     409,
@@ -97,7 +97,7 @@ test('a console session changes mail domains, and the audit log of the organizat
   ])
 })
 
-test('the console does not mix up project and platform routes, and a hostile path name does not break the audit log', async () => {
+test('the console keeps project routes and platform routes apart, and a hostile path name does not break the audit log', async () => {
   const agent = await service.newAgent()
   const project = `/projects/${agent.project.id}/v0`
   for (const path of [`${project}/platform/domains`, '/v0/email-rules', '/v0/webhooks']) {

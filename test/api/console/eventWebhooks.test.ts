@@ -109,7 +109,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks at the console'
     const { page, complaints } = console
     await console.open(`projects/${agent.project.id}/settings`)
     const button = `Rotate secret of the webhook to ${receiver.url}`
-    // Cancelling the dialog keeps the old webhook secret.
+    // If the operator cancels the dialog, the old webhook secret stays valid.
     await press(page, button)
     await page.getByRole('dialog').getByText(receiver.url).waitFor()
     await page.keyboard.press('Escape')
@@ -194,7 +194,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks at the console'
       { url: 'https://hooks.example.com/old', events: ['message.bounced', 'payment.settled'] },
     ])
 
-    // The test selects the event with the keyboard, because the first event has the focus.
+    // The first event has the focus, so the test can select it with the keyboard.
     await page.keyboard.press('Space')
     await page.keyboard.press('Enter')
     await page.getByText('Saved').waitFor()
@@ -207,7 +207,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks at the console'
     ])
   })
 
-  test('an operator changes only the edited fields of a webhook, and a concurrent change of other fields is kept', async () => {
+  test('an operator changes only the edited fields of a webhook, and other fields keep a concurrent change', async () => {
     const agent = await service.newAgent()
     const { webhookId } = await register(agent, 'https://hooks.example.com/first')
     await using console = await open()

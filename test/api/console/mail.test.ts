@@ -177,8 +177,8 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     expect(await signs('Labels')).toEqual(['list'])
     await enter('Returned')
     const article = page.getByRole('article').nth(0)
-    // The delivery state of the message already shows the bounce, so the console shows no badge for the label
-    // `bounced`.
+    // The console shows no badge for the label `bounced`, because the delivery state of the message already shows the
+    // bounce.
     expect([
       await article.getByText('bounced', { exact: true }).count(),
       await signs('Labels'),
@@ -254,7 +254,7 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     await press(page, 'Verify again: agents.example.com')
     await card.getByText('verified', { exact: true }).waitFor()
     // After the domain is verified, the list of its DNS records stays open until the next visit. On the next visit, the
-    // console shows the list of the verified domain's DNS records folded.
+    // list of the DNS records of the verified domain is folded.
     await mx.getByText('ok', { exact: true }).waitFor()
     await page.reload()
     await card.getByText('DNS records').waitFor()

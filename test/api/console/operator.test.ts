@@ -184,7 +184,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     await press(page, 'Verify')
     await page.getByText(`The signature is valid: ${body.payer} paid for ${resource}`).waitFor()
 
-    // The browser verifies a payment's receipt, and refuses a receipt in which one letter is changed.
+    // The browser checks the signature of a payment's receipt, and refuses a receipt after a change of one character.
     await page.route(`**/v0/payments/${body.paymentId}`, async (route) => {
       const answer = await route.fetch()
       const payment = await answer.json()

@@ -121,7 +121,8 @@ describe.skipIf(!hasBrowser)('an operator acts on behalf of a project', () => {
       threadId: question.threadId,
       text: expect.stringContaining('On Monday.'),
     })
-    // The audit log has no entry for the first message, because the service refused its invalid recipient address.
+    // The audit log has no entry for the first message, because the service refused the message for its invalid
+    // recipient address.
     const ok = ['console', 'ok', expect.stringContaining('@')]
     expect(await logged('message.send')).toEqual([ok, ok])
   })

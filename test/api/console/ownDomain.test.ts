@@ -58,7 +58,7 @@ const troubleOf = (page: Page, label: string) =>
   })()`)
 
 describe.skipIf(!hasBrowser)('an operator chooses the mail domain of a new project', () => {
-  test('an operator chooses a verified domain for a project by keyboard, and sees why other domains are unusable', async () => {
+  test('an operator chooses a verified domain for a project by keyboard, and sees why other domains cannot be chosen', async () => {
     await using console = await openForm('Borealis', 'borealis')
     const { page, complaints } = console
     expect(await domainOf(page).inputValue()).toBe('mail.test')
@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)('an operator chooses the mail domain of a new proje
       ['@early.example.com – not verified yet', true],
     ])
     await domainOf(page).focus()
-    // The first press of ArrowDown chooses the last available domain, so the second press changes nothing.
+    // The first press of ArrowDown chooses the last of the available domains, so a second press changes nothing.
     for (let presses = 0; presses < 2; presses++) await page.keyboard.press('ArrowDown')
     expect(await domainOf(page).inputValue()).toBe('agents.example.com')
     await inDialog(page, 'Create project')
@@ -118,7 +118,7 @@ describe.skipIf(!hasBrowser)('an operator chooses the mail domain of a new proje
       told: [refused],
     })
 
-    // No project uses this email name at fleeting.example.com, but the test deletes this domain before the request.
+    // The email name is free at fleeting.example.com, but the test deletes this domain before the request.
     await domainOf(page).selectOption('fleeting.example.com')
     await service.platform.delete('/v0/platform/domains/fleeting.example.com')
     await page.getByRole('textbox', { name: 'Inbox address' }).press('Enter')

@@ -73,7 +73,7 @@ describe.skipIf(!hasBrowser)('a seller sees the payments of a project at the con
       await press(page, 'Filter')
       await page.waitForURL(/\?status=settled&maxAmountUsdc=1$/)
       await showsOne(page)
-      // The URL alone restores the same filtered list of payments.
+      // A page that is loaded again from its URL shows the same filtered list of payments.
       await page.reload()
       await showsOne(page)
       expect(await page.getByRole('combobox', { name: 'State' }).inputValue()).toBe('settled')

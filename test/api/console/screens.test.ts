@@ -114,7 +114,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]()
 })
 
-/** Maps the name of a console screen to the button that opens another part of this screen. */
+/** Maps the name of a console screen to the button that opens a further part of this screen. */
 const OPENED: readonly [string, string][] = [
   ['thread-html', 'HTML'],
   ['thread-codes', 'Codes and links'],
@@ -139,7 +139,7 @@ const OPENED: readonly [string, string][] = [
 
 /** Opens a console screen and shows all parts of the screen. */
 async function enter({ page, open }: ConsolePage, [name, path]: [string, string]): Promise<void> {
-  // A dialog stays open when only the URL of the page changes, so the page is loaded anew.
+  // If only the URL of the page changes, a dialog stays open, so the test loads the page again.
   if ((await page.getByRole('dialog').count()) > 0) await page.reload()
   await open(path)
   for (const [screen, button] of OPENED) {
@@ -223,7 +223,7 @@ describe.skipIf(!hasBrowser)('every console screen is accessible', () => {
     }
   })
 
-  test('the accessibility check fails for an image without a name, and for dark text on a dark background', async () => {
+  test('the accessibility check reports an image without a name, and dark text on a dark background', async () => {
     await using page = await openConsole(browser, scene.till.service, { bypassCSP: true })
     await page.context.addInitScript(axe.source)
     await page.page.reload()

@@ -44,8 +44,8 @@ test('the OpenAPI document has version 3.1 and contains every route', () => {
 })
 
 /**
- * Returns the inputs inside a schema that have no upper bound. A text input is bounded if its schema has a `pattern`, a
- * value list or a date format.
+ * Returns the inputs inside a schema that have no upper bound. A text input has an upper bound if its schema has a
+ * `pattern`, a list of values or a date format.
  */
 function unbounded(schema: any, place: string, said = '', seen: unknown[] = []): string[] {
   const reference = schema?.$ref?.split('/').slice(1)
@@ -71,7 +71,7 @@ function unbounded(schema: any, place: string, said = '', seen: unknown[] = []):
   ]
 }
 
-test('every input of every operation has an upper bound, or its description says that the service cuts it', () => {
+test('every input of every operation has an upper bound, or its description says that the service truncates it', () => {
   const inputs = operations().flatMap(([method, path, { parameters = [], requestBody }]) => [
     ...parameters.map((one: any) => [one.schema, `${method} ${path} ${one.name}`, one.description]),
     ...Object.values(requestBody?.content ?? {}).map((one: any) => [

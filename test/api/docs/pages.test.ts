@@ -31,7 +31,7 @@ test('every link on the page / leads to an existing page', async () => {
   expect(links).toEqual(expect.arrayContaining(['/console', '/docs', '/llms.txt', '/readyz']))
   for (const path of links) {
     const { status } = await get(path)
-    // Without workers the readiness check of the service responds with 503.
+    // If no workers run, the readiness check of the service responds with 503.
     expect([path, [200, 503].includes(status)]).toEqual([path, true])
   }
 })

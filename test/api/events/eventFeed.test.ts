@@ -1,6 +1,6 @@
 /**
  * Tests the event readers of one process without HTTP. The tests cover positions in the stream, gaps, shared reads,
- * ends and errors.
+ * errors and the end of a reader.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type EventFeed, type EventReader, startEventFeed } from '../../../api/events/eventFeed.ts'
@@ -80,8 +80,8 @@ async function deafFeed(
   return deaf
 }
 
-describe('an event reader opens without a known event', () => {
-  test('a reader without a known event begins after the newest event, and gets the next event at once', async () => {
+describe('an event reader starts without the id of an event that its caller has received', () => {
+  test('a reader without a known event begins after the newest event, and gets the next event immediately', async () => {
     const projectId = await projectWith(2)
     const { reader, begin, missed } = await feed.open(projectId, null)
     expect([begin, missed]).toEqual([after(2, minute(2)), false])
@@ -113,7 +113,7 @@ describe('an event reader opens without a known event', () => {
     other.close()
   })
 
-  test('an event reader gets nothing at its deadline, and gets later events afterwards', async () => {
+  test('if no event comes, an event reader returns an empty list at its deadline, and it can still read later events', async () => {
     const projectId = await projectWith(1)
     const { reader } = await feed.open(projectId, null)
     const deadlineMs = performance.now() + 30
@@ -125,7 +125,7 @@ describe('an event reader opens without a known event', () => {
   })
 })
 
-describe('an event reader continues after a known event', () => {
+describe('an event reader continues after an event that its caller has received', () => {
   const open = async (projectId: string, known: EventPosition) => {
     const { reader, ...opened } = await feed.open(projectId, known)
     reader.close()
@@ -162,7 +162,7 @@ describe('an event reader continues after a known event', () => {
     }
   })
 
-  test('an event reader reports missed events only if the event just after the known event is deleted', async () => {
+  test('an event reader reports missed events if the event just after the known event was deleted, and not otherwise', async () => {
     const projectId = await projectWith(4)
     await pool.query('delete from events where project_id = $1 and seq <= 2', [projectId])
     expect(await open(projectId, after(1))).toEqual({ begin: after(1), missed: true })
@@ -171,7 +171,7 @@ describe('an event reader continues after a known event', () => {
     expect(await open(projectId, known)).toEqual({ begin: known, missed: false })
   })
 
-  test('a reader at the newest event missed nothing, but a reader at an event that does not exist missed events', async () => {
+  test('a reader has missed nothing if its known event is the newest, and has missed events if its known event does not exist', async () => {
     const projectId = await projectWith(2)
     const newest = after(2, minute(2))
     expect(await open(projectId, after(2))).toEqual({ begin: after(2), missed: false })
@@ -179,7 +179,7 @@ describe('an event reader continues after a known event', () => {
     expect(await open(projectId, after(3))).toEqual({ begin: newest, missed: true })
   })
 
-  test('a reader whose known event has another time begins after the last event of that time', async () => {
+  test('if the known event has another time than the stored one, the reader begins after the last event of that time', async () => {
     const projectId = await projectWith(3)
     const begins = async (at: Date, seq = 2) => open(projectId, after(seq, at))
     const missed = true
@@ -201,7 +201,7 @@ describe('an event reader continues after a known event', () => {
   })
 })
 
-describe('the event readers of one project work together', () => {
+describe('the event readers of one project share their work', () => {
   test('the event readers of one project share one database read of a new event', async () => {
     const reads: string[] = []
     const deaf = await deafFeed((name) => reads.push(name))
@@ -211,7 +211,7 @@ describe('the event readers of one project work together', () => {
     await Promise.all(opened.map(({ reader }) => nowOf(reader)))
     expect(lists()).toBe(1)
     await add(projectId)
-    // Opening a new reader makes the feed notice the new event, because no notification arrives.
+    // No notification arrives, but when a new reader opens, the feed notices the new event.
     await deaf.open(projectId, null)
     const got = await Promise.all(opened.map(({ reader }) => seqs(reader.next(soon()))))
     expect(got).toEqual([[2], [2], [2]])
@@ -244,7 +244,7 @@ describe('the event readers of one project work together', () => {
     expect(performance.now() - startMs).toBeLessThan(4_000)
   })
 
-  test('event readers get the error of a failed database read, and the events of the next read', async () => {
+  test('if a database read fails, event readers get its error, and later the events of the next read', async () => {
     let isAway = false
     const deaf = await deafFeed((name) => {
       if (isAway && name === 'list-events') throw new Error('the database is away')
@@ -258,7 +258,7 @@ describe('the event readers of one project work together', () => {
     for (const { reader } of opened) expect(await seqs(nowOf(reader))).toEqual([1])
   })
 
-  test('the feed counts event readers until they close, and does not count a reader that cannot open', async () => {
+  test('the feed counts an event reader from its opening to its close, and does not count a reader that cannot open', async () => {
     let isAway = false
     const deaf = await deafFeed(() => {
       if (isAway) throw new Error('the database is away')
@@ -324,8 +324,8 @@ describe('an event reader ends', () => {
       const { reader } = await own.open(projectId, null)
       await add(projectId)
       expect(await seqs(reader.next(soon()))).toEqual([1])
-      // Only the listener can wake the reader for the second event, so the arrival of this event proves that the
-      // listener is connected.
+      // Only the database listener can wake the reader for the second event, so this event proves that the listener is
+      // connected.
       await add(projectId)
       expect(await seqs(reader.next(soon()))).toEqual([2])
       expect(reader.ended).toBe(false)

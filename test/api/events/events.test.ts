@@ -156,7 +156,7 @@ describe('the event stream of a project sends its events', () => {
     await deliver(agent, 'Coming')
     await stream.until(1)
     expect(stream.told[0]!.data.data.subject).toBe('Coming')
-    // A client that disconnects before its first event continues later from the point where its stream began.
+    // If a client disconnects before its first event, it continues later at the point where its stream began.
     expect(stream.state.begin).toMatch(/^1-\d{13}$/)
     using again = await listen(agent, { lastEventId: stream.state.begin })
     await again.until(1)
@@ -184,8 +184,7 @@ describe('the event stream of a project sends its events', () => {
     })
     using sellers = await listen(seller, { lastEventId: '0' })
     await sellers.until(1)
-    // For an event that the key may not read, the client gets only the event id, so that it does not request the event
-    // again.
+    // If the key may not read an event, the client gets only the event id, so that it does not request the event again.
     expect(sellers.told).toEqual([{ id: expect.stringMatching(/^1-/), event: null, data: null }])
   })
 
@@ -247,7 +246,7 @@ describe('the event stream of a project sends its events', () => {
   })
 
   describe('event streams continue after the database was restored from a backup', () => {
-    /** Deletes the newest events of the project's stream, as if the database had been restored from a backup. */
+    /** Deletes the newest events of the project, which is the state after a restore of the database from a backup. */
     const restore = async (agent: Agent, kept: number) => {
       const { pool } = service.database
       const id = agent.project.id
@@ -262,7 +261,7 @@ describe('the event stream of a project sends its events', () => {
       ['as many', ['New 1', 'New 2']],
       ['more', ['New 1', 'New 2', 'New 3']],
     ] as const) {
-      test(`a client that had received events which the restore lost gets a gap and the new events: ${name}`, async () => {
+      test(`a client that has events which the restore lost gets a gap and then the new events: ${name}`, async () => {
         const agent = await service.newAgent()
         let lastEventId = ''
         {
@@ -282,7 +281,7 @@ describe('the event stream of a project sends its events', () => {
       })
     }
 
-    test('a client that had received none of the lost events continues without a gap', async () => {
+    test('a client that has none of the lost events continues without a gap', async () => {
       const agent = await service.newAgent()
       let lastEventId = ''
       {
@@ -310,8 +309,8 @@ describe('the event stream of a project sends its events', () => {
       await deliver(agent, 'New')
       const told: Told[] = []
       let lastEventId = before.told[2]!.id
-      // An event stream may open before the service's database listener has connected again. Such an event stream ends
-      // once more, and the client reconnects with its last event id.
+      // An event stream may open before the service's database listener has connected again. An event stream that opens
+      // too early ends once more, and the client connects again with its last event id.
       await waitFor('the gap and the new event', async () => {
         using stream = await listen(agent, { lastEventId })
         await waitFor(
@@ -365,7 +364,7 @@ describe('the event stream of a project sends its events', () => {
     await service.proxy!.mend()
     await waitForMessages(agent, 2)
     // A notification about a key change may be lost while the listener is disconnected, so event streams end then. The
-    // client then reconnects and continues after its last event.
+    // client then connects again and continues after the last event that it got.
     const subject = await waitFor('the message', async () => {
       using again = await listen(agent, { lastEventId: '1' })
       await waitFor('news or the end', () => again.state.ended || again.told.length > 0)
@@ -411,7 +410,7 @@ describe('a client waits for a message', () => {
     const before = (at: string) => new Date(Date.parse(at) - 1).toISOString()
     const next = (after: string) => wait(agent, { timeout: '0', after })
     expect((await next(before(one.createdAt))).body.messageId).toBe(one.messageId)
-    // The service does not return again a message that is older than the parameter `after`.
+    // The service does not return a message again if it is older than the parameter `after`.
     if (one.createdAt !== two.createdAt) {
       expect((await next(one.createdAt)).body.messageId).toBe(two.messageId)
     }
@@ -451,8 +450,8 @@ describe('a client waits for a message', () => {
       rawGet(own, agent, '/v0/messages/wait?timeout=60'),
     )
     const proxy = own.proxy!
-    // Each waiting HTTP request reads its position in the event stream once, and then sends no further query to the
-    // database.
+    // Each HTTP request that waits reads its position in the event stream once, and sends no query to the database
+    // after that.
     let before = -1
     await waitFor('quiet', async () => {
       const grown = proxy.bytesIn - before

@@ -58,8 +58,8 @@ test('a webhook secret is stored encrypted, and every delivery is signed with it
   expect(receiver.requests[0]?.headers['x-service-signature']).toBe(
     signWebhook({ secret: rotated, body: BODY }),
   )
-  // If other fields of an endpoint change, the endpoint keeps its webhook secret. An endpoint without a webhook has no
-  // webhook secret.
+  // An endpoint keeps its webhook secret if only other fields of the endpoint change. An endpoint without a webhook has
+  // no webhook secret.
   await agent.patch(path, { priceUsdc: '0.02' })
   expect(await columns(endpoint.endpointId)).toEqual(after)
   await agent.patch(path, { webhookUrl: null })
@@ -72,7 +72,7 @@ test('a webhook secret is stored encrypted, and every delivery is signed with it
   expect(await columns(endpoint.endpointId)).toEqual(none)
 })
 
-test('a webhook secret in plain text works, survives changes, and is encrypted by the first process that can encrypt it', async () => {
+test('a webhook secret in plain text works, is kept by changes, and is encrypted by the first process that can do it', async () => {
   const agent = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
@@ -94,7 +94,7 @@ test('a webhook secret in plain text works, survives changes, and is encrypted b
   expect(await signed()).toBe(expected)
   expect(await encrypt()).toBe(0)
 
-  // A new encrypted webhook secret replaces a webhook secret in plain text completely.
+  // A new webhook secret is encrypted, and replaces a secret in plain text completely.
   await makePlain(endpointId, secret)
   await agent.post(`/v0/sellers/endpoints/${endpointId}/rotate-secret`)
   expect(await columns(endpointId)).toMatchObject({ plain: null, keyId: 'development' })

@@ -215,7 +215,7 @@ test('the API refuses a webhook with invalid input or a private address, and ref
   expect(answers.filter(({ status }) => status === 400)).toHaveLength(5)
 })
 
-test('after a project is deleted, only audit log rows about its webhooks remain', async () => {
+test('if a project is deleted, only the rows about its webhooks in the audit log remain', async () => {
   await using receiver = await startReceiver()
   const agent = await service.newAgent()
   await register(agent, receiver, ['message.received'])

@@ -59,7 +59,7 @@ test('if an API key lacks the scope of an operation, the error names this scope'
   }
 })
 
-test('project keys and platform keys have no operation in common', async () => {
+test('a project key can call no operation of platform keys, and a platform key none of project keys', async () => {
   const agent = await service.newAgent()
   expect((await agent.get('/v0/platform/projects')).body.message).toBe(
     'Missing required scope: platform:manage',
@@ -97,7 +97,7 @@ test('whoami returns the project and the scopes of an API key', async () => {
   })
 })
 
-test('whoami with a platform key shows how many requests the key has made, and when it made the last one', async () => {
+test('whoami with a platform key shows how many requests the key has made, and the time of the last one', async () => {
   const { body } = await service.platform.get('/v0/whoami')
   expect(body).toMatchObject({ type: 'PLATFORM', projectId: null, scopes: ['platform:manage'] })
   expect(body.createdAt).toMatch(/Z$/)

@@ -75,7 +75,7 @@ test('a request with malformed JSON, without a body, or with JSON of another sha
   })
 })
 
-test('a request body that is too large is refused, whether its length is declared or streamed', async () => {
+test('a request body that is too large is refused, whether its length is declared or it is sent in chunks', async () => {
   const large = JSON.stringify({ to: ['a@b.test'], subject: '', text: 'x'.repeat(2 * 1024 * 1024) })
   expect(await send(large)).toMatchObject({ status: 413, error: 'payload_too_large' })
   const stream = new ReadableStream({

@@ -8,7 +8,7 @@ test.each([
   [500, ['500']],
   [503, ['503']],
 ] as const)(
-  'an HTTP response with status %d marks its trace span as failed or not: %p',
+  'the response status %d decides whether the trace span is marked as failed: %p',
   (status, wanted) => {
     const failed: string[] = []
     const span = { rename() {}, set() {}, fail: (type: string) => failed.push(type) }

@@ -27,7 +27,7 @@ const signIn = (subject: string, limit = 2) =>
     () => 'counted',
     (error) => error.status,
   )
-/** Moves the current minute of the rate limit ahead, so that the minute cannot end between two requests. */
+/** Moves the current rate limit minute into the future, so that it cannot end between two requests. */
 const freeze = () =>
   database.pool.query(`update rate_windows set window_start = window_start + interval '1 minute'`)
 
@@ -39,7 +39,7 @@ test('the rate limit admits exactly the allowed number of concurrent calls', asy
   expect(await further('prj_b', 4)).toBe(429)
 })
 
-test('failed sign-ins are counted against the rate limit of their IP address, up to this limit', async () => {
+test('failed sign-ins count against the rate limit of their IP address until this limit is reached', async () => {
   expect(await signIn('192.0.2.1')).toBe('counted')
   await freeze()
   expect(await signIn('192.0.2.1')).toBe('counted')
@@ -47,7 +47,7 @@ test('failed sign-ins are counted against the rate limit of their IP address, up
   expect(await signIn('192.0.2.2')).toBe('counted')
 })
 
-test('no call is counted if there is no rate limit, or if the HTTP request contains no further call', async () => {
+test('no call is counted if there is no rate limit, or if the HTTP request contains only one call', async () => {
   await countFurther(services(0, NO_DATABASE), 'prj_c', 5)
   await countFurther(services(3, NO_DATABASE), 'prj_c', 0)
   await countFailedSignIn(services(0, NO_DATABASE), '192.0.2.3')

@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 const MB = 1024 * 1024
 const crowded = expect.objectContaining({ status: 503, code: 'unavailable' })
 
-/** Returns the state of an HTTP request that a project makes from an IP address. */
+/** Returns the state of an HTTP request that comes from a project and an IP address. */
 function requestOf(projectId: string, clientAddress: string): RequestState {
   const identity = { kind: 'project', keyId: `k${projectId}`, keyPrefix: '', scopes: [] } as const
   return {
@@ -21,21 +21,21 @@ function requestOf(projectId: string, clientAddress: string): RequestState {
 
 const never = () => expect.unreachable()
 
-test('unfinished request bodies of a project use at most 96 MB of memory, from any number of networks', () => {
+test('all unfinished request bodies of a project together use at most 96 MB of memory, from any number of networks', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf('greedy', `10.0.${n}.1`), 32 * MB, never)
   expect(() => bodies.hold(requestOf('greedy', '10.0.5.1'), MB, never)).toThrow(crowded)
   bodies.hold(requestOf('other', '10.1.1.1'), 35 * MB, never)
 })
 
-test('unfinished request bodies of a network use at most 192 MB of memory, for any number of projects', () => {
+test('all unfinished request bodies of a network together use at most 192 MB of memory, for any number of projects', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf(`p${n}`, '2001:db8::1'), 64 * MB, never)
   expect(() => bodies.hold(requestOf('p5', '2001:db8::2'), MB, never)).toThrow(crowded)
   bodies.hold(requestOf('p6', '2001:db8:1::2'), 35 * MB, never)
 })
 
-test('a new request body takes the memory of an unfinished body from the project that uses the most memory', () => {
+test('if memory is needed for a new request body, the project that uses the most memory loses an unfinished body', () => {
   const bodies = new HeldBodies()
   const ended: string[] = []
   const hold = (project: string, megabytes: number) => {
@@ -61,7 +61,7 @@ test('a small request body is never refused', () => {
   for (let n = 0; n < 10_000; n++) bodies.hold(requestOf('p', '10.0.0.1'), 64 * 1024, never)
 })
 
-test('after the response, a request frees the memory that its body used', () => {
+test('when a request has got its response, the memory of its body is free again', () => {
   const bodies = new HeldBodies()
   const first = requestOf('p', '10.0.0.1')
   bodies.hold(first, 96 * MB, never)
@@ -113,7 +113,7 @@ test('an API key without mail:send may not send a large request body to /mcp', a
   expect(answer).toStartWith('HTTP/1.1 413')
 })
 
-test('a project with many unfinished request bodies does not delay other projects', async () => {
+test('if a project has many unfinished request bodies, other projects are not delayed', async () => {
   const other = await service.newAgent()
   const sockets = await Promise.all(
     Array.from({ length: 10 }, () => beginBody(owner.key, '/mcp', 30 * MB)),

@@ -1,6 +1,6 @@
 /**
- * Tests the filters and the sort order of the API's lists. The database applies the filters, so that a match on a later
- * page is found.
+ * Tests the filters and the sort order of the API's lists. The database applies the filters, so that a match is found
+ * even if it is on a later page.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
@@ -60,7 +60,7 @@ describe('the list of webhook deliveries has filters', () => {
       deliveryId.replace('whd_', ''),
     )
 
-  test('filters find webhook deliveries by time, event, message, receiver, part of the URL and state, in either order', async () => {
+  test('filters find webhook deliveries by time, event, message, receiver, part of the URL and state, in both sort orders', async () => {
     const cases: [string, string][] = [
       ['', '987654321'],
       ['order=oldest', '123456789'],

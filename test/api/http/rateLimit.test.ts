@@ -75,7 +75,7 @@ test('an IP address gets 429 after 60 wrong API keys a minute, but a valid API k
   expect((await wrong.get('/v0/messages')).status).toBe(401)
 })
 
-test('IPv6 clients are counted by /64 network, and forwarded addresses that a client itself sends are ignored', async () => {
+test('IPv6 clients are counted by their /64 network, and forwarded addresses that a client has added itself are ignored', async () => {
   await withinOneMinute()
   const ask = async (forwarded: string) =>
     (await fetch(`${service.url}/v0/messages`, { headers: { 'x-forwarded-for': forwarded } }))
@@ -83,7 +83,7 @@ test('IPv6 clients are counted by /64 network, and forwarded addresses that a cl
   for (let n = 0; n < 60; n++) await ask(`2001:db8:1:2::${n.toString(16)}`)
   expect(await ask('2001:db8:1:2:ffff::1')).toBe(429)
   expect(await ask('2001:db8:1:3::1')).toBe(401)
-  // In X-Forwarded-For, the service believes only the rightmost address that does not belong to a trusted proxy.
+  // Of the addresses in X-Forwarded-For, the service believes only the last one that is not a trusted proxy.
   for (let n = 0; n < 60; n++) await ask(`198.51.100.${n}, 192.0.2.77`)
   expect(await ask('198.51.100.200, 192.0.2.77')).toBe(429)
 })

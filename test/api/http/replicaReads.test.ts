@@ -1,4 +1,4 @@
-/** Uses a fake connection pool to produce errors of a database replica that a test cannot cause. */
+/** Is a fake connection pool that produces those errors of a database replica which a test cannot cause. */
 import { expect, test } from 'bun:test'
 import { replicaReads } from '../../../api/http/reads.ts'
 import type { Pool } from '../../../sql/db.ts'

@@ -30,7 +30,7 @@ test('a request with an unknown query parameter gets status 400 and a message th
   }
 })
 
-test('an error for an unknown query parameter says so if the operation has no parameters', async () => {
+test('if an operation has no parameters, the error for an unknown query parameter says this', async () => {
   const { status, body } = await agent.get('/v0/whoami?limit=1')
   expect([status, body.message]).toEqual([
     400,

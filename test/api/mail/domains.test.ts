@@ -17,8 +17,8 @@ import { waitFor } from '../../support/waitFor.ts'
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
 const answering = fakeDns(zone)
 /**
- * The test DNS server delays the next TXT query of a name until the promise resolves. The delayed query still gets the
- * TXT records from before the change.
+ * Until the promise resolves, the test DNS server delays the next TXT query for a name. The delayed query still gets
+ * the TXT records from before the change of the DNS.
  */
 const held = new Map<string, Promise<void>>()
 let sink: Sink
@@ -47,7 +47,8 @@ afterAll(async () => {
 const PATH = '/v0/platform/domains'
 
 /**
- * Waits until no check of a mail domain runs, because a running check may have read the DNS before the test's change.
+ * Waits until no check of a mail domain is running, because such a check may have read the DNS before the test changed
+ * it.
  */
 const atRest = () =>
   waitFor('no check to be under way', async () => {
@@ -82,7 +83,7 @@ async function verified(domain: string): Promise<any> {
 const newProject = async (emailName: string, emailDomain: string) =>
   await service.platform.post('/v0/platform/projects', { emailName, emailDomain })
 
-test('a mail domain is unusable until its DNS records prove the ownership', async () => {
+test('a mail domain cannot be used until its DNS records prove the ownership', async () => {
   const { status, body } = await service.platform.post(PATH, { domain: 'Agents.Example.COM.' })
   expect([status, body.domain, body.status]).toEqual([201, 'agents.example.com', 'pending'])
   expect(body.records.map((one: any) => [one.purpose, one.required, one.status])).toEqual([
@@ -192,8 +193,7 @@ test('a domain with a missing record keeps its status for three days, and failin
   zone.failing.push(owner.name)
   const unsaid = await check('shaky.test')
   expect([unsaid.status, unsaid.records[0].status]).toEqual(['verified', 'unknown'])
-  // The grace period of three days begins when the record is found missing, and not when the name servers begin to
-  // fail.
+  // The grace period of three days begins when a record is found missing, and not when the name servers start to fail.
   await later()
   zone.failing.pop()
   delete zone.txt[owner.name]
@@ -240,7 +240,7 @@ test('a domain can be removed only if no project uses it, and needs a new proof 
   expect([checked.status, checked.records[0].status]).toEqual(['pending', 'mismatch'])
 })
 
-test('a running check does not affect a domain that was removed and added again', async () => {
+test('if a domain is removed and added again, a check that was already running has no effect on it', async () => {
   const add = async () => (await service.platform.post(PATH, { domain: 'again.test' })).body
   const first = await add()
   const [owner] = first.records
@@ -252,7 +252,7 @@ test('a running check does not affect a domain that was removed and added again'
   await waitFor('the name servers to be asked', () => held.size === 0)
   expect((await service.platform.delete(`${PATH}/again.test`)).status).toBe(204)
   const { records } = await add()
-  // The check of the domain that was added again still finds the old DNS records.
+  // The first check after the domain was added again still finds the old DNS records.
   const checked = await waitFor('the new claim to be checked', async () => {
     const { body } = await service.platform.get(`${PATH}/again.test`)
     return body.checkedAt === null ? null : body

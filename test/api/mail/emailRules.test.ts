@@ -61,7 +61,7 @@ test('the API adds each email rule once, lists email rules newest first, and del
   expect([again.status, again.body.message]).toEqual([404, 'Rule not found'])
 })
 
-test('a request with an invalid email rule gets status 400 with the field name, and no other project can see or change the rules', async () => {
+test('an invalid email rule gets status 400 with the field name, and other projects can neither see nor change the rules', async () => {
   const agent = await service.newAgent()
   for (const [body, message] of [
     [{ type: 'DENY', scope: 'SEND', value: 'a@b.c' }, 'type must be one of "ALLOW", "BLOCK"'],
@@ -174,7 +174,7 @@ test('an email rule for a Unicode domain applies to its Unicode and ASCII forms'
   )
 })
 
-test('email rules apply to every author of a mail, even if the mail cannot be parsed', async () => {
+test('email rules apply to each author of a mail, even if the mail cannot be parsed', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   const filler = `X-Filler: ${'x'.repeat(900)}\n`.repeat(1_300)
@@ -191,7 +191,7 @@ test('email rules apply to every author of a mail, even if the mail cannot be pa
   expect(await heard(agent, 5)).toEqual(['ham@example.com'])
 })
 
-test('an inbox with an allow rule accepts only the senders that its allow rules name', async () => {
+test('an inbox with an allow rule accepts mail only from senders whom an allow rule names', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   await add(agent, 'BLOCK', 'RECEIVE', 'foe@friends.test')
@@ -234,7 +234,7 @@ describe('the most specific email rule decides whether a mail is accepted', () =
     ['REPLY', 'foe@b.test', false],
     ['RECEIVE', 'foe@b.test', true],
   ] as const) {
-    test(`email rules decide in the scope ${scope} whether the address ${address} is allowed: ${allowed}`, () =>
+    test(`in the scope ${scope}, the email rules allow the address ${address}: ${allowed}`, () =>
       expect(isAllowed(rules, scope, address)).toBe(allowed))
   }
 
@@ -318,7 +318,7 @@ const statesOf = (agent: Agent, count: number) =>
     return rows.length === count ? rows.map(({ state }) => state) : null
   })
 
-test('an allow list accepts a bounce that provably belongs to a sent mail, even without a rule for its sender, but no other bounce', async () => {
+test('an allow list accepts a bounce only if it provably belongs to a sent mail, and needs no rule for the sender of the bounce', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   const recipient = 'ada@example.com'
@@ -368,8 +368,8 @@ test('an allow list refuses a mail with a forged From header that names an allow
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', 'boss@friends.test')
   const port = service.smtp!.port
-  // SPF passes for the domain of the envelope sender. The first mail uses the domain of its author, and the second mail
-  // uses the domain of a forger.
+  // SPF passes for the domain of the envelope sender. The envelope sender of the first mail is at the domain of the
+  // author, and that of the second mail is at the domain of a forger.
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'b@friends.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'm@evil.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test, m@evil.test'), {
@@ -382,7 +382,7 @@ test('an allow list refuses a mail with a forged From header that names an allow
   await waitForMessages(agent, 2)
 })
 
-test('mail from an allowed author waits while the DNS does not respond', async () => {
+test('if the author of a mail is allowed, the mail waits while the DNS does not respond', async () => {
   let isAway = true
   await using shaky = await startTestService({
     async lookUp(name, type) {

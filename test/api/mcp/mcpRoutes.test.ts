@@ -58,14 +58,14 @@ test('an MCP request body that is not a JSON object is refused', async () => {
 })
 
 describe('a client cancels an MCP call', () => {
-  test('a cancellation alone, in a message or in a batch, gets status 202 and no answer', async () => {
+  test('a message or a batch that contains only cancellations gets status 202 and no answer', async () => {
     for (const body of [CANCELLED, [CANCELLED], Array(20).fill(CANCELLED)]) {
       const { status, body: answer } = await post(body)
       expect([status, answer]).toEqual([202, null])
     }
   })
 
-  test('a cancellation in a batch does not affect the calls of the same batch', async () => {
+  test('a cancellation in a batch does not cancel a call of the same batch', async () => {
     const { body } = await post([CANCELLED, WHOAMI, CANCELLED, { ...WHOAMI, id: 2 }])
     expect(body.map(({ id }: { id: number }) => id)).toEqual([1, 2])
   })
@@ -83,7 +83,7 @@ describe('a client sends a batch of MCP messages', () => {
     }
   })
 
-  test('a batch is accepted only in MCP version 2025-03-26, which a request may name or omit', async () => {
+  test('a batch is accepted only in MCP version 2025-03-26, whether the request names this version or no version', async () => {
     const of = (version: string) => post([WHOAMI], { headers: { 'mcp-protocol-version': version } })
     expect((await of('2025-03-26')).status).toBe(200)
     for (const version of ['2025-06-18', '1']) {
@@ -138,7 +138,7 @@ describe('the service lists the names of its MCP tools', () => {
     return body.result.tools.map(({ name }: { name: string }) => name) as string[]
   }
 
-  test('tool names have dots for an API key and underscores for an OAuth client, unless the request chooses', async () => {
+  test('tool names have dots for an API key and underscores for an OAuth client, unless the request asks for another form', async () => {
     const { access } = await connect(service, agent)
     const all = await Promise.all([
       namesAt('/mcp'),
@@ -170,7 +170,7 @@ describe('an OAuth client calls an MCP tool', () => {
     return { ...answer, header: answer.headers.get('www-authenticate') }
   }
 
-  test('an OAuth client whose call needs a further scope is told the scopes that it has and the missing scope', async () => {
+  test('if a call of an OAuth client needs a further scope, the client is told which scopes it has and which scope is missing', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     const { status, body, header } = await challenge(toolCall('mail_send'), access)
     expect([status, body.message]).toEqual([403, 'Missing required scope: mail:send'])
@@ -179,7 +179,7 @@ describe('an OAuth client calls an MCP tool', () => {
     )
   })
 
-  test('a call gets no OAuth challenge if it has the scope, if no consent can give the scope, or if the tool does not exist', async () => {
+  test('a call gets no OAuth challenge if it has the scope, if consent cannot give the scope, or if the tool does not exist', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     for (const body of [
       toolCall('whoami'),

@@ -1,6 +1,6 @@
 /**
- * Tests mail that waits for approval, over MCP revision 2026-07-28. The MCP host shows a link to the owner, and then
- * repeats the tool call.
+ * Tests mail that waits for approval when it is sent over MCP revision 2026-07-28. The MCP host shows a link to the
+ * owner, and then repeats the tool call.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath } from '../../support/mail/held.ts'
@@ -82,7 +82,7 @@ test('an MCP host that can show links gets a link to the console, and learns the
   const approved = (await send({ state: result.requestState })).result
   expect(approved.structuredContent.messageId).toBe(waiting.structuredContent.messageId)
   expect(approved.structuredContent.deliveryStatus).toBeUndefined()
-  // The repeated MCP calls have not sent the mail a second time.
+  // Repeating the MCP call has not sent the mail a second time.
   expect(await sentMails()).toBe(before)
 })
 
@@ -97,7 +97,7 @@ test('a repeated call for a mail that the owner rejected gets an error that name
   ])
 })
 
-test('the state of a call for held mail is valid only with the same API key, the same arguments and its seal', async () => {
+test('the state of a held mail’s call is accepted only with its seal, the same API key and the same arguments', async () => {
   const { result } = await send()
   const state = result.requestState
   const other = await service.newAgent()

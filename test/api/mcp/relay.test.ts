@@ -21,8 +21,8 @@ type Asked = {
 type Given = { status?: number; body: string; headers?: Record<string, string> }
 
 /**
- * Starts a relay between a fake host and a fake service. `reply` returns the answer of the service to each request, and
- * null leaves the request unanswered.
+ * Starts a relay between a fake host and a fake service. The function `reply` returns the service's answer to each
+ * request, and null leaves the request without an answer.
  */
 async function start(
   reply: (asked: Asked) => Given | null,
@@ -105,7 +105,7 @@ describe('the relay passes on a message of the host', () => {
     expect(body).toEqual({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { a: 'é' } })
   })
 
-  test('a message without an id gets no answer, whatever the service sends', async () => {
+  test('the host gets no answer to a message without an id, whatever the service sends', async () => {
     const notification = { method: 'notifications/initialized' }
     const response = { id: 5, result: {} }
     for (const message of [notification, response]) {
@@ -127,7 +127,7 @@ describe('the relay passes on a message of the host', () => {
     expect(sent.map(({ id }) => id)).toEqual(['two', 1])
   })
 
-  test('a message is answered before the relay ends, although the host has closed its end', async () => {
+  test('the host still gets an answer to its message before the relay ends, even if it has closed its own end', async () => {
     const { say, asked, sent, end, isOver } = await start(() => null)
     say({ id: 1, method: 'slow' })
     await waitFor('the request', () => asked.length === 1)
@@ -214,7 +214,7 @@ describe('the host cancels a call that the relay has sent', () => {
   })
 
   test.each([[1], ['one'], [0]])(
-    'a cancelled call with the id %p loses its connection, and the host gets no answer to it',
+    'if a call with the id %p is cancelled, its connection is closed, and the host gets no answer to it',
     async (id) => {
       const { say, asked, sent, end } = await start((one) =>
         one.body.id === id ? null : echo(one),
@@ -254,7 +254,7 @@ describe('the host cancels a call that the relay has sent', () => {
     await end()
   })
 
-  test('a cancellation whose id is neither text nor number is passed to the service like any notification', async () => {
+  test('a cancellation whose id is neither text nor number is passed to the service like any other notification', async () => {
     for (const id of [undefined, null, true]) {
       const { say, asked, end } = await start(() => ({ status: 202, body: '' }))
       say(cancel(id))
@@ -284,7 +284,7 @@ describe('the relay names the agreed version of MCP', () => {
     ])
   })
 
-  test('the host gets the error of a failed handshake unchanged, and the relay knows no version', async () => {
+  test('the host gets the error of a failed handshake unchanged, and no MCP version is agreed on', async () => {
     const error = { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } }
     expect(await answerTo(initialize, { body: JSON.stringify(error) })).toEqual([error])
     const [absent] = await answerTo(initialize, { status: 202, body: '' })
@@ -298,7 +298,7 @@ describe('the relay names the agreed version of MCP', () => {
   })
 })
 
-describe('a message of the host names its own MCP version', () => {
+describe('a message of the host can name the MCP version itself', () => {
   const headersOf = async (method: string, params: object, version: unknown = '2026-07-28') => {
     const { say, asked, end } = await start(echo)
     say({ id: 1, method, params: { ...params, _meta: { [VERSION_FIELD]: version } } })
@@ -316,7 +316,7 @@ describe('a message of the host names its own MCP version', () => {
     ['tools/call', {}, undefined],
     ['tools/call', { name: 7 }, undefined],
   ] as const)(
-    'the relay repeats %s with %j in the HTTP headers of a message that names its version',
+    'if a message names its version, the relay repeats %s with %j in the HTTP headers',
     async (method, params, name) => {
       expect(await headersOf(method, params)).toEqual(['2026-07-28', method, name])
     },
@@ -335,7 +335,7 @@ describe('a message of the host names its own MCP version', () => {
     },
   )
 
-  test('the relay sends no such headers if the version in the message is not a date', async () => {
+  test('the relay sends none of these headers if the version in the message is not a date', async () => {
     for (const version of ['2026-7-28', '2026-07-28\r\nx: y', 20260728, null])
       expect(await headersOf('tools/call', { name: 'whoami' }, version)).toEqual([
         undefined,

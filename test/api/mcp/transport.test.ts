@@ -107,7 +107,7 @@ test('a known protocol version is accepted, and an unknown version gets the late
   expect(wrong.status).toBe(400)
 })
 
-test('an initialize call without a version is refused, and the server names its own version', async () => {
+test('an initialize call that names no version is refused, and the server names its own version', async () => {
   const initialize = (params: object) =>
     post({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
   const rest = { capabilities: {}, clientInfo: { name: 't', version: '1' } }
@@ -184,7 +184,7 @@ test('an MCP request from a page of another site is refused', async () => {
   expect(await from(new URL(service.url).origin)).toBe(200)
 })
 
-test('each MCP call counts once against the same rate limit as REST calls, also within a batch', async () => {
+test('each MCP call counts once against the same rate limit as REST calls, even if it is part of a batch', async () => {
   await using limited = await startTestService({
     smtp: false,
     workers: false,
@@ -210,7 +210,7 @@ test('each MCP call counts once against the same rate limit as REST calls, also 
   expect(last.headers.get('x-ratelimit-remaining')).toBe('0')
 })
 
-test('a cancelled MCP call affects no other call, and its own effect happens only once', async () => {
+test('a cancelled MCP call does not affect other calls, and its own effect happens only once', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const messageId = await cancelUnderWay(mcp, agent, service.database)
   const labels = await waitFor('the label', async () => {
@@ -220,7 +220,7 @@ test('a cancelled MCP call affects no other call, and its own effect happens onl
   expect(labels).toEqual(['sent', 'late'])
 })
 
-test('an MCP call while the database is unreachable gets status 503, as a REST call does', async () => {
+test('if the database is unreachable, an MCP call gets status 503, as a REST call does', async () => {
   await service.proxy!.cut()
   const refused = await post(call(1))
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])

@@ -79,7 +79,7 @@ describe('the redirect URI of an authorization request must match a registered U
   })
 })
 
-test('all other authorization errors are sent to the app with iss, which prevents a mix-up of authorization servers', async () => {
+test('all other authorization errors go to the app together with iss, so that no app can mix up two authorization servers', async () => {
   const faults: [changes: Record<string, string | null>, error: string][] = [
     [{ response_type: 'token' }, 'unsupported_response_type'],
     [{ code_challenge: null }, 'invalid_request'],
@@ -110,7 +110,7 @@ test('an authorization request with a repeated parameter is refused', async () =
   expect((await authorize(service.url, twice)).status).toBe(400)
 })
 
-test('an authorization code is valid only for its app, its redirect URI and its PKCE code verifier', async () => {
+test('an authorization code is valid only for its own app, its own redirect URI and its own PKCE code verifier', async () => {
   const other = (await register(service.url)).body.client_id
   const { exchange } = await codeFor(service, agent)
   const wrong: [change: Record<string, string>, error: string][] = [
@@ -148,7 +148,7 @@ test('a refresh token is valid only for the app that got it', async () => {
   expect(body.error).toBe('invalid_grant')
 })
 
-describe('the service protects the consent to an app', () => {
+describe('the service protects the consent that a person gives to an app', () => {
   const open = () => requestConsent(service, authorizationOf(service.url, clientId))
 
   test('only the consent page of the console can give consent', async () => {
@@ -172,7 +172,7 @@ describe('the service protects the consent to an app', () => {
     expect((await owner.post(path, body)).status).toBe(200)
   })
 
-  test('consent is bound to the browser that made the authorization request, so a link that an attacker forwards is useless', async () => {
+  test('consent is bound to the browser that made the authorization request, so a link that an attacker forwards has no effect', async () => {
     const { id } = await open()
     const { browserCookie } = await open()
     const { cookie } = await signIn(service)
@@ -190,7 +190,7 @@ describe('the service protects the consent to an app', () => {
     expect((await allow(stranger, id, agent)).status).toBe(401)
   })
 
-  test('a person can give consent only once for a request, and within ten minutes', async () => {
+  test('a person can give consent to a request only once, and only within ten minutes', async () => {
     const { id, owner } = await open()
     const answers = await Promise.all([1, 2, 3].map(() => allow(owner, id, agent)))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409])
@@ -202,7 +202,7 @@ describe('the service protects the consent to an app', () => {
     expect((await allow(late.owner, late.id, agent)).status).toBe(409)
   })
 
-  test('consent grants no scope that the app did not request, and grants mail:codes only with mail:read', async () => {
+  test('consent grants no scope that the app did not request, and grants mail:codes only together with mail:read', async () => {
     const { id, owner } = await open()
     for (const scopes of [['vault:use'], ['mail:read', 'vault:read'], []]) {
       expect((await allow(owner, id, agent, { scopes })).status).toBe(400)

@@ -31,8 +31,8 @@ function askTwice(name: string, value: string) {
 }
 
 /**
- * Returns what the service tells the app about an authorization request. A request that waits for the owner's consent
- * has no error.
+ * Returns the error that the service tells the app about an authorization request. If the request waits for the owner's
+ * consent, there is no error.
  */
 const told = ({ headers }: { headers: Headers }): (string | null | undefined)[] => {
   const location = headers.get('location')!
@@ -61,7 +61,7 @@ describe('the service tells an app what is wrong with its authorization request'
     }
   })
 
-  test('an app gets an error when response_type, the PKCE challenge or its method is absent, too long or of another kind', async () => {
+  test('an app gets an error when response_type, code_challenge or code_challenge_method is absent, too long or of another kind', async () => {
     const cases: [changes: Changes, expected: (string | null)[]][] = [
       [{ response_type: null }, fault('response_type must be set')],
       [{ response_type: '' }, fault('response_type must be set')],
@@ -106,7 +106,7 @@ describe('the service tells an app what is wrong with its authorization request'
     }
   })
 
-  test('an app gets an error when resource is not the MCP endpoint, or names the endpoint in two ways', async () => {
+  test('an app gets an error when resource is not the MCP endpoint, or is given twice in different spellings', async () => {
     const mcp = `${service.url}/mcp`
     const wrong = ['invalid_target', `resource must be ${mcp}`]
     expect(told(await ask({ resource: null }))).toEqual(WAITS)
@@ -204,7 +204,7 @@ describe('a person sees an error page, and the service tells no app about the er
     expect([...statuses]).toEqual([400, 429])
   })
 
-  test('a person sees an error page when the database fails, before and after the app is known', async () => {
+  test('a person sees an error page when the database fails, whether or not the service has already found the app', async () => {
     await using own = await startOAuthService()
     const { body } = await register(own.url)
     for (const table of ['oauth_requests', 'oauth_clients']) {
@@ -216,7 +216,7 @@ describe('a person sees an error page, and the service tells no app about the er
   })
 })
 
-test('a request for consent belongs to one browser, which keeps its cookie for the next request', async () => {
+test('only one browser can use a request for consent, and this browser keeps its cookie for the next request', async () => {
   const first = await ask({})
   expect(first.headers.get('location')).toMatch(/^\/console\/connect#oar_[0-9a-f]{24}$/)
   expect(first.headers.get('referrer-policy')).toBe('no-referrer')
@@ -228,7 +228,7 @@ test('a request for consent belongs to one browser, which keeps its cookie for t
   expect(again.headers.get('location')).not.toBe(first.headers.get('location'))
 })
 
-test('the parameters of an answer to an app are added to the query of its redirect URI, without absent values', () => {
+test('the answer to an app adds its parameters to the query of the redirect URI, and leaves out absent values', () => {
   const iss = 'https://purser.example'
   const encoded = 'iss=https%3A%2F%2Fpurser.example'
   expect(redirectTo('https://app.example/cb', { code: 'a b', state: null }, iss)).toBe(

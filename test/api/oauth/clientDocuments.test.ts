@@ -78,8 +78,8 @@ test('an app whose client id is the URL of its metadata document connects, and t
   })
   expect(tokens.status).toBe(200)
   expect((await callMcp(service.url, tokens.body.access_token)).status).toBe(200)
-  // The service caches the client metadata document for a while, so neither this authorization request nor the token
-  // request fetches it.
+  // The service caches the client metadata document for a while, so it is fetched neither for this authorization
+  // request nor for the token request.
   fetches = []
   expect((await ask(url)).status).toBe(303)
   expect(fetches).toEqual([])
@@ -117,7 +117,7 @@ test('redirect URIs that the app removed from its metadata document are refused 
   expect((await ask(url)).status).toBe(400)
 })
 
-test('a client id is refused if its URL has a form that two URL parsers could read differently', async () => {
+test('a client id is refused if two URL parsers could read its URL in different ways', async () => {
   fetches = []
   for (const id of [
     `http://app.example:${port}/client.json`,
@@ -157,7 +157,7 @@ test('a client metadata document inside the private network is never fetched', a
   expect(fetches).toEqual([])
 })
 
-test('concurrent fetches of one client metadata document become one fetch, and a flood of documents is refused', async () => {
+test('concurrent fetches of one client metadata document are combined into one fetch, and a flood of documents is refused', async () => {
   fetches = []
   const url = publish('/together')
   const together = await Promise.all(Array.from({ length: 5 }, () => ask(url)))

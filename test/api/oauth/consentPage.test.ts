@@ -20,7 +20,7 @@ describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () =
   let clientId: string
   let redirect: string
   /**
-   * Is a test server that plays the OAuth app. The test server records the query of each redirect that the browser
+   * Is a test server in the role of the OAuth app. The test server records the query of each redirect that the browser
    * follows to it.
    */
   let app: ReturnType<typeof Bun.serve>

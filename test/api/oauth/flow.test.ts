@@ -31,7 +31,7 @@ const get = async (path: string): Promise<{ status: number; headers: Headers; bo
 }
 const toolNames = (answer: { body: any }) => answer.body.result.tools.map(({ name }: any) => name)
 
-test('an MCP call without a key gets the address of the OAuth metadata, and does not count as a wrong API key', async () => {
+test('an MCP call without a key is told the address of the OAuth metadata, and does not count as a call with a wrong API key', async () => {
   await using limited = await startOAuthService({ env: { RATE_LIMIT_AUTH: '2' } })
   for (let n = 0; n < 5; n++) {
     const { status, headers } = await callMcp(limited.url, null)
@@ -69,7 +69,7 @@ test('all OAuth metadata documents name the same issuer, byte for byte', async (
   ])
 })
 
-test('an app that the owner allows gets an authorization code and then tokens, and acts only for the chosen project', async () => {
+test('if the owner allows an app, it gets an authorization code and then tokens, and can act only for the chosen project', async () => {
   const { body: client } = await register(service.url, {
     redirect_uris: [REDIRECT],
     client_name: 'Notes',
@@ -124,7 +124,7 @@ test('an app whose owner denied consent learns this and gets no authorization co
   })
 })
 
-test('a token refresh returns a new pair of tokens, and a later use of the old refresh token ends all access of the app', async () => {
+test('a token refresh returns a new pair of tokens, and if the old refresh token is used later, all access of the app ends', async () => {
   const { refresh, clientId, access } = await connect(service, agent)
   const renew = (refresh_token: string, more = {}) =>
     token(service.url, { grant_type: 'refresh_token', refresh_token, client_id: clientId, ...more })
@@ -156,7 +156,7 @@ test('a token refresh may reduce the scopes, but never add scopes', async () => 
   expect((await renew(refresh, 'mail:read vault:read')).body.error).toBe('invalid_scope')
 })
 
-test('a call of a tool that needs another scope asks the owner for further consent, unless no consent can give the scope', async () => {
+test('if a tool call needs another scope, the owner is asked for further consent, unless no consent can give the scope', async () => {
   const { access } = await connect(service, agent, { scopes: ['mail:read'] })
   const { status, headers } = await callMcp(service.url, access, toolCall('mail_send'))
   expect(status).toBe(403)
@@ -165,14 +165,14 @@ test('a call of a tool that needs another scope asks the owner for further conse
   )
   const read = await callMcp(service.url, access, toolCall('vault_get', { name: 'x' }))
   expect([read.status, read.body.result.isError]).toEqual([200, true])
-  // A tool call with an API key that lacks the needed scope gets only an error. Such a call does not ask for consent,
-  // as a call of an OAuth client would.
+  // If a tool call with an API key lacks a scope, it gets only an error. Unlike a call of an OAuth client, this call
+  // does not ask the owner for consent.
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const byKey = await callMcp(service.url, reader.key, toolCall('mail.send'))
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])
 })
 
-test('mail that an app sends waits for approval if the owner chose approval at consent, whichever tool sends the mail', async () => {
+test('if the owner chose approval at consent, mail that the app sends waits for approval, whichever tool sends it', async () => {
   const own = await service.newAgent()
   const { access } = await connect(service, own, {
     holdsMail: true,
@@ -228,7 +228,7 @@ test('an owner sees the connected apps with the time of their last use, and disc
   ])
 })
 
-test('the deletion of a project, the deletion of an app, and an expiry end the OAuth tokens at once', async () => {
+test('the OAuth tokens end at once when the project is deleted, when the app is deleted, or when they expire', async () => {
   const { database, platform } = service
   const own = await service.newAgent()
   const gone = await connect(service, own)
@@ -253,7 +253,7 @@ test('the deletion of a project, the deletion of an app, and an expiry end the O
   expect((await callMcp(service.url, late.access)).status).toBe(401)
 })
 
-test('API keys still work beside OAuth, an access token works only at /mcp, and an API key is no refresh token', async () => {
+test('API keys still work if OAuth is enabled, an access token works only at /mcp, and an API key is not accepted as a refresh token', async () => {
   expect((await callMcp(service.url, agent.key)).status).toBe(200)
   expect(toolNames(await callMcp(service.url, agent.key))).toContain('mail.list_messages')
   const { access, clientId } = await connect(service, agent)
@@ -283,7 +283,7 @@ test('the service disables OAuth if its public URL has no TLS', async () => {
   expect(headers.get('www-authenticate')).toBe('Bearer realm="purser"')
 })
 
-test('an app that requests no scope gets the smallest set of scopes, and the parameter state may be absent', async () => {
+test('an app that requests no scope gets the smallest set of scopes, and may leave out the parameter state', async () => {
   const { body: client } = await register(service.url)
   const asked = authorizationOf(service.url, client.client_id, {
     scope: null,
@@ -298,7 +298,7 @@ test('an app that requests no scope gets the smallest set of scopes, and the par
   expect(Object.keys(answered(decided.redirectTo)).toSorted()).toEqual(['code', 'iss'])
 })
 
-test('an authorization code works once, and its second use ends all access that it gave', async () => {
+test('an authorization code works only once, and its second use ends all access that its first use gave', async () => {
   const { exchange } = await codeFor(service, agent)
   const answers = await Promise.all([1, 2, 3].map(() => token(service.url, exchange)))
   const won = answers.filter(({ status }) => status === 200)

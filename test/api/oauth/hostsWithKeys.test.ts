@@ -1,6 +1,6 @@
 /**
- * Tests MCP hosts that use an API key from their configuration. None of these hosts' requests gets status 401, because
- * a host would then start OAuth.
+ * Tests MCP hosts that use an API key from their configuration. None of their requests may get status 401, because the
+ * host would then start OAuth.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startOAuthService } from '../../support/oauth.ts'
@@ -135,8 +135,8 @@ test('an MCP host that tries OAuth discovery first still connects with its API k
   ]) {
     const response = await fetch(`${service.url}${path}`)
     const body = response.status === 200 ? ((await response.json()) as object) : null
-    // If OAuth metadata that does not exist were answered with status 200, hosts that use a configured header would
-    // break.
+    // If the service answered a request for missing OAuth metadata with status 200, hosts that use a configured header
+    // would break.
     expect([path, body === null || 'resource' in body || 'issuer' in body]).toEqual([path, true])
   }
 })

@@ -56,7 +56,7 @@ test.each<
   },
 )
 
-test('an owner connects, sees and disconnects only apps of their own projects, and a viewer can do none of these', async () => {
+test('an owner can connect, see and disconnect apps only for their own projects, and a viewer can do none of this', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const { body } = await register(service.url)
   const asked = authorizationOf(service.url, body.client_id, { scope: 'mail:read' })

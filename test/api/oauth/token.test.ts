@@ -73,7 +73,7 @@ test('the token endpoint reads fields of at most 1000 characters', async () => {
   )
 })
 
-test('an app with an unknown client id is told to register again, but an app with a metadata document needs no registration', async () => {
+test('an app with an unknown client id is told to register again, but an app that has a metadata document needs no registration', async () => {
   const unknown = [401, 'invalid_client', 'client_id is unknown: register again']
   for (const client_id of [
     `oac_${'0'.repeat(24)}`,
@@ -98,7 +98,7 @@ test('the token endpoint supports two grant types', async () => {
   }
 })
 
-test('a token request may omit the resource or name the MCP endpoint, and nothing else', async () => {
+test('a token request may either omit the resource or name the MCP endpoint', async () => {
   const mcp = `${service.url}/mcp`
   const { exchange } = await codeFor(service, agent)
   const wrong = [400, 'invalid_target', `resource must be ${mcp}`]
@@ -143,7 +143,7 @@ describe('an app refreshes its access token', () => {
     }
   })
 
-  test('a token refresh keeps only the scopes that it names, whatever spaces separate them', async () => {
+  test('a token refresh keeps only the scopes that it names, however many spaces are between them', async () => {
     expect(await scopeOf('  mail:send   offline_access ')).toBe('mail:send')
     expect(await scopeOf('mail:read mail:read')).toBe('mail:read')
   })
@@ -158,7 +158,7 @@ describe('an app refreshes its access token', () => {
     ])
   })
 
-  test('a token refresh with an authorization code or an access token in place of the refresh token is refused', async () => {
+  test('a token refresh is refused if it contains an authorization code or an access token in place of the refresh token', async () => {
     const { access, clientId: client_id, exchange } = await connect(service, agent)
     for (const refresh_token of [access, exchange.code]) {
       expect(await refused({ ...REFRESH, client_id, refresh_token })).toEqual(GRANT_FAULT)

@@ -52,7 +52,7 @@ async function ask(more: object = {}): Promise<{ asked: Asked; purchaseId: strin
 const approve = (approvalId: string, sha256: string) =>
   till.service.platform.post(`${base}/${approvalId}/approve`, { sha256 })
 
-test('a purchase that the owner approved gets a new offer and is paid once', async () => {
+test('a purchase that the owner approved asks the seller for a new offer, and is paid once', async () => {
   const { asked, purchaseId } = await ask({ method: 'POST', body: { city: 'Berlin' } })
   expect(asked).toMatchObject({
     state: 'waiting',
@@ -87,7 +87,7 @@ test('a purchase is refused if the seller changes its offer after the approval',
   expect(seller.received).toEqual([])
 })
 
-test('an approval with a hash of other terms, of another project or of a mail is refused', async () => {
+test('an approval is refused if its hash belongs to other terms, to another project or to a mail', async () => {
   const { asked } = await ask()
   expect((await approve(asked.approvalId, 'ab'.repeat(32))).status).toBe(409)
   const other = await till.service.newAgent()

@@ -30,7 +30,7 @@ afterEach(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-test('a chain whose clock is ten minutes fast costs the buyer nothing, and the mandate regains the amount', async () => {
+test('if the clock of the chain is ten minutes ahead, the buyer loses no money, and the mandate regains the amount', async () => {
   await till.client.increaseTime({ seconds: 600 })
   await till.client.mine({ blocks: 1 })
   seller.serve = async (payment) => {
@@ -95,15 +95,15 @@ testWhole(
   120_000,
 )
 
-test('a seller that reuses a payment header at its second endpoint is paid only once, and the other purchase stays open', async () => {
+test('a seller that uses one payment header for two endpoints is paid only once, and the other purchase stays open', async () => {
   let captured: (typeof seller.received)[0] | null = null
   seller.serve = async (payment, request) => {
     if (new URL(request.url).pathname === '/weather') {
       captured = payment
       return served(payment, await seller.settle(payment))
     }
-    // The seller's second endpoint sends content for the payment header of the first endpoint, and never settles the
-    // header that it got itself.
+    // For its second endpoint the seller accepts the payment header of the first endpoint, and never settles the header
+    // that it got there.
     return served(payment, await Promise.resolve(`0x${'00'.repeat(32)}`))
   }
   const first = await buyer.pay(seller.url)

@@ -1,6 +1,6 @@
 /**
- * Tests the use of vault secrets in a purchase. The limits on the use of the credential apply, and no response shows
- * the secret.
+ * Tests the use of vault secrets in a purchase. The limits of the credential apply to the purchase, and no response
+ * shows the secret.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import {

@@ -121,7 +121,7 @@ test('a refund that the seller sent and named is verified on the chain, and gets
   expect((await name(paymentId, refundId, txHash)).status).toBe(409)
 })
 
-test('a transfer proves only one refund, if it has the payment’s amount and payee and happened after the payment', async () => {
+test('a transfer proves one refund only, and it must have the right amount and payee and be made after the payment', async () => {
   await fund(till.client, payTo, 3_000n)
   const old = await transfer(3_000n)
   const { paymentId } = await sold()
@@ -197,7 +197,7 @@ test('a refund whose block a reorganisation replaced is verified again, and is r
   expect(rowCount).toBe(1)
 })
 
-test('a buyer whose purse this service holds sees the refund with the payment, but the amount is not added back to the mandate', async () => {
+test('a buyer with a purse at this service sees the refund of a payment, but the mandate does not regain the amount', async () => {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
   await changeProject(till.service.database.pool, seller.project.id, { payTo: address })

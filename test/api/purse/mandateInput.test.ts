@@ -112,7 +112,7 @@ describe('the service reads the times of a mandate', () => {
 })
 
 describe('the service reads the places at which a mandate may pay', () => {
-  test('a mandate lists hosts, and the error for a wrong host names its place in the list', () => {
+  test('a mandate lists hosts, and if a host is wrong, the error names its position in the list', () => {
     expect(read({ hosts: ['API.Example.com', '*.example.com'] }).hosts).toEqual([
       'api.example.com',
       '*.example.com',
@@ -152,12 +152,12 @@ describe('the service reads the places at which a mandate may pay', () => {
 })
 
 describe('an owner changes a mandate', () => {
-  test('a changed mandate keeps each term that the change leaves out, and keeps its start time', () => {
+  test('a change of a mandate keeps each term that it leaves out, and keeps the start time', () => {
     const { id, row, reservedAtomic, spentAtomic, releasedAtomic, createdAt, ...terms } = PRESENT
     expect(change({})).toEqual({ ...terms, validFrom: null })
   })
 
-  test('a changed mandate loses a limit if the change sets it to null', () => {
+  test('a change of a mandate removes a limit if it sets the limit to null', () => {
     const removed = change({ task: null, payees: null, askAbove: null, validUntil: null })
     expect(removed).toMatchObject({
       task: null,
@@ -167,12 +167,12 @@ describe('an owner changes a mandate', () => {
     })
   })
 
-  test('a changed mandate whose start is set to null is valid from now on', () => {
+  test('a change of a mandate that sets the start to null makes the mandate valid from now on', () => {
     const { validFrom } = change({ validFrom: null, validUntil: null })
     expect(Math.abs(validFrom!.getTime() - Date.now())).toBeLessThan(60_000)
   })
 
-  test('a changed mandate must end after its start', () => {
+  test('after a change, the end of a mandate must be later than its start', () => {
     const faultOfChange = (given: Parameters<typeof change>[0]) => {
       try {
         return change(given) && 'read'
@@ -195,12 +195,12 @@ describe('an owner changes a mandate', () => {
     expect(change({}).state).toBe('frozen')
   })
 
-  test('a changed mandate may forbid any rise of a price', () => {
+  test('a change of a mandate may forbid that a price rises at all', () => {
     expect(change({ risePercent: 0 }).risePercent).toBe(0)
   })
 })
 
-test('the owner sees the amounts of a mandate in USDC, with the sum that is still open', () => {
+test('the owner sees the amounts of a mandate in USDC, and the sum of its open payments', () => {
   expect(toMandateView(PRESENT)).toMatchObject({
     state: 'stopped',
     maxPerPayment: '0.05',

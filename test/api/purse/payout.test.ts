@@ -1,4 +1,6 @@
-/** Tests automatic transfers from a purse to the owner's address, and from a purse's old address to its new one. */
+/**
+ * Tests automatic transfers from a purse to the owner's address, and from the old address of a purse to its new one.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { startProcess } from '../../support/process/process.ts'
@@ -28,7 +30,7 @@ const change = async (buyer: Buyer, body: object) =>
   (await till.service.platform.patch(path(buyer), body)).body as any
 const purseOf = async (buyer: Buyer) => (await till.service.platform.get(path(buyer))).body as any
 
-/** Moves the waiting time of the new payout address one day back. */
+/** Sets the time from which the new payout address may be used one day earlier. */
 const aDayLater = ({ project }: Buyer) =>
   till.service.database.pool.query(
     `update purses set payout_next_at = payout_next_at - interval '24 hours' where project_id = $1`,
@@ -41,7 +43,7 @@ test('a purse pays the balance above its maximum to a payout address that was se
   expect(set).toMatchObject({ maxUsdc: '2', payout: { address: null, next: { address: OWNER } } })
   const waitMs = Date.parse(set.payout.next.from) - Date.now()
   expect(Math.round(waitMs / 3_600_000)).toBe(24)
-  // The worker reads the purse balance repeatedly, but transfers nothing to the payout address.
+  // The worker reads the purse balance again and again, but transfers nothing to the payout address.
   const { balanceBlock } = await purseOf(buyer)
   await till.client.mine({ blocks: 2 })
   await waitFor('a later balance', async () => (await purseOf(buyer)).balanceBlock > balanceBlock)
@@ -103,7 +105,7 @@ test('a purse with a rotated key pays from a new address, and all money at the o
   await using seller = startSeller(till)
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })
   await buyer.giveMandate({ hosts: [seller.host] })
-  // A signed payment that nobody settles stays open at the purse's old address.
+  // A signed payment that nobody settles is still open at the old address of the purse.
   const { serve } = seller
   seller.serve = async () => new Response('no', { status: 400 })
   const { body: left } = await buyer.pay(seller.url)
@@ -129,8 +131,8 @@ test('a purse with a rotated key pays from a new address, and all money at the o
 
   await till.client.mine({ blocks: 110, interval: 3 })
   await buyer.settled(left.purchaseId, 'released')
-  // The money reserved for the open payment moves to the new address later, and so does money that somebody sends to
-  // the old address.
+  // Later the money that was reserved for the open payment moves to the new address, and so does money that somebody
+  // sends to the old address.
   await waitFor(
     'the rest of the old address',
     async () => (await paidBy(till, buyer.address)) === 1_000_000n,

@@ -19,8 +19,8 @@ const PAYMENTS = 200
 let till: TestTill
 let seller: Seller
 beforeAll(async () => {
-  // With one block in each second, the time of the test chain follows real time. With one block for each transaction,
-  // the time of the chain would run ahead, and signatures would expire.
+  // With one block a second, the time of the test chain is the same as real time. If each transaction had its own
+  // block, the time of the chain would run ahead, and signatures would expire.
   till = await startPurseTill({ blockTimeS: 1, parts: { pools: ['purse', 'purse'] } })
   seller = startSeller(till)
 })
@@ -33,12 +33,12 @@ const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(us
 
 test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit`, async () => {
   const buyer = await newBuyer(till)
-  // The mandate of 0.10 USDC is no multiple of the price 0.003, so a rest remains that is smaller than a payment.
+  // The mandate of 0.10 USDC is not a multiple of the price 0.003, so in the end less than one payment is left of it.
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
   const wide = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.2' })
   seller.terms.amount = '3000'
-  // The seller loses a third of its responses, and refuses a third of the requests. The seller may still settle every
-  // payment.
+  // The seller loses a third of its responses, and refuses a third of the requests. The seller may still settle any of
+  // these payments.
   seller.serve = async (payment) => {
     const place = seller.received.length % 3
     if (place === 0) return new Response('no', { status: 400 })
@@ -46,7 +46,7 @@ test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit
     return place === 1 ? new Response('lost', { status: 410 }) : new Response('content')
   }
   const all = await Promise.all(
-    // A service under load may refuse requests with status 503. The client repeats the request, because the same
+    // A service under load may refuse requests with status 503. The client repeats such a request, because one
     // Idempotency-Key never pays twice.
     Array.from({ length: PAYMENTS }, (_, n) =>
       waitFor('an accepted purchase', async () => {
@@ -100,7 +100,7 @@ test('parallel payments never exceed the balance of the purse', async () => {
   expect(signed.length).toBe(3)
 })
 
-test('when a mandate is reduced during payments, it admits no new payment, and signed payments stay valid', async () => {
+test('if a mandate is reduced while payments are made, it allows no new payment, and payments that are already signed stay valid', async () => {
   const buyer = await newBuyer(till)
   const id = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '1' })
   const { promise: narrowed, resolve } = Promise.withResolvers<void>()

@@ -67,7 +67,7 @@ describe('a purse refuses unacceptable payments', () => {
     })
   }
 
-  test('a mandate with a misspelt limit is refused, because this limit would have no effect', async () => {
+  test('a mandate with a misspelt limit is refused, because the limit would otherwise have no effect', async () => {
     const path = `/v0/platform/projects/${buyer.project.id}/mandates`
     const given = { name: 'm', hosts: ['a.example.com'], maxPerPayment: '1', maxPerDay: '1' }
     const { body } = await till.service.platform.post(path, given)
@@ -163,7 +163,7 @@ describe('a purse refuses unacceptable payments', () => {
     expect(seller.received.length).toBe(1)
   })
 
-  test('a purse refuses a price that rose more than the mandate allows, even if it rose in small steps', async () => {
+  test('a purse refuses a price that has risen by more than the mandate allows, even if it has risen in small steps', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.amount = '12001'
     const { body } = await buyer.pay(seller.url)
@@ -188,7 +188,7 @@ describe('a purse refuses unacceptable payments', () => {
   })
 })
 
-test('a purse signs payments for at most 120 seconds, and takes the cheapest offer that it can pay', async () => {
+test('a purse signs a payment for at most 120 seconds, and chooses the cheapest offer that it can pay', async () => {
   seller.ask = () =>
     seller.challenge([
       { network: 'eip155:8453', amount: '1' },
@@ -213,7 +213,7 @@ test('a purchase request follows no redirect, neither before nor after the payme
   expect(body).toMatchObject({ state: 'answered', status: 307, payment: { state: 'open' } })
 })
 
-test('a free resource is returned without payment, and a request for a quote signs nothing', async () => {
+test('a resource without a price is returned without a payment, and nothing is signed for a quote', async () => {
   const { body: quote } = await buyer.post('/v0/purse/quote', { url: seller.url })
   expect(quote).toMatchObject({ state: 'quoted', terms: { amountUsdc: '0.01' }, payment: null })
   seller.ask = () => new Response('free')

@@ -1,4 +1,7 @@
-/** Tests when a mandate regains the amount of a payment. Only the state of the chain decides this. */
+/**
+ * Tests when a mandate regains the amount of a payment. Only the state of the chain decides whether a mandate regains
+ * an amount.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { parseAbiItem } from 'viem'
 import {
@@ -13,8 +16,8 @@ import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Is one more than the number of blocks from anvil's finalized block to its newest block. After this many new blocks,
- * an earlier block is final.
+ * Is the number of blocks by which anvil's finalized block is behind its newest block, plus one. After this many new
+ * blocks, an earlier block is final.
  */
 const FINAL_BLOCKS = 66
 
@@ -42,7 +45,7 @@ const CANCELED = parseAbiItem(
 /** Plays a seller that keeps the signed payment and serves no content. */
 const keep = async () => new Response('no', { status: 400 })
 
-/** Moves the chain's time ahead by some seconds, until a final block is later than the new time. */
+/** Moves the chain's time ahead by some seconds, and mines blocks until a block with the new time is final. */
 async function pass(seconds: number): Promise<void> {
   await till.client.increaseTime({ seconds })
   await till.client.mine({ blocks: FINAL_BLOCKS, interval: 1 })
@@ -53,11 +56,11 @@ const sums = async () => {
   return { reservedUsdc, openUsdc, spentUsdc, releasedUsdc }
 }
 
-test('an unused signature reserves its amount until a final block is past its expiry, and then the amount is free', async () => {
+test('an unused signature reserves its amount until a final block is later than its expiry, and then releases the amount', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 400, payment: { state: 'open' } })
-  // The newest block is later than the expiry of the payment's signature, but no final block is later than it.
+  // The newest block is later than the expiry of the payment's signature, but all final blocks are earlier.
   await till.client.increaseTime({ seconds: 3_600 })
   await till.client.mine({ blocks: 1 })
   const before = await balanceBlock()
@@ -83,7 +86,7 @@ async function balanceBlock(): Promise<number> {
   return (body as { balanceBlock: number }).balanceBlock
 }
 
-test('the service records money that is taken without content, whoever sent the authorization to the chain', async () => {
+test('if a seller takes the money without serving content, this is recorded, whoever sent the authorization to the chain', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received[0]!)
@@ -139,7 +142,7 @@ test('a second 402 response after the payment ends the purchase, and the purse s
   expect(seller.received.length).toBe(1)
 })
 
-test('a stop of the purse cancels signed payments that are not settled yet, and the mandate regains their amounts', async () => {
+test('if the purse is stopped, signed payments that are not settled yet are cancelled, and the mandate regains their amounts', async () => {
   seller.serve = keep
   seller.terms.maxTimeoutSeconds = 120
   const { body } = await buyer.pay(seller.url)
@@ -176,12 +179,12 @@ test('a payment that the seller settles before the purse is stopped counts as se
   expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
 })
 
-test('unused payments do not hide a newer payment that is already settled', async () => {
+test('many unused payments do not keep the service from seeing that a newer payment is settled', async () => {
   const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120
   seller.serve = keep
-  // The test makes so many payments that the payment watcher needs more than one poll.
+  // There are so many payments that the watcher of the chain needs more than one poll for them.
   await Promise.all(Array.from({ length: 205 }, () => buyer.pay(seller.url)))
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received.at(-1)!)

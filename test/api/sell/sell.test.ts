@@ -19,8 +19,8 @@ let url: string
 let folder: string
 
 /**
- * Starts a test server that stands for the origin server behind the paywall. A test replaces `answer` to change the
- * response of this server.
+ * Starts a test server that stands for the origin server behind the paywall. A test replaces the function `answer` to
+ * change the response of this server.
  */
 function startOrigin() {
   const seen: Seen[] = []
@@ -230,14 +230,15 @@ test('a request for a path that two servers could read in different ways gets st
     ['/nothing', 404],
     ['/', 404],
     ['/reports', 404],
-    // The service itself requests the path /reports/ for a check. This path has a 402 offer, but no content for sale.
+    // The service itself requests the path /reports/ for a check. The path /reports/ has a 402 offer, but no content
+    // for sale.
     ['/reports/', 402],
     ['/reports/a', 402],
     ['/reports/a/b', 402],
     ['/reports%2fa', 400],
     ['/reports%5ca', 400],
     ['/%252e%252e/weather', 400],
-    // The HTTP parser resolves dot segments before the paywall and the origin server see the path.
+    // The HTTP parser resolves dot segments of a path before the paywall and the origin server see it.
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],
@@ -249,7 +250,7 @@ test('a request for a path that two servers could read in different ways gets st
   for (const [target, status] of targets) {
     expect([target, await raw(target)]).toEqual([target, status])
   }
-  // Dot segments in a path never lead to a path without a price.
+  // A path with dot segments never leads to a path without a price.
   expect([400, 404]).toContain(await raw('/reports/../nothing'))
   expect(origin.seen).toEqual([])
 })

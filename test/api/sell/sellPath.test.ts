@@ -10,7 +10,7 @@ test.each([
   ['/caf%c3%a9', '/caf%C3%A9'],
   ['/a.b/..c', '/a.b/..c'],
 ])(
-  'the path %s has the canonical form %s, which stays the same if it is read again',
+  'the canonical form of the path %s is %s, and reading this form again does not change it',
   (given, wanted) => {
     expect(normalPath(given)).toBe(wanted)
     expect(normalPath(wanted)).toBe(wanted)

@@ -18,7 +18,7 @@ test('an IPv6 /64 network may open as many SMTP connections as one IP address, a
   expect(admitted('2001:db8:1::1')).toBe(true)
 })
 
-test('the longest idle SMTP connection of the network with the most connections is closed to make room for a new one', () => {
+test('if a new SMTP connection needs room, the longest idle connection of the network with the most connections is closed', () => {
   const limits = new ConnectionLimits({ max: 4, perAddressMax: 10 })
   const ended: string[] = []
   const enter = (address: string, name: string, activeMs: number) => {
@@ -36,7 +36,7 @@ test('the longest idle SMTP connection of the network with the most connections 
   expect(ended).toEqual(['idle'])
 })
 
-test('an SMTP connection that reports its end twice frees only one place', () => {
+test('if an SMTP connection reports its end twice, only one place becomes free', () => {
   const limits = new ConnectionLimits({ max: 1, perAddressMax: 1 })
   const guest = limits.enter('10.0.0.1', never)!
   limits.leave(guest)

@@ -31,7 +31,7 @@ function mails() {
   return { begin, ended }
 }
 
-test('beyond the total byte limit, the network with the most bytes loses its slowest incomplete mail', async () => {
+test('if the total limit on bytes is exceeded, the network with the most bytes loses its slowest incomplete mail', async () => {
   const { begin, ended } = mails()
   await begin('small', '10.0.1.1', 1)
   await begin('greedy slow', '10.0.2.1', 2)
@@ -42,14 +42,14 @@ test('beyond the total byte limit, the network with the most bytes loses its slo
   expect((await mail.bytes()).equals(Buffer.alloc(3 * MB, 'newcomer'))).toBe(true)
 })
 
-test('a mail of a network that is alone at the total limit ends no mail of another network', async () => {
+test('if one network alone reaches the total limit, no mail of another network is ended', async () => {
   const { begin, ended } = mails()
   await begin('other', '10.0.1.1', 4)
   const { isTaken } = await begin('alone', '10.0.2.1', 5)
   expect([isTaken, ended]).toEqual([true, []])
 })
 
-test('the incomplete mails of one network stay below the network’s byte limit, and a discarded mail frees its bytes', async () => {
+test('the incomplete mails of one network stay below the byte limit for a network, and a discarded mail frees its bytes', async () => {
   const { begin, ended } = mails()
   const first = await begin('first', '10.0.1.1', 3)
   expect((await begin('second', '10.0.1.1', 3)).isTaken).toBe(false)

@@ -33,7 +33,7 @@ test('the number of SMTP connections of an IP address is limited, and a closed c
     ]
     for (let n = 0; n < 5; n++)
       expect(await greeting()).toStartWith('421 4.7.0 Too many connections')
-    // The listener still serves the SMTP connections that are already open.
+    // The listener still serves SMTP connections that were open before.
     expect(await talks[0]!.say('NOOP')).toStartWith('250')
     await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
     await waitFor('room', async () => (await greeting()).startsWith('220'))
@@ -156,7 +156,7 @@ test('an SMTP client that guesses inbox addresses is disconnected', async () => 
   expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('421')
 })
 
-test('endless and invalid SMTP commands end their connection, and the listener continues to serve others', async () => {
+test('endless and invalid SMTP commands end the connection, and the listener goes on to serve others', async () => {
   const agent = await service.newAgent()
   {
     await using talk = await talkSmtp(service.smtp!.port)

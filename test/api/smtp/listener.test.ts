@@ -55,7 +55,7 @@ test("mail to postmaster goes to an inbox named postmaster, or else to the addre
   expect(await talk.say('RCPT TO:<postmaster>')).toStartWith('550')
 })
 
-test('a new inbox receives mail at once, and a deleted inbox receives no mail', async () => {
+test('a new inbox can receive mail at once, and a deleted inbox receives no more mail', async () => {
   const { body: created } = await service.platform.post('/v0/platform/projects', {
     emailName: 'fresh',
   })

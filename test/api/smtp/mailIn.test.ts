@@ -144,7 +144,7 @@ test('a different message with the same Message-ID gets its own id in the same t
   expect(body.messageId).toBe('<same.1@example.com>')
 })
 
-test('two inboxes can each hold a message with the same Message-ID', async () => {
+test('two inboxes can each contain a message with the same Message-ID', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await service.deliver({
     from: 'ada@example.com',
@@ -175,7 +175,7 @@ test('a mail with a missing or malformed Message-ID gets an id derived from its 
   for (const item of items) expect(item.messageId).toMatch(/^<[0-9a-f]{32}@mail\.test>$/)
 })
 
-test('a mail that cannot be parsed is stored, shown and labelled, and delays no other mail', async () => {
+test('a mail that cannot be parsed is stored, shown and labelled, and does not delay other mails', async () => {
   const agent = await service.newAgent()
   const parts = Array.from(
     { length: 150 },

@@ -9,8 +9,8 @@ import {
 } from '../../support/service.ts'
 
 /**
- * Is the time of silence, in milliseconds, after which the listener ends a connection. This time is far longer than the
- * test client's pause between two bytes, so that the client never counts as silent on a busy machine.
+ * Is the time of silence, in milliseconds, after which the listener ends a connection. This time is much longer than
+ * the pause of the test client between two bytes, so the client does not count as silent even on a busy machine.
  */
 const SILENT_MS = 500
 const CONNECTION_MS = 2_000

@@ -64,8 +64,8 @@ test('mail arrives both with and without STARTTLS', async () => {
 
 test('commands sent in plain text before STARTTLS have no effect in the TLS session', async () => {
   await using talk = await talkSmtp(smtp.port)
-  // In this test, one packet contains STARTTLS and an injected MAIL FROM (CVE-2011-0411). In the TLS session, the
-  // server must ignore the injected command.
+  // In this test, one packet contains STARTTLS and an injected MAIL FROM (CVE-2011-0411). The server must ignore the
+  // injected command in the TLS session.
   expect(await talk.send('STARTTLS\r\nMAIL FROM:<evil@example.com>\r\nRSET\r\n')).toStartWith('220')
   talk.write('not a TLS hello\r\n')
   await talk.closed

@@ -23,7 +23,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 async function play({ messages }: ThreadScenario): Promise<string[][]> {
   const inboxes = new Map<string, Agent>()
   const threads = new Map<string, string[]>()
-  /** Maps each message key of the scenario to the Message-ID that the service gave to the message. */
+  /** Maps the key of each message in the scenario to the Message-ID that the service gave the message. */
   const renamed = new Map<string, string>()
   for (const { key, ...message } of messages) {
     const agent = inboxes.get(message.inbox) ?? (await service.newAgent())

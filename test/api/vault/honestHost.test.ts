@@ -53,7 +53,7 @@ afterAll(async () => {
 })
 
 /**
- * Publishes the bodies and queries of the requests that reach the path /notes. For other paths, the host echoes the
+ * Publishes the bodies and queries of the requests that reach the path /notes. For any other path, the host echoes the
  * request, or the part of it that a Range header or an offset selects.
  */
 function answer(request: IncomingMessage, response: ServerResponse, body: string): void {
@@ -81,7 +81,7 @@ const SECRET_OF: Record<string, string> = {
 const json = { 'content-type': 'application/json' }
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-/** Lists the ways in which an agent could write a secret's placeholder into a text that others can read. */
+/** Lists the ways in which an agent could write a placeholder for a secret into a text that others can read. */
 const notes = (secret: string): Record<string, object> => ({
   'a note in JSON': { url: url('/notes'), body: { title: 'hello', text: secret } },
   'a text around it': { url: url('/notes'), body: { text: `my key is ${secret}!` } },
@@ -172,7 +172,7 @@ for (const [name, secret] of Object.entries(SECRET_OF)) {
   })
 }
 
-test('the service sends encoded braces in a request unchanged, because encoded braces are no placeholder', async () => {
+test('if a request contains encoded braces, the service sends them unchanged, because they are no placeholder', async () => {
   const brace = '%7B%7BapiKey%7D%7D'
   expect((await use('api', { url: url(`/notes/${brace}?a=${brace}`) })).status).toBe(200)
   const body = { url: url('/notes'), headers: form, body: `password=${brace}` }
@@ -209,7 +209,7 @@ test('the service fills a secret in only at its allowed places, and fills metada
   expect([shown.status, published]).toEqual([403, []])
 })
 
-/** Returns the texts that the agent gets back from a use of a secret. */
+/** Returns the text that the agent gets back after a use of a secret. */
 const read = async (name: string, request: object) => {
   const { body } = await use(name, request)
   return body.response?.body ?? ''

@@ -79,7 +79,7 @@ test('a credential is stored, read, listed, overwritten and deleted', async () =
   expect((await owner.get('/v0/vault')).body).toEqual({ credentials: [], count: 0 })
 })
 
-test('a credential whose data fields are only in another order does not count as rotated', async () => {
+test('a credential does not count as rotated if only the order of its data fields changes', async () => {
   await agent.put(path('order'), { type: 'CUSTOM', data: { a: 1, b: 2 } })
   await agent.put(path('order'), { type: 'CUSTOM', data: { b: 2, a: 1 } })
   expect((await agent.get(path('order'))).body.lastRotatedAt).toBeNull()
@@ -308,7 +308,7 @@ test('vault operations require their scopes, and do not find credentials of anot
   expect((await reader.get('/v0/vault')).body.count).toBe(0)
 })
 
-test('a vault request with an empty body and a JSON Content-Type is accepted', async () => {
+test('a vault request may have an empty body together with a JSON Content-Type', async () => {
   await agent.put(path('nobody'), { type: 'CUSTOM', data: { backupCodes: ['a'] } })
   expect((await agent.post(path('nobody', '/totp/backup'))).body).toEqual({
     code: 'a',

@@ -16,7 +16,7 @@ const MARKER = '[use /v0/vault/:name/totp]'
 const SECRET = 'JBSWY3DPEHPK3PXP'
 const key = Secret.fromBase32(SECRET).bytes
 
-/** Returns the TOTP codes that are valid during the call. A new TOTP period can begin during the call. */
+/** Returns the TOTP codes that are valid during the call. A new TOTP period can begin while the call runs. */
 async function codes(name: string, options = {}) {
   const before = totpByTheBook(key, Date.now(), options)
   const { status, body } = await agent.get(path(name, '/totp'))
@@ -152,7 +152,7 @@ test('in 100 concurrent requests for 10 backup codes, each code is returned once
   expect(data.usedBackupCodes.toSorted()).toEqual(backupCodes)
 })
 
-test('concurrent overwrites of a credential never lead to the return of one backup code twice', async () => {
+test('concurrent overwrites of a credential never make the service return one backup code twice', async () => {
   const list = (n: number) => Array.from({ length: 5 }, (_, m) => `${n}-${m}`)
   const put = (n: number) =>
     agent.put(path('busy'), { type: 'LOGIN', data: { password: `p${n}`, backupCodes: list(n) } })

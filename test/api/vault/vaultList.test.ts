@@ -43,7 +43,7 @@ async function readPages(owner: Agent, query: string) {
   return { items, sizes }
 }
 
-test('the vault list shows each credential once, in one page or many, even with equal milliseconds', async () => {
+test('the vault list shows each credential once, in one page or many, even if several were created in the same millisecond', async () => {
   const owner = await service.newAgent()
   await fill(owner, 250)
   const all = (await owner.get('/v0/vault')).body
@@ -58,7 +58,7 @@ test('the vault list shows each credential once, in one page or many, even with 
   }
 })
 
-test('a project has at most 10,000 credentials, and a vault that is full still accepts overwrites', async () => {
+test('a project has at most 10,000 credentials, and in a full vault a credential can still be overwritten', async () => {
   const owner = await service.newAgent()
   await fill(owner, 9_999)
   const store = (name: string) => owner.put(path(name), { type: 'CUSTOM', data: { a: 2 } })

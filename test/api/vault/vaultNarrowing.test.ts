@@ -51,7 +51,7 @@ const NARROW = {
   allowedPaths: ['/v1/users'],
   placement: ['key@header:authorization'],
 }
-/** Lists bounds of a credential, each of them one step wider than the bounds {@link NARROW}. */
+/** Lists bounds of a credential that are each one step wider than the bounds in {@link NARROW}. */
 const WIDER: Record<string, string[]>[] = [
   { allowedHosts: ['*.a.eu.example.com'] },
   { allowedHosts: ['*.eu.example.com'] },
@@ -82,7 +82,7 @@ test('with PATCH an API key can narrow but not widen the bounds of a credential,
   expect(outcome(wildcard)).toEqual(OWNERS_ALONE)
 })
 
-test('a PUT with an API key cannot widen a bound of a withheld credential, and bounds that it omits stay unchanged', async () => {
+test('a PUT with an API key cannot widen a bound of a withheld credential, and does not change bounds that it omits', async () => {
   await store('put', { ...KEY, ...NARROW, reveal: 'owner' })
   for (const wider of [...WIDER, { metadata: { uri: 'https://evil.test' }, allowedHosts: null }]) {
     const answer = await agent.put(path('put'), { ...KEY, ...NARROW, ...wider })
@@ -90,12 +90,12 @@ test('a PUT with an API key cannot widen a bound of a withheld credential, and b
   }
   const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
   expect(boundsOf({ body: moved })).toEqual(NARROW)
-  // The new credential has the type LOGIN, whose default placement differs from the default of the old type.
+  // The new credential has the type LOGIN, and the default placement of this type is not that of the old type.
   const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })
 
-test('a PUT with an API key cannot widen a bound that the owner has set, but sets bounds of the agent’s own secret freely', async () => {
+test('a PUT with an API key cannot widen a bound that the owner has set, but can set any bound of a secret of the agent itself', async () => {
   await store('bounded', { ...KEY, allowedHosts: ['a.test'] })
   expect((await store('bounded', { ...KEY, allowedHosts: ['b.test'] })).allowedHosts).toEqual([
     'b.test',
@@ -109,7 +109,7 @@ test('a PUT with an API key cannot widen a bound that the owner has set, but set
   ])
 })
 
-test('a restore with an API key restores no bound that was wider before, but a restore by the owner does', async () => {
+test('a restore with an API key does not bring back a bound that was wider, but a restore by the owner does', async () => {
   await store('restore', { ...KEY, ...WIDE })
   await agent.patch(path('restore'), { allowedHosts: ['api.example.com'] })
   await agent.patch(path('restore'), { allowedHosts: [] })
@@ -126,7 +126,7 @@ test('a restore with an API key restores no bound that was wider before, but a r
   expect(boundsOf(ofOwner)).toEqual({ ...WIDE, allowedHosts: ['*.example.com', 'evil.test'] })
 })
 
-test('a restore with an API key keeps the owner’s bounds, although the agent stored a version in between', async () => {
+test('a restore with an API key keeps the owner’s bounds, even if the agent has stored a version in between', async () => {
   await store('between', { ...KEY, allowedHosts: ['a.test', 'b.test'] })
   await owner.put(ownersPath('between'), { ...KEY, allowedHosts: ['b.test'] })
   expect((await agent.put(path('between'), { ...KEY, ...WIDE })).status).toBe(403)
@@ -217,7 +217,7 @@ test('the bounds of a credential are checked and shown in their canonical form',
   }
 })
 
-test('each bound of a credential has at most its documented number of entries', async () => {
+test('each bound of a credential has at most the documented number of entries', async () => {
   const lists = (more: number): Record<string, string[]> => ({
     allowedHosts: Array.from({ length: 20 + more }, (_, n) => `h${n}.example.com`),
     allowedPaths: Array.from({ length: 20 + more }, (_, n) => `/p${n}`),

@@ -18,7 +18,7 @@ import { waitFor } from '../../support/waitFor.ts'
 const SECRET = 'correct "horse" ü/+'
 const DATA = { username: 'ada@x.test', password: SECRET, totp: 'JBSWY3DPEHPK3PXP' }
 
-/** Allows the secret in every part of a request that these tests fill in. */
+/** Lists every place in a request where these tests use the secret. */
 const PLACEMENT = [
   ...['body', 'header:x-key', 'header:x-a', 'query:otp', 'query:q'],
   ...['path:/users/', 'path:/a/'],
@@ -141,7 +141,7 @@ test('a use of a secret adds an event, and an audit log entry with host, method,
     'select type, data from events where project_id = $1',
     [owner.project.id],
   )
-  // If a use of a secret has a URL without a path, the worker sends the request to the path /.
+  // If the URL of a request has no path, the worker sends the request to the path /.
   await owner.post(path('n', '/use'), { request: { url: `https://${host()}?q={{totp}}` } })
   const [root] = (await owner.get('/v0/logs?action=vault.use&limit=1')).body.logs
   expect(root.description).toBe(`GET ${host()}/ 418`)
@@ -223,7 +223,7 @@ test('a withheld credential can be used, but not at another host, over another s
   }
 })
 
-test('a secret is refused if its place in the request cannot hold its characters, and the Idempotency-Key can be used again', async () => {
+test('a request is refused if a secret has characters that its place cannot contain, and the Idempotency-Key can be used again', async () => {
   await store('lines', {
     type: 'CUSTOM',
     data: { key: 'a\r\nX-Evil: 1', wide: 'ключ-ключ', cvc: '12' },

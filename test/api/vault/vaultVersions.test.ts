@@ -163,7 +163,7 @@ test('concurrent restores and overwrites of a credential store only complete con
   }
 })
 
-test('concurrent deletions and writes leave either a complete credential or none, and no orphaned rows', async () => {
+test('after concurrent deletions and writes there is either a complete credential or none, and no rows are left over', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(
     Array.from({ length: 90 }, (_, n) =>

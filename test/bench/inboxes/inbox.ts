@@ -16,8 +16,8 @@ const NEWEST_MS = Date.parse('2026-06-01')
 const THREADS_EACH = 20
 
 /**
- * Lists the requests whose time the benchmark measures. In every inbox, ten messages contain the rare word, and fixed
- * shares of the messages contain the other words.
+ * Lists the requests whose time the benchmark measures. In every inbox, ten messages contain the rare word, and a fixed
+ * share of the messages contains each of the other words.
  */
 const QUERIES: readonly [name: string, query: string][] = [
   ['list 20', '?limit=20'],
@@ -33,15 +33,15 @@ const QUERIES: readonly [name: string, query: string][] = [
 
 type Inbox = { projectId: string; size: number; key: string }
 
-/** Compares the same requests to inboxes of 1 k, 100 k and 1 M messages. The inboxes take turns. */
+/** Compares the same requests to inboxes of 1 k, 100 k and 1 M messages. The inboxes are measured in turn. */
 export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   const inboxes: Inbox[] = []
   await loadInBulk(setting, async (client) => {
     for (const size of SIZES) inboxes.push(await fill(setting, client, size))
     return { largeProjects: inboxes.map(({ projectId }) => projectId) }
   })
-  // The test reads the port of the API from a log line of the level `info`. At this log level the API also logs each
-  // request.
+  // The test reads the port of the API from a log line of the level `info`. At this log level, the API also writes a
+  // log line for each request.
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`
   const rate = ({ key, size }: Inbox, path: string) => {

@@ -13,8 +13,8 @@ const LOADS = [
 ]
 
 /**
- * Holds two rates of one measurement, in messages a second. They count until the server has accepted all messages, and
- * until all messages are in the inbox.
+ * Holds two rates of one measurement, in messages a second. The rate `accepted` counts until the server has accepted
+ * all messages, and `stored` until all messages are in the inbox.
  */
 type Turn = { accepted: number; stored: number }
 
@@ -58,8 +58,8 @@ export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
 }
 
 /**
- * Delivers a load of mail to one server, and waits until all mail is stored. So no remaining work of this server slows
- * down the measurement of the next server.
+ * Delivers a load of mail to one server, and waits until all mail is stored. Therefore no remaining work of this server
+ * slows down the measurement of the next server.
  */
 async function turn(
   load: (typeof LOADS)[number],

@@ -12,9 +12,9 @@ import { transferCall } from '../../../workers/till/chain/transfer.ts'
 import { PRICE, payTo, RESOURCE, SEPOLIA, type SignedPayment } from '../../support/till/till.ts'
 
 const REFERENCE_DEADLINE_MS = 60_000
-/** After this time, a transaction of the plain baseline that has no receipt counts as lost. */
+/** In the plain baseline, a transaction that has no receipt after this time counts as lost. */
 const BARE_DEADLINE_MS = 30_000
-/** After this time a transaction is sent again, because the node leaves some transactions in its pool. */
+/** A transaction is sent again after this time, because the node leaves some transactions in its pool. */
 const RESEND_MS = 3_000
 
 /**

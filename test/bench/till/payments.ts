@@ -22,7 +22,7 @@ import { sendAll, sendOne, settleByX402 } from './paymentPeers.ts'
 const MANY = 500
 /**
  * Is the number of payments in a benchmark round on a chain with 2 s blocks. A block has room for 350 raw transfers or
- * 670 of this service's payments, so a round with fewer payments would mainly measure the rounding to whole blocks.
+ * 670 payments of this service, so with fewer payments a round would mainly measure the rounding to whole blocks.
  */
 const MANY_OF_BLOCKS = 3_000
 const IN_FLIGHT_OF_BLOCKS = 1_000
@@ -45,7 +45,7 @@ export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
   yield* withTill(setting, {}, async function* (bench) {
     yield await throughput(bench, 'settlements, automine', { many: MANY, inFlight: MANY })
     yield await gasOfPayments(bench, setting)
-    // Autovacuum analyzes new tables within a minute. Without statistics a redeem would read whole tables.
+    // Autovacuum analyzes new tables within a minute. Without table statistics, a redeem call would read whole tables.
     await setting.pool.query('vacuum analyze')
     yield* latencies(bench, { payments: SOME, inFlight: IN_FLIGHT })
     yield* latencies(bench, { payments: FEW, inFlight: 1 })
@@ -230,7 +230,7 @@ async function* withTill(
 
 /**
  * Deletes the payments and everything that the service knows about the chain, because each measurement uses a new
- * chain. All chains have the same chain id, but on a new chain the gas wallet has used no nonce.
+ * chain. All chains have the same chain id, but on a new chain no nonce of the gas wallet is used.
  */
 async function forgetChain({ pool, project }: Setting): Promise<void> {
   await changeProject(pool, project.id, { payTo, paymentsEnabled: true })

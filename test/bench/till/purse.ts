@@ -23,8 +23,8 @@ const BLOCK_TIME_S = 2
 const FUNDS_ATOMIC = 1_000_000_000n
 
 /**
- * `times` lists how many milliseconds each purchase took. `ends` lists the milliseconds from the start of the load to
- * the end of each purchase.
+ * The field `times` lists how many milliseconds each purchase took. The field `ends` lists for each purchase the
+ * milliseconds from the start of the load to its end.
  */
 type Bought = { times: number[]; ends: number[] }
 type Shop = { url: string; api: string; key: string }
@@ -35,7 +35,7 @@ const median = (times: number[]): number => times.toSorted((a, b) => a - b)[time
 
 /**
  * Compares purchases with a purse of this service with purchases by the x402 reference client, which holds a raw
- * private key. One seller, which settles payments through this service, serves both buyers.
+ * private key. Both buyers buy from the same seller, which settles payments through this service.
  */
 export async function* purseRows(setting: Setting): AsyncGenerator<Row> {
   const directory = mkdtempSync(join(tmpdir(), 'purser-bench-purse-'))
@@ -152,7 +152,7 @@ const compareRates = (shop: Shop, detail: string): Promise<Row> =>
   })
 
 /**
- * Returns the number of purchases in a second. The measurement starts at the end of the first IN_FLIGHT purchases. If
+ * Returns the number of purchases in a second. The measurement starts when the first IN_FLIGHT purchases have ended. If
  * the measurement started earlier, a buyer that begins in the middle of a block would gain or lose up to a block time.
  */
 function rateOf({ ends }: Bought): number {

@@ -3,14 +3,15 @@ import type { Evidence } from './evidence.ts'
 import type { Ledger, Listener } from './ledger.ts'
 
 /**
- * Checks that the event numbers have no gap and no repetition, and that each message and each payment has one event.
+ * Checks that event numbers have no gaps and no repetitions, and that each message and each payment has exactly one
+ * event.
  */
 export function auditEvents(ledger: Ledger, evidence: Evidence): string[] {
   return ledger.listeners.flatMap((listener, n) => [
     ...auditNumbers(listener, evidence),
     ...auditMessages(listener, evidence, ledger),
-    // The first listener receives the events of the seller’s project, so payments are checked against this listener
-    // only.
+    // Only the first listener gets the events of the seller’s project, so only its events are compared with the
+    // payments.
     ...(n === 0 ? auditPayments(listener, evidence) : []),
   ])
 }
@@ -32,7 +33,10 @@ function auditNumbers({ inbox, heard }: Listener, { newestEvent }: Evidence): st
   return findings
 }
 
-/** Returns the sequence number of an event from its id. In an event id, the time of the event follows the number. */
+/**
+ * Returns the sequence number of an event from its id. In an event id, the number comes first and the time of the event
+ * follows.
+ */
 const numberOf = (id: string): number => Number.parseInt(id, 10)
 
 function auditMessages(

@@ -1,12 +1,12 @@
 import type { Evidence } from './evidence.ts'
 import type { Ledger, VaultName, VaultRead, VaultWrite } from './ledger.ts'
 
-/** Limits the milliseconds in which a vault write whose answer was lost can still take effect. */
+/** If the answer to a vault write was lost, the write can still take effect within this many milliseconds. */
 export const LATE_WRITE_MS = 20_000
 
 /**
- * Checks that each read of the vault returned a value that the vault may have had at the time of the read. This
- * includes the last read.
+ * Checks that each read of the vault returned a value that the vault may have had at the time of the read. The check
+ * includes the last read of the vault.
  */
 export function auditVault({ vault }: Ledger, evidence: Evidence): string[] {
   return vault.flatMap((entry) => {
@@ -39,7 +39,7 @@ function auditReads(entry: VaultName, reads: readonly VaultRead[], verb: string)
  * write may have ended before the read.
  */
 function mayBe(writes: readonly VaultWrite[], { value, startMs, endMs }: VaultRead): boolean {
-  // Before the first write, the vault contained no secret under this name.
+  // Before the first write under a name, the vault contained no secret with this name.
   const first: VaultWrite = {
     value: null,
     startMs: Number.NEGATIVE_INFINITY,

@@ -2,8 +2,8 @@ import type { Delivered, Evidence } from './evidence.ts'
 import type { Ledger } from './ledger.ts'
 
 /**
- * Holds the paths of the test receiver: the seller's resource, another seller's resource, the endpoint's webhook, and
- * the project's webhook.
+ * Holds the paths of the test receiver: for the seller's resource, another seller's resource, the endpoint's webhook,
+ * and the project's webhook.
  */
 export const PATHS = {
   resource: '/report',
@@ -13,7 +13,7 @@ export const PATHS = {
 } as const
 
 /**
- * Checks that each webhook is signed, that repeated deliveries keep their Idempotency-Key and body, and that each
+ * Checks that each webhook is signed, that repeats of a delivery keep its Idempotency-Key and body, and that each
  * payment and event has one key.
  */
 export function auditWebhooks({ listeners }: Ledger, evidence: Evidence): string[] {

@@ -92,7 +92,9 @@ const HEARD = [
   ['payment.settled', 'pay_1'],
 ] as const
 
-/** Returns the ledger of client answers and the evidence of a chaos run without a fault. */
+/**
+ * Returns the ledger (the client answers) and the evidence (the state of the service) of a chaos run without a fault.
+ */
 function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
   return {
     ledger: {
@@ -196,7 +198,7 @@ test('the auditor accepts a repeated mail if its Message-ID, Idempotency-Key and
 type Run = ReturnType<typeof faultlessRun>
 const events = ({ ledger }: Run) => ledger.listeners[0]!.heard
 
-/** Breaks each rule of the audit once, and lists the findings that the auditor must then report. */
+/** Maps each way to break a rule of the audit to the findings that the auditor must then report. */
 const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
   'a mail is repeated without a crash': [
     ({ evidence }) => {

@@ -5,7 +5,7 @@
 
 export type ListedMessage = { messageId: string; subject: string; labels: string[] }
 
-/** Is a message that the test smarthost accepted. */
+/** Is a message that the smarthost of the test accepted. */
 export type Sunk = {
   messageId: string
   to: string[]
@@ -15,7 +15,7 @@ export type Sunk = {
   beganMs: number
 }
 
-/** Holds the times at which a mail worker was killed, and at which a connection to the smarthost was broken. */
+/** Holds when a mail worker was killed, and when a connection to the smarthost was broken. */
 type MailFaults = { killedMs: number[]; cutMs: number[] }
 
 /** Is an EIP-3009 authorization that was used on the chain, with the transfer of the same transaction. */
@@ -48,7 +48,7 @@ type PurseEvidence = {
   paidAtomic: string
 }
 
-/** Is a request that the test's webhook receiver got. */
+/** Is a request that the webhook receiver of the test got. */
 export type Delivered = {
   path: string
   idempotencyKey: string

@@ -15,7 +15,8 @@ export type MailIn = {
   subject: string
   told: Told
   /**
-   * Is the SMTP reply with which the listener refused the message. If the reply is null, no reply refused the message.
+   * Is the SMTP reply with which the listener refused the message. If the reply is null, the listener did not refuse
+   * the message.
    */
   refusal: string | null
   attempts: number
@@ -24,8 +25,8 @@ export type MailIn = {
   /** Tells the outcome of the client's request to delete the message. */
   deleted: Told | null
   /**
-   * Holds the outcome of a client’s wait for the message, and the Message-ID that the client received. If this field is
-   * null, no client waited for the message.
+   * Holds what a client that waited for the message learned: the outcome of its wait, and the Message-ID. If this field
+   * is null, no client waited for the message.
    */
   waited: { told: Told; messageId: string | null } | null
 }
@@ -39,11 +40,11 @@ export type MailOut = {
   sender: string
   remote: string[]
   local: string[]
-  /** Is the Message-ID of the message to which this message is a reply. */
+  /** If this message is a reply, holds the Message-ID of the answered message. */
   inReplyTo: string | null
   told: Told
   refusal: string | null
-  /** Lists the Message-ID in each answer to the send request. */
+  /** Lists the Message-ID that each answer to the send request contains. */
   messageIds: string[]
 }
 
@@ -69,7 +70,7 @@ export type Paid = {
 export type Bought = {
   key: string
   told: Told
-  /** Lists the purchase id in each answer to the purchase request. */
+  /** Lists the purchase id that each answer to the purchase request contains. */
   purchaseIds: string[]
   /** Is the error with which the API refused the purchase. If the error is null, the API accepted the purchase. */
   refusal: string | null
@@ -99,7 +100,7 @@ export type Ledger = {
   purchases: Bought[]
   vault: VaultName[]
   listeners: Listener[]
-  /** Lists answers that a client got, although no client may get such an answer under any fault. */
+  /** Lists answers of the service that no client may get under any fault, but that a client got. */
   surprises: string[]
 }
 

@@ -1,7 +1,7 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
 /**
- * Is the number of mails that the outbound worker pool sends at the same time. The crash of a process can therefore
+ * Is the number of mails that the outbound worker pool sends at the same time. Therefore a process that crashes can
  * cause at most this many repeated mails.
  */
 const IN_HAND_MAX = 32
@@ -27,9 +27,9 @@ function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
 }
 
 /**
- * Checks that the service sends a mail again only after two faults: its worker was killed, or the connection to the
- * smarthost broke and lost the SMTP reply. A killed worker may repeat at most the mails that it was sending, and a
- * broken connection may repeat at most one mail.
+ * Checks that the service repeats a mail only if its worker was killed, or if the connection to the smarthost broke
+ * before the SMTP reply arrived. A worker that is killed may cause one repeat for each mail that it was sending, and a
+ * broken connection may cause one repeat.
  */
 export function auditRepeats(evidence: Evidence): string[] {
   const repeats = mailRepeats(evidence)

@@ -1,6 +1,6 @@
 /**
- * Tells how an operation of a client ended in the chaos run. `lost` means that the client got no answer, or a temporary
- * refusal.
+ * Tells how an operation of a client ended in the chaos run. The value `lost` means that the client got no answer, or
+ * only a temporary refusal.
  */
 type End = 'accepted' | 'refused' | 'lost'
 

@@ -6,7 +6,7 @@ import type { Harms } from './harms.ts'
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
-/** Sets the share of planned power cuts that are left out, because a power cut hides the effect of other faults. */
+/** Is the share of planned power cuts that are left out, because a power cut hides the effects of other faults. */
 const RARE = 0.6
 
 export type Harming = {
@@ -41,8 +41,7 @@ export function startHarm(
         onHarm(await harms[kind]!(setting, random))
         counts.set(kind, (counts.get(kind) ?? 0) + 1)
       } catch (error) {
-        // Two loops inject faults at the same time, so the other loop may already have ended the process that this loop
-        // wants to harm.
+        // Two loops inject faults at the same time, so the process may have been ended by the other loop.
         onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
       } finally {
         busy.delete(kind)

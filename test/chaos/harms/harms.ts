@@ -20,8 +20,8 @@ const LONG_MS = 4_000
 const duration = (random: Random) => random.int(SHORT_MS, LONG_MS)
 
 /**
- * Returns the fault function for one part of the service. The function kills a process of the part, or pauses the
- * process for a while.
+ * Returns the function that injects a fault into one part of the service. The function kills a process of the part, or
+ * pauses the process for a while.
  */
 const harmPart =
   (part: PartName): Harm =>
@@ -39,7 +39,7 @@ const harmPart =
     return `froze ${part} for ${ms} ms`
   }
 
-/** The database itself ends one or all connections to it. */
+/** Makes the database itself end one or all of its connections. */
 const endConnections: Harm = async ({ database }, random) => {
   const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})
@@ -58,7 +58,9 @@ const endConnections: Harm = async ({ database }, random) => {
   }
 }
 
-/** Cuts one or all connections of a network link, breaks connections in the middle, or holds their bytes back. */
+/**
+ * Disturbs one network link: cuts one or all of its connections, breaks them in the middle, or holds their bytes back.
+ */
 const cutLink: Harm = async ({ links }, random) => {
   const name = random.pick(LINKS)
   const link = links[name]
@@ -103,7 +105,10 @@ const harmPostmaster: Harm = async ({ database: { server } }, random) => {
   return `froze the database for ${ms} ms`
 }
 
-/** Makes the chain's RPC node slow or unavailable, answers an accepted transaction with an error, or hides receipts. */
+/**
+ * Makes the chain's RPC node slow or unavailable, or makes it answer an accepted transaction with an error or hide
+ * receipts.
+ */
 const harmRpc: Harm = async ({ rpc }, random) => {
   const deed = random.pick(['slow', 'away', 'lost answers', 'no receipts'] as const)
   const ms = duration(random)
@@ -132,7 +137,7 @@ const harmReceiver: Harm = async ({ shop }, random) => {
   return `the receiver was ${mood} for ${ms} ms`
 }
 
-/** Makes the smarthost answer with 4xx replies, or delay its answer. */
+/** Makes the smarthost answer with 4xx replies, or makes its answers late. */
 const harmSmarthost: Harm = async ({ sink }, random) => {
   const deed = random.pick(['recipients', 'data', 'slow'] as const)
   const ms = duration(random)

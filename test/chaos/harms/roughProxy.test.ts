@@ -13,7 +13,7 @@ async function startNamed(name: string) {
   return { port: (server.address() as AddressInfo).port, close: () => server.close() }
 }
 
-/** Starts a client that sends a greeting. */
+/** Starts a client that sends a greeting through the proxy. */
 function greet(port: number) {
   const client = { heard: '', closed: false, end: () => socket.destroy() }
   const socket = connect(port, '127.0.0.1', () => socket.write('hello'))
@@ -27,7 +27,7 @@ function greet(port: number) {
   return client
 }
 
-test('a new connection goes to the current target of the proxy', async () => {
+test('a new connection is forwarded to the current target of the proxy', async () => {
   const [one, two] = [await startNamed('one'), await startNamed('two')]
   await using proxy = await startRoughProxy(one.port)
   const first = greet(proxy.port)

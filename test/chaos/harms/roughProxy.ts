@@ -16,13 +16,13 @@ export type RoughProxy = AsyncDisposable & {
    */
   cut(choose?: (count: number) => number): number
   /**
-   * Decides whether and where the proxy breaks a connection. The function is called for every connection that carries a
-   * byte. The result null means that the proxy does not break the connection.
+   * Decides for a connection whether the proxy breaks it, and where. The function is called for every connection that
+   * carries a byte. The result null means that the proxy does not break the connection.
    */
   breaking: (() => Break | null) | null
   /** Holds the times at which the proxy ended connections on purpose, in milliseconds of performance.now(). */
   readonly endedMs: number[]
-  /** Is called with each piece of the server’s answer, after the proxy has passed the piece on to the client. */
+  /** Is called with each piece of the server’s answer after the proxy has forwarded the piece to the client. */
   onAnswer: ((chunk: Buffer) => void) | null
   /** Holds back all bytes of all connections until `release` is called. */
   hold(): void
@@ -68,8 +68,8 @@ export async function startRoughProxy(target: number): Promise<RoughProxy> {
     from.on('close', (failed) => {
       if (to.destroyed) pairs.delete(pair)
       else if (failed) to.destroy()
-      // The proxy sends only the end of the connection to the other side. The bytes that the proxy has already written
-      // still arrive.
+      // When one side ends a connection, the proxy only forwards this end to the other side. The bytes that the proxy
+      // has already written still arrive.
       else to.destroySoon()
     })
   }

@@ -18,7 +18,7 @@ export function write(load: Load, random: Random, name: string): Promise<void> {
   })
 }
 
-/** Delivers a message until the listener has answered, and now and then delivers the same message again. */
+/** Delivers a message until the listener has answered, and sometimes delivers the same message again. */
 export async function handOverTo(
   load: Load,
   random: Random,

@@ -5,12 +5,15 @@ import { type Load, rounds, untilDecided } from './load.ts'
 
 const REDEEM_TIMEOUT_MS = 10_000
 /**
- * Holds the validity periods of payments in seconds. Most payments stay valid longer than any fault lasts, and some
- * payments expire before they are settled.
+ * Holds the validity periods of payments in seconds. Most payments are valid for longer than any fault lasts, and some
+ * expire before they are settled.
  */
 const VALID_S = [300, 300, 300, 300, 12]
 
-/** Runs a buying client, which asks for the price, signs a payment, and redeems it until there is a verdict. */
+/**
+ * Runs a buying client, which asks for the price, signs a payment, and redeems it until the service accepts or refuses
+ * it.
+ */
 export function pay(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [50, 700], async (n) => {
     const challenge = await load.seller.call({
@@ -40,8 +43,8 @@ export function pay(load: Load, random: Random, name: string): Promise<void> {
       : null
     paid.told = await untilDecided(load, random, () => attempt(key))
     await rival
-    // A client that lost the answer repeats the call with the same Idempotency-Key. In this case, another client calls
-    // with a different Idempotency-Key.
+    // Sometimes the call is repeated with the same Idempotency-Key, as by a client that has lost the answer. Sometimes
+    // the call is repeated with a different Idempotency-Key, as by another client.
     if (random.chance(0.15)) await attempt(key)
     if (random.chance(0.15)) await attempt(`${key}-stranger`)
   })

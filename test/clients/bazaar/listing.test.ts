@@ -118,8 +118,8 @@ for (const [name, path, input] of CALLS) {
     }
     const [v1] = challenge.accepts
     expect(refused.requirement.accepts[0].outputSchema).toEqual(v1.outputSchema)
-    // The endpoint of this test is not in the public list. Clients of x402 version 1 see this from the field
-    // `discoverable`.
+    // The endpoint in this test is not in the public list. Clients of x402 version 1 learn from the field
+    // `discoverable` that the endpoint is not listed.
     if ('inputSchema' in input) expect(v1.outputSchema).toBeUndefined()
     else {
       expect(v1.outputSchema.input).toMatchObject({ method: input.method, discoverable: false })
@@ -184,8 +184,8 @@ test('the metadata that @x402/express declares reaches the public list after the
     const { verification } = (await agent.get(`${PATH}/${id}`)).body
     return verification.status === 'verified'
   })
-  // The test deletes the metadata that the verification of the endpoint has read, so that only the payment can declare
-  // metadata.
+  // The test deletes the metadata that the check of the endpoint has read, so that the metadata can come only from the
+  // payment.
   const { pool } = till.service.database
   await pool.query(`update seller_endpoints set seen_metadata = '{}' where id = $1`, [id])
   const required = decodeHeader((await fetch(url)).headers.get('payment-required')!)

@@ -25,8 +25,8 @@ const urls: Record<string, string> = {}
 const served: Record<string, number> = {}
 
 /**
- * Handles the paywalls' calls to the service in place of `fetch`. If this function is null, the calls go to the
- * service.
+ * Is called in place of `fetch` for each call from a paywall to the service. If this function is null, the calls reach
+ * the service unchanged.
  */
 let disturb: ((request: Request) => Promise<Response>) | null = null
 
@@ -44,7 +44,7 @@ beforeAll(async () => {
     served[name] = (served[name] ?? 0) + 1
     return 'ha'
   }
-  // Every route allows caching, and the paywall must override this.
+  // Every route of the sellers allows caching, and the paywall must forbid it.
   const PUBLIC = { 'cache-control': 'public, max-age=600' }
 
   const app = express()
@@ -128,7 +128,7 @@ for (const name of SELLERS) {
     })
   }
 
-  test(`the paywall on ${name} serves the resource only after the settlement, and once for a payment`, async () => {
+  test(`the paywall on ${name} serves the resource only after the settlement, and only once for each payment`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     const unpaid = await fetch(url)

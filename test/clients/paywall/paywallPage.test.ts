@@ -21,7 +21,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const sell = () => new Response('ha')
 
 for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
-  test(`the ${name} paywall sends a browser a page that shows the price, beside the payment header of the 402 response`, async () => {
+  test(`the ${name} paywall sends a browser a 402 response with the payment header and a page that shows the price`, async () => {
     const description = `Jokes & "puns" <script>alert('1')</script>`
     await using shop = await open({ purser, amount: '0.01', description }, sell)
     await purser.sellers.put({ urlPattern: shop.url, priceUsdc: '0.01' })

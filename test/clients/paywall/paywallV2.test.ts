@@ -107,7 +107,7 @@ test('a paywall that is set to one x402 version offers only this version', async
   expect(await challenge([1, 2])).toEqual([true, true])
 })
 
-test('a request with the same payment in both payment headers is redeemed once', async () => {
+test('if a request has the same payment in both payment headers, the payment is redeemed only once', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)
   asked = []
@@ -196,7 +196,7 @@ test('a pending payment gets no new offer, and the paywall serves the same payme
 
 test('a web page of the allowed origin may send and read the payment headers', async () => {
   const origin = 'https://page.example'
-  // The wallets send access-control-expose-headers as a request header, although it is a response header.
+  // The wallets also send access-control-expose-headers as a request header, although it is meant for responses.
   const names = 'access-control-expose-headers,payment-signature'
   const preflight = await fetch(shop.url, {
     method: 'OPTIONS',
@@ -219,7 +219,7 @@ test('a web page of the allowed origin may send and read the payment headers', a
   }
 })
 
-test('of 50 parallel requests with one authorization, the paywall serves only one', async () => {
+test('if 50 parallel requests have the same authorization, the paywall serves only one of them', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)
   const answers = await Promise.all(

@@ -28,7 +28,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-test('the purse buys once from every seller, and the chain shows each payment', async () => {
+test('the purse can buy once from every seller, and the chain shows each payment', async () => {
   const client = new Purser({ apiKey: buyer.key, baseUrl: till.service.url })
   for (const [name, { url, served }] of Object.entries(sellers)) {
     const before = served?.() ?? 0

@@ -1,4 +1,7 @@
-/** Tests sign-ins, signed offers and receipts of sellers. The x402 reference library makes and reads them. */
+/**
+ * Tests sign-ins, signed offers and receipts of sellers. The x402 reference library makes and reads the sign-ins,
+ * offers and receipts.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { generateKeyPairSync, sign } from 'node:crypto'
 import {
@@ -98,7 +101,7 @@ const BAD: [string, () => Record<string, unknown>][] = [
   ['with a line break in its statement', () => ({ statement: 'Hello\nURI: https://bank.example' })],
 ]
 for (const [what, changes] of BAD) {
-  test(`a purse does not sign a sign-in ${what}, and pays instead`, async () => {
+  test(`a purse does not sign in with a challenge ${what}, and pays instead`, async () => {
     const first = await buyer.pay(seller.url)
     await buyer.settled(first.body.purchaseId, 'spent')
     offerSignIn(changes())

@@ -85,7 +85,7 @@ test('a call of an MCP tool without a price gets its result and costs nothing', 
   expect(body).toMatchObject({ state: 'answered', status: 200, payment: null })
 })
 
-test('a purchase of an MCP tool that fails after the payment is recorded as paid without content', async () => {
+test('if an MCP tool fails after the payment, its purchase is recorded as paid without content', async () => {
   fail = true
   const tool = { name: 'weather2', arguments: { city: 'Bergen' } }
   const { body } = await buyer.pay(url, { tool })

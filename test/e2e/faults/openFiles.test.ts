@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { createTestDatabase } from '../../support/database/database.ts'
 import { printed, startCommand } from '../../support/process/process.ts'
 
-test('a process logs that it has no more open files, and logs when it can open files again', async () => {
+test('a process writes a log line when it runs out of open files, and another when it can open files again', async () => {
   await using database = await createTestDatabase()
   await using api = startCommand(
     ['sh', '-c', 'ulimit -n 256; exec "$0" "$@"', process.execPath, 'api/main.ts'],

@@ -17,7 +17,7 @@ import { PRICE, pay } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
-/** Matches the command line of the process of each service part. */
+/** Maps each part of the service to a pattern for the command line of its process. */
 const PARTS = {
   database: /^\S*\/bin\/postgres -D /,
   devnet: /anvil/,
@@ -33,7 +33,7 @@ const names = Object.keys(PARTS) as Part[]
 const pairs = names.flatMap((one, n) => names.slice(n + 1).map((other) => [one, other]))
 /**
  * Lists the pairs of service parts that the test kills at the same time. The setting PARTS_PAIRS=all chooses all pairs,
- * which take a minute. By default, the test kills two pairs.
+ * and the test then takes a minute. By default, the test kills two pairs.
  */
 const chosenPairs: Part[][] =
   process.env.PARTS_PAIRS === 'all'

@@ -27,7 +27,7 @@ testWhole(
     const dataDir = mkdtempSync(join(tmpdir(), 'purser-survival-'))
     const options = { dataDir, onLog: () => {} }
     let postgres = await startEmbeddedPostgres(options)
-    // A restarted database server gets another port, but the proxy keeps its port.
+    // The restarted database server gets a different port, but the proxy in front of it keeps its port.
     let proxy = await startTcpProxy(Number(new URL(postgres.url).port))
     const proxyPort = proxy.port
     const url = postgres.url.replace(/:\d+\//, `:${proxyPort}/`)

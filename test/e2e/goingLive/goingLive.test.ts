@@ -1,6 +1,6 @@
 /**
  * Follows the page docs/going-live.md line by line, on a separate machine with a simulated internet (machine.ts,
- * internet.ts). After that, the mail host of a stranger obeys the MTA-STS policy of the service.
+ * internet.ts). At the end, the mail host of a stranger obeys the MTA-STS policy of the service.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -24,8 +24,8 @@ const PAGE_ADDRESS = '203.0.113.7'
 const TLS = '/var/lib/purser/tls'
 
 /**
- * Maps lines of docs/going-live.md to the commands that this test runs in their place. The page itself marks these
- * lines.
+ * Maps lines of docs/going-live.md to the commands that this test runs in their place. The page itself marks the lines
+ * that the reader must change.
  */
 const OTHERWISE: [line: RegExp, instead: string][] = [
   [/^apt-get .*$/m, 'true'],
@@ -74,7 +74,7 @@ async function inShell(commands: string): Promise<string> {
 const publishOwn = async () =>
   publish(machine, await inShell(`bun run --silent dns --bind --address ${PAGE_ADDRESS}`))
 
-/** Does what other people must do before a step of the page and after it. */
+/** Does what other people must do, before a step of the page or after it. */
 const before = async ({ script }: Step) => {
   if (script.includes('/messages/wait')) await writeMail(machine, 'buyer-bot@mail.example.com', '1')
 }

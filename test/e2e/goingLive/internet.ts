@@ -103,7 +103,10 @@ await startDevnet({ port: 8545, stateFile: '/var/stranger/chain', log: { info() 
 
 const write = (file: string, text: string) =>
   `cat > ${file} <<'END_OF_FILE'\n${text}\nEND_OF_FILE\n`
-/** Returns a shell command that keeps running after its script has ended. The output of this command goes to a file. */
+/**
+ * Returns a shell command that starts a program which keeps running after the script has ended. The output of this
+ * command goes to a file.
+ */
 const background = (name: string, command: string) =>
   `(${command}) < /dev/null > /run/units/${name}.log 2>&1 &\n`
 
@@ -177,7 +180,7 @@ export const writeMail = (machine: Machine, to: string, subject: string) =>
     { in: 'stranger' },
   )
 
-/** Makes the stranger's mail host fetch each MTA-STS policy anew. */
+/** Makes the stranger's mail host fetch each MTA-STS policy again. */
 export async function forgetPolicies(machine: Machine): Promise<void> {
   await machine.must("pkill -KILL -f '[m]ta-sts-daemon'")
   await machine.must(startPolicies('mta-sts-again'), { in: 'stranger' })

@@ -77,7 +77,7 @@ const PROGRAMS = [
 
 /**
  * Returns the reason why this system cannot start a separate machine. The function returns null if the system can start
- * one.
+ * a separate machine.
  */
 export function whyNoMachine(): string | null {
   if (process.getuid?.() !== 0) return 'it needs root'

@@ -10,27 +10,27 @@ export type Target = {
   key: string
   inbox: string
   /**
-   * Is the number of mails that one flood attack sends. This number is small in a short test, which must not wait for
-   * the end of a long flood.
+   * Is the number of mails that one flood attack sends. The number is small in a short test, because the test must not
+   * wait for the end of a long flood.
    */
   flood: number
 }
 
 const MB = 1024 * 1024
 
-/** Repeats `work` without end, in as many parallel loops as `lanes` says. */
+/** Repeats `work` endlessly, in as many parallel loops as `lanes` says. */
 const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {
-      // If a request of the attack is refused or cut off, the attack continues. Without the pause, an attack whose
-      // requests are refused would only be a flood of requests.
+      // The attack continues after a request that is refused or cut off. Without this pause, an attack whose requests
+      // are refused would only be a flood of requests.
       for (;;) await work(lane).catch(() => Bun.sleep(20))
     }),
   )
 
 /**
- * Holds one attack for each resource that projects share. Each attack causes the worst load that one project can cause,
- * and runs until its process is killed.
+ * Holds one attack for each resource that projects share. Each attack causes the highest load that one project can
+ * cause, and runs until its process is killed.
  */
 export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   bodies: (target) => forEver(12, () => trickle(target)),
@@ -90,8 +90,8 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(60_000)
     })
   },
-  // Each mail of this attack is small enough to be stored together with small mails. Half of these mails have CSS that
-  // costs the parser most.
+  // Each mail of this attack is so small that the service stores it together with other small mails. Half of these
+  // mails have CSS of the kind that takes the parser the most time.
   'a backlog of 60 KB': ({ smtpPort, inbox, flood }) => {
     const bodies = [wordsOf(60_000), styledOf(60_000)]
     return forEver(8, async (lane) => {
@@ -167,7 +167,7 @@ function styledOf(bytes: number): string {
   return `<style>${rules}</style>${elements.join('')}`
 }
 
-/** Sends most of a large request body, and never sends the rest. */
+/** Sends most of a large request body, but never the rest. */
 async function trickle({ url, key }: Target): Promise<void> {
   const { hostname, port } = new URL(url)
   const socket: Socket = connect(Number(port), hostname)

@@ -1,13 +1,13 @@
 /**
- * Measures for a short time how other projects' load affects one project, the victim. The command `bun run neighbours`
- * measures the slowdown precisely.
+ * Measures for a short time how the load of other projects affects one project (the victim). The command `bun run
+ * neighbours` measures the slowdown precisely.
  */
 import { expect, test } from 'bun:test'
 import { some } from '../../support/database/extent.ts'
 import { ATTACKS } from './attacks.ts'
 import { type Observation, observeNeighbours } from './neighbours.ts'
 
-/** Names the attack that is part of every run of `npm test`. */
+/** Names the attack that every run of `npm test` includes. */
 const SHORT = 'a backlog of 60 KB'
 
 test('every call of a project succeeds while another project overloads each shared resource', async () => {

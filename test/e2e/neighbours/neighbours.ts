@@ -9,7 +9,7 @@ import { type Observed, OPERATIONS, observe, p99 } from './victim.ts'
 export type Observation = Observed & { attack: string }
 
 const WARM_MS = 2_000
-/** Is the time in milliseconds for which an attack runs before the measurement of the victim begins. */
+/** Is the time in milliseconds for which an attack already runs when the measurement of the victim begins. */
 const LEAD_MS = 1_000
 
 /**
@@ -18,8 +18,7 @@ const LEAD_MS = 1_000
 export async function observeNeighbours(options: {
   attacks?: readonly string[]
   /**
-   * Sets the number of messages in the attacker's inbox (`inbox`), and the number of mails in one flood attack
-   * (`flood`).
+   * Sets how many messages the attacker's inbox has (`inbox`), and how many mails one flood attack sends (`flood`).
    */
   size?: { inbox: number; flood: number }
   quietMs: number

@@ -1,4 +1,7 @@
-/** Runs the processes of the previous release on the database schema of this release, as after `bun run migrate`. */
+/**
+ * Runs the processes of the previous release on the database schema of this release, which is the state after `bun run
+ * migrate`.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +17,9 @@ import '../../support/whole.ts'
 const ROOT = join(import.meta.dir, '../../..')
 const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')
 const [heading = '', version = ''] = /^## (\d+\.\d+\.\d+) \(.*\)$/m.exec(changelog) ?? []
-/** Is the commit that set the date of the latest release in the changelog, because a clone may lack the release tag. */
+/**
+ * Is the commit that dated the latest release in the changelog, because a clone may not have the tag of the release.
+ */
 const commit = changesOf(heading, 'CHANGELOG.md').at(-1) ?? ''
 
 test('the git history has the commit of the previous release', () => {

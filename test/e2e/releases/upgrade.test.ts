@@ -1,4 +1,4 @@
-/** Tests that data of an earlier version remains after `bun run migrate` to this version. */
+/** Tests that data of an earlier version is kept by `bun run migrate` to this version. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -127,7 +127,7 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} keeps its data`, () => {
     expect((await redeemToEnd(client, (await pay()).header)).body.ok).toBe(true)
   })
 
-  test('an upgrade keeps the project and its settings', async () => {
+  test('an upgrade keeps each project and its settings', async () => {
     const { body } = await platform.get(`/v0/platform/projects/${projectId}`)
     expect(body.name).toBe('Shop')
   })

@@ -1,7 +1,7 @@
 /**
  * Implements the backup methods that docs/operating.md describes. The variable RESTORE_METHOD chooses the backup
  * method. The methods for a separate PostgreSQL server need the programs of PostgreSQL. The variable POSTGRES_BIN names
- * the folder of these programs. By default, the test uses the newest PostgreSQL of Debian.
+ * the folder that contains the programs of PostgreSQL. By default, the test uses the newest PostgreSQL of Debian.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -24,7 +24,7 @@ import { freePort } from '../../support/process/process.ts'
 export type Server = { settings: Record<string, string>; stop(): void }
 
 export type Database = Server & {
-  /** Makes a backup of the database. The test copies the mail spool before this backup. */
+  /** Makes a backup of the database. The mail spool is copied before this backup of the database. */
   backUp(): void
   /** Restores the database backup on another database server. */
   restore(): Promise<Server>
@@ -44,7 +44,7 @@ export async function startDatabase(): Promise<Database> {
   if (chosen === 'pg_dump') return dumped()
   if (chosen === 'pg_basebackup') return archived()
   if (chosen !== 'bun run backup') throw new Error(`RESTORE_METHOD: there is no ${chosen}`)
-  // The embedded database is a part of DATA_DIR, and its backup is a part of the backup of DATA_DIR.
+  // The embedded database is in DATA_DIR, so the backup of DATA_DIR also contains the database.
   const embedded: Server = { settings: {}, stop() {} }
   return { ...embedded, backUp() {}, restore: async () => embedded }
 }

@@ -16,7 +16,7 @@ type Paid = {
 }
 
 export type Done = {
-  /** Holds the Message-IDs of mail that the SMTP listener accepted and that the inbox shows. */
+  /** Holds the Message-IDs of mails that the SMTP listener accepted and that are in the inbox. */
   received: string[]
   sent: { messageId: string; key: string; body: object }[]
   secrets: { name: string; value: string }[]

@@ -24,7 +24,7 @@ const EVENTS = parseAbi([
 ])
 const RESOURCE_PATH = '/report'
 
-/** Holds back requests and messages while it is closed, and lets them pass when it is open. */
+/** Is a gate that holds back requests and messages while it is closed, and lets them pass while it is open. */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
 
 export type Surroundings = AsyncDisposable & {
@@ -36,7 +36,8 @@ export type Surroundings = AsyncDisposable & {
   receiver: Receiver
   nameServer: string
   /**
-   * These gates hold back the replies of the smarthost (`mail`) and the responses of the webhook receiver (`webhooks`).
+   * The gate `mail` holds back the replies of the smarthost, and the gate `webhooks` the responses of the webhook
+   * receiver.
    */
   gates: { mail: Gate; webhooks: Gate }
   resource: string
@@ -44,7 +45,7 @@ export type Surroundings = AsyncDisposable & {
   unmined(): Promise<number>
   /** Maps the nonce of a payment authorization to the hashes of the transactions that used the authorization. */
   usedOnChain(): Promise<Map<string, string[]>>
-  /** Counts, for each Idempotency-Key of a webhook, the requests and the different bodies. */
+  /** Counts for each Idempotency-Key of a webhook its requests, and how many different bodies they had. */
   webhooks(): Map<string, { count: number; bodies: number }>
   /** Maps each event type and payment to the Idempotency-Keys of the webhooks that announced the payment. */
   announcements(): Map<string, Set<string>>

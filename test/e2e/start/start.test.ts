@@ -60,7 +60,7 @@ test('the command npm start starts the service, keeps data and keys over a resta
     )
 
     // The service accepts the last message but stops before it has parsed the message. After the next start, the inbox
-    // must have this message.
+    // must contain the message that the service accepted last.
     await deliverMail(smtpPort, {
       from: 'ada@example.com',
       to: welcome.inbox,

@@ -60,7 +60,7 @@ test.each(some(['PORT', 'SMTP_PORT', 'DEVNET_PORT']))(
   },
 )
 
-test('the command npm start fails with one line if HOST is not an own address or DATA_DIR cannot be written', async () => {
+test('the command npm start fails with one line if HOST is not an address of this machine or DATA_DIR cannot be written', async () => {
   const host = await failToStart('api/start.ts', {
     ...minimalEnv('HOST'),
     HOST: '192.0.2.1',
@@ -88,7 +88,7 @@ testWhole('a part that is started alone fails with one line if its port is taken
   })
 })
 
-test('a start fails with one line if the database refuses it, is missing, is unreachable or is too old', async () => {
+test('a start fails with one line if the database refuses it, does not exist, cannot be reached or is too old', async () => {
   const url = (change: (url: URL) => void) => {
     const changed = new URL(database.url)
     change(changed)
@@ -122,7 +122,7 @@ test('a start fails with one line if the database refuses it, is missing, is unr
   ]
   for (const file of ['api/start.ts', 'sql/main.ts', 'workers/main.ts']) {
     // All entry files call the same function that checks the database. Therefore one case is enough to show that an
-    // entry file calls this function.
+    // entry file calls the function that checks the database.
     const asked = file === 'sql/main.ts' ? cases : cases.slice(0, 1)
     await Promise.all(
       asked.map(async ([DATABASE_URL, line]) => {

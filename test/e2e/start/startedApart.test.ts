@@ -1,4 +1,4 @@
-/** Starts each part of the service in production mode, each with only its own secrets. */
+/** Starts each part of the service separately in production mode, each with only its own secrets. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -14,8 +14,8 @@ const units = readdirSync(UNITS)
   .filter((name) => name.endsWith('.service'))
   .toSorted()
 /**
- * Limits the exposure level that `systemd-analyze security` may report, in tenths. An exposure level of 10.0 means that
- * the unit has no protection.
+ * Limits the exposure level that `systemd-analyze security` may report for a unit, in tenths. An exposure level of 10.0
+ * means that the unit has no protection.
  */
 const EXPOSURE_MAX = 20
 
@@ -46,7 +46,7 @@ test.skipIf(!hasSystemd)(
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'purser-units-'))
     try {
-      // The test writes each instance of the systemd unit template to a separate file, with the program path of this
+      // For each instance of the template, the test writes a separate systemd unit with the program path of this
       // repository.
       const written = units.flatMap((name) => {
         const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/purser', ROOT)

@@ -27,7 +27,7 @@ const settings = (more: Partial<BlobStoreSettings> = {}): BlobStoreSettings => (
   ...more,
 })
 const failure = (work: Promise<unknown>) => work.then(() => null).catch((error: Error) => error)
-/** Returns the message of the error, or a text that says what the promise resolved to. */
+/** Returns the message of the error, or a text about the value to which the promise resolved. */
 const outcome = (work: Promise<Buffer | null>) =>
   work.then((bytes) => `resolved to ${bytes?.length} bytes`).catch((error: Error) => error.message)
 const large = (text: string) => Buffer.from(text.repeat(100_000 / text.length))
@@ -50,14 +50,14 @@ describe('the object store client reads and writes objects', () => {
     expect(await bucket.store.get('long', 10)).toHaveLength(10)
   })
 
-  test('an object store counts as unreachable while it refuses connections, and is used again without a restart', async () => {
+  test('an object store counts as unreachable while it refuses connections, and is used again when it accepts them, without a restart', async () => {
     await bucket.proxy.cut()
     expect(await failure(bucket.store.put('two', Buffer.from('x')))).toBeInstanceOf(BlobsAwayError)
     await bucket.proxy.mend()
     await waitFor('the store', async () => (await failure(bucket.store.get('two', 1))) === null)
   })
 
-  test('an object store that hangs makes the first caller fail after the deadline, and the next callers at once', async () => {
+  test('if an object store hangs, the first caller fails after the deadline, and the next callers fail at once', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await waitFor('the server', () => silent.listening)
     const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
@@ -127,7 +127,7 @@ describe('the service keeps large contents in an object store', () => {
     const bytes = bucket.bytesOf(`purser/${stored.blob.toString('hex')}`)
     const damaged = Buffer.concat([bytes.subarray(0, -1), Buffer.from([bytes.at(-1)! ^ 1])])
     // The object store’s client writes an object a second time if a kept connection ends during the first write. The
-    // first write may end last and so undo the damage, so the test damages the object again.
+    // first write may end after the damage and so repair it, so the test damages the object again.
     await waitFor('the damaged object', async () => {
       writeFileSync(path, damaged)
       return /not the one that was written/.test((await failure(blobs.read(stored)))?.message ?? '')
@@ -164,7 +164,7 @@ describe('the service keeps large contents in an object store', () => {
     expect(most).toBe(4)
   })
 
-  test('large contents in an object store are reported as unreachable, not as lost, if BLOB_STORE is not set', async () => {
+  test('if BLOB_STORE is not set, large contents in an object store are reported as unreachable, and not as lost', async () => {
     const blob = await createBlobs(database.pool, bucket.store).keep(large('text '))
     const without = createBlobs(database.pool, null)
     const error = await failure(without.read({ bytes: Buffer.alloc(0), blob }))

@@ -79,7 +79,7 @@ test('an error about the configuration names the environment variable and hides 
   }
 })
 
-test('each retention setting is a whole number of days within its own bounds', () => {
+test('each retention setting is a whole number of days, with a minimum and a maximum of its own', () => {
   const { retention } = parseConfig({ RETENTION_MAIL_DAYS: '30', BACKUP_RETENTION_DAYS: '14' })
   expect([retention.mail, retention.logs, retention.backups]).toEqual([30, null, 14])
   for (const [name, value] of [
@@ -179,7 +179,7 @@ function thrownLines(work: () => unknown): string[] {
   throw new Error('nothing was thrown')
 }
 
-test('the error about a wrong setting names the setting’s bounds or its choices', () => {
+test('if a setting is wrong, the error names the bounds or the choices of this setting', () => {
   for (const value of ['x', '1.5', '-1', '70000', 'Infinity', '1e9']) {
     expect(() => parseConfig({ PORT: value })).toThrow(
       /^PORT: its value must be a whole number of 0 to 65535$/,
@@ -214,7 +214,7 @@ test('a misspelt environment variable is reported with the nearest setting name,
     { name: 'smtp_port', nearest: 'SMTP_PORT' },
     { name: 'RECEIPT_SIGNING_KEY', nearest: 'RECEIPT_SIGNING_KEYS' },
   ])
-  // DATABASE_URL is set as well, so DATABASE_URI is not a misspelling but a variable of another program.
+  // DATABASE_URL is also set, so DATABASE_URI does not count as a misspelling, but as a variable of another program.
   expect(misspeltVariables({ DATABASE_URL: 'x', DATABASE_URI: 'x' })).toEqual([])
   expect(misspeltVariables({ ['X'.repeat(100_000)]: 'x' })).toEqual([])
   const lines = thrownLines(() =>

@@ -33,7 +33,7 @@ describe('the service checks the settings of a process', () => {
     expect(faults(PRODUCTION)).toEqual([])
   })
 
-  test('the settings of production break a rule for each secret that is missing', () => {
+  test('in production a rule is broken for each secret that is missing', () => {
     expect(faults({ NODE_ENV: 'production' })).toEqual([
       [
         'SMTP_RELAY_URL',
@@ -56,7 +56,7 @@ describe('the service checks the settings of a process', () => {
     for (const NODE_ENV of ['development', 'test']) expect(faults({ NODE_ENV })).toEqual([])
   })
 
-  test('the settings break a production rule only for secrets that the process reads', () => {
+  test('in production only those secrets are required that the process reads', () => {
     for (const secret of [
       ...(['SMTP_RELAY_URL', 'RPC_URL', 'SETTLEMENT_KEYS'] as const),
       ...(['RECEIPT_SIGNING_KEYS', 'MASTER_KEYS'] as const),
@@ -65,18 +65,18 @@ describe('the service checks the settings of a process', () => {
     expect(faults({ NODE_ENV: 'production' }, [])).toEqual([])
   })
 
-  test('the settings of production must send mail by a smarthost or directly', () => {
+  test('in production mail must be sent through a smarthost or directly', () => {
     expect(inProduction({ SMTP_RELAY_URL: 'capture' })).toEqual(['SMTP_RELAY_URL'])
     expect(inProduction({ SMTP_RELAY_URL: 'smtp://relay.example:25' })).toEqual([])
   })
 
-  test('the settings of production must contain at least one key of each kind', () => {
+  test('in production at least one key of each kind must be set', () => {
     for (const name of ['SETTLEMENT_KEYS', 'RECEIPT_SIGNING_KEYS', 'MASTER_KEYS'])
       for (const none of [undefined, '', ','])
         expect([name, inProduction({ [name]: none })]).toEqual([name, [name]])
   })
 
-  test('the settings of production must contain no devnet key for settlements', () => {
+  test('in production no settlement key may be a devnet key', () => {
     for (const keys of [DEVNET_KEY, `${OWN_KEY},${DEVNET_KEY}`])
       expect(inProduction({ SETTLEMENT_KEYS: keys })).toEqual(['SETTLEMENT_KEYS'])
     expect(faults({ SETTLEMENT_KEYS: DEVNET_KEY })).toEqual([])
@@ -111,7 +111,7 @@ describe('some settings are valid only together', () => {
   })
 })
 
-test('the credentials of a mail relay must be sent over TLS only', () => {
+test('if a mail relay needs credentials, its settings must require TLS', () => {
   const SMTP_RELAY_URL = 'smtp://ada:secret@relay.example:587'
   const rule =
     'must be required when SMTP_RELAY_URL holds credentials; off is for a relay on this machine'

@@ -6,7 +6,7 @@ type Name = keyof typeof variables.shape
 
 /** Reads the value of one environment variable. */
 const read = (name: Name, text?: string) => variables.parse({ [name]: text })[name]
-/** Returns the rule that the value of a variable breaks, or null. */
+/** Returns the rule that the value of an environment variable breaks, or null if it breaks none. */
 const rule = (name: Name, text: string) =>
   variables.safeParse({ [name]: text }).error?.issues[0]?.message ?? null
 /** Expects that a variable accepts the values of one list and refuses the values of another list. */
@@ -113,7 +113,7 @@ describe('the service reads a setting that is a URL', () => {
     )
   })
 
-  test('the URL of a chain node occurs only once in a list of 1 to 10 URLs', () => {
+  test('a list of chain node URLs contains 1 to 10 URLs, and each of them only once', () => {
     const urls = Array.from({ length: 11 }, (_, n) => `https://rpc${n}.example`)
     const ten = urls.slice(0, 10).join(', ')
     const message = 'must be 1 to 10 URLs, comma-separated, each once'
@@ -136,7 +136,7 @@ describe('the service reads a setting that is a URL', () => {
 
 describe('the service reads a setting that is a host name', () => {
   test.each(['MAIL_DOMAIN', 'MAIL_HOSTNAME'] as const)(
-    'the host name in %s is a domain, which is read in lower case',
+    'the host name in %s must be a domain, and is converted to lower case',
     (name) => {
       const label = 'x'.repeat(63)
       const longest = `${label}.${label}.${label}.${'x'.repeat(61)}`
@@ -201,7 +201,7 @@ describe('a key', () => {
   })
 
   test.each(['MASTER_KEYS', 'INBOUND_SECRETS'] as const)(
-    'a key in %s has an id that no other key of the setting has',
+    'each key in %s has an id of its own within the setting',
     (name) => {
       const other = Buffer.alloc(32, 8).toString('base64')
       expect(rule(name, `k1:${NAMED_KEY},k2:${NAMED_KEY}`)).toBeNull()
@@ -218,7 +218,7 @@ describe('a key', () => {
     )
   })
 
-  test('a first (bootstrap) key in the settings is a platform key or a project key, as the name of its setting says', () => {
+  test('a first (bootstrap) key is a platform key or a project key, depending on the name of its setting', () => {
     expectRule(
       'BOOTSTRAP_PLATFORM_KEY',
       'must be lopk- followed by 64 hexadecimal digits',
@@ -261,7 +261,7 @@ describe('the service reads a setting that is a text', () => {
     )
   })
 
-  test('the text of POSTMASTER is an email address, which is read in lower case', () => {
+  test('the text of POSTMASTER is an email address, and is converted to lower case', () => {
     expectRule('POSTMASTER', 'must be the address of an inbox', ['ops@a.example'], ['ops', '@a.b'])
     expect(read('POSTMASTER', 'Ops@A.example')).toBe('ops@a.example')
   })
@@ -312,7 +312,7 @@ describe('the MCP server over stdio reads its environment variables', () => {
       )
   })
 
-  test('the variables of the MCP server may also name the service’s URL and the form of the tool names', () => {
+  test('two further variables of the MCP server set the URL of the service and the form of the tool names', () => {
     const isRight = (more: object) =>
       mcpVariables.safeParse({ PURSER_API_KEY: key, ...more }).success
     expect(isRight({ PURSER_URL: 'https://a.example', PURSER_TOOL_NAMES: 'underscore' })).toBe(true)

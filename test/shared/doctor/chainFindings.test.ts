@@ -49,7 +49,7 @@ test('the doctor command judges a contract as broken if its name, version or num
   }
 })
 
-test('a gas wallet is judged as ok, low or broken by the number of payments for which its ether is enough', () => {
+test('a gas wallet is judged as ok, low or broken by how many payments its ether is enough for', () => {
   const address = `0x${'ab'.repeat(20)}`
   const judged = (balanceWei: bigint) => judgeGasWallet({ address, balanceWei }, 1_000n)
   expect(judged(5_000_000n)).toMatchObject({ verdict: 'ok', check: 'gas wallet 0xabababab' })
@@ -65,7 +65,7 @@ test('a gas wallet is judged as ok, low or broken by the number of payments for 
   expect(judgeGasWallet({ address, balanceWei: 5_000n }, 0n).verdict).toBe('ok')
 })
 
-test('a node without old state is judged as a warning, and a receipt key that is not the service’s key as broken', () => {
+test('a node that has no old state is judged as a warning, and a receipt key that is not the service’s as broken', () => {
   expect(judgeOldState(600, true).verdict).toBe('ok')
   expect(judgeOldState(600, false)).toMatchObject({
     verdict: 'warning',
@@ -78,7 +78,7 @@ test('a node without old state is judged as a warning, and a receipt key that is
   expect(judgeReceiptKey(false).verdict).toBe('broken')
 })
 
-test('an RPC node that is behind, silent or on another chain than the others is judged as a warning or as broken', () => {
+test('an RPC node that is behind, silent or on a different chain is judged as a warning or as broken', () => {
   const node = (name: string, head: bigint, chainId = 8453) => ({
     name,
     head,

@@ -64,7 +64,7 @@ test.each([
   },
 )
 
-test('a database is judged as broken if even one migration must still be applied', () => {
+test('a database is judged as broken if a single migration is not yet applied', () => {
   expect(finding('migrations', { pendingMigrations: 0 })).toMatchObject({
     verdict: 'ok',
     found: 'all are applied',
@@ -90,7 +90,7 @@ test.each([
 )
 
 describe('the doctor command judges the limit on database connections', () => {
-  test('the database connections are enough if the service needs no more than those that are not reserved', () => {
+  test('the database connections are enough if the service needs at most as many as are not reserved', () => {
     expect(finding('max_connections', { neededConnections: 197 })).toMatchObject({
       verdict: 'ok',
       found: '40 in use; the service may open 197 of 197',
@@ -103,7 +103,7 @@ describe('the doctor command judges the limit on database connections', () => {
     [247, 300],
     [248, 350],
   ])(
-    'for %p needed database connections the doctor proposes the limit %p, which is rounded up with fifty to spare',
+    'if %p database connections are needed, the doctor proposes the limit %p, which leaves fifty to spare and is rounded up',
     (neededConnections, most) => {
       expect(finding('max_connections', { neededConnections }).fix).toBe(
         `alter system set max_connections = ${most};   -- and restart the server`,
@@ -139,7 +139,7 @@ describe('the doctor command judges a standby', () => {
 })
 
 describe('the doctor command judges a read replica', () => {
-  test('a read replica may be 64 MB behind, must answer, and must not be a primary', () => {
+  test('a read replica must answer, may be at most 64 MB behind, and must not be a primary', () => {
     expect(judgeReplica({ lagBytes: 67_108_864n })).toMatchObject({
       verdict: 'ok',
       found: '65536 KB behind',
@@ -172,7 +172,7 @@ describe('the doctor command judges the age of a backup', () => {
     expect(backup(null, before(HOUR_MS + 1))).toEqual(['warning', 'none was recorded'])
   })
 
-  test('a new archived WAL file is reported in place of the backup, and an old WAL file does not hide a new backup', () => {
+  test('if an archived WAL file is new, it is reported in place of the backup, and if it is old, a new backup is still reported', () => {
     const minute = before(MINUTE_MS)
     expect(backup(minute, minute)).toEqual(['ok', 'the WAL was archived 1 minute ago'])
     expect(backup(minute, before(9 * HOUR_MS))).toEqual(['ok', '1 minute ago'])
@@ -201,7 +201,7 @@ describe('storage', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 10 * GB })
 
-  test('the disk must have a free gigabyte, and should have five', () => {
+  test('the disk must have one free gigabyte, and should have five', () => {
     const verdicts = [GB - 1, GB, 5 * GB - 1, 5 * GB].map((free) => disk(free).verdict)
     expect(verdicts).toEqual(['broken', 'warning', 'warning', 'ok'])
     expect(disk(1.26 * GB)).toEqual({

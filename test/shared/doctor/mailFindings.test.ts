@@ -70,7 +70,7 @@ describe('the doctor command judges the mail host', () => {
       allowPrivate: false,
       ...change,
     })
-  test('a mail host is ok with a public address, and broken without an address, with a private address or with an alias', () => {
+  test('a mail host is ok with a public address, and broken with no address, a private address or an alias', () => {
     expect(host({})).toMatchObject({ verdict: 'ok', found: '8.8.4.4' })
     const fix = 'mx.example.com. IN A 9.9.9.9'
     expect(host({ addresses: [] })).toMatchObject({ verdict: 'broken', fix })
@@ -95,7 +95,7 @@ describe('the doctor command judges the SMTP listener', () => {
       reached,
       local: { at: '127.0.0.1:2525', reached: local ? 'answered' : 'refused' },
     })
-  test('the doctor calls a listener broken if only its own machine can reach it, and says how to open the listener', () => {
+  test('a listener is broken if only its own machine can reach it, and the finding says how to open it', () => {
     expect(at('answered', true).verdict).toBe('ok')
     expect(at('refused', true)).toMatchObject({
       verdict: 'broken',
@@ -120,7 +120,7 @@ describe('the doctor command judges the SMTP listener', () => {
   })
 })
 
-test('a report address that refuses mail is a warning, and the finding names the setting to change', () => {
+test('a report address that refuses mail is a warning, and the finding names the setting that must be changed', () => {
   expect(judgeReportAddresses([], 'a.example.com').verdict).toBe('ok')
   expect(judgeReportAddresses(['dmarc@a.example.com'], 'a.example.com')).toMatchObject({
     found: 'mail to dmarc@a.example.com is refused',
@@ -129,7 +129,7 @@ test('a report address that refuses mail is a warning, and the finding names the
   })
 })
 
-test('a project whose inbox has a reserved name gives a warning, and the finding shows how to delete this project', () => {
+test('a project with a reserved inbox name is a warning, and the finding shows how to delete this project', () => {
   expect(judgeReservedNames([]).map(({ verdict }) => verdict)).toEqual(['ok'])
   const holder = { address: 'abuse@a.example.com', projectId: 'prj_1', name: 'Shop' }
   expect(judgeReservedNames([holder])).toEqual([
@@ -146,7 +146,7 @@ test('a project whose inbox has a reserved name gives a warning, and the finding
 describe('the doctor command judges outgoing connections to port 25', () => {
   const seen = (...reached: ('answered' | 'refused' | 'silent' | 'unreachable')[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}`, reached: one })))
-  test('if port 25 is closed, the finding tells a provider that drops packets from a firewall that refuses connections', () => {
+  test('if port 25 is closed, the finding distinguishes a provider that drops packets from a firewall that refuses connections', () => {
     expect(seen('silent', 'answered')).toMatchObject({ verdict: 'ok', found: 'h1 answers' })
     expect(seen('silent', 'silent')).toMatchObject({
       verdict: 'broken',
@@ -162,7 +162,7 @@ describe('the doctor command judges outgoing connections to port 25', () => {
   })
 })
 
-test('the reverse DNS name must be the service’s host name and must lead back to the address', () => {
+test('the reverse DNS name must be the host name of the service, and must resolve to the address', () => {
   const line =
     '7.113.0.203.in-addr.arpa. IN PTR mx.example.com.   ; ask the provider of the address'
   const judged = (...names: { name: string; forward: string[] }[]) =>
@@ -235,7 +235,8 @@ test('DKIM needs exactly one record, which must contain the service’s public k
   const judged = (...found: string[]) =>
     judgeDkim({ domain: D, selector: 's1', record: key }, found)
   expect(judged(key).verdict).toBe('ok')
-  // The web pages of DNS providers add spaces and omit the version tag of the record.
+  // When an operator enters a DNS record on the web page of a provider, the page may add spaces and omit the version
+  // tag.
   expect(judged(`p=${'A'.repeat(200)} ${'A'.repeat(192)}`).verdict).toBe('ok')
   const fix = `s1._domainkey.a.example.com. IN TXT "v=DKIM1; k=rsa; p=${'A'.repeat(237)}" "${'A'.repeat(155)}"`
   expect(judged()).toMatchObject({ verdict: 'broken', found: 'no such record', fix })
@@ -248,7 +249,7 @@ test('DKIM needs exactly one record, which must contain the service’s public k
   expect(missingDkim(D)).toMatchObject({ verdict: 'broken', fix: 'bun run dkim:new a.example.com' })
 })
 
-test('DMARC needs one record with a known policy, and report addresses that have confirmed it', () => {
+test('DMARC needs one record with a known policy, and report hosts that have agreed to get the reports', () => {
   const judged = (record: string | null, change: Partial<Parameters<typeof judgeDmarc>[0]> = {}) =>
     judgeDmarc({
       domain: D,

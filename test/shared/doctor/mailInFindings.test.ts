@@ -14,7 +14,7 @@ const D = 'shop.example'
 const MX = 'mx.shop.example'
 const MX_LINE = `${D}. IN MX 10 ${MX}.`
 
-test('an unanswered DNS query is a warning in its area, and the finding names name servers that answer', () => {
+test('an unanswered DNS query is a warning in its area, and the finding proposes name servers that do answer', () => {
   expect(dnsAway('policies', 'MX of a.example')).toEqual({
     area: 'policies',
     check: 'MX of a.example',
@@ -47,12 +47,12 @@ describe('the doctor command judges the MX records of a domain', () => {
     })
   })
 
-  test('the MX records may name the host of the service twice, and its lowest preference counts', () => {
+  test('if the MX records name the host of the service twice, its lowest preference counts', () => {
     expect(mx([20, MX], [10, MX])).toMatchObject({ verdict: 'ok', found: `10 ${MX}` })
     expect(mx([20, MX], [15, 'old.example'], [10, MX]).verdict).toBe('ok')
   })
 
-  test('the MX records count as a null MX only if the single record names the root', () => {
+  test('the MX records count as a null MX only if there is a single record and it names the root', () => {
     const found = 'a null MX: the domain takes no mail'
     for (const root of ['', '.']) expect(mx([0, root])).toMatchObject({ verdict: 'broken', found })
     expect(mx([0, '.'], [10, 'other.example']).found).toBe(`"" instead of ${MX}`)
@@ -118,7 +118,7 @@ describe('the doctor command judges the addresses of the mail host', () => {
     })
   })
 
-  test('the mail host is broken with a private address, or a warning if private networks are allowed', () => {
+  test('a private address of the mail host is broken, or only a warning if private networks are allowed', () => {
     const addresses = ['8.8.4.4', '10.0.0.5', '10.0.0.6']
     for (const [allowPrivate, verdict] of [
       [false, 'broken'],
@@ -145,7 +145,7 @@ describe('the doctor command judges whether the SMTP listener answers', () => {
   const NC_FIX =
     'nc -vz 8.8.4.4 2525   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP'
 
-  test('the listener is ok if it answers, whether or not the doctor knows that it runs locally', () => {
+  test('the listener is ok if it answers, even if the doctor does not know whether it runs locally', () => {
     for (const local of ['refused', null] as const)
       expect(listener('answered', local)).toEqual({
         area: 'mail in',
@@ -177,7 +177,7 @@ describe('the doctor command judges whether the SMTP listener answers', () => {
     ],
     ['unreachable', 'there is no way to port 2525'],
   ] as const)(
-    'the listener that is %s is a warning if it answers locally, and otherwise broken',
+    'a listener that is %s is a warning if it answers locally, and is broken if it does not',
     (reached, found) => {
       expect(listener(reached, 'answered')).toMatchObject({
         verdict: 'warning',
@@ -208,7 +208,7 @@ test('the finding names every report address for which no inbox exists', () => {
   )
 })
 
-test('every project with a reserved inbox name gives one warning, and the name is shown on one line', () => {
+test('each project with a reserved inbox name is a separate warning, and the name is shown on one line', () => {
   expect(judgeReservedNames([])).toEqual([
     { area: 'mail in', check: 'kept names', found: 'no project holds one', verdict: 'ok' },
   ])

@@ -33,7 +33,7 @@ describe('port 25 outward', () => {
     })
   })
 
-  test('outgoing port 25 counts as closed by a firewall or the provider only if all hosts give the same result', () => {
+  test('a closed outgoing port 25 is attributed to the firewall or the provider only if all hosts give the same result', () => {
     const network = 'no host answers; the network of this machine has a fault'
     for (const reached of [
       ['silent', 'refused'],
@@ -71,7 +71,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     })
   })
 
-  test('a reverse DNS name must lead back to the address, and the finding names the first name that was found', () => {
+  test('a reverse DNS name must resolve to the address, and the finding names the first name that was found', () => {
     expect(
       judged(IP, { name: 'a.example', forward: [] }, { name: MX, forward: ['203.0.113.8'] }),
     ).toMatchObject({
@@ -84,7 +84,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     ).toMatchObject({ verdict: 'ok', found: MX })
   })
 
-  test('a reverse DNS name that is the mail host must itself lead back to the address', () => {
+  test('if one reverse DNS name is the mail host, this name itself must resolve to the address', () => {
     const names = [
       { name: MX, forward: ['192.0.2.99'] },
       { name: 'other.example', forward: [IP] },
@@ -93,7 +93,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     expect(judged(IP, ...names, { name: MX, forward: [IP] }).verdict).toBe('ok')
   })
 
-  test('a name counts as the provider’s only if it contains whole numbers of the address, perhaps with leading zeros', () => {
+  test('a name counts as the provider’s only if each number of the address is a whole number in it, leading zeros allowed', () => {
     const found = (name: string) => judged('1.2.1.2', { name, forward: ['1.2.1.2'] }).found
     for (const name of ['mail12.other.example', 'a-1-2.other.example', 'a-1-2-1.other.example']) {
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
@@ -111,14 +111,14 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     )
     for (const name of ['7-113-0.isp.example', 'other.example'])
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
-    // The only number in the address ::7 also occurs in the name of a seventh host.
+    // The name host7.example contains the only number of the address ::7, but does not belong to the provider.
     expect(found('host7.example', '::7')).toBe(`"host7.example", and EHLO says ${MX}`)
     expect(found('p-2001-db8-9.example', '2001:db8::9')).toContain("is the provider's name")
   })
 })
 
 describe('the doctor command judges the name in EHLO', () => {
-  test('the name in EHLO must lead to the address from which the service sends mail', () => {
+  test('the name in EHLO must resolve to the address from which the service sends mail', () => {
     expect(judgeEhlo(IP, MX, ['2001:db8::9', IP])).toEqual({
       area: 'mail out',
       check: 'name in EHLO',
@@ -154,14 +154,14 @@ describe('the doctor command judges the SPF record', () => {
   const results = (...all: [result: string, comment?: string][]): SpfResult[] =>
     all.map(([result, comment = ''], n) => ({ address: `192.0.2.${n}`, result, comment }))
 
-  test('the SPF finding says that nobody can check SPF if no sending address is known', () => {
+  test('if no sending address is known, the SPF finding says that nobody can check SPF', () => {
     expect(judged({})).toMatchObject({
       verdict: 'warning',
       found: 'no address is known that sends mail, so that nobody can check it',
     })
   })
 
-  test('the SPF finding shows the record if it lets every address send', () => {
+  test('if the SPF record lets every address send, the finding shows this record', () => {
     expect(judged({ results: results(['pass'], ['pass']) })).toEqual({
       area: 'mail out',
       check: `SPF of ${D}`,
@@ -183,7 +183,7 @@ describe('the doctor command judges the SPF record', () => {
     })
   })
 
-  test('the SPF finding shows an error of the record before a missing answer, and shows both before a refusal', () => {
+  test('the SPF finding prefers an error of the record to a missing answer, and both of them to a refusal', () => {
     const all = results(['fail'], ['temperror'], ['permerror', 'loop'])
     expect(judged({ results: all })).toMatchObject({
       verdict: 'broken',
@@ -220,7 +220,7 @@ describe('the doctor command judges the DKIM record', () => {
   const KEY = record(216)
   const FIX = `s1._domainkey.${D}. IN TXT "${KEY}"`
 
-  test('the DKIM check counts only TXT records with a key, however their tags are spaced or written', () => {
+  test('the DKIM check counts only TXT records with a key, whatever the spaces and the letter case of their tags', () => {
     for (const text of [KEY, KEY.replace('p=', ' P ='), `p=${'A'.repeat(216)}`])
       expect(judged(KEY, 'google-site-verification=p', text)).toEqual({
         area: 'mail out',
@@ -281,7 +281,7 @@ describe('the doctor command judges the DKIM record', () => {
   })
 })
 
-test('the value of a tag in a DNS record is its first one, without white space, and may contain an equals sign', () => {
+test('if a tag occurs twice in a DNS record, the first value counts, without white space, and it may contain an equals sign', () => {
   expect(tagOf('v=DKIM1; p = AB\tC D==', 'p')).toBe('ABCD==')
   expect(tagOf('V=1; RUA=mailto:A@b.example; rua=other', 'rua')).toBe('mailto:A@b.example')
   for (const text of ['', 'xp=1', 'p2=1', ';;', 'v=p=1']) expect(tagOf(text, 'p')).toBe('')
@@ -310,7 +310,7 @@ describe('the doctor command judges the DMARC record', () => {
     })
   })
 
-  test('a DMARC record needs a known policy in upper or lower case, and counts as `none` without a policy', () => {
+  test('a DMARC record needs a known policy in any letter case, and a record without a policy counts as `none`', () => {
     for (const policy of ['none', 'quarantine', 'reject'])
       expect(of(`v=DMARC1; p=${policy.toUpperCase()}`)).toMatchObject({
         verdict: 'ok',
@@ -324,7 +324,7 @@ describe('the doctor command judges the DMARC record', () => {
     })
   })
 
-  test('a DMARC finding names the first report host that did not confirm, and a tag without effect only after it', () => {
+  test('a DMARC finding first names the first report host that has not agreed, and only then a tag that has no effect', () => {
     const record = 'v=DMARC1; p=none; pct=50'
     expect(
       judged({ found: { at: D, records: [record] }, unconfirmed: ['a.example', 'b.example'] }),
@@ -341,7 +341,7 @@ describe('the doctor command judges the DMARC record', () => {
       })
   })
 
-  test('a DMARC record of a parent domain applies its policy for subdomains', () => {
+  test('if the DMARC record belongs to a parent domain, its policy for subdomains applies', () => {
     const by = (record: string, at = 'parent.example') =>
       judged({ found: { at, records: [record] } }).found
     expect(by('v=DMARC1; p=reject; sp=none')).toBe('sp=none, by parent.example')
@@ -349,7 +349,7 @@ describe('the doctor command judges the DMARC record', () => {
     expect(by('v=DMARC1; p=none; sp=some')).toBe('sp="some" is no policy')
   })
 
-  test('a DMARC record of a parent domain sends reports if the report host confirms the parent domain', () => {
+  test('if the DMARC record belongs to a parent domain, the report host must confirm the parent domain', () => {
     const finding = judged({
       found: { at: 'parent.example', records: ['v=DMARC1; p=none'] },
       unconfirmed: ['reports.example'],
@@ -399,7 +399,7 @@ describe('the doctor command judges the mail relay', () => {
     )
   })
 
-  test('a relay should accept the login, encrypt the mail and tell its size limit', () => {
+  test('a relay should accept the login, use TLS for the mail, and state its size limit', () => {
     expect(judged({}).map(({ check, found }) => [check, found])).toEqual([
       ['relay relay.example', 'it takes our login'],
       ['TLS of the relay', 'mail goes out encrypted'],

@@ -28,7 +28,7 @@ describe('the doctor command judges the MTA-STS record', () => {
     })
   const withId = (id: string) => judged([`v=STSv1; id=${id}`])[0]!
 
-  test('the MTA-STS check needs exactly one record, and a service that has no policy must publish one first', () => {
+  test('the MTA-STS check needs exactly one record, and a service without a policy must publish its policy before the record', () => {
     expect(judged([])).toEqual([
       {
         area: 'policies',
@@ -56,7 +56,7 @@ describe('the doctor command judges the MTA-STS record', () => {
       })
   })
 
-  test('the MTA-STS policy has a finding only if the record is valid and the policy was requested', () => {
+  test('there is a finding about the MTA-STS policy only if the record is valid and the service tried to fetch the policy', () => {
     expect(judged(['v=STSv1; id=a'])).toHaveLength(1)
     expect(judged(['v=STSv1; id=-'], { failure: 'f' })).toHaveLength(1)
     expect(judged(['v=STSv1; id=a'], { failure: 'f' })).toHaveLength(2)
@@ -100,7 +100,7 @@ describe('the doctor command judges the MTA-STS record', () => {
       expect(policy({ coversUs: false }, 'none').fix).toBe(PUBLISH)
     })
 
-    test('the MTA-STS policy must be kept for at least a day, and the finding tells the number of whole days', () => {
+    test('the MTA-STS policy must be valid for at least a day, and the finding states the number of whole days', () => {
       expect(policy({ maxAgeS: DAY_S - 1 })).toMatchObject({
         verdict: 'warning',
         found: 'max_age is 86399 s, less than a day',
@@ -184,7 +184,7 @@ describe('the doctor command judges the CAA records', () => {
     })
   })
 
-  test('the CAA finding lists the allowed authorities if the issuer of the certificate is unknown or absent', () => {
+  test('if the issuer of the certificate is unknown or absent, the CAA finding lists the authorities that are allowed', () => {
     for (const issuer of ['', 'An Own Authority'])
       expect(judged(issuer, ['issue', ';'], ['issue', 'A.example; x=1'])).toMatchObject({
         verdict: 'ok',

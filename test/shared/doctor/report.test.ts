@@ -41,12 +41,12 @@ test('the doctor’s report lists its areas in order, and shows below each findi
   expect(findingsTable([])).toBe('')
 })
 
-test('the doctor’s report shows text of a stranger as one short line without control characters', () => {
+test('if the doctor’s report shows a text from a stranger, it is one short line without control characters', () => {
   expect(shown('a\r\nb\u001b[31m')).toBe('"a??b?[31m"')
   expect(shown('x'.repeat(5_000)).length).toBeLessThan(110)
 })
 
-test('a finding of the doctor command contains no form of a secret', () => {
+test('a finding of the doctor command does not contain a secret in any form', () => {
   const seed = Buffer.alloc(32, 7)
   const env = {
     DATABASE_URL: 'postgres://purser:db%2Fsecret@db/purser',

@@ -83,7 +83,7 @@ describe('the doctor command judges the settings', () => {
     [31_000, 'broken', '31 s ahead of it'],
     [null, 'warning', 'the page could not be asked'],
   ] as const)(
-    'the doctor command judges a clock that is %p ms ahead as %s',
+    'the doctor command judges a clock that is ahead by %p ms as %s',
     (aheadMs, verdict, found) => {
       expect(judgeClock('the page', aheadMs)).toMatchObject({ verdict, found })
     },
@@ -108,7 +108,7 @@ describe('the doctor command judges the database', () => {
   }
   const judged = (change: Partial<DatabaseFacts>) => judgeDatabase({ ...RIGHT, ...change }, NOW)
 
-  test('a correct database server leads only to findings that are ok', () => {
+  test('a correct database server gets only findings that are ok', () => {
     expect(verdicts(judged({}))).toEqual({
       version: 'ok',
       latency: 'ok',

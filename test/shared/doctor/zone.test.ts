@@ -82,14 +82,14 @@ describe('the service writes the SPF record of a domain', () => {
   })
 })
 
-test('the host of the relay is the name or address in its URL, and without a relay there is no host', () => {
+test('the relay’s host is the name or address in its URL, and is null if no relay is set', () => {
   expect(relayHost('smtp://user:pass@relay.example:587')).toBe('relay.example')
   expect(relayHost('smtp://[2001:db8::9]:587')).toBe('2001:db8::9')
   expect(relayHost('smtp://203.0.113.7')).toBe('203.0.113.7')
   for (const text of ['direct', 'capture', '']) expect(relayHost(text)).toBeNull()
 })
 
-test('reports about DMARC go to the service only for its own domain, and reports about TLS go to it always', () => {
+test('DMARC reports go to the service only for its own domain, and TLS reports go to the service for every domain', () => {
   expect(dmarcRecord('host.example', 'host.example').value).toBe(
     'v=DMARC1; p=none; rua=mailto:dmarc@host.example',
   )
@@ -142,7 +142,7 @@ describe('the service lists the DNS records of a domain', () => {
       ({ name, type }) => `${name} ${type}`,
     )
 
-  test('the records of a domain contain no proof of ownership if there is no claim', () => {
+  test('if the ownership of a domain is not claimed, its records contain no proof of ownership', () => {
     expect(types('shop.example')).toEqual([
       'shop.example MX',
       'shop.example TXT',
@@ -153,7 +153,7 @@ describe('the service lists the DNS records of a domain', () => {
     ])
   })
 
-  test('the records contain an SPF record of the mail host only for the service’s domain, and only if the host has another name', () => {
+  test('a separate SPF record for the mail host is listed only for the service’s domain, and only if the host has another name', () => {
     expect(types('host.example')).toContain('mx.host.example TXT')
     expect(types('shop.example')).not.toContain('mx.host.example TXT')
     const same = types('host.example', { mailHostname: 'host.example' })
@@ -166,7 +166,7 @@ describe('the service lists the DNS records of a domain', () => {
     expect([sts('none'), sts('testing').length, sts('enforce').length]).toEqual([[], 2, 2])
   })
 
-  test('the records give the host of the MTA-STS policy an address if the web host is an address', () => {
+  test('if the web host is given as an address, the records give this address to the host of the MTA-STS policy', () => {
     expect(types('shop.example', { webHost: '203.0.113.7' })).toContain('mta-sts.shop.example A')
     expect(types('shop.example', { webHost: '2001:db8::9' })).toContain('mta-sts.shop.example AAAA')
   })

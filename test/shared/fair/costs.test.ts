@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
-test('the charged cost of an inbox or network fades with time, and a piece of work counts the costs of all its sharers', () => {
+test('the cost that an inbox or network caused fades with time, and a piece of work has the sum of the costs of its inboxes and networks', () => {
   let nowMs = 0
   const costs = new Costs({ nowMs: () => nowMs })
   costs.charge(['inbox', 'network'], 400)
@@ -14,7 +14,7 @@ test('the charged cost of an inbox or network fades with time, and a piece of wo
   expect(costs.of(['inbox'])).toBe(100)
 })
 
-test('the sharer with the highest cost is remembered, even after ten times the maximum number of other sharers', () => {
+test('the inbox or network with the highest cost is remembered, even after ten times as many others as fit', () => {
   const costs = new Costs({ sharersMax: 100, nowMs: () => 0 })
   costs.charge(['heavy'], 1_000)
   for (let n = 0; n < 1_000; n++) costs.charge([`light ${n}`], 1)
@@ -41,7 +41,7 @@ test('the inbox or network with the least charged cost gets the next turn, whate
   expect(order.length).toBe(41)
 })
 
-test('a piece of work that throws an error ends its turn, and its cost is charged to its sharer', async () => {
+test('a piece of work that throws an error ends its turn, and its inbox or network is charged for it', async () => {
   const costs = new Costs()
   const turns = new CostTurns(costs, 1)
   const slow = async () => {

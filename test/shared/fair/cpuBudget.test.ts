@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { CpuBudget } from '../../../shared/fair/cpuBudget.ts'
 
-test('an owner who has used up the burst of CPU time waits until the excess time has passed', () => {
+test('an owner who has used more CPU time than allowed at once waits until the excess is paid back', () => {
   let nowMs = 0
   const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => nowMs)
   budget.charge('a', 999)
@@ -13,7 +13,7 @@ test('an owner who has used up the burst of CPU time waits until the excess time
   expect(budget.delayMs('a')).toBe(0)
 })
 
-test('the excess CPU time of an owner is remembered even after ten thousand other owners', () => {
+test('the excess CPU time of an owner is still known after ten thousand other owners', () => {
   let nowMs = 0
   const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => nowMs)
   budget.charge('heavy', 500_000)

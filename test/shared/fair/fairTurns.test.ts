@@ -23,7 +23,7 @@ test('owners who wait for a turn are served in rotation', async () => {
   expect((await orderOf(turns, ['a', 'a', 'a', 'a', 'b', 'c', 'b'])).join('')).toBe('aabcaba')
 })
 
-test('an owner who has the maximum number of turns leaves the free turns to other owners', async () => {
+test('if an owner has the maximum number of turns, the free turns go to other owners', async () => {
   const turns = new FairTurns({ total: 3, perSharer: 2 })
   await turns.enter('a')
   const leave = await turns.enter('a')
@@ -38,7 +38,7 @@ test('an owner who has the maximum number of turns leaves the free turns to othe
   await waiting
 })
 
-test('an owner with too many waiting callers is refused, and a caller of another owner may wait', async () => {
+test('if too many callers of one owner wait, the next is refused, but a caller of another owner may still wait', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1, waitingPerSharer: 1 })
   const leave = await turns.enter('a')
   const [second, other] = [turns.enter('a'), turns.enter('b')]
@@ -48,7 +48,7 @@ test('an owner with too many waiting callers is refused, and a caller of another
   ;(await other)()
 })
 
-test('a caller that waits too long for a turn is refused, and gets no turn later', async () => {
+test('a caller that waits too long for a turn is refused, and does not get a turn later', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   const leave = await turns.enter('a')
   await expect(turns.enter('b', 1)).rejects.toBeInstanceOf(NoTurnError)

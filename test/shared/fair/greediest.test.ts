@@ -10,7 +10,7 @@ const choose = (...works: [name: string, held: number, rank: number][]) =>
     { held: (work) => work.held, rank: (work) => work.rank },
   )?.name
 
-test('a piece of work ends whose owner uses the most of the resource', () => {
+test('the piece of work ends whose owner uses more of the resource than all other owners', () => {
   expect(choose(['a', 1, 9], ['b', 3, 1], ['c', 2, 9])).toBe('b')
   expect(choose(['a', 3, 1], ['b', 2, 9])).toBe('a')
 })
@@ -23,7 +23,7 @@ test('if several pieces of work have equal rank, the first of them ends', () => 
   expect(choose(['a', 2, 1], ['b', 2, 1])).toBe('a')
 })
 
-test('no piece of work ends if there is none', () => {
+test('if there is no piece of work, nothing ends', () => {
   expect(workOfGreediest([], { held: () => 0, rank: () => 0 })).toBeNull()
   expect(choose(['a', 0, 0])).toBe('a')
 })

@@ -22,14 +22,14 @@ test('a pace (a limit on bytes a second) lets the bytes of two seconds pass at o
   expect(take(RATE / 2, 'a')).toBe(500)
 })
 
-test('an inbox or network that sends nothing regains at most the bytes of two seconds', () => {
+test('an inbox or network that sends nothing for a while may then send at most the bytes of two seconds at once', () => {
   const { take, later } = paced()
   take(5 * RATE, 'a')
   later(60_000)
   expect(take(3 * RATE, 'a')).toBe(1000)
 })
 
-test('a mail waits for the busiest of its inboxes and its network, and its bytes count for all of them', () => {
+test('a mail waits as long as the busiest one of its inboxes and its network, and its bytes are counted for all of them', () => {
   const { take } = paced()
   take(3 * RATE, 'inbox')
   expect(take(RATE, 'network', 'inbox')).toBe(2000)

@@ -18,7 +18,7 @@ test('one inbox can take half of the slots, the next inbox half of the rest, and
   expect(shares.enter(['quiet', 'elsewhere']).granted).toBe(true)
 })
 
-test('one network can take half of the slots, however many inboxes it writes to', () => {
+test('one network can take half of the slots, even if it writes to many inboxes', () => {
   const shares = new Shares(200)
   expect(fill(shares, (n) => [`inbox ${n}`, '192.0.2.1'])).toHaveLength(100)
   expect(shares.enter(['inbox 1', '192.0.2.2']).granted).toBe(true)
@@ -36,7 +36,7 @@ test('refused mail jobs of one inbox are told to try again at different times, o
   expect(shares.enter(['flooded']).granted).toBe(true)
 })
 
-test('each refused batch of mails is told to try again later than the batch before, by the time that its mails take', () => {
+test('each refused batch of mails is told to try again after the batch that was refused before it, later by the time for its mails', () => {
   const shares = new Shares(10, () => 0)
   fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => shares.returnInMs('flooded', 32))

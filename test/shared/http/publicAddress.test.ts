@@ -174,7 +174,7 @@ describe('judgeHost judges the host in a URL', () => {
     'https://localhost.example.com/',
     'https://notlocal.example/',
     'https://xn--bcher-kva.example./',
-  ])('the host in the URL %s is judged as a name that must be resolved before', (text) => {
+  ])('the host in the URL %s is judged as a name that must first be resolved', (text) => {
     expect(judge(text)).toBe('name')
   })
 })

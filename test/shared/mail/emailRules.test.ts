@@ -66,7 +66,7 @@ describe('the email rules decide about an address', () => {
     }
   })
 
-  test('an address without a rule is blocked if a rule allows another address, but not if a rule blocks another', () => {
+  test('an address without a rule is blocked if another address has an allow rule, but not if it has a block rule', () => {
     const ada = 'ada@shop.example'
     expect(isAllowed(rules('BLOCK SEND *@b.example'), 'SEND', ada)).toBe(true)
     expect(isAllowed(rules('BLOCK SEND *@b.example', 'ALLOW SEND c@d.example'), 'SEND', ada)).toBe(
@@ -80,7 +80,7 @@ describe('the email rules decide about an address', () => {
       expect(isAllowed(blocked, 'SEND', address)).toBe(true)
   })
 
-  test('an address follows the rule for the domain that is after its last `@`', () => {
+  test('if an address has several `@`, it follows the rule for the domain after the last one', () => {
     expect(
       isAllowed(rules('BLOCK SEND *@shop.example'), 'SEND', '"a@b.example"@shop.example'),
     ).toBe(false)
@@ -97,7 +97,7 @@ describe('the email rules decide about a message before its sender is authentica
   const ADA = 'ada@shop.example'
   const SPAM = 'spam@bad.example'
 
-  test('a message is refused if a rule blocks its envelope sender or any author, even if it is a proven bounce', () => {
+  test('a message is refused if a rule blocks its envelope sender or one of its authors, even if it is a proven bounce', () => {
     const list = rules(block(SPAM))
     for (const isProven of [false, true]) {
       expect(refused(list, SPAM, [ADA], isProven)).toBe(true)
@@ -115,7 +115,7 @@ describe('the email rules decide about a message before its sender is authentica
     expect(refused(other, ADA, ['bob@shop.example'])).toBe(true)
   })
 
-  test('a message is refused if an allow list does not name every author, unless it is a proven bounce', () => {
+  test('a message is refused if the allow list does not name all its authors, unless it is a proven bounce', () => {
     const list = rules(allow(ADA))
     expect(refused(list, SPAM, [ADA])).toBe(false)
     for (const from of [[SPAM], [ADA, SPAM]]) {
@@ -124,7 +124,7 @@ describe('the email rules decide about a message before its sender is authentica
     }
   })
 
-  test('a message without an author has its envelope sender as its author', () => {
+  test('if a message has no author, its envelope sender counts as its author', () => {
     expect(refused(rules(allow(ADA)), ADA, [])).toBe(false)
     expect(refused(rules(allow(ADA)), SPAM, [])).toBe(true)
     expect(refused(rules(block(SPAM)), SPAM, [])).toBe(true)
@@ -152,21 +152,21 @@ describe('the email rules decide about a message after its sender was authentica
     )
   })
 
-  test('a message from an allowed author is stored only if the author is proven', () => {
+  test('a message from an allowed author is stored only if authentication proves the author', () => {
     const list = rules(allow(ADA))
     expect(admitted(list, ADA, { isAligned: true })).toBe('store')
     expect(admitted(list, ADA)).toBe('discard')
     expect(admitted(list, 'bob@b.example', { isAligned: true })).toBe('discard')
   })
 
-  test('a message that is a proven bounce is stored only in reduced form, unless a proven allowed author wrote it', () => {
+  test('a proven bounce is stored only in a reduced form, unless a proven and allowed author wrote it', () => {
     const list = rules(allow(ADA))
     for (const from of [ADA, 'bob@b.example'])
       expect(admitted(list, from, { isProvenBounce: true, isUnsure: true })).toBe('reduce')
     expect(admitted(list, ADA, { isProvenBounce: true, isAligned: true })).toBe('store')
   })
 
-  test('a message waits for DNS only if an allow list names its author', () => {
+  test('a message waits for DNS answers only if an allow list names its author', () => {
     const list = rules(allow(ADA))
     expect(admitted(list, ADA, { isUnsure: true })).toBe('later')
     expect(admitted(list, 'bob@b.example', { isUnsure: true })).toBe('discard')

@@ -24,7 +24,7 @@ test('a mail domain has a DNS record for ownership, MX, DKIM, SPF and DMARC', ()
   ])
 })
 
-test('a DNS record of a mail domain is judged by the significant part of its text', () => {
+test('only the significant part of a DNS record is compared when a mail domain is checked', () => {
   const cases: [string, string[], string][] = [
     ['ownership', [], 'missing'],
     ['ownership', ['purser-verification=abcd', 'other'], 'mismatch'],
@@ -51,7 +51,7 @@ test('a DNS record of a mail domain is judged by the significant part of its tex
   }
 })
 
-test('the required DNS records decide the verdict on a domain, and an unanswered DNS query leaves the verdict unknown', () => {
+test('the required DNS records decide the verdict on a domain, and if a DNS query gets no answer, the verdict is unknown', () => {
   const ok = { status: 'ok', detail: '' } as const
   const missing = { status: 'missing', detail: '' } as const
   const all: Findings = { ownership: ok, mx: ok, dkim: ok, spf: missing, dmarc: missing }
@@ -61,7 +61,7 @@ test('the required DNS records decide the verdict on a domain, and an unanswered
   expect(verdictOf(RECORDS, {})).toBe('unknown')
 })
 
-test('a mail domain fails after three days without its required DNS records', () => {
+test('a mail domain that lacks its required DNS records fails after three days', () => {
   const hour = 3_600_000
   expect(afterCheck('pending', 'wanting', 0)).toEqual({ status: 'pending', recheckMs: 60_000 })
   expect(afterCheck('pending', 'wanting', 10 * hour)).toEqual({

@@ -53,7 +53,7 @@ test('the References header is read despite other text between the Message-IDs, 
   ])
 })
 
-test('the nearest ancestor of a message comes first in its list of ancestors, and a message is no ancestor of itself', () => {
+test('the nearest ancestor of a message comes first in the list of its ancestors, and the message itself is not in the list', () => {
   expect(
     ancestors({
       messageId: '<me@x>',
@@ -89,6 +89,6 @@ test('the subject of a reply has exactly one Re:', () => {
   }
 })
 
-test('an alternative Message-ID keeps the domain of the original', () => {
+test('the substitute for a Message-ID that is in use keeps the domain of the original', () => {
   expect(alternativeMessageId('<a.b@c.test>', 2)).toBe('<a.b.2@c.test>')
 })

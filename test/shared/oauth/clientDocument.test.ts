@@ -36,7 +36,7 @@ describe('a client id is the URL of a metadata document', () => {
   ])('but not %s', (_name, id) => expect(isDocumentUrl(id)).toBe(false))
 })
 
-describe('a client metadata document', () => {
+describe('the service reads a client metadata document', () => {
   const text = (changes: object = {}) =>
     JSON.stringify({
       client_id: URL_,
@@ -45,7 +45,7 @@ describe('a client metadata document', () => {
       ...changes,
     })
 
-  test('gives the name and the redirect URIs of the client', () => {
+  test('the result has the name and the redirect URIs of the client', () => {
     expect(readClientDocument(URL_, text())).toEqual({
       name: 'App',
       redirectUris: ['https://app.example/callback'],
@@ -74,7 +74,7 @@ describe('a client metadata document', () => {
     expect(() => readClientDocument(URL_, document)).toThrow(message)
   })
 
-  test('is refused if it is no object or has no redirect URI', () => {
+  test('a client metadata document is refused if it is no object or has no redirect URI', () => {
     for (const document of ['null', '[]', '"x"', '1', text({ redirect_uris: [] })]) {
       expect(() => readClientDocument(URL_, document)).toThrow()
     }

@@ -41,7 +41,7 @@ describe('the service compares and shows a redirect URI of an OAuth client', () 
     expect(redirectFault(uri)).toBe(fault)
   })
 
-  test('a redirect URI in a request must equal a registered URI, but the port of a loopback host may differ', () => {
+  test('a redirect URI in a request must equal a registered URI, but may have another port if the host is loopback', () => {
     const registered = [
       'https://app.example/cb',
       'http://127.0.0.1:1/cb?x=1',
@@ -66,7 +66,7 @@ describe('the service compares and shows a redirect URI of an OAuth client', () 
     expect(isRegistered('http://evil.example/', ['http://evil.example/'])).toBe(false)
   })
 
-  test('a person sees the host of a redirect URI, or that it leads to this computer or to a program', () => {
+  test('for a redirect URI a person sees its host, or that it leads to this computer or to a program', () => {
     expect(redirectHost('https://app.example:8443/cb')).toBe('app.example:8443')
     expect(redirectHost('http://127.0.0.1:1/cb')).toBe('this computer')
     expect(redirectHost(CURSOR)).toBe('cursor://')

@@ -49,7 +49,7 @@ test('a slow statement of one batch does not delay the items of other batches', 
   expect(await stuck).toBe(2)
 })
 
-test('a batcher runs the items of the lowest rank first, and only items of a near rank share their statement', async () => {
+test('a batcher runs the items of the lowest rank first, and items share a statement only if their ranks are near each other', async () => {
   const batches: number[][] = []
   let end = () => {}
   const batcher = createBatcher({

@@ -16,7 +16,7 @@ const mandate = (changes: Partial<MandateBounds> = {}): MandateBounds => ({
 })
 
 describe('the service decides at which places a mandate permits payments', () => {
-  test('a mandate covers a place if it names the host or the resource of the place', () => {
+  test('a mandate permits payments at a place if it names the host or the resource of this place', () => {
     expect(covers(mandate({ hosts: ['other.example', 'seller.example'] }), PLACE)).toBe(true)
     expect(covers(mandate({ resources: [RESOURCE] }), PLACE)).toBe(true)
     expect(covers(mandate({ hosts: ['seller.example'], resources: [RESOURCE] }), PLACE)).toBe(true)
@@ -25,14 +25,14 @@ describe('the service decides at which places a mandate permits payments', () =>
     expect(covers(mandate(), PLACE)).toBe(false)
   })
 
-  test('a mandate covers a place only on the chain of the mandate', () => {
+  test('a mandate permits payments only on its own chain', () => {
     const bounds = mandate({ hosts: ['seller.example'], resources: [RESOURCE] })
     expect(covers(bounds, { ...PLACE, network: 'base-sepolia' })).toBe(false)
   })
 })
 
 describe('the service checks a payment against a mandate', () => {
-  test('a payment has at most the amount that the mandate allows for one payment', () => {
+  test('a payment is at most the amount that the mandate allows for a single payment', () => {
     const bound = (amountAtomic: bigint) => brokenBound(mandate(), { payTo: PAYEE, amountAtomic })
     expect([100n, 101n].map(bound)).toEqual([null, 'mandate_exceeded'])
   })

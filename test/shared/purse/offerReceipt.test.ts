@@ -87,7 +87,7 @@ async function typedOf(
 const judge = (kind: 'offer' | 'receipt', kept: string, findKey = ofHost, subject = SUBJECT) =>
   judgeProof(kind, kept, { subject, findKey })
 
-/** Returns the verdicts on a JWS and on an EIP-712 proof whose payloads have the same changes. */
+/** Returns the verdicts on a JWS and on an EIP-712 proof after the same changes of both payloads. */
 const judgeBoth = async (kind: 'offer' | 'receipt', changes: object, subject = SUBJECT) => {
   const payload = { ...(kind === 'offer' ? OFFER : RECEIPT), ...changes }
   return [
@@ -115,7 +115,7 @@ describe('the service stores a proof that a seller signed', () => {
     expect(keptProof({ ...proof, payload: { a: 'x'.repeat(rest + 1) } })).toBeNull()
   })
 
-  test('the stored form of every value that is not a proof is null', () => {
+  test('the stored form of any other value than a proof is null', () => {
     const signature = `0x${'aF'.repeat(65)}`
     for (const value of [
       ...[null, undefined, 'a.b.c', {}, { signature: 7 }, { format: 'other', signature: 'a.b.c' }],
@@ -172,7 +172,7 @@ describe('the service checks a signed offer', () => {
 })
 
 describe('the service checks the signer of an EIP-712 proof', () => {
-  test('a text that only begins like an EIP-712 proof is judged invalid without an error, because the payment is already made', async () => {
+  test('a text that only starts like an EIP-712 proof is invalid, and causes no error, because the payment is already made', async () => {
     for (const signature of ['{', '{}', '{"payload":7}', '{"signature":"0x"}'])
       expect([signature, await judge('receipt', keptProof({ signature })!)]).toEqual([
         signature,
@@ -194,7 +194,7 @@ describe('the service checks the signer of an EIP-712 proof', () => {
     }
   })
 
-  test('the signer of an EIP-712 proof is unknown if the payload has a wrong member or the signature is all zeros', async () => {
+  test('if the payload of an EIP-712 proof has a wrong member or its signature is all zeros, its signer is unknown', async () => {
     const proof = JSON.parse(await typedOf('receipt', RECEIPT))
     const judged = (changes: object) => judge('receipt', JSON.stringify({ ...proof, ...changes }))
     for (const change of [
@@ -246,7 +246,7 @@ describe('the service checks the signer of a JWS', () => {
       expect([kept, await judge('receipt', kept, findKey)]).toEqual([kept, 'invalid'])
   })
 
-  test('the signer of a JWS is not checked if its key is not found or does not fit the algorithm', async () => {
+  test('the signer of a JWS stays unchecked if its key is not found, or does not fit the algorithm', async () => {
     const kept = await jwsOf(RECEIPT)
     expect(await judge('receipt', kept, async () => null)).toBe('unchecked')
     const broken: FindKey = async () => ({ jwk: { kty: 'OKP' } as JWK, isOfHost: true })
@@ -297,7 +297,7 @@ describe('the service chooses which signed offer of a 402 response it stores', (
     expect(kept([{}, { signature: 'no jws' }, other])).toBe('no jws')
   })
 
-  test('the stored offer is null if the 402 response has no signed offers, or more than 32', () => {
+  test('no offer is stored if the 402 response has no signed offers, or more than 32', () => {
     expect(kept([])).toBeNull()
     expect(kept([null, {}])).toBeNull()
     expect(kept(undefined)).toBeNull()

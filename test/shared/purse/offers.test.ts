@@ -76,7 +76,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     expect(readChallenge(header.padEnd(CHARS_MAX + 1, '='), '')).toBeNull()
   })
 
-  test('a challenge is read with at most 32 offers', () => {
+  test('a buyer reads at most 32 offers of a challenge', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       const many = Array.from({ length: 32 }, () => entry)
       expect(readBody(make({ accepts: many }))?.entries).toHaveLength(32)
@@ -85,7 +85,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     }
   })
 
-  test('an offer of a challenge is left out if it lacks a required member or has a text of 2,049 characters', () => {
+  test('an offer of a challenge is left out if it lacks a required member, or if one of its texts has more than 2,048 characters', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       for (const member of Object.keys(entry)) {
         const lacking = { ...entry, [member]: undefined }
@@ -120,7 +120,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     expect(wrong).toMatchObject({ resource: null, description: null, extra: {} })
   })
 
-  test('a challenge of version 2 has one resource, and is repeated unchanged in the payment', () => {
+  test('a challenge of version 2 has one resource, and the payment repeats this resource unchanged', () => {
     const resource = { url: URL_PAID, description: 'Weather', mimeType: 'text/plain' }
     const extensions = { bazaar: { info: 1 } }
     const raw = { ...V2, extra: { name: 'USDC' }, unknown: 1 }
@@ -189,7 +189,7 @@ describe('a purse chooses an offer of the seller', () => {
     { extra: { assetTransferMethod: 'permit2' } },
     { extra: { paymentFlow: 'escrow' } },
   ])(
-    'the chosen offer has the scheme, chain, token and payment flow of the purse, unlike %p',
+    'an offer is not chosen if its scheme, chain, token or payment flow is not that of the purse, as in %p',
     (changes) => {
       expect(reasonOf(changes)).toBe('no_offer')
     },
@@ -258,7 +258,7 @@ describe('a purse refuses an offer and states the reason', () => {
       expect([url, withUrl(url)]).toEqual([url, null])
   })
 
-  test('the reason for the first offer is stated if every offer has a fault', () => {
+  test('if every offer has a fault, the reason for refusing the first offer is stated', () => {
     expect(choose([{ amount: '0' }, { maxTimeoutSeconds: 1 }, { scheme: 'upto' }])).toEqual({
       ok: false,
       reason: 'malformed_challenge',

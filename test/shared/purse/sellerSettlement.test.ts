@@ -1,4 +1,4 @@
-/** Tests what a buyer reads from the settlement header of a seller, and when the buyer sends the paid request again. */
+/** Tests what a buyer reads in the settlement header of a seller, and when the buyer repeats the paid request. */
 import { describe, expect, test } from 'bun:test'
 import {
   isUndecided,
@@ -41,7 +41,7 @@ describe('a buyer reads the settlement header of a seller', () => {
     })
   })
 
-  test('the settlement of a seller is read without members that have a wrong type', () => {
+  test('if a member of the settlement has a wrong type, the settlement is read without this member', () => {
     for (const success of ['true', 1, null]) expect(read({ success })?.success).toBe(false)
     for (const transaction of [HASH.slice(0, -1), `${HASH}0`, HASH.slice(2), '', 7, null])
       expect(read({ success: true, transaction })).toEqual({ ...NONE, success: true })
@@ -61,17 +61,17 @@ describe('a buyer reads the settlement header of a seller', () => {
   })
 })
 
-describe('a buyer sends a paid request again', () => {
+describe('a buyer repeats a paid request', () => {
   const pending = { ...NONE, errorReason: 'settlement_pending' }
 
-  test('a paid request is sent again if there is no response, or if the response does not decide the payment', () => {
+  test('a paid request is repeated if no response comes, or if the response does not decide about the payment', () => {
     for (const status of [null, 408, 425, 429, 500, 503, 599])
       expect([status, isUndecided(status, null)]).toEqual([status, true])
     for (const status of [200, 400, 402, 403, 407, 409, 424, 426, 428, 430, 499])
       expect([status, isUndecided(status, null)]).toEqual([status, false])
   })
 
-  test('a paid request is sent again after a 402 response only if the settlement is pending', () => {
+  test('a paid request is repeated after a 402 response only if the settlement is pending', () => {
     expect(isUndecided(402, pending)).toBe(true)
     expect(isUndecided(402, { ...pending, errorReason: 'insufficient_funds' })).toBe(false)
     for (const status of [200, 401, 403]) expect(isUndecided(status, pending)).toBe(false)

@@ -37,7 +37,7 @@ async function signed(signIn: SignIn) {
 }
 
 describe('a purse checks a sign-in challenge', () => {
-  test('a sign-in challenge is read from the extension `sign-in-with-x` with its members as received', () => {
+  test('a sign-in challenge is read from the extension `sign-in-with-x`, and its members stay as they were received', () => {
     expect(read()).toEqual({ info: INFO, caip2: CAIP2 } as never)
     expect(read({ unknown: 1 })).toEqual({ info: INFO, caip2: CAIP2 } as never)
     for (const extensions of [null, undefined, {}, 'text', { 'sign-in-with-x': null }])

@@ -39,7 +39,7 @@ describe('the service builds the EIP-712 typed data of an authorization', () => 
     ['base', '0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f'],
     ['base-sepolia', '0x71f17a3b2ff373b803d70a5a07c046c1a2bc8e89c09ef722fcb047abe94c9818'],
   ] as const)(
-    'the typed data of an authorization have on %s the domain separator of the deployed USDC contract',
+    'the domain separator of the typed data on %s is that of the deployed USDC contract',
     (network, separator) => {
       const { domain } = authorizationTypedData(authorization, USDC_NETWORKS[network])
       expect(domainSeparator({ domain })).toBe(separator)
@@ -55,7 +55,7 @@ describe('the service builds the EIP-712 typed data of an authorization', () => 
   })
 
   test.each(['base', 'base-sepolia'] as const)(
-    'the typed data of an authorization have on %s the digest that viem computes',
+    'the digest of the typed data on %s is the one that viem computes',
     (name) => {
       const network = USDC_NETWORKS[name]
       const expectSame = (changes: Partial<typeof authorization>) => {
@@ -81,14 +81,14 @@ describe('the service builds the EIP-712 typed data of an authorization', () => 
     },
   )
 
-  test('the typed data of an authorization have another digest in another EIP-712 domain', () => {
+  test('the typed data of an authorization have a different digest if the EIP-712 domain is different', () => {
     const renamed = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const data = authorizationTypedData(authorization, renamed)
     expect(authorizationDigest(authorization, renamed)).toBe(hashTypedData(data))
     expect(authorizationDigest(authorization, SEPOLIA)).not.toBe(hashTypedData(data))
   })
 
-  test('the typed data fit the signature of the example payment in the x402 specification', async () => {
+  test('the signature of the example payment in the x402 specification is valid for the typed data', async () => {
     const decoded = decodePaymentHeader(SPEC_PAYMENT_HEADER)
     if (!decoded.ok) throw new Error(decoded.detail)
     const { payload } = decoded

@@ -121,7 +121,7 @@ describe('verifyAuthorization judges a signed payment', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: reason as never })
   })
 
-  test('a payment is invalid if the payer pays himself', async () => {
+  test('a payment is invalid if payer and payee are the same address', async () => {
     const verdict = await judge({
       payload: await payment({ to: payer.address }),
       requirement: { payTo: payer.address },
@@ -129,7 +129,7 @@ describe('verifyAuthorization judges a signed payment', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_payment' })
   })
 
-  test('the EIP-712 domain comes from the network, not from the payment requirement', async () => {
+  test('the EIP-712 domain is taken from the network, and not from the payment requirement', async () => {
     const wrong = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const verdict = await judge({
       payload: await payment({}, wrong),
@@ -207,7 +207,7 @@ describe('verifyAuthorization judges a signed payment', () => {
     },
   )
 
-  test('an ERC-6492 signature is returned unwrapped, together with its factory', async () => {
+  test('an ERC-6492 signature is returned without its wrapper, together with its factory', async () => {
     const payload = await payment()
     const inner = payload.payload.signature
     const change = signatures.at(-1)?.[1]

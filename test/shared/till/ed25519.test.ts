@@ -31,14 +31,14 @@ test('Ed25519 signatures equal the test vectors of RFC 8032', () => {
 })
 
 test('Ed25519 signatures equal the signatures of @noble/ed25519, and @noble/ed25519 accepts them', () => {
-  // receiptKey sets the hash function that @noble/ed25519 needs.
+  // The call of receiptKey also sets the hash function that @noble/ed25519 needs.
   receiptKey({ seed: new Uint8Array(32).fill(1), did: 'did:web:localhost' })
   for (let n = 0; n < 200; n++) {
     const seed = crypto.getRandomValues(new Uint8Array(32))
     const message = crypto.getRandomValues(new Uint8Array(n * 7))
     const signature = signEd25519(message, seed)
     expect(signature.equals(sign(message, seed))).toBe(true)
-    // The second call of signEd25519 uses the private key that the first call has cached.
+    // The second call of signEd25519 takes the private key from the cache that the first call has filled.
     expect(signEd25519(message, seed).equals(signature)).toBe(true)
   }
   const [seed, message, signature] = VECTORS[1]

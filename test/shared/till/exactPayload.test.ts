@@ -52,7 +52,7 @@ describe('the service reads the payload of a payment', () => {
       expect([value, isRead({ value })]).toEqual([value, false])
   })
 
-  test('the payload of a payment has times up to the largest number of 256 bits', () => {
+  test('the payload of a payment has times that are at most the largest number of 256 bits', () => {
     for (const member of ['validAfter', 'validBefore']) {
       expect(isRead({ [member]: UINT256_MAX })).toBe(true)
       for (const time of [String(2n ** 256n), '9'.repeat(79), '', '-1', '1e3', 7])

@@ -84,7 +84,7 @@ describe('receiptKey makes the signing key of receipts', () => {
 })
 
 describe('the service publishes the key documents that verify its receipts', () => {
-  test('published key documents have every public key, the signing key first, and no secret key', () => {
+  test('published key documents contain every public key, with the signing key first, and no secret key', () => {
     const keys = [signing, retired]
     const jwks = receiptJwks(keys)
     expect(jwks.keys.map(({ kid }) => kid)).toEqual([signing.kid, retired.kid])

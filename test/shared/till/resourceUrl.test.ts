@@ -31,20 +31,20 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
     expect(parseResourceUrl(text).url).toBe(url)
   })
 
-  test('parseResourceUrl finds the registered URL from a requested URL with another query, letter case, port or scheme', () => {
+  test('parseResourceUrl finds the registered URL even if the requested URL has another query, letter case, default port or scheme', () => {
     const registered = key('https://api.example.com/v1/joke')
     for (const sent of [
       'https://api.example.com/v1/joke?lang=en',
       'https://API.example.com/v1/joke',
       'https://api.example.com:443/v1/joke#x',
-      // Behind a TLS proxy, req.protocol is http although the client used https.
+      // Behind a TLS proxy, req.protocol is http even if the client used https.
       'http://api.example.com/v1/joke',
     ]) {
       expect(key(sent)).toBe(registered)
     }
   })
 
-  test('parseResourceUrl keeps URLs with another host, port or path apart', () => {
+  test('parseResourceUrl treats URLs with a different host, port or path as different', () => {
     const keys = [
       'https://api.example.com/v1/joke',
       'https://api.example.com/v1/joke/',

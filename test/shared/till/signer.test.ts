@@ -32,7 +32,7 @@ async function signed() {
   return { address, hash, r: BigInt(r), s: BigInt(s), v: Number(v) }
 }
 
-describe('the service recovers the same signer of a signature as viem', () => {
+describe('the service recovers the same signer from a signature as viem', () => {
   test.if(process.platform === 'linux' && process.arch === 'x64')(
     'signers are recovered with libsecp256k1 on Linux x64',
     () => {
@@ -45,8 +45,8 @@ describe('the service recovers the same signer of a signature as viem', () => {
       const { address, hash, r, s, v } = await signed()
       const signer = await signerOf(hash, pack(r, s, v))
       if (signer !== address) throw new Error(`${pack(r, s, v)} of ${hash}: ${signer}`)
-      // About half of the random values of r in a signature are not the x coordinate of a point on the curve, so no
-      // public key can be recovered.
+      // For about half of the random values of r, no point of the curve has this x coordinate, so no public key can be
+      // recovered.
       await expectSame(hash, pack(randomWord(), s, v))
     }
   }, 60_000)
@@ -121,7 +121,7 @@ describe('the service recovers the same signer of a signature as viem', () => {
     expect(await signerOf(`0x${word(5n)}`, pack(r, 5n, 27))).toBeNull()
   })
 
-  test('the signer is the same for signatures and digests in other or malformed forms', async () => {
+  test('the signer is the same as in viem for signatures and digests that are malformed or written in another form', async () => {
     const { address, hash, r, s, v } = await signed()
     const signature = pack(r, s, v)
     const upper: Hex = `0x${signature.slice(2).toUpperCase()}`

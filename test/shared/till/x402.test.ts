@@ -187,7 +187,7 @@ describe('decodePaymentHeader reads an x402 payment header', () => {
     expect(decodePaymentHeader(encode(changed(path, value)))).toMatchObject({ ok: false, reason })
   })
 
-  test('decodePaymentHeader reports an unsupported version or scheme even if the rest has an unknown form', () => {
+  test('decodePaymentHeader reports an unsupported version or scheme even if the other members have an unknown form', () => {
     expect(parsePaymentPayload({ x402Version: 3, accepted: {} })).toMatchObject({
       reason: 'invalid_x402_version',
     })

@@ -158,7 +158,7 @@ describe('encodePaymentRequired writes the challenge of x402 version 2', () => {
   )
 })
 
-test('a settlement response names the network and the reason in the terms of its x402 version', () => {
+test('a settlement response names the network and the reason in the way of its x402 version', () => {
   const failure = {
     success: false,
     transaction: '',

@@ -57,7 +57,7 @@ describe('the service checks the content of a credential', () => {
   test('the content of a credential has objects as data and metadata', () => {
     for (const value of [null, undefined, 'x', 7, ['x']]) {
       expect(contentFault('CUSTOM', value)).toBe('data must be a JSON object')
-      // A parameter that is undefined would get its default value, so this call leaves undefined out.
+      // If undefined were passed, the parameter would get its default value, so the test makes no call with undefined.
       if (value !== undefined) {
         expect(contentFault('CUSTOM', { a: 1 }, value)).toBe('metadata must be a JSON object')
       }
@@ -78,7 +78,7 @@ describe('the service checks the content of a credential', () => {
   })
 
   test('the content of a credential has at most 65,536 bytes of data and 16,384 bytes of metadata', () => {
-    // The braces, the name and the quotes add eight bytes to the JSON text, and `ä` has two bytes.
+    // The braces, the name and the quotes add eight bytes to the JSON text, and the letter `ä` takes two bytes.
     const sized = (bytes: number) => ({ a: `ä${'x'.repeat(bytes - 10)}` })
     expect(contentFault('CUSTOM', sized(65_536))).toBeNull()
     expect(contentFault('CUSTOM', sized(65_537))).toBe('data must be at most 65536 bytes of JSON')
@@ -137,14 +137,14 @@ describe('the service checks a known field of a credential', () => {
 })
 
 describe('the service reads the TOTP secret of a credential', () => {
-  test('a TOTP secret is required only in credentials of the type TOTP, in the field secret or totp', () => {
+  test('a TOTP secret is required only in a credential of the type TOTP, either in the field secret or in the field totp', () => {
     expect(contentFault('TOTP', { note: 'x' })).toBe('data.secret must hold the TOTP secret')
     expect(contentFault('TOTP', { secret: TOTP_SECRET })).toBeNull()
     expect(contentFault('TOTP', { totp: TOTP_SECRET })).toBeNull()
     expect(contentFault('LOGIN', { note: 'x' })).toBeNull()
   })
 
-  test('a TOTP secret is checked in the field secret of the type TOTP, and in the field totp of every type', () => {
+  test('a malformed TOTP secret is refused in the field secret of the type TOTP, and in the field totp of every type', () => {
     expect(contentFault('TOTP', { secret: '1' })).toStartWith('data.secret must ')
     expect(contentFault('TOTP', { secret: TOTP_SECRET, totp: '1' })).toStartWith('data.totp must ')
     expect(contentFault('LOGIN', { totp: '1' })).toStartWith('data.totp must ')
@@ -197,12 +197,12 @@ describe('the service manages the backup codes of a credential', () => {
     expect(data.backupCodes).toEqual(['a', 'b'])
   })
 
-  test('backup codes run out', () => {
+  test('after the last backup code is taken, there is no further one', () => {
     expect(popBackupCode({ backupCodes: [] })).toBeNull()
     expect(popBackupCode({})).toBeNull()
   })
 
-  test('backup codes that were used since an old version stay used if this version is restored', () => {
+  test('if an old version is restored, backup codes that were used after it stay used', () => {
     const old = { backupCodes: ['a', 'b', 'c'], usedBackupCodes: ['z', 'a'], note: 'x' }
     expect(withoutUsedCodes(old, { usedBackupCodes: ['a', 'c', 'y'] })).toEqual({
       backupCodes: ['b'],
@@ -215,7 +215,7 @@ describe('the service manages the backup codes of a credential', () => {
     })
   })
 
-  test('backup codes leave a restored old version unchanged if no code was used since', () => {
+  test('if no backup code was used after an old version, restoring this version does not change it', () => {
     const old = { backupCodes: ['a'] }
     expect(withoutUsedCodes(old, { usedBackupCodes: ['b'] })).toBe(old)
     expect(withoutUsedCodes(old, {})).toBe(old)

@@ -12,7 +12,7 @@ const bytes = (text: string) => Buffer.from(text).toString('latin1')
 /** Returns each decoded character with the piece of the source text from which it came. */
 const origins = (source: string, { text, from, to }: View) =>
   [...text].map((character, n) => [character, source.slice(from[n], to[n])])
-/** Returns the texts that remain after the escapes of one kind in a text are decoded. */
+/** Returns one text for each kind of escape: the given text after only the escapes of this kind are decoded. */
 const unescaped = (text: string) => [...unescapedViews(text)].map((view) => view.text)
 const only = (text: string) => {
   const [view, ...others] = unescapedViews(text)
@@ -73,7 +73,7 @@ describe('the service decodes the escapes in a text', () => {
     expect(unescaped('ab=\r\ncd= \t\nef=g')).toEqual(['abcdef=g'])
   })
 
-  test('escapes are removed one kind at a time', () => {
+  test('for each kind of escape, one text is made in which only this kind is decoded', () => {
     expect(unescaped('%41\\x42&#67;=44')).toEqual([
       ...['A\\x42&#67;=44', '%41B&#67;=44', '%41\\x42C=44', '%41\\x42&#67;D'],
     ])
@@ -104,7 +104,7 @@ describe('the service removes the null bytes of a text', () => {
     ])
   })
 
-  test('a text may have no null bytes', () => {
+  test('a text without null bytes is not changed', () => {
     expect(narrowed('abc')).toBeNull()
     expect(narrowed('')).toBeNull()
   })
@@ -114,7 +114,7 @@ describe('the service decodes a run of base64 in a text', () => {
   const SECRET = 'tomato-soup~~?>'
   const encoded = Buffer.from(SECRET).toString('base64')
 
-  test('a run of base64 is decoded in each of the four alignments', () => {
+  test('a run of base64 is decoded four times, once for each alignment', () => {
     for (const before of ['', 'x', 'xy', 'xyz']) {
       const found = texts(`"${before}${encoded}"`)
       expect(found).toHaveLength(4)
@@ -157,7 +157,7 @@ describe('the service decodes a run of base64 in a text', () => {
     expect(origins('!xQUJDREVG!', shifted!)[0]).toEqual(['A', 'QUJD'])
   })
 
-  test('a run of base64 tells from which characters the bytes of an incomplete group came', () => {
+  test('for an incomplete group at the end of base64, each byte has the characters from which it came', () => {
     const text = '!QUJDREVGR0g!'
     expect(origins(text, decoded(text)[0]!).slice(6, 8)).toEqual([
       ...[
@@ -169,7 +169,7 @@ describe('the service decodes a run of base64 in a text', () => {
     expect(origins(one, decoded(one)[0]!).slice(6, 7)).toEqual([['G', 'Rw']])
   })
 
-  test('a run of base64 is decoded separately from the next run', () => {
+  test('two runs of base64 in a text are decoded separately', () => {
     const [view] = decoded('!QUJDREVG! !SElKS0xN!')
     expect(view!.text).toHaveLength(14)
     expect([view!.text.slice(0, 6), view!.text.slice(7, 13)]).toEqual(['ABCDEF', 'HIJKLM'])
@@ -178,7 +178,7 @@ describe('the service decodes a run of base64 in a text', () => {
 })
 
 describe('the service decodes a run of hexadecimal digits in a text', () => {
-  /** Returns the decoded texts of the hexadecimal digits, without the texts that are decoded as base64. */
+  /** Returns the texts that are decoded from hexadecimal digits, without the texts that are decoded from base64. */
   const hexTexts = (text: string, bytesMin = 4) =>
     texts(text, bytesMin).slice(/[\w+/-]{6}/.test(text) ? 4 : 0)
 
@@ -193,7 +193,7 @@ describe('the service decodes a run of hexadecimal digits in a text', () => {
     expect(hexTexts(text)[0]).toStartWith('ABCD')
   })
 
-  test('a run of hexadecimal digits is decoded from its first digit and from its second digit', () => {
+  test('a run of hexadecimal digits is decoded twice, once from its first digit and once from its second digit', () => {
     const [first, second] = hexTexts('!f414243444!')
     expect(first).toStartWith('\xf4')
     expect(second).toStartWith('ABCD')
@@ -222,7 +222,7 @@ describe('the service decodes a run of hexadecimal digits in a text', () => {
 })
 
 describe('the service decodes a list of bytes that are written as decimal numbers', () => {
-  test('a list of decimal bytes is decoded together with the origin of each byte', () => {
+  test('for each byte of a decoded list of decimal numbers, the result tells from which characters it came', () => {
     const text = '[65, 66,67 ,   300]'
     const [view, ...others] = decoded(text)
     expect(others).toEqual([])
@@ -249,7 +249,7 @@ test('a text without encoded runs is not decoded', () => {
 })
 
 describe('the service finds the readable runs in binary data', () => {
-  test('the readable runs of binary data are separate from each other, and have their origin', () => {
+  test('the readable runs of binary data are returned separately, each byte with its origin', () => {
     const text = `\xff\xfe\xfd\xfcabcd\xff\xfe\xfd\xfc${bytes('üüüü')}\xff\xfe\xfd\xfc`
     const view = decoder.textOf(text)!
     expect(view.text).toHaveLength('abcd'.length + 1 + 8 + 1)

@@ -82,8 +82,8 @@ test('a sealed secret cannot be decrypted for another project, name, version or 
     { name: 'ключ' },
     { version: 4 },
     { purpose: 'webhook-secret' },
-    // In this encryption context, the project id and the name form the same characters when joined, but the boundary
-    // between the two differs.
+    // Joined together, the project id and the name give the same characters as in the right context, but the boundary
+    // between them differs.
     { projectId: 'prj_1ключ', name: '/🔑' },
     { projectId: '', name: 'prj_1ключ/🔑' },
   ]
@@ -113,7 +113,7 @@ test('a changed bit, a cut or an addition makes a sealed secret unreadable', () 
   )
 })
 
-test('an error names a missing master key, and a wrong master key with the same id decrypts no secret', () => {
+test('if a master key is missing, the error names it, and a wrong master key with the same id decrypts no secret', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(() => newRing.open(sealed, context)).toThrow(UnknownMasterKeyError)
   expect(() => newRing.open(sealed, context)).toThrow('MASTER_KEYS lacks the key "old"')
@@ -124,7 +124,7 @@ test('an error names a missing master key, and a wrong master key with the same 
   expect(() => twin.open({ ...sealed, keyId: 'twin' }, context)).toThrow(BrokenSealError)
 })
 
-test('a secret whose data key was encrypted again opens only with the new master key, and its ciphertext is unchanged', async () => {
+test('if a data key is encrypted again, its secret opens only with the new master key, and the ciphertext stays the same', async () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(bothRing.open(sealed, context)).toEqual(PLAINTEXT)
   const moved = { ...sealed, ...bothRing.rewrap(sealed, context) }
@@ -135,7 +135,7 @@ test('a secret whose data key was encrypted again opens only with the new master
   expect(() => oldRing.open(moved, context)).toThrow(UnknownMasterKeyError)
 })
 
-test('the check value identifies a master key and differs from the wrapping key', async () => {
+test('the check value of a master key identifies this key, and differs from the wrapping key', async () => {
   const check = masterKeyCheck(masterKey('any', OLD))
   expect(check).toEqual(masterKeyCheck(masterKey('id', OLD)))
   expect(check).not.toEqual(masterKeyCheck(masterKey('any', NEW)))

@@ -1,5 +1,5 @@
 /**
- * Tests how the placeholders in a request body are filled, and at which place of the body each secret counts as placed.
+ * Tests how the placeholders in a request body are filled, and which place of the body is reported for each secret.
  */
 import { describe, expect, test } from 'bun:test'
 import { CredentialInputError } from '../../../shared/vault/credential.ts'
@@ -35,7 +35,7 @@ describe('the service fills the placeholders in a form body', () => {
     expect(places).toEqual(['form:user%20name', 'form:b', 'a name of the form'])
   })
 
-  test('a form has no valid place for a placeholder in a name, in a value with a semicolon, or under a malformed name', () => {
+  test('a placeholder in a form has no valid place in a field name, in a value with a semicolon, or under a malformed name', () => {
     expect(filled('{{x}}=1&b={{x}};c=2&%zz={{x}}', FORM).places).toEqual([
       'a name of the form',
       'a form with a semicolon',
@@ -54,12 +54,12 @@ describe('the service fills the placeholders in a form body', () => {
     expect(filled('a={{x}}', FORM, { 'content-encoding': '' }).places).toEqual(['form:a'])
   })
 
-  test('a form escapes the filled value even if the form counts as plain text', () => {
+  test('the filled value is escaped for a form even if the form counts as plain text', () => {
     expect(filled('a={{x}}', `${FORM}; charset=utf-7`).body).toBe(`a=${encodeURIComponent(VALUE)}`)
   })
 })
 
-test('a URL query has its own places for secrets', () => {
+test('a placeholder in a URL query gets a place of the query, and not one of the form', () => {
   const { fill, places } = recorded('v w')
   expect(fillPairs('query', 'key={{x}}&{{x}}=1&c=1;d={{x}}', fill)).toBe(
     'key=v%20w&v%20w=1&c=1;d=v%20w',
@@ -70,7 +70,7 @@ test('a URL query has its own places for secrets', () => {
 describe('the service fills the placeholders in a JSON body', () => {
   const JSON_TYPE = 'application/json'
 
-  test('a JSON body has a place for each string, named by its JSON Pointer', () => {
+  test('each string in a JSON body is a separate place, named by its JSON Pointer', () => {
     const text =
       '{"a":"{{x}}","b":[1,"{{x}}",{"c/d~e":"p {{x}} s"}],"f":[[],["{{x}}"]],"g":"{{x}}"}'
     const { body, places } = filled(text, JSON_TYPE)
@@ -81,7 +81,7 @@ describe('the service fills the placeholders in a JSON body', () => {
     })
   })
 
-  test('filling a JSON body keeps all other bytes, so that a large number keeps its digits', () => {
+  test('filling a JSON body changes no other byte, so that a large number keeps all its digits', () => {
     const text = '{ "n" : 12345678901234567890.10 ,\n"s":"\\u0041\\"{", "x":"{{x}}" }'
     expect(filled(text, JSON_TYPE).body).toBe(text.replace('"{{x}}"', JSON.stringify(VALUE)))
     expect(filled('{"n":1.0}', JSON_TYPE)).toEqual({ body: '{"n":1.0}', places: [] })
@@ -147,7 +147,7 @@ describe('the service fills the placeholders in a JSON body', () => {
   })
 })
 
-test('a body of any other type is one place, and in XML and HTML the filled value is escaped', () => {
+test('a body of any other type counts as one single place, and in XML and HTML the filled value is escaped', () => {
   expect(filled('<a>{{x}}</a>', 'application/soap+xml')).toEqual({
     body: '<a>a&#34;b&#60;&#38;&#39;\\ü/</a>',
     places: ['body'],

@@ -14,7 +14,7 @@ function maskedOrRefused(text: string): string {
   }
 }
 
-describe('a secret is masked in', () => {
+describe('the service masks a secret in each of these forms', () => {
   test.each<[string, string, string]>([
     ['plain text', `a ${SECRET} b`, 'a [masked] b'],
     ['text with two copies', `${SECRET},${SECRET}`, '[masked],[masked]'],
@@ -51,7 +51,7 @@ test.each([
   expect(masker.text(text)).toBe(text)
 })
 
-test('a long text with layers of escapes never contains the secret after masking', () => {
+test('after masking, a long text with several layers of escapes no longer contains the secret', () => {
   for (const piece of [
     '%2525252541',
     '\\\\\\\\u005c',
@@ -64,7 +64,7 @@ test('a long text with layers of escapes never contains the secret after masking
   }
 })
 
-test('a secret in an unknown form is not masked, which is a known limitation', () => {
+test('a secret in an unknown form stays unmasked, which is a known limitation', () => {
   const reversed = [...SECRET].reverse().join('')
   expect(masker.text(reversed)).toBe(reversed)
 })

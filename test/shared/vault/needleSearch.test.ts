@@ -2,7 +2,10 @@ import { expect, test } from 'bun:test'
 import { NeedleSearch, type Range } from '../../../shared/vault/needleSearch.ts'
 import { createRandom } from '../../chaos/random.ts'
 
-/** Returns every place at which a searched text occurs. Overlapping or touching places are joined into one place. */
+/**
+ * Returns every place at which a searched text occurs. If places overlap or touch each other, they are joined into one
+ * place.
+ */
 function naive(needles: readonly string[], text: string): Range[] {
   const covered = new Uint8Array(text.length)
   const joined = new Uint8Array(text.length + 1)
@@ -22,7 +25,7 @@ function naive(needles: readonly string[], text: string): Range[] {
   return found
 }
 
-test('the search for secrets finds the same places as a naive search, in texts and search terms of few letters', () => {
+test('the search for secrets finds the same places as a naive search, in texts that use only a few different letters', () => {
   const { next: random } = createRandom(20_261_122, 'needles')
   const word = (most: number, letters: number) =>
     Array.from({ length: 1 + Math.floor(random() * most) }, () =>

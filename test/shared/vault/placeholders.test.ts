@@ -43,7 +43,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
     expect(names(`{{1a}} {{-a}} {a} {{a b}} {{${longest}x}} {{}}`)).toEqual([])
   })
 
-  test('a placeholder gets the value of a field of data or metadata, and the writer of the text escapes the value', () => {
+  test('a placeholder gets the value of a field of data or metadata, which is escaped for the text that contains the placeholder', () => {
     expect(textOf('p={{password}}&u={{ username }}')).toBe('p=<tomato-soup>&u=<ada-l>')
     expect(textOf('{{pin}}', { data: { pin: 482913 } })).toBe('<482913>')
     expect(textOf('{{site}}', { metadata: { site: 'https://a.example' } })).toBe(
@@ -65,7 +65,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
     )
   })
 
-  test('the placeholder `basicAuth` joins user name and password, and both the pair and the password are secret', () => {
+  test('the placeholder `basicAuth` joins user name and password, and both the result and the password count as secret', () => {
     const pair = Buffer.from('ada-l:tomato-soup').toString('base64')
     expect(filled('{{basicAuth}}')).toEqual({ text: `<${pair}>`, sent: [pair, 'tomato-soup'] })
     const bare = Buffer.from(':tomato-soup').toString('base64')
@@ -157,7 +157,7 @@ describe('the service checks the placement of a secret, which lists the places w
     )
   })
 
-  test('the placement check is told at which character of the text a placeholder begins', () => {
+  test('the placement check learns at which character of the text each placeholder begins', () => {
     const places: number[] = []
     const fill = createFill(credential(), { placement: ['body'], nowMs: 0, sent: new Set() })
     const at = (index: number) => {
@@ -169,15 +169,15 @@ describe('the service checks the placement of a secret, which lists the places w
   })
 })
 
-describe('the service finds the secrets that a request did not contain', () => {
-  test('the unsent secrets are all texts and numbers of the data with at least four characters, at any depth', () => {
+describe('the service finds the secrets of a credential that its request does not contain', () => {
+  test('these further secrets are all texts and numbers in the data with at least four characters, at any depth', () => {
     const data = { a: 'abcd', b: 'abc', c: { d: [12345, 'wxyz'], e: null, f: true } }
     expect(
       unsentSecrets(credential({ data: data as never, metadata: { site: 'public' } }), 0),
     ).toEqual(['abcd', '12345', 'wxyz'])
   })
 
-  test('the unsent secrets include the one-time codes of three periods, and the seed without spaces and dashes', () => {
+  test('these further secrets include the one-time codes of three periods, and the seed without spaces and dashes', () => {
     const spaced = 'GEZD GNBV GY3T QOJQ GEZD-GNBV-GY3T-QOJQ'
     const secrets = unsentSecrets(credential({ type: 'TOTP', data: { secret: spaced } }), NOW_MS)
     const codes = [-30_000, 0, 30_000].map((shift) => {

@@ -47,7 +47,7 @@ describe('the service reads an entry of a placement list', () => {
     expect(parsePlacement(`header:${name}`)).toBeNull()
   })
 
-  test('an entry of a placement list may name headers that only begin like a forbidden header', () => {
+  test('an entry of a placement list may name a header whose name only starts like that of a forbidden header', () => {
     for (const name of ['cookie', 'hosts', 'te2', 'content-', 'x-host']) {
       expect(parsePlacement(`header:${name}`)).toBe(`header:${name}`)
     }
@@ -61,7 +61,7 @@ test('the name of a place has its blanks, percent signs and control characters p
 })
 
 describe('the service intersects two entries of placement lists', () => {
-  test('two entries of placement lists have the narrower place in common', () => {
+  test('the intersection of two entries of placement lists is the narrower place', () => {
     expect(meetPlacements('query:a', 'query:a')).toBe('query:a')
     expect(meetPlacements('body', 'json:/a')).toBe('json:/a')
     expect(meetPlacements('form:a', 'body')).toBe('form:a')
@@ -69,7 +69,7 @@ describe('the service intersects two entries of placement lists', () => {
     expect(meetPlacements('basic', 'header:authorization')).toBe('basic')
   })
 
-  test('two entries of placement lists have nothing in common if their places differ', () => {
+  test('two entries of placement lists have no intersection if their places differ', () => {
     expect(meetPlacements('query:a', 'query:b')).toBeNull()
     expect(meetPlacements('body', 'query:a')).toBeNull()
     expect(meetPlacements('body', 'path:/json:')).toBeNull()
@@ -77,7 +77,7 @@ describe('the service intersects two entries of placement lists', () => {
     expect(meetPlacements('header:authorization', 'header:x')).toBeNull()
   })
 
-  test('two entries of placement lists have a field in common if one of them names it', () => {
+  test('the intersection of two entries of placement lists is limited to a field if one of them names this field', () => {
     expect(meetPlacements('key@query:a', 'query:a')).toBe('key@query:a')
     expect(meetPlacements('body', 'key@json:/a')).toBe('key@json:/a')
     expect(meetPlacements('key@body', 'json:/a')).toBe('key@json:/a')
@@ -103,7 +103,7 @@ describe('the service decides at which places a field of a credential may be use
     expect(mayStand([], ['key'], ['query:a'])).toBe(false)
   })
 
-  test('a field is allowed by any of its names, at any of the places', () => {
+  test('a field is allowed if an entry permits one of its names at one of its places', () => {
     expect(mayStand(['key@basic'], ['apiKey', 'key'], ['header:x', 'basic'])).toBe(true)
     expect(mayStand(['key@basic'], [], ['basic'])).toBe(false)
     expect(mayStand(['key@basic'], ['key'], [])).toBe(false)
@@ -142,7 +142,7 @@ describe('the service gives a credential a default placement', () => {
     }
   })
 
-  test('the default placement of other types follows their usual use', () => {
+  test('the default placement of each other type of credential fits the usual use of this type', () => {
     expect(may('TOTP', 'totp', 'form:otp')).toBe(true)
     expect(may('TOTP', 'secret', 'form:otp')).toBe(false)
     expect(defaultPlacement('AWS')).toEqual(['sessionToken@header:x-amz-security-token'])

@@ -1,4 +1,4 @@
-/** Tests which parts of a request an AWS signature covers. */
+/** Tests which parts of a request are included in an AWS signature. */
 import { describe, expect, test } from 'bun:test'
 import { createHash, createHmac } from 'node:crypto'
 import { type AwsKeys, type AwsRequest, signAwsRequest } from '../../../shared/vault/sigV4.ts'
@@ -52,14 +52,14 @@ test('the Authorization header of an AWS signature names the key, the day, the r
   })
 })
 
-test('the session token of AWS credentials is sent and signed', () => {
+test('the session token of AWS credentials is sent with the request, and is signed', () => {
   const signed = sign({}, { sessionToken: 'token' })
   expect(signed['x-amz-security-token']).toBe('token')
   expect(signed.authorization).toContain('host;x-amz-date;x-amz-security-token')
 })
 
 describe('the AWS signature covers the path', () => {
-  test('the signed path is percent-encoded once more than the path in the URL', () => {
+  test('the signed path has one more layer of percent-encoding than the path in the URL', () => {
     expect(ofUrl("/a%20b/c(d)!'*/")).toBe(expectedGet('/a%2520b/c%28d%29%21%27%2A/', ''))
   })
 
@@ -90,7 +90,7 @@ describe('the AWS signature covers the query', () => {
     expect(ofUrl('/?a=z&B=1&%C3%A4=1')).toBe(expectedGet('/', '%C3%A4=1&B=1&a=z'))
   })
 
-  test('the signed query has each name and value encoded once', () => {
+  test('in the signed query each name and each value is encoded exactly once', () => {
     expect(ofUrl('/?a%20b=c%2Fd&e=f/~(g)')).toBe(expectedGet('/', 'a%20b=c%2Fd&e=f%2F~%28g%29'))
     expect(ofUrl('/?a=%')).toBe(expectedGet('/', 'a=%25'))
   })

@@ -11,7 +11,7 @@ import { signAwsRequest } from '../../../shared/vault/sigV4.ts'
 
 const hex = (text: string) => Buffer.from(text, 'hex')
 
-describe('HMAC-SHA256 equals the vector of RFC 4231 §4 with the', () => {
+describe('HMAC-SHA256 equals the vectors of RFC 4231 §4', () => {
   test.each([
     [
       '0b'.repeat(20),
@@ -88,7 +88,7 @@ describe('the vault signs with an Ed25519 key', () => {
   })
 })
 
-/** Contains the cases of the AWS test suite for Signature Version 4 that a URL can express. */
+/** Contains those cases of the AWS test suite for Signature Version 4 that can be written as a URL. */
 describe('the vault signs with AWS Signature Version 4', () => {
   const keys = {
     accessKeyId: 'AKIDEXAMPLE',

@@ -63,7 +63,7 @@ describe('the service converts a text into the bytes that are signed', () => {
   const bytes = (text: string, encoding: 'utf8' | 'base64' | 'hex') =>
     readBytes('message', text, encoding).toString('hex')
 
-  test('the bytes of a UTF-8 text are those of each character, including blanks', () => {
+  test('the bytes of a UTF-8 text are those of all its characters, blanks included', () => {
     expect(bytes(' ä\n', 'utf8')).toBe('20c3a40a')
     expect(bytes('', 'utf8')).toBe('')
   })

@@ -85,7 +85,7 @@ describe('the service checks the URL of a request that uses a secret', () => {
     expect(urlFault('https://api.example/ä~!')).toBeNull()
   })
 
-  test('the URL of a request may be http only to the same machine, and only if private networks are allowed', () => {
+  test('the URL of a request may use http only for the same machine, and only if private networks are allowed', () => {
     for (const host of ['localhost', '127.0.0.1', '127.1.2.3:8080', '[::1]', 'LOCALHOST:80']) {
       expect(urlFault(`http://${host}/`, true)).toBeNull()
       expect(urlFault(`HTTP://${host}/`)).toBe(HTTP_FAULT)
@@ -127,7 +127,7 @@ describe('the service checks the headers of a request that uses a secret', () =>
     expect(headerFault({ [name.toUpperCase()]: '1' })).toBe(`request.headers must not hold ${name}`)
   })
 
-  test('a request has each header name once, whatever its letter case', () => {
+  test('a request may have each header name only once, whatever its letter case', () => {
     expect(headerFault({ 'X-A': '1', 'x-b': '2' })).toBeNull()
     expect(headerFault({ 'X-A': '1', 'x-a': '2' })).toBe('request.headers must hold x-a once')
   })
@@ -149,7 +149,7 @@ describe('the service checks the headers of a request that uses a secret', () =>
     )
   })
 
-  test('headers whose names are properties of every object are ordinary headers', () => {
+  test('a header is allowed even if its name is that of a property of every JavaScript object', () => {
     expect(headerFault({ constructor: '1', toString: '2' })).toBeNull()
   })
 })
@@ -263,7 +263,7 @@ describe('the service checks the limits that a credential sets for its requests'
 })
 
 describe('the service collects the secrets of a request, so that it can mask them', () => {
-  test('the secrets of a request are the sent and the unsent values, each once', () => {
+  test('the secrets of a request are the values that it contains and the other values of the credential, each only once', () => {
     const { secrets } = fill(
       { headers: { 'x-key': '{{key}}' }, body: '{{key}}' },
       { data: { key: KEY, other: 'second-secret' } },

@@ -1,4 +1,4 @@
-/** Tests how a start finds or makes the first API keys and the first project. */
+/** Tests how the service finds or makes the first API keys and the first project when it starts. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -43,7 +43,7 @@ const count = async ({ pool }: TestDatabase, table: string): Promise<number> =>
   (await pool.query(`select count(*)::int as n from ${table}`)).rows[0].n
 
 describe('the first start', () => {
-  test('makes both keys, keeps them in a file that only its owner may read, and prints a sign-in link', () =>
+  test('the first start makes both keys, keeps them in a file that only its owner may read, and prints a sign-in link', () =>
     withDatabase(async ({ url }) => {
       const config = configWith()
       const first = await bootstrap(url, config)
@@ -57,7 +57,7 @@ describe('the first start', () => {
       expect(first.signInToken).toMatch(/^[\w-]{43}$/)
     }))
 
-  test('keeps the given key, and makes only the other key', () =>
+  test('the first start keeps the key that is given, and makes only the other key', () =>
     withDatabase(async ({ url }) => {
       const config = configWith({ keys: { projectKey } })
       const first = await bootstrap(url, config)
@@ -66,7 +66,7 @@ describe('the first start', () => {
       expect((await bootstrap(url, config)).platformKey).toBe(first.platformKey)
     }))
 
-  test('lets the first project receive payments on the embedded devnet only', () =>
+  test('the first start lets the first project receive payments only on the embedded devnet', () =>
     withDatabase(async ({ url, pool }) => {
       await bootstrap(url, inChain(configWith({ keys: { platformKey, projectKey } }), true))
       const other = generateKey('project')
@@ -81,8 +81,8 @@ describe('the first start', () => {
     }))
 })
 
-describe('a later start', () => {
-  test('finds the keys of the first start, and makes no second project', () =>
+describe('the service starts again with the same data', () => {
+  test('a later start finds the keys of the first start, and makes no second project', () =>
     withDatabase(async (database) => {
       const config = configWith()
       const first = await bootstrap(database.url, config)
@@ -93,7 +93,7 @@ describe('a later start', () => {
       expect(await count(database, 'api_keys')).toBe(2)
     }))
 
-  test('prefers the given keys to the keys in the file', () =>
+  test('a later start prefers the given keys to the keys in the file', () =>
     withDatabase(async ({ url }) => {
       const config = configWith()
       await bootstrap(url, config)
@@ -101,7 +101,7 @@ describe('a later start', () => {
       expect(await bootstrap(url, given)).toMatchObject({ platformKey, projectKey })
     }))
 
-  test('leaves a revoked key revoked', () =>
+  test('a later start leaves a revoked key revoked', () =>
     withDatabase(async (database) => {
       const config = configWith()
       await bootstrap(database.url, config)
@@ -112,7 +112,7 @@ describe('a later start', () => {
     }))
 })
 
-describe('in production', () => {
+describe('the service starts in production', () => {
   test.each([
     ['BOOTSTRAP_PLATFORM_KEY', { projectKey }],
     ['BOOTSTRAP_PROJECT_KEY', { platformKey }],

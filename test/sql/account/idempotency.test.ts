@@ -24,7 +24,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const [FIRST, SECOND] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 
 /**
- * Stores an idempotency key of a new project with a response, as if it had been stored before the given time. @returns
+ * Stores an idempotency key with a response for a new project, as if both had been stored the given time ago. @returns
  * the request that is stored with the idempotency key.
  */
 async function answered(age: string) {

@@ -20,7 +20,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Returns a mail of 150 KB with an attachment of 90 KB. Each value of `n` results in a different mail. */
+/** Returns a mail of 150 KB with an attachment of 90 KB. Each value of `n` gives a different mail. */
 function largeMail(n: number): string {
   const content = createHash('sha512').update(`${n}`).digest('hex').repeat(700)
   const encoded = Buffer.from(content).toString('base64').replace(/.{76}/g, '$&\r\n')
@@ -93,7 +93,7 @@ test('large contents move to the object store and back, byte for byte, and small
   await same()
 }, 60_000)
 
-test('a move of contents that an outage of the object store interrupts continues with the next run', async () => {
+test('if an outage of the object store interrupts the move of contents, the next run continues it', async () => {
   const { pool } = database
   await bucket.proxy.cut()
   const away = await move('store')

@@ -30,7 +30,7 @@ const name = (blob: Buffer, db: Pick<TestDatabase['pool'], 'query'> = database.p
     `insert into raw_mails (source_key, bytes, blob) values (gen_random_uuid(), '', $1) returning id`,
     [blob],
   )
-/** Makes every object that no database row names two hours older. */
+/** Makes the age of every object that no database row names two hours greater. */
 const age = () =>
   database.pool.query(
     `update blobs set idle_since = idle_since - interval '2 hours' where idle_since is not null`,
@@ -43,7 +43,7 @@ const rowsOf = async (table: 'blobs' | 'dead_blobs') =>
   (await database.pool.query(`select hash from ${table}`)).rows.length
 
 describe('a sweep removes the unused objects of the object store', () => {
-  test('the sweep removes an object that no database row named within an hour, and keeps a named object', async () => {
+  test('the sweep removes an object if no database row names it within an hour, and keeps an object that a row names', async () => {
     const [named] = [await keep(), await keep()]
     await name(named)
     await sweep()
@@ -67,7 +67,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('the sweep keeps an object while another database row names the object', async () => {
+  test('the sweep keeps an object while another database row still names it', async () => {
     const blob = await keep()
     const { rows } = await name(blob)
     await name(blob)
@@ -99,7 +99,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(String(error)).toMatch(/foreign key/)
   })
 
-  test('the sweep waits for a reader that still sees the message of an object', async () => {
+  test('the sweep waits for a reader that can still see the message to which an object belongs', async () => {
     const { rows } = await name(await keep())
     const reader = await database.pool.connect()
     await reader.query('begin isolation level repeatable read read only')
@@ -119,7 +119,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     await age()
     await buryIdleBlobs(database.pool)
     await bucket.proxy.cut()
-    // During the outage of the object store, `dead_blobs` keeps the rows of the objects that still exist.
+    // During the outage, the table `dead_blobs` keeps the rows of objects that still exist in the object store.
     expect(await removeDeadBlobs(database.pool, bucket.store)).toBe(0)
     expect(await rowsOf('dead_blobs')).toBe(12)
     await bucket.proxy.mend()

@@ -37,7 +37,7 @@ const deliveries = async (count: number) => {
   return ids.toSorted()
 }
 
-test('a webhook delivery attempt that two runs make is recorded once, and the next attempt is queued once', async () => {
+test('a webhook delivery attempt is recorded only once even if two runs make it, and the next attempt is queued once', async () => {
   const id = await newDelivery(pool)
   expect(await recordAttempts(pool, [attemptOf(id, 1)])).toEqual([true])
   expect(await recordAttempts(pool, [attemptOf(id, 1, { statusCode: 500 })])).toEqual([false])
@@ -90,7 +90,7 @@ test('the end time of a delivery attempt is rounded up, so that the next attempt
   }
 })
 
-test('a webhook delivery is unchanged if the job of its next attempt cannot be queued', async () => {
+test('a webhook delivery stays unchanged if the job for its next attempt cannot be queued', async () => {
   const id = await newDelivery(pool)
   const recorded = withLostJobs(pool, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(await recorded.catch(({ message }) => message)).toBe(
@@ -100,7 +100,7 @@ test('a webhook delivery is unchanged if the job of its next attempt cannot be q
   expect(await listAttempts(pool, id)).toEqual([])
 })
 
-test('an outdated postponement of delivery attempt 1 does not change the job of attempt 2', async () => {
+test('a late postponement of delivery attempt 1 does not change the job of attempt 2', async () => {
   const id = await newDelivery(pool)
   await recordAttempts(pool, [attemptOf(id, 1)])
   const queued = await queuedAttempt(pool, id)
@@ -108,7 +108,7 @@ test('an outdated postponement of delivery attempt 1 does not change the job of 
   expect(await queuedAttempt(pool, id)).toEqual(queued)
 })
 
-test('a postponement of a delivery attempt waits for a concurrent record of the attempt, then does nothing', async () => {
+test('a postponement of a delivery attempt waits while the attempt is being recorded, and then does nothing', async () => {
   const id = await newDelivery(pool)
   const ended = 'update webhook_deliveries set attempt = 1 where id = $1'
   await whileHeld(pool, ended, [id], () => [

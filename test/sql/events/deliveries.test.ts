@@ -67,7 +67,7 @@ describe('the service stores a delivery of a webhook', () => {
     )
   })
 
-  test('a delivery of a webhook refuses a postponement whose job cannot be queued', async () => {
+  test('a delivery of a webhook is not postponed if the job for the later time cannot be queued', async () => {
     const deliveryId = await newDelivery(pool)
     const postponed = withLostJobs(pool, () =>
       postponeAttempt(pool, { deliveryId, attempt: 1, runAt: new Date() }),
@@ -104,7 +104,7 @@ describe('the service stores a delivery of a webhook', () => {
       (await findDueDeliveries(pool, [id, other])).map((due) => due?.secret === null)
     expect(await secrets()).toEqual([false, false])
     // The row of a deleted webhook can still contain a secret, but a delivery that is stored during the deletion must
-    // not find the secret.
+    // not get it.
     await pool.query('update project_webhooks set deleted_at = now() where id = $1', [webhookId])
     await pool.query('update seller_endpoints set deleted_at = now() where id = $1', [endpointId])
     expect(await secrets()).toEqual([true, true])
@@ -129,7 +129,7 @@ describe('the service finds the next due delivery of a webhook', () => {
     expect(await nextDeliveryInMs(pool)).toBeWithin(50_000, 60_001)
   })
 
-  test('the next due delivery of a webhook is queued again only if its job was lost', async () => {
+  test('a due delivery of a webhook is queued again only if its job was lost', async () => {
     const [lost, queued, recent] = [
       await newDelivery(pool),
       await newDelivery(pool),
@@ -150,7 +150,7 @@ describe('the service finds the next due delivery of a webhook', () => {
 describe('the service aborts deliveries of webhooks', () => {
   const projectGone = 'the project was deleted'
 
-  test('deliveries of webhooks are aborted when their project is deleted, unless they were already delivered', async () => {
+  test('deliveries of webhooks are aborted when their project is deleted, unless they have been delivered before', async () => {
     const projectId = await newProject(pool)
     const [open, done] = [
       await newDelivery(pool, { projectId }),
@@ -171,7 +171,7 @@ describe('the service aborts deliveries of webhooks', () => {
     expect(await statusOf(neighbours)).toBe('pending')
   })
 
-  test('deliveries of webhooks that succeed during the deletion of their project stay delivered', async () => {
+  test('if a delivery of a webhook succeeds while its project is deleted, it stays delivered', async () => {
     const projectId = await newProject(pool)
     const id = await newDelivery(pool, { projectId })
     const delivered = `update webhook_deliveries set status = 'delivered', attempt = 1 where id = $1`
@@ -184,7 +184,7 @@ describe('the service aborts deliveries of webhooks', () => {
     })
   })
 
-  test('deliveries of webhooks are aborted and recorded concurrently in either order', async () => {
+  test('deliveries of webhooks can be aborted and recorded at the same time, in either order', async () => {
     for (const isAbortFirst of [true, false]) {
       const projectId = await newProject(pool)
       const ids: string[] = []

@@ -24,7 +24,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const deliver = (id: string) => recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])
 
 describe('the service lists webhook deliveries', () => {
-  test('webhook deliveries are listed for their project only, newest first, in pages', async () => {
+  test('a project lists only its own webhook deliveries, newest first, in pages', async () => {
     const projectId = await newProject(pool)
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
@@ -55,7 +55,7 @@ describe('the service lists webhook deliveries', () => {
   })
 })
 
-test('a replay of a webhook delivery waits for a concurrent record of an attempt and then queues the next attempt', async () => {
+test('a replay of a webhook delivery waits while an attempt is being recorded, and then queues the next attempt', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   const ended = `update webhook_deliveries set attempt = 1, status = 'exhausted', error = 'x' where id = $1`

@@ -71,7 +71,7 @@ test('events are numbered per project, in the given order', async () => {
   expect(await subjectsOf(one, 0n, 1)).toEqual([[1, 'a']])
 })
 
-test('an event recorded at the same time as another event gets the next number', async () => {
+test('if two events are recorded at the same time, the second gets the next number', async () => {
   const projectId = await newProject(pool)
   await record(eventOf(projectId, 'a'))
   const other = 'update event_streams set last_seq = last_seq + 1 where project_id = $1'
@@ -87,7 +87,7 @@ const boundsOf = async (projectId: string) => {
   return { newest: newest.seq, oldest }
 }
 
-test('an event stream starts at 1, and after all events were deleted its oldest number is the next number', async () => {
+test('an event stream starts at 1, and if all events were deleted, its oldest number is the number of the next event', async () => {
   const [silent, old, other] = [
     await newProject(pool),
     await newProject(pool),

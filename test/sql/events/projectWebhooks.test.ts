@@ -47,7 +47,7 @@ test('a project has at most WEBHOOKS_MAX webhooks, and deleted webhooks do not c
   expect((await create(full)).webhook.url).toBe(HOOK)
 })
 
-test('two concurrent registrations never exceed the limit on webhooks', async () => {
+test('two concurrent registrations of webhooks together never exceed the limit', async () => {
   const projectId = await newProject(pool)
   await fill(projectId, WEBHOOKS_MAX - 1)
   const hold = 'select from projects where id = $1 for no key update'

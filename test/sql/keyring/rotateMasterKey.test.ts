@@ -131,7 +131,7 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
     expect(await stored()).toEqual(before)
   }
 
-  // The row locks of a concurrent writer delay only the end of the master key rotation.
+  // A concurrent writer that locks rows delays only the end of the master key rotation.
   const holder = await pool.connect()
   try {
     await holder.query('begin')
@@ -162,7 +162,7 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
   )
   expect(await underKey('old')).toBe(0)
 
-  // The rotation has encrypted the data keys again with the new master key, and has left the ciphertexts unchanged.
+  // After the rotation the data keys are encrypted with the new master key, and the ciphertexts are the same as before.
   const key = (row: any) => `${row.kind} ${row.id} ${row.version}`
   const after = new Map((await stored()).map((row) => [key(row), row]))
   let compared = 0
@@ -172,8 +172,8 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
     expect(now.wrapped_key.equals(row.wrapped_key)).toBe(false)
     if (now.ciphertext.equals(row.ciphertext)) compared++
   }
-  // The rotation of master keys changed no ciphertext. Only the credential version from which a backup code was taken
-  // during the rotation has a new ciphertext.
+  // The rotation of master keys changed no ciphertext. Only one credential version has a new ciphertext: a backup code
+  // was taken from it during the rotation.
   expect(compared).toBe(MANY + 3 - 1)
 
   const fresh = clientWith(NEW)
@@ -200,7 +200,7 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
   expect(again.stdout()).toBe('0 secrets rewrapped under "new"; it is the only key\n')
 })
 
-test('a rotation of master keys that runs beside writers, readers and deletions causes no error and loses no write', async () => {
+test('a rotation of master keys causes no error and loses no write while writers, readers and deletions run', async () => {
   const client = clientWith(`${NEXT},${NEW}`)
   const names = Array.from({ length: 12 }, (_, n) => `busy ${n}`)
   const last = new Map<string, string>()
@@ -295,7 +295,7 @@ test('a rotation of master keys names a damaged data key, and encrypts all other
   expect([await rest.exited, await underKey('next')]).toEqual([0, 0])
 })
 
-test('the progress bar of the master key rotation overwrites its line on a terminal and prints every five percent elsewhere', () => {
+test('on a terminal the progress bar of the master key rotation overwrites its line, and elsewhere it prints every five percent', () => {
   const draw = (isTerminal: boolean) => {
     let text = ''
     const show = progressBar(1_000, isTerminal, (part) => {

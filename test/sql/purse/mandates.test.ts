@@ -52,7 +52,7 @@ const namesOf = (mandates: readonly Mandate[]) => mandates.map(({ name }) => nam
 const AT = (ms: number) => new Date(Date.now() + ms)
 const HOUR_MS = 3_600_000
 
-/** Contains a different value in each term of the mandate, so that the test notices exchanged columns. */
+/** Contains a different value for each term of the mandate, so that the test fails if two columns are exchanged. */
 const FULL: MandateTerms = {
   name: 'Tide tables',
   task: 'tides',
@@ -91,7 +91,7 @@ describe('an owner gives a new mandate for payments', () => {
     expect(Math.abs(validFrom.getTime() - createdAt.getTime())).toBeLessThan(1_000)
   })
 
-  test('a new mandate is refused with null if its project does not exist or is deleted', async () => {
+  test('if the project does not exist or is deleted, no new mandate is made, and the result is null', async () => {
     const projectId = await newProject(pool)
     await deleteProject(pool, projectId)
     expect(await give(projectId)).toBeNull()
@@ -119,7 +119,7 @@ describe('an owner gives a new mandate for payments', () => {
     expect((await given(projectId)).state).toBe('active')
   })
 
-  test('a new mandate waits for another new mandate of its project, so that two at once keep the limit', async () => {
+  test('while a new mandate is made, a second one for the same project waits, so that two at once keep the limit', async () => {
     const projectId = await newProject(pool)
     const hold = 'select from projects where id = $1 for no key update'
     const [mandate] = await whileHeld(pool, hold, [projectId], () => [give(projectId)])
@@ -190,7 +190,7 @@ describe('an owner changes a mandate', () => {
     expect((await findMandate(pool, projectId, id))?.risePercent).toBe(TERMS.risePercent + 3)
   })
 
-  test('a change waits for the purse of its project before it locks the mandate', async () => {
+  test('a change of a mandate waits for the purse (the wallet) of its project before it locks the mandate', async () => {
     const { projectId } = await newPurse(pool, keyring)
     const [{ id }] = (await list(projectId)) as [Mandate]
     const hold = 'select from purses where project_id = $1 for update'
@@ -235,7 +235,7 @@ describe('the audit log records the changes of mandates', () => {
     expect(await actionsOf(projectId)).toEqual(['mandate.give', 'mandate.change', 'mandate.end'])
   })
 
-  test('the audit log cuts the terms of a mandate that names many places after 1,000 characters', async () => {
+  test('if a mandate names many places, the audit log cuts its terms after 1,000 characters', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { hosts: Array(50).fill(`${'a'.repeat(60)}.example`) })
     expect((await auditOf(projectId))[0].detail).toHaveLength(1_000)
@@ -272,7 +272,7 @@ describe('the service lists the mandates of a project', () => {
 })
 
 describe('a payment locks the mandates of its project', () => {
-  test('a payment locks the mandates that are valid now, in order of creation, including the stopped ones', async () => {
+  test('a payment locks all mandates that are valid now, even stopped ones, in the order of their creation', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { name: 'from now on' })
     await given(projectId, { name: 'later', validFrom: AT(HOUR_MS) })
@@ -287,7 +287,7 @@ describe('a payment locks the mandates of its project', () => {
     expect(namesOf(locked)).toEqual(['from now on', 'until later', 'stopped'])
   })
 
-  test('mandates are locked until the payment is decided', async () => {
+  test('mandates stay locked until the payment is decided', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     const hold = 'select from mandates where id = $1 for update'
@@ -315,7 +315,7 @@ describe('the service counts the used sums of a mandate', () => {
     await reserved(row, `${start('month')} - interval '1 hour'`, 1_000)
     const mandate = { row, reservedAtomic: 50n, releasedAtomic: 8n } as Mandate
     const { now, used } = await readUsed(pool, [mandate])
-    // In the first hour of a day, or on the first day of a month, two of the sums begin at the same instant.
+    // In the first hour of a day and on the first day of a month, two of the sums begin at the same time.
     const isFirst = { hour: now.getUTCHours() === 0, day: now.getUTCDate() === 1 }
     const day = 11n + (isFirst.day ? 100n : 0n)
     const hour = isFirst.hour ? day : 1n

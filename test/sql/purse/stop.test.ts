@@ -48,7 +48,7 @@ async function stoppedWith(payments: number) {
     ids.push(wanted.id)
   }
   await stop(purse.projectId)
-  // Other tests leave cancellations on the same network, so each purse has a network of its own.
+  // Other tests leave cancellations on the same network, so each purse in this test has its own network.
   const network = `network of ${purse.projectId}`
   await pool.query('update purchases set network = $2 where project_id = $1', [
     purse.projectId,
@@ -59,14 +59,14 @@ async function stoppedWith(payments: number) {
   return { ids, take, projectId: purse.projectId }
 }
 
-describe('the stop of a purse', () => {
-  test('of a project without a purse changes nothing, and the audit log shows the try', async () => {
+describe('an owner stops a purse', () => {
+  test('the stop of a purse changes nothing if the project has no purse, and the audit log shows the attempt', async () => {
     const projectId = await newProject(pool)
     expect([await stop(projectId), await resume(projectId)]).toEqual([false, false])
     expect(await auditOf(projectId)).toEqual(['purse.stop not_found', 'purse.resume not_found'])
   })
 
-  test('lasts until the owner resumes the purse, and the audit log shows both', async () => {
+  test('the stop of a purse lasts until the owner resumes the purse, and the audit log shows both', async () => {
     const { projectId } = await newPurse(pool, keyring)
     expect(await stop(projectId)).toBe(true)
     expect(await stoppedBy(projectId)).toMatchObject({
@@ -81,7 +81,7 @@ describe('the stop of a purse', () => {
     ])
   })
 
-  test('keeps the first time and the first person if two people stop the purse', async () => {
+  test('the stop of a purse keeps the first time and the first person if two people stop the purse', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await stop(projectId)
     const first = await stoppedBy(projectId)
@@ -89,7 +89,7 @@ describe('the stop of a purse', () => {
     expect(await stoppedBy(projectId)).toEqual(first)
   })
 
-  test('signs one cancellation for each open payment, and none at a repeated stop', async () => {
+  test('the stop of a purse signs one cancellation for each open payment, and no further ones if it is repeated', async () => {
     const { ids, projectId } = await stoppedWith(2)
     const signatures = async () =>
       Promise.all(ids.map(async (id) => (await row(pool, 'purchases', id)).cancel_signature))
@@ -105,14 +105,14 @@ describe('the stop of a purse', () => {
   })
 })
 
-describe('a cancellation of a payment', () => {
+describe('a worker takes the cancellations of payments', () => {
   const age = (id: string, seconds: number) =>
     pool.query(
       'update purchases set cancel_sent_at = clock_timestamp() - make_interval(secs => $2) where id = $1',
       [id, seconds],
     )
 
-  test('is taken once, and again 30 seconds later unless the chain has shown it', async () => {
+  test('a cancellation of a payment is taken once, and again 30 seconds later unless the chain has shown it', async () => {
     const { ids, take } = await stoppedWith(1)
     expect(await take()).toEqual(ids)
     expect(await take()).toEqual([])
@@ -125,7 +125,7 @@ describe('a cancellation of a payment', () => {
     expect(await take()).toEqual([])
   })
 
-  test('is not taken after the authorization has expired, because the token refuses it', async () => {
+  test('a cancellation of a payment is not taken after the authorization has expired, because the token refuses it', async () => {
     const { ids, take } = await stoppedWith(1)
     await pool.query(
       `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id = $1`,
@@ -134,7 +134,7 @@ describe('a cancellation of a payment', () => {
     expect(await take()).toEqual([])
   })
 
-  test('is not taken after the chain has shown the payment', async () => {
+  test('a cancellation of a payment is not taken after the chain has shown the payment', async () => {
     const { ids, take } = await stoppedWith(1)
     await pool.query(
       `update purchases set money = 'spent', tx_hash = '0x01', block_number = 1, block_hash = '0x02' where id = $1`,
@@ -143,14 +143,14 @@ describe('a cancellation of a payment', () => {
     expect(await take()).toEqual([])
   })
 
-  test('that was never sent comes before one that was sent, up to the limit', async () => {
+  test('a cancellation that was never sent is taken before one that was sent, up to the limit', async () => {
     const { ids, take } = await stoppedWith(3)
     await age(ids[0]!, 40)
     expect((await take(2)).toSorted()).toEqual([ids[1]!, ids[2]!].toSorted())
     expect(await take(2)).toEqual([ids[0]!])
   })
 
-  test('that another worker takes at this moment is left to that worker', async () => {
+  test('a cancellation that another worker takes at this moment is left to that worker', async () => {
     const { ids, take } = await stoppedWith(2)
     await transaction(pool, async (db) => {
       await db.query('select from purchases where id = $1 for update', [ids[0]])

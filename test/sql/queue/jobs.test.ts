@@ -73,7 +73,7 @@ test('a superseded job is deleted, and a permanently failed job is kept', async 
   ])
 })
 
-test('concurrent replacements of one job leave one job', async () => {
+test('if a job is replaced several times at once, only one job is left', async () => {
   const { pool } = database
   await pool.query('select graphile_worker.force_unlock_workers(array[$1])', ['worker'])
   await Promise.all(

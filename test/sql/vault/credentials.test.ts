@@ -106,7 +106,7 @@ describe('the service stores the time of the last rotation of a credential', () 
   const rotatedAt = async (content: Put, store = asAgent) =>
     (await stored(store(content))).lastRotatedAt
 
-  test('the time of the last rotation is set by other data, and kept by a version with the same data in another order', async () => {
+  test('a new version of a credential sets the rotation time if its data differ, but not if only the order of the data differs', async () => {
     await asAgent({ data: { key: 'a', secret: 'b' } })
     expect(await rotatedAt({ data: { secret: 'b', key: 'a' } })).toBeNull()
     const time = await rotatedAt({ data: { key: 'a', secret: 'c' } })
@@ -114,7 +114,7 @@ describe('the service stores the time of the last rotation of a credential', () 
     expect(await rotatedAt({ data: { key: 'a', secret: 'c' }, metadata: { x: 1 } })).toEqual(time)
   })
 
-  test('the time of the last rotation is set by the same data if the secret is withheld before or after the change', async () => {
+  test('a new version with the same data sets the rotation time if the secret is withheld before or after the change', async () => {
     for (const [before, after] of [
       ['agent', 'owner'],
       ['owner', 'owner'],
@@ -126,7 +126,7 @@ describe('the service stores the time of the last rotation of a credential', () 
     }
   })
 
-  test('the time of the last rotation is set if the old data cannot be decrypted, which does not stop the new version', async () => {
+  test('if the old data cannot be decrypted, the new version is stored nevertheless, and the rotation time is set', async () => {
     await asAgent({ keyring: otherKeyring })
     expect(await rotatedAt({})).toBeInstanceOf(Date)
     name = randomUUID()
@@ -156,13 +156,13 @@ describe('an agent writes a credential with its API key', () => {
   const ONE = { allowedHosts: ['one.example'] }
   const BOTH = { allowedHosts: ['one.example', 'two.example'] }
 
-  test('an API key sets any limits of a credential that no owner has changed, and absent limits get the default', async () => {
+  test('an API key may set any limits if no owner has changed the limits of the credential, and absent limits get the default', async () => {
     expect(await stored(asAgent(ONE))).toMatchObject(ONE)
     expect(await stored(asAgent(BOTH))).toMatchObject(BOTH)
     expect(await stored(asAgent())).toMatchObject(UNBOUNDED)
   })
 
-  test('an API key can narrow the limits that the owner set, but widens none, not even of its own later version', async () => {
+  test('an API key can make the limits of the owner narrower, but can never widen them, not even limits that it made narrower itself', async () => {
     await asOwner(BOTH)
     expect(await stored(asAgent(ONE))).toMatchObject(ONE)
     expect(await asAgent(BOTH)).toBe('withheld')
@@ -175,7 +175,7 @@ describe('an agent writes a credential with its API key', () => {
     ])
   })
 
-  test('an API key keeps limits that the owner left absent, even if another type has other defaults', async () => {
+  test('if the owner left limits absent, an API key keeps them absent, even if another type of credential has other defaults', async () => {
     await asOwner({ ...ONE, allowedMethods: ['GET'] })
     expect(
       await stored(asAgent({ type: 'LOGIN', metadata: { uri: 'https://two.example' } })),
@@ -185,7 +185,7 @@ describe('an agent writes a credential with its API key', () => {
     })
   })
 
-  test('an API key widens no limit of a withheld credential, although no owner has set the limits', async () => {
+  test('an API key cannot widen a limit of a withheld credential, even if no owner has set the limits', async () => {
     await asAgent({ ...ONE, reveal: 'owner' })
     expect(await asAgent(BOTH)).toBe('withheld')
     expect(await stored(asAgent(ONE))).toMatchObject({ version: 2, reveal: 'owner', ...ONE })
@@ -223,7 +223,7 @@ test('a credential of a deleted project gets no new version', async () => {
   expect(await asOwner({ project })).toBeNull()
 })
 
-test('a project with the maximum of credentials accepts no new name, and neither overwrites nor other projects count', async () => {
+test('a project with the maximum number of credentials can store no new name, but can still overwrite, and other projects do not count', async () => {
   const full = await newProject(pool)
   await pool.query(
     `insert into credentials (id, project_id, name) select 'full_' || n, $1, 'n' || n from generate_series(2, $2::int) n`,
@@ -239,14 +239,14 @@ test('a project with the maximum of credentials accepts no new name, and neither
   await pool.query('delete from credentials where project_id = $1', [full])
 })
 
-test('five concurrent first writers of one name get the versions 1 to 5 of one credential', async () => {
+test('five concurrent first writes of one name become the versions 1 to 5 of one credential', async () => {
   const made = await Promise.all([1, 2, 3, 4, 5].map((n) => stored(asAgent({ data: { n } }))))
   expect(made.map(({ version }) => version).toSorted()).toEqual([1, 2, 3, 4, 5])
   expect(new Set(made.map(({ id }) => id)).size).toBe(1)
   expect(made.filter(({ lastRotatedAt }) => lastRotatedAt === null)).toHaveLength(1)
 })
 
-test('each credential version contains its own secret under the name of its credential', async () => {
+test('each credential version contains its own secret, under the name of the credential', async () => {
   await asAgent({ data: { key: 'first' } })
   await asAgent({ data: { key: 'second', totp: 'JBSWY3DPEHPK3PXP' } })
   const { rows } = await pool.query('select row from credentials where name = $1', [name])
@@ -264,7 +264,7 @@ test('each credential version contains its own secret under the name of its cred
   ])
 })
 
-test('a deletion removes the credential of its own project with all versions, and is recorded in the audit log', async () => {
+test('a deletion removes the credential with all its versions from its own project only, and is recorded in the audit log', async () => {
   const other = await newProject(pool)
   await asAgent()
   await asAgent()
@@ -276,7 +276,7 @@ test('a deletion removes the credential of its own project with all versions, an
   expect(await stored(asAgent())).toMatchObject({ version: 1, lastRotatedAt: null })
 })
 
-test('the audit log names the version that a restore copied, and no other detail of a stored credential', async () => {
+test('the audit log names the version that a restore copied, and contains nothing else of the credential', async () => {
   await asAgent()
   const target = { actor: actorOf(projectId), keyring, name, isOwner: true, version: 1 }
   expect(await restoreVersion(pool, target)).toMatchObject({ kind: 'ok' })
@@ -290,20 +290,20 @@ test('the audit log names the version that a restore copied, and no other detail
   ])
 })
 
-test('a secret counts as withheld if any of its states is withheld', () => {
+test('a secret counts as withheld if it is withheld in any of the given states', () => {
   const [agent, owner] = [{ reveal: 'agent' }, { reveal: 'owner' }] as const
   expect([isWithheld(agent), isWithheld(agent, agent), isWithheld()]).toEqual([false, false, false])
   expect([isWithheld(owner, agent), isWithheld(agent, owner)]).toEqual([true, true])
 })
 
-test('credential data differ if a value differs or the old data are unknown, but not by the order of their fields', () => {
+test('credential data count as different if a value differs or the old data are unknown, but not if only the order differs', () => {
   expect(isOtherData({ a: 1, b: [2] }, { b: [2], a: 1 })).toBe(false)
   expect(isOtherData({ a: 1 }, { a: 2 })).toBe(true)
   expect(isOtherData({ a: [1, 2] }, { a: [2, 1] })).toBe(true)
   expect(isOtherData(null, {})).toBe(true)
 })
 
-test('a credential version is refused if it is absent or expired, and the error states the time of its expiry', async () => {
+test('a credential version is refused if it does not exist or has expired, and the error states when it expired', async () => {
   const read = async (expiresAt: Date | null) => {
     const { version } = await stored(asAgent({ expiresAt }))
     const { rows } = await pool.query('select row from credentials where name = $1', [name])

@@ -2,8 +2,8 @@
 import type { Grammar } from './shapes.ts'
 
 /**
- * Reads a grammar of the step check from its text form. Vertical bars separate the tokens of the grammar. In a nest of
- * the grammar, dots separate the opening text from the closing text.
+ * Parses the text form of a grammar of the step check. The character ¦ separates the tokens of the grammar. In a nest
+ * of the grammar, the character … separates the opening text from the closing text.
  */
 const grammar = (tokens: readonly string[], nests: string): Grammar => ({
   tokens: tokens.join('¦').split('¦'),

@@ -1,4 +1,6 @@
-/** Makes texts that a reader function once read slowly, or whose length is close to the limit of a reader function. */
+/**
+ * Makes texts that a reader function once read slowly, or whose length is close to the maximum of a reader function.
+ */
 const repeated =
   (text: string) =>
   (length: number): string =>

@@ -3,8 +3,8 @@ import type { Grammar } from '../inputs/shapes.ts'
 /** Is a function that reads a stranger’s text, and that the step check measures. */
 export type Reader = {
   /**
-   * Contains the file and the name of the exported function. The name of a variant follows if the function is measured
-   * twice.
+   * Contains the file name and the function name of the exported function. If a function is measured twice, the name of
+   * the variant is added.
    */
   name: string
   /** Is the size of the largest input that the service passes to the function, in UTF-16 units or bytes. */
@@ -14,8 +14,8 @@ export type Reader = {
   /** Contains texts that are always measured, because the reader was once slow or the text is close to a limit. */
   own?: Readonly<Record<string, (length: number) => string>>
   /**
-   * Is the number of steps that the reader may take in addition to linear work, because a limit in the reader keeps
-   * these steps bounded.
+   * Is the number of steps that the reader may take in addition to linear work, because a limit inside the reader
+   * bounds them.
    */
   budget?: number
 }

@@ -24,8 +24,7 @@ export const pieces = (text: string, length = 8): string[] =>
   text.match(new RegExp(`.{1,${length}}`, 'gs')) ?? []
 
 /**
- * Returns the value of a JSON text. If the text is not JSON, the function returns an object that contains the text in
- * many members.
+ * Returns the value of a JSON text. If the text is not JSON, returns an object in which many members contain the text.
  */
 export const json = (text: string): unknown => {
   try {

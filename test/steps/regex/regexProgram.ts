@@ -5,8 +5,8 @@
 import { type AST, RegExpParser } from '@eslint-community/regexpp'
 
 /**
- * Tells whether a character of the text matches the regular expression at this point. The character is a code unit, or
- * a code point if the regular expression has the flag u or v.
+ * Tests whether the next character of the text fits this point of the regular expression. The character is a code unit,
+ * or a code point if the regular expression has the flag u or v.
  */
 export type CharTest = (code: number) => boolean
 
@@ -22,7 +22,7 @@ type Instruction =
   | { op: 'save'; register: number }
   | { op: 'begin'; count: number }
   /**
-   * Decides whether a loop of the regular expression runs another iteration (the next instruction) or ends (the
+   * Decides whether a loop of the regular expression runs once more (at the next instruction) or ends (at the
    * instruction `exit`).
    */
   | { op: 'loop'; count: number; min: number; max: number; greedy: boolean; exit: number }

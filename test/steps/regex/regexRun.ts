@@ -33,8 +33,8 @@ export function search(
 }
 
 /**
- * Is the size of a backtracking frame, which contains instruction, position, last position, direction, and length of
- * the trail.
+ * Is the number of values in a backtracking frame: instruction, position, last position, direction, and length of the
+ * trail.
  */
 const FRAME = 5
 
@@ -47,7 +47,7 @@ class Matcher {
   readonly #stepsMax: number
   /**
    * Contains the frames to which the backtracking search can return. A repetition of one character has only one frame,
-   * whose position moves by one character.
+   * and the position in this frame moves by one character at a time.
    */
   readonly #stack: number[] = []
   /** Contains each changed register, followed by its old value. */
@@ -123,7 +123,8 @@ class Matcher {
           this.#set(one.start, pos)
           break
         case 'again':
-          // An empty iteration of a loop beyond the minimum fails (ECMA-262, RepeatMatcher).
+          // If a loop of a regular expression has run its minimum of iterations, a further iteration that matches
+          // nothing fails (ECMA-262, RepeatMatcher).
           holds = pos !== this.registers[one.start] || this.registers[one.count]! <= one.min
           at = one.head
           break

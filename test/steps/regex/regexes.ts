@@ -22,14 +22,14 @@ function programOf(regex: RegExp): Program {
 }
 
 /**
- * Lists the regular expression searches in which the counting matcher and the native engine disagree. The step count of
- * a matcher that disagrees with the native engine is meaningless.
+ * Lists the regular expression searches in which the counting matcher and the native engine disagree. If a matcher
+ * disagrees with the native engine, its step count is meaningless.
  */
 export const differences: string[] = []
 
 /**
- * Counts the steps of every regular expression search. By ECMA-262 `test`, `match`, `matchAll`, `replace`, `search` and
- * `split` call the function `exec`, even if it was replaced.
+ * Counts the steps of every regular expression search. By ECMA-262, `test`, `match`, `matchAll`, `replace`, `search`
+ * and `split` call the method `exec` even if a program has replaced it.
  */
 export function countRegexes(): void {
   const native = RegExp.prototype.exec

@@ -95,7 +95,7 @@ export async function settled(page: Page): Promise<void> {
 export async function screenshot(page: Page, name: string): Promise<void> {
   if (!process.env.SCREENSHOTS) return
   mkdirSync(ARTEFACTS, { recursive: true })
-  // A modal dialog covers only the visible part of the page, so a screenshot of a dialog shows only this part.
+  // A modal dialog covers only the visible part of the page, so the screenshot of a dialog shows only that part.
   const fullPage = (await page.getByRole('dialog').count()) === 0
   await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage })
 }

@@ -1,6 +1,6 @@
 /**
- * Stands in for a PostgreSQL server of an old version that cannot be installed on the test machine. The fake server
- * reports only its version.
+ * Stands in for a PostgreSQL server of an old version that cannot be installed on the test machine. The fake PostgreSQL
+ * server can only report its version.
  */
 import { type AddressInfo, createServer } from 'node:net'
 

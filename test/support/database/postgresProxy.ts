@@ -15,13 +15,14 @@ export type PostgresProxy = AsyncDisposable & {
   /** Is the URL of the same database through this proxy. */
   url: string
   /**
-   * Cuts one database connection, once, at the round trip with the given number from now on. The next round trip has
-   * the number 1. Round trips of all connections count, in the order in which the clients send them.
+   * Cuts one database connection a single time, at the round trip with the given number, counted from now on. The next
+   * round trip has the number 1. The round trips of all connections are counted together, in the order in which the
+   * clients send them.
    * @param only decides which round trips are counted. A round trip for which the function returns false is not
    * counted.
    */
   cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
-  /** Cancels a planned cut of a connection if its round trip has not come yet. */
+  /** Cancels a planned cut of a connection if the round trip of the cut has not come yet. */
   disarm(): void
   /** Ends every connection and refuses new connections until `accept` is called. */
   refuse(): void
@@ -132,7 +133,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
 }
 
 /**
- * Calls the callback for each whole message of a PostgreSQL stream. If `typed` is true, even the first message begins
+ * Calls the callback for each whole message of a PostgreSQL stream. If `typed` is true, the first message also begins
  * with a type byte.
  */
 function splitMessages(

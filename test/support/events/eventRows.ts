@@ -22,7 +22,8 @@ export async function newWebhook(
 }
 
 /**
- * Creates a webhook delivery that waits for its first attempt, without a job. Only the function under test queues jobs.
+ * Creates a webhook delivery that waits for its first attempt, without a job. The row has no job, so that every queued
+ * job comes from the function under test.
  */
 export async function newDelivery(
   pool: Pool,
@@ -75,7 +76,7 @@ export async function queuedAttempt(
   return rows[0] ?? null
 }
 
-/** Makes the job queue lose every job that `work` adds. */
+/** While `work` runs, the job queue loses every job that `work` adds. */
 export async function withLostJobs<Result>(
   pool: Pool,
   work: () => Promise<Result>,

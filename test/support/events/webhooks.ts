@@ -87,6 +87,9 @@ export async function hurry(database: TestDatabase, deliveryId: string): Promise
   )
 }
 
-/** Waits until a webhook delivery has no job. The database row of an ended job is deleted a moment after the end. */
+/**
+ * Waits until a webhook delivery has no job. The database row of a job is deleted only a moment after the job has
+ * ended.
+ */
 export const waitForNoJob = (database: TestDatabase, deliveryId: string): Promise<true> =>
   waitFor('the job to be gone', async () => (await findJob(database, deliveryId)) === null)

@@ -30,8 +30,8 @@ function inflating(name: string, bytes: number, others: Record<string, string> =
 }
 
 /**
- * Replaces the content of an empty zip entry by the given deflated bytes. Changes the local header and the central
- * directory of the zip accordingly.
+ * Replaces the content of an empty zip entry by the given deflated bytes. The local header and the central directory of
+ * the zip are changed to fit the new content.
  */
 function withEntry(
   whole: Buffer,
@@ -62,7 +62,7 @@ function nestedZips(depth: number): Buffer {
   return inner
 }
 
-/** Builds a zip directory of many entries that all name the same content. */
+/** Builds a zip directory in which many entries refer to the same content. */
 function overlapping(entries: number): Buffer {
   const one = zip({ 'a.txt': 'a'.repeat(1_000) })
   const directory = one.indexOf(Buffer.from('PK\x01\x02', 'latin1'))

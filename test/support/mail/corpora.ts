@@ -1,7 +1,7 @@
 /**
- * Reads mails, replies and conversations whose authors had not seen the code. The project’s own sets of mails are in
- * test/fixtures. Public sets of mails may be beside the project, in `../shared/fixtures`. `npm test` reads the
- * project’s own sets of mails, and the whole suite reads all sets.
+ * Reads mails, replies and conversations that people wrote without having seen the code. The project’s own sets of
+ * mails are in test/fixtures. Public sets of mails may be beside the project, in `../shared/fixtures`. `npm test` reads
+ * the project’s own sets of mails, and the whole suite reads all sets.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -59,9 +59,8 @@ export function readReplies(path: string): ReplyCase[] {
 
 /**
  * Returns the sets of test mails that are replies. The set `edges` contains attribution lines that are joined or cut,
- * unlisted devices and odd characters, each with hard negatives. The replies in the set `sealed a` are read without
- * their inline answers, because the author of the set omitted the quoted questions, and docs/contract.md keeps the
- * questions.
+ * unlisted devices and odd characters, each with hard negatives. The quoted answers inside the replies of the set
+ * `sealed a` are not expected, because its author omitted the quoted questions, but docs/contract.md keeps them.
  */
 export const replyCorpora = (): Corpus<
   ReplyCase,
@@ -79,7 +78,7 @@ export const replyCorpora = (): Corpus<
 
 /**
  * Contains the messages of a test case in the order in which they arrive. For each thread, `expected` lists the keys of
- * its messages. The field `must` is false if it is in doubt which threads are right.
+ * its messages. The field `must` is false if it is not certain which threads are right.
  */
 export type ThreadScenario = {
   id: string

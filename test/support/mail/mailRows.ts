@@ -79,7 +79,7 @@ export async function begin(pool: Pool, { row }: { row: string }): Promise<Outbo
 }
 
 /**
- * Records an attempt to send a mail that reached all due recipients. The values in `changes` replace fields of the
+ * Records a sending attempt in which every due recipient got the mail. The values in `changes` replace fields of the
  * record.
  */
 export async function recordSent(

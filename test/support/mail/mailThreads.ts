@@ -2,7 +2,9 @@ import { expect } from 'bun:test'
 import { type Agent, type TestService, waitForMessages } from '../service.ts'
 import { deliverRaw } from './smtpTalk.ts'
 
-/** Delivers the mail `<id@example.com>` with the subject `id`. The parameter `more` contains further header lines. */
+/**
+ * Delivers the mail `<id@example.com>` with the subject `id`. The parameter `more` contains additional header lines.
+ */
 export const deliverNamed = (service: TestService, to: string, id: string, more = '') =>
   deliverRaw(
     service.smtp!.port,

@@ -30,7 +30,8 @@ const JUNK = Buffer.from([1, 2, 3])
 
 /**
  * Starts a real DNS server on the loopback interface. The DNS server recurses only on request, and answers with names
- * in lower case. The DNS server sends an answer above the UDP size of the client only over TCP, in pieces.
+ * in lower case. If an answer is larger than the UDP size of the client, the DNS server sends it only over TCP, in
+ * pieces.
  *
  * The beginning of a name chooses the answer:
  * - `broken` fails, `shaky` fails for the first query, and `half` fails for AAAA;
@@ -66,8 +67,8 @@ export async function startNameServer(
         : whole
     if (type !== 'TXT') return send(answered)
     const forged: Packet = { ...answer, flags: 0x180, answers: FORGED }
-    // The first forged DNS answer comes from the address of a stranger. The other forged DNS answers follow after the
-    // first answer is sent.
+    // The first forged DNS answer comes from an address that is not the address of the name server. The other forged
+    // DNS answers are sent after the first forged answer.
     stranger.send(encode(forged), from.port, from.address, () => {
       send(JUNK)
       send(encode({ ...forged, type: 'query' }))
@@ -120,7 +121,10 @@ const sizeFor = ({ additionals }: Packet): number => {
   return edns?.type === 'OPT' ? edns.udpPayloadSize : UDP_BYTES
 }
 
-/** Writes pieces as a network may deliver them, so that the client reads each piece before the next piece comes. */
+/**
+ * Writes a text piece by piece, as a network may deliver it, so that the client reads each piece before the next one
+ * comes.
+ */
 async function inPieces(socket: Socket, pieces: readonly Uint8Array[]): Promise<void> {
   for (const piece of pieces) {
     socket.write(piece)

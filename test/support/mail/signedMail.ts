@@ -17,13 +17,13 @@ export type RawMail = {
   atS?: number
   spf?: string
   /**
-   * Is the value of the HTTP header purser-envelope. By default the value of the header is made of `from`, `to` and
-   * `spf`.
+   * Is the value of the HTTP header purser-envelope. By default the value of the header purser-envelope is made of
+   * `from`, `to` and `spf`.
    */
   envelope?: string
 }
 
-/** Makes the HTTP request that a mail service sends to `POST /v0/inbound/raw`. */
+/** Makes the HTTP request in which a mail service delivers a mail to `POST /v0/inbound/raw`. */
 export function signedRequest({
   to,
   mail = 'Message-ID: <1@example.com>\r\nFrom: ada@example.com\r\nSubject: Hi\r\n\r\nHi.\r\n',

@@ -14,7 +14,7 @@ type SunkMail = {
   /** Tells whether the mail arrived over TLS. The value `helo` is the EHLO name of the SMTP client. */
   secure: boolean
   helo: string
-  /** Is the server name (SNI) that the client sent, or undefined if it sent none. */
+  /** Is the server name (SNI) that the client sent, or undefined if the client sent no server name. */
   servername: string | undefined
   /** Is the time when the data of the SMTP message began, in milliseconds of performance.now(). */
   beganMs: number
@@ -31,7 +31,7 @@ export type Sink = AsyncDisposable & {
   refuseRecipient: (address: string) => Refusal | null
   /**
    * Refuses a message after the SMTP command DATA, unless the function returns null. If the function returns a promise,
-   * the SMTP reply waits for the result.
+   * the SMTP reply to the message waits for its result.
    */
   refuseData: () => Refusal | null | Promise<Refusal | null>
   /** Counts the SMTP connections that the server accepted. */
@@ -42,9 +42,9 @@ export type SinkOptions = {
   port?: number
   /** Is an IP address within 127.0.0.0/8. */
   host?: string
-  /** Offers STARTTLS with an untrusted certificate. */
+  /** If true, the SMTP server offers STARTTLS with an untrusted certificate. */
   tls?: boolean
-  /** Offers STARTTLS with the given certificate. */
+  /** If set, the SMTP server offers STARTTLS with this certificate. */
   certificate?: Certificate
   /** Is the size of the largest accepted message, which SIZE announces. */
   bytesMax?: number
@@ -82,7 +82,7 @@ export async function startSink({
       try {
         for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
       } catch {
-        // The client closed the connection before the end of its message.
+        // In this case the client closed the connection before the end of its message.
         return
       }
       const refused = await sink.refuseData()

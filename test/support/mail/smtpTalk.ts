@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 export type SmtpTalk = AsyncDisposable & {
   /** Sends one SMTP command. @returns the whole SMTP reply */
   say(line: string): Promise<string>
-  /** Sends bytes unchanged over the SMTP connection. @returns the next SMTP reply */
+  /** Sends the given bytes over the SMTP connection without changing them. @returns the next SMTP reply */
   send(bytes: string | Buffer): Promise<string>
   /** Sends bytes over the SMTP connection without waiting for a reply. */
   write(bytes: string | Buffer): void

@@ -1,6 +1,6 @@
 /**
- * Returns the CPU time that `work` takes, in milliseconds. The CPU time of other processes is not counted, so a busy
- * machine does not make a test fail.
+ * Returns the CPU time that `work` takes, in milliseconds. The CPU time of other processes is not counted, so that no
+ * test fails because the machine is busy.
  */
 export function cpuMsOf(work: () => unknown): number {
   const before = process.cpuUsage()

@@ -4,7 +4,10 @@ import {
   startPostgresProxy,
 } from '../database/postgresProxy.ts'
 
-/** Is the number of additional database round trips that a run with a cut connection may need for retries and polls. */
+/**
+ * Is the number of database round trips that a run with a cut connection may need more than a run without one, for
+ * retries and polls.
+ */
 const MARGIN = 4
 
 /**

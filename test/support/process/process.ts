@@ -13,7 +13,7 @@ export type ServiceProcess = AsyncDisposable & {
   child: ChildProcess
   stdout: () => string
   stderr: () => string
-  /** Resolves at the end of the process with the exit code or the name of the signal. */
+  /** Resolves when the process ends, with its exit code or the name of the signal that ended it. */
   exited: Promise<number | string>
 }
 
@@ -80,7 +80,8 @@ export const printed = (process: ServiceProcess, pattern: RegExp): Promise<RegEx
 
 /**
  * Finds a free port for a process that must know its port before its start. The port is below the ports that the system
- * assigns (32768 and above), because a connection of another test may take such a port before the process starts.
+ * assigns by itself (32768 and above), because another test’s connection could take such a port before the process
+ * starts.
  */
 export async function freePort(): Promise<number> {
   const port = randomInt(10_000, 32_768)

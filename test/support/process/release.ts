@@ -8,8 +8,8 @@ const ROOT = join(import.meta.dir, '../../..')
 const git = (...args: string[]) => Bun.spawnSync(['git', ...args], { cwd: ROOT })
 
 /**
- * Tells whether the git repository has the commit. A shallow clone lacks old commits, and the caller then reports that
- * it skips the test.
+ * Tells whether the git repository has the commit. A shallow clone lacks old commits, and the caller of this function
+ * then reports that it skips the test.
  */
 export const hasCommit = (commit: string): boolean =>
   git('cat-file', '-e', `${commit}^{commit}`).exitCode === 0
@@ -25,11 +25,11 @@ export type Release = AsyncDisposable & {
    */
   run(file: string, env: Record<string, string>): Promise<number | string>
   /**
-   * Starts an entry file of the earlier version and waits until the process is ready. @returns the port, or 0 for a
+   * Starts an entry file of the earlier version and waits until its process is ready. @returns the port, or 0 for a
    * process without a port
    */
   start(file: string, env: Record<string, string>): Promise<number>
-  /** Stops all started processes. */
+  /** Stops all processes of the earlier version. */
   stop(): Promise<void>
 }
 

@@ -1,14 +1,14 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Represents a TCP proxy that can be cut off from its target. */
+/** Represents a TCP proxy that can cut the connections between its clients and its target. */
 export type TcpProxy = AsyncDisposable & {
   port: number
   /** Ends every connection and refuses new connections until `mend` is called. */
   cut(): Promise<void>
   mend(): Promise<void>
   /**
-   * After a connection has sent the given text, the proxy mutes the connection. The client of a muted connection gets
-   * no more responses, but the server still gets the data.
+   * After a client has sent the given text over a connection, the proxy mutes this connection. The client of a muted
+   * connection gets no more responses, but the server still gets the data.
    */
   muteOn: string | null
   /** Counts the connections that the proxy has muted. */

@@ -23,8 +23,8 @@ export const PAYEE = `0x${'11'.repeat(20)}`
 type Json = Record<string, unknown>
 
 /**
- * Responds to a request of the buyer. The text is the name and value of the header with a payment or a sign-in, or null
- * if there is none.
+ * Makes the response of the fake seller to a request of the buyer. The parameter `paid` is the name and value of the
+ * header with a payment or a sign-in, or null if there is no such header.
  */
 type Answer = (request: Request, paid: string | null) => Response | Promise<Response>
 
@@ -169,7 +169,7 @@ export async function startBuyScene(): Promise<BuyScene> {
   return scene
 }
 
-/** Makes the shop ask for a payment, and serve the content after the payment. */
+/** Makes the shop ask for a payment, and serve its content after the payment. */
 export function openShop(shop: Shop): void {
   shop.heard = []
   shop.ask = () => challenge()

@@ -3,7 +3,7 @@
 type Json = Record<string, unknown>
 /** Represents one JSON-RPC call of a tool, as the server received it. */
 type ToolCall = { name: string; arguments: Json; _meta?: Json }
-/** Is the result of a tool call: members of the JSON-RPC response, or a whole HTTP response. */
+/** Is the response to a tool call: either members of the JSON-RPC response, or a whole HTTP response. */
 type ToolAnswer = { result: Json } | { error: Json } | Response
 
 export type McpSeller = AsyncDisposable & {
@@ -15,7 +15,7 @@ export type McpSeller = AsyncDisposable & {
   headers: Headers[]
   call: (call: ToolCall) => ToolAnswer | Promise<ToolAnswer>
   initialize: () => ToolAnswer
-  /** Responds to a notification, and to the end of the session. */
+  /** Makes the response to a notification, and to the end of the session. */
   notified: () => Response | Promise<Response>
 }
 

@@ -46,7 +46,7 @@ export type Buyer = Agent & {
   address: Address
   giveMandate(terms?: Json): Promise<string>
   mandate(id: string): Promise<Record<string, string>>
-  /** Requests a purchase with the Idempotency-Key `key`. By default each purchase has a new idempotency key. */
+  /** Requests a purchase, with `key` as its Idempotency-Key. By default each purchase has a new idempotency key. */
   pay(
     url: string,
     more?: Json & { key?: string; timeout?: number },
@@ -84,7 +84,10 @@ export async function newBuyer(
   return { ...agent, address, ...ofAgent(till, agent) }
 }
 
-/** Returns two clients: the agent pays from the purse of its project, and the owner gives the mandates. */
+/**
+ * Returns two API clients: the agent pays from the purse (wallet) of its project, and the owner sets the mandates
+ * (limits on payments).
+ */
 export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof Agent | 'address'> {
   const base = `/v0/platform/projects/${agent.project.id}`
   const purchase = async (id: string) =>
@@ -145,11 +148,13 @@ export type Seller = AsyncDisposable & {
   version: 1 | 2
   resource: string | null
   /**
-   * Responds to a request that has a payment. By default the function settles the payment on the chain, and serves the
-   * content.
+   * Makes the seller's response to a request that contains a payment. By default the payment is settled on the chain,
+   * and the content is served.
    */
   serve: (payment: Received, request: Request) => Promise<Response>
-  /** Responds to a request without a payment. The default response is a 402 with the given `terms`. */
+  /**
+   * Makes the seller's response to a request without a payment. The default response is a 402 with the given `terms`.
+   */
   ask: (request: Request) => Promise<Response> | Response
   /** Broadcasts a payment from an account that the service does not know. */
   settle(payment: Received): Promise<Hex>
@@ -170,7 +175,8 @@ export function startSeller({ client }: TestTill): Seller {
     extra: { name: 'USDC', version: '2' },
   }
   let sending: Promise<unknown> = Promise.resolve()
-  // A payment that is repeated with the same nonce gets the first settlement, as an honest seller does it.
+  // If a payment is repeated with the same nonce, the seller responds with the first settlement, as an honest seller
+  // does.
   const settlements = new Map<string, Promise<Hex>>()
   const server = Bun.serve({
     port: 0,
@@ -263,7 +269,10 @@ export function served({ x402Version }: Received, transaction: string): Response
   })
 }
 
-/** Starts a till (the seller’s part of the service) with a worker that makes the payments of a purse. */
+/**
+ * Starts a till (the seller’s part of the service), and a worker that makes payments from a purse (the wallet of a
+ * project).
+ */
 export const startPurseTill = (options: TestTillOptions = {}): Promise<TestTill> =>
   startTestTill({
     ...options,

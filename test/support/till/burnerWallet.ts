@@ -1,6 +1,6 @@
 /**
- * Makes smart wallets (ERC-1271) that accept any signature as valid. When the test decides so, the smart wallets burn
- * the gas that the gas wallet pays for.
+ * Makes smart wallets (ERC-1271) that accept any signature as valid. On command of the test, these wallets burn all the
+ * gas, for which the service's gas wallet pays.
  */
 import { type Address, concat, type Hex, numberToHex, size, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -20,15 +20,14 @@ const BURN: Hex = '0xfe'
 export const FREE_CALL_ONLY: Hex = concat(['0x3a15600657', BURN, '0x5b', ACCEPT])
 
 /**
- * Makes the contract code of a wallet that always accepts a signature. Each variant has different bytes behind the
- * code, and therefore a different code hash.
+ * Makes the contract code of a wallet that always accepts a signature. Each variant has different bytes after its code,
+ * so that its code hash is different.
  */
 export const acceptAll = (variant = 0): Hex =>
   concat([ACCEPT, variant === 0 ? '0x' : numberToHex(variant, { size: 1 })])
 
 /**
- * Is the contract code that consumes all gas. The code replaces {@link acceptAll} when the test wallet begins to burn
- * gas.
+ * Is contract code that consumes all gas. The code replaces {@link acceptAll} when the test wallet begins to burn gas.
  */
 const burnAll: Hex = BURN
 
@@ -58,8 +57,8 @@ export async function deployCode(client: DevnetClient, code: Hex): Promise<Addre
 }
 
 /**
- * Returns the payment header for a payment by a wallet contract. No private key of an account can have made the
- * signature.
+ * Returns the payment header for a payment by a wallet contract. The signature is not one that a private key could have
+ * made.
  */
 export async function payFromContract(wallet: Address): Promise<string> {
   const { authorization } = await pay({ from: wallet })
@@ -67,7 +66,7 @@ export async function payFromContract(wallet: Address): Promise<string> {
 }
 
 /**
- * Redeems a payment whose simulation succeeds, and then makes the wallet burn the gas when the payment is in a block.
+ * Redeems a payment whose simulation succeeds, but whose wallet burns the gas when the payment is in a block.
  */
 export async function burnInBlock<Answer>(
   till: Pick<TestTill, 'client'>,

@@ -63,7 +63,7 @@ export const signed = (authorization: Authorization, network: UsdcNetwork = SEPO
 const transferArguments = (a: Authorization) =>
   [a.from, a.to, a.value, a.validAfter, a.validBefore, a.nonce] as const
 
-/** Tells whether the chain would accept the authorization in the next block. */
+/** Tells whether the chain would accept an authorization in the next block. */
 export async function chainAccepts(
   client: DevnetClient,
   authorization: Authorization,

@@ -1,6 +1,6 @@
 /**
  * Represents a till (the seller’s part of the service) whose worker starts only when payments already wait. The waiting
- * payments become one group of transactions in the transaction pool of the chain.
+ * payments become one group, whose transaction is in the transaction pool of the chain.
  */
 import { type Hex, parseAbi, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -29,8 +29,8 @@ export type GroupScene = AsyncDisposable & {
   /** Removes the newest block of the devnet. The transactions of the removed block return to the transaction pool. */
   reorganise(): Promise<void>
   /**
-   * Makes payment orders whose authorizations are valid for a long time by the clock of the chain, because some tests
-   * move this clock forward.
+   * Makes payment orders with authorizations that stay valid for a long time by the clock of the chain, because some
+   * tests move this clock forward.
    */
   lasting(orders: readonly Order[]): Promise<Order[]>
   expiring(): Promise<Order>
@@ -45,7 +45,7 @@ export type GroupScene = AsyncDisposable & {
 export async function startGroupScene(): Promise<GroupScene> {
   const till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '50' } })
   const seller = await till.newSeller()
-  // The worker ran once and stored the state of the chain, so the API now knows the chain.
+  // The worker ran once and stored the state of the chain in the database, so that the API knows the chain.
   await (await till.startWorker()).stop()
   const { client } = till
   let worker: TillWorker | null = null
@@ -66,8 +66,8 @@ export async function startGroupScene(): Promise<GroupScene> {
       await lowFee()
       await client.mine({ blocks: 1 })
       await client.setAutomine(false)
-      // The payments are claimed one after another, because the payments in a settlement group have the order of their
-      // claims.
+      // The payments are claimed one by one, because a settlement group keeps the order in which its payments were
+      // claimed.
       const payments: WaitingPayment[] = []
       for (const order of await scene.lasting(orders)) {
         payments.push(...(await claimAll(seller, [order])))

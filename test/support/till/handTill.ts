@@ -42,11 +42,11 @@ export type HandTill = AsyncDisposable & {
   /** Claims a payment as the API does, and stores the newest block as the block at the time of the claim. */
   claim(payment: SignedPayment, changes?: Partial<NewClaim>): Promise<string>
   payment(id: string): Promise<Payment>
-  /** Reads the newest block, even if its number is lower than before, and the balances of the gas wallets. */
+  /** Reads the balances of the gas wallets and the newest block, even if its number is lower than before. */
   look(): Promise<void>
   /** Claims a payment and sends its transaction. No watcher records the outcome of the transaction. */
   send(): Promise<{ id: string; txHash: Hex }>
-  /** Reconciles the payments with the newest block of the node, `times` times. */
+  /** Reconciles the payments with the newest block of the node, and repeats this `times` times. */
   reconcile(memory: Reconciler, times?: number): Promise<void>
   /** Deletes all payments and simulated faults, and makes the devnet mine a block for each transaction again. */
   reset(): Promise<void>

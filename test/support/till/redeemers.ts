@@ -1,11 +1,12 @@
 /**
  * Sends many requests that redeem a payment at once from a separate process. Bun allows at most 256 open requests, so
- * waiting redeem requests would block the requests for which they wait.
+ * redeem requests that wait would block the other requests that they wait for.
  */
 import type { Agent } from '../service.ts'
 
 /**
- * Is the time after which a redeem request without a response fails. The service responds within SETTLEMENT_WAIT_MS.
+ * Is the time in milliseconds after which a redeem request fails if it gets no response. The service responds within
+ * SETTLEMENT_WAIT_MS.
  */
 const DEADLINE_MS = 150_000
 

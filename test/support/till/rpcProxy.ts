@@ -15,7 +15,7 @@ export type RpcProxy = {
   fault: Fault
   /**
    * Maps an RPC method to the error that replaces the response of the node. If `after` is set, the node still gets the
-   * call.
+   * call before the error is returned.
    */
   errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
   /**
@@ -80,8 +80,7 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
-      // The proxy treats two cases alike: the node has ended, or the node has responded to a whole batch with a single
-      // error.
+      // Either the node has ended, or it has responded to a whole batch with a single error.
       if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },

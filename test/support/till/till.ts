@@ -40,7 +40,7 @@ export const RESOURCE = 'https://api.example.com/report'
 export const payer = privateKeyToAccount(DEVNET_ACCOUNTS.payer.privateKey)
 export const payTo = DEVNET_ACCOUNTS.payTo.address
 
-/** Contains intervals of the payment workers that are short enough for tests. */
+/** Contains the intervals of the payment workers, which are short so that tests run fast. */
 const FAST: Partial<TillTiming> = { idleMs: 150, quietMs: 300, lostMs: 400, displacedMs: 300 }
 
 export type TillWorker = Running & { till: Till }

@@ -96,7 +96,7 @@ export const signedFor = (
   payerCode: null,
 })
 
-/** Signs and stores a transaction for a payment, with the next nonce of the wallet. */
+/** Signs and stores a transaction for a payment with the next nonce of the gas wallet. */
 export async function newTransaction(
   pool: Pool,
   paymentId: string,
@@ -140,7 +140,7 @@ export async function row(pool: Pool, table: string, id: string): Promise<any> {
   return rows[0]
 }
 
-/** Waits until `count` SQL statements wait for a lock. */
+/** Waits until exactly `count` SQL statements wait for a lock. */
 export const blocked = (pool: Pool, count: number): Promise<true> =>
   waitFor(`${count} statements to wait for a lock`, async () => {
     const { rows } = await pool.query(
@@ -166,8 +166,8 @@ export async function whileHeld<Result>(
     await client.query(hold, values)
     const waiting = meanwhile()
     const results = Promise.all(waiting)
-    // The `await` at the end reports a rejection of the promise. The empty handler prevents a rejection from counting
-    // as unhandled before the `await`.
+    // The `await` at the end of the function reports a rejection of this promise. Without the empty handler, a
+    // rejection before this `await` would count as unhandled.
     results.catch(() => {})
     await blocked(pool, waiting.length)
     await client.query('commit')
@@ -179,7 +179,7 @@ export async function whileHeld<Result>(
 
 /**
  * Returns two lists of rows in opposite orders. Two statements that lock the rows in the order of these lists would
- * deadlock. The first two rows are the rows that the caller has locked.
+ * deadlock. The first two rows of the given list are those that the caller has locked.
  */
 export function crossing<Row>([held1, held2, x, y]: readonly Row[]): [Row[], Row[]] {
   return [

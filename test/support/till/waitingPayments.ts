@@ -14,8 +14,8 @@ export type Order = { account?: PrivateKeyAccount; changes?: Partial<Authorizati
 const IN_FLIGHT = 40
 
 /**
- * Redeems each payment while no worker runs, so all payments stay pending. Each response comes after
- * SETTLEMENT_WAIT_MS.
+ * Redeems each payment while no worker runs, so all payments stay pending. Each redeem request gets its response only
+ * after SETTLEMENT_WAIT_MS.
  */
 export async function claimAll(
   seller: Agent,

@@ -101,7 +101,7 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
     expect(await chainAccepts(client, authorization, signature)).toBe(true)
   })
 
-  test('a fresh devnet agrees with the till about each payment, except for stricter rules of the till and missing funds', async () => {
+  test('a fresh devnet and the till accept the same payments, except that the till is stricter and does not check the funds', async () => {
     const nowS = BigInt(Math.floor(Date.now() / 1000))
     const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
     const highS = (signature: Hex): Hex => {
@@ -157,7 +157,7 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
       ['two signatures', {}, (s) => `0x${s.slice(2).repeat(2)}`, SEPOLIA, {}, long, false],
       ['self-payment', self, keep, SEPOLIA, { payTo: payer.address }, 'invalid_payment', true],
       ['zero amount', { value: 0n }, keep, SEPOLIA, { maxAmountRequired: '0' }, value, true],
-      // An amount of 18 digits passes every check that does not ask the chain. Only the chain knows that the payer’s
+      // An amount of 18 digits passes all checks except the check on the chain. Only the chain knows that the payer’s
       // balance is too low.
       [
         'no funds',

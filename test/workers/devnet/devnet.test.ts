@@ -117,7 +117,7 @@ describe('the service keeps the state of a devnet', () => {
     await expectPaid(await start('killedBoth'), payment)
   })
 
-  test('the state of a devnet is refused to a second service while the first service lives', async () => {
+  test('a second service cannot load the state of a devnet while the service that owns it is alive', async () => {
     const { child, devnet } = await startService('shared')
     await expect(start('shared')).rejects.toThrow(`in use by process ${child.pid}`)
     expect(await devnetClient(devnet.rpcUrl).getChainId()).toBe(84532)
@@ -162,6 +162,6 @@ test('a devnet with a block time mines a sent transaction, and also mines blocks
   while ((await client.getBlockNumber({ cacheTime: 0 })) <= blockNumber) await Bun.sleep(20)
 })
 
-test('the devnets log no warning except for the devnet of a killed service', () => {
+test('no devnet in these tests logs a warning, except one that finds the devnet of a killed service', () => {
   expect(new Set(warnings)).toEqual(new Set(['devnet of a killed service found']))
 })

@@ -48,7 +48,7 @@ async function kill(worker: ServiceProcess): Promise<void> {
 const gaps = (attempts: any[]) =>
   attempts.slice(1).map(({ at }, n) => Date.parse(at) - Date.parse(attempts[n].at) - attempts[n].ms)
 
-test('kill −9 of a worker during a delivery attempt repeats the attempt, and kill −9 between attempts delays none', async () => {
+test('an attempt is repeated after kill −9 of its worker, and kill −9 between two attempts does not delay the next one', async () => {
   let hang = true
   await using receiver = await startReceiver(({ headers }, response) => {
     const isThird = headers['x-service-delivery-attempt'] === '3'
@@ -111,7 +111,7 @@ testWhole('no delivery is lost or early when one of three processes is killed', 
     )
     for (const gapMs of gaps(attempts)) expect(gapMs).toBeGreaterThanOrEqual(999)
   }
-  // Only the delivery attempts that were open in the killed process may have arrived twice.
+  // A delivery attempt may have arrived twice only if it was open in the killed process.
   const attemptsSeen = new Map<string, number>()
   for (const { headers } of receiver.requests) {
     const key = `${headers['x-service-idempotency-key']} ${headers['x-service-delivery-attempt']}`
@@ -164,8 +164,8 @@ test('a delivery attempt that ends while the database is unreachable is recorded
   const delivery = await waitForEnd(agent, id)
   expect(delivery.attempts.map((attempt: any) => attempt.status)).toEqual([503, 200])
   const { at, ms } = delivery.attempts[0]
-  // The delay before the next delivery attempt counts from the end of the last attempt, not from the time when that
-  // attempt was recorded.
+  // The delay before the next delivery attempt is counted from the end of the last attempt, not from the time when its
+  // outcome was recorded.
   expect(Math.abs(Date.parse(at) + ms - endedMs)).toBeLessThan(300)
   expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
     '1',

@@ -67,7 +67,7 @@ describe('the service runs a webhook delivery job', () => {
     })
   })
 
-  test('a run of a delivery job without an attempt number makes the first attempt only', async () => {
+  test('a delivery job without an attempt number makes an attempt only if it is the first one', async () => {
     receiver.answer = status(503)
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await run(id, { attempt: undefined })
@@ -76,7 +76,7 @@ describe('the service runs a webhook delivery job', () => {
     expect((await delivery(id)).attempt).toBe(1)
   })
 
-  test('a run of a delivery job for an attempt that is not the next one sends nothing', async () => {
+  test('a delivery job sends nothing if its attempt number is not that of the next attempt', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     for (const attempt of [0, 2, 3]) await run(id, { attempt })
     await run('del_none')
@@ -85,20 +85,20 @@ describe('the service runs a webhook delivery job', () => {
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('a run of a delivery job takes a sending slot of the endpoint and of its project, and gives the slot back', async () => {
+  test('a delivery job takes a sending slot for its endpoint and its project, and gives the slot back', async () => {
     const { id, projectId, endpointId } = await newEndpointDelivery(pool, receiver.url)
     const { turns, lanes } = await run(id)
     expect(lanes).toEqual([[endpointId, projectId]])
     expect(turns.left).toBeGreaterThan(0)
   })
 
-  test('a run of a delivery job takes a sending slot of the webhook of the project if the delivery goes to it', async () => {
+  test('a delivery job takes a sending slot for the webhook of the project if the delivery goes to this webhook', async () => {
     const id = await newDelivery(pool)
     const { webhook_id, project_id } = await delivery(id)
     expect((await run(id)).lanes).toEqual([[webhook_id, project_id]])
   })
 
-  test('a run of a delivery job without a sending slot sends nothing, and queues the same attempt for a later time', async () => {
+  test('a delivery job that gets no sending slot sends nothing, and queues the same attempt for a later time', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await dropJobs(pool)
     const beforeMs = Date.now()
@@ -110,7 +110,7 @@ describe('the service runs a webhook delivery job', () => {
     expect(queued!.runAt.getTime()).toBeWithin(beforeMs + 60_000, Date.now() + 60_001)
   })
 
-  test('a run of a delivery job aborts the delivery without a request if the endpoint lost its webhook', async () => {
+  test('a delivery job aborts the delivery without sending a request if the webhook of the endpoint was removed', async () => {
     const { id, endpointId } = await newEndpointDelivery(pool, receiver.url)
     await pool.query('update seller_endpoints set webhook_secret = null where id = $1', [
       endpointId,
@@ -125,7 +125,7 @@ describe('the service runs a webhook delivery job', () => {
     })
   })
 
-  test('a run of a delivery job signs with the secret that the endpoint got after the event', async () => {
+  test('a delivery job signs with the current secret of the endpoint, even if this secret is newer than the event', async () => {
     const { id, endpointId, projectId } = await newEndpointDelivery(pool, receiver.url)
     const change = { webhookSecret: 'whsec_new' }
     await updateEndpoint(pool, KEYRING, { projectId, id: endpointId, change })
@@ -167,7 +167,7 @@ describe('the service records the outcome of a delivery attempt', () => {
     },
   )
 
-  test('a delivery is pending after a failed connection, with the error and without a response', async () => {
+  test('a delivery stays pending after a failed connection, and the log has the error but no response', async () => {
     const { id } = await newEndpointDelivery(pool, 'http://127.0.0.1:1/hook')
     await run(id)
     expect((await delivery(id)).status).toBe('pending')
@@ -201,7 +201,7 @@ describe('the service records the outcome of a delivery attempt', () => {
   })
 })
 
-describe('the delivery log keeps the start of a response', () => {
+describe('the delivery log stores the beginning of a response', () => {
   test.each([
     ['of 1,024 bytes is whole', 'x'.repeat(1_024), 'x'.repeat(1_024)],
     ['of 1,025 bytes is cut', 'x'.repeat(1_025), 'x'.repeat(1_024)],

@@ -116,7 +116,7 @@ test('a webhook delivery attempt is recorded and not repeated if the database co
   expect(receiver.requests).toHaveLength(1)
 })
 
-test('a webhook delivery job that runs again makes no second attempt and does not bring the next attempt forward', async () => {
+test('a second run of a webhook delivery job makes no second attempt, and the next attempt does not come earlier', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   const { nextAttemptAt } = await waitForAttempts(agent, id, 1)
@@ -154,7 +154,7 @@ test('a webhook delivery whose job was lost is queued again', async () => {
   expect(await requeueLostDeliveries(pool)).toBe(0)
 })
 
-test('a purge removes webhook deliveries and endpoints of a deleted project without payments, but none of a live project', async () => {
+test('a purge removes the webhook deliveries and endpoints of a deleted project without payments, but not those of a live project', async () => {
   const owner = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(owner, receiver.url)

@@ -14,8 +14,8 @@ import '../../support/process/alone.ts'
 const STUCK = 300
 const NEIGHBOURS = 20
 /**
- * Limits how late a webhook delivery may be while other tests share two cores. The documented limit for the delay of a
- * webhook delivery is 150 ms.
+ * Is the maximum delay of a webhook delivery in this test, while other tests use the same two processor cores. The
+ * documented limit for the delay of a webhook delivery is 150 ms.
  */
 const LATE_MAX_MS = 2_500
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('a webhook receiver that never responds delays only its own deliveries', async () => {
+test('a webhook receiver that never responds delays only the deliveries to itself', async () => {
   await using stuck = await startReceiver(() => {})
   await using brisk = await startReceiver(status(200))
   await using failing = await startReceiver(status(503))

@@ -27,7 +27,7 @@ const signature = (secret: string) =>
 
 describe('the service records the outcome of a webhook delivery attempt', () => {
   test.each([200, 201, 204, 299])(
-    'a webhook delivery is delivered after the response status %p',
+    'a webhook delivery has the state delivered after the response status %p',
     async (code) => {
       await using receiver = await startReceiver(status(code))
       const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
@@ -36,7 +36,7 @@ describe('the service records the outcome of a webhook delivery attempt', () => 
   )
 
   test.each([301, 302, 303, 307, 308, 400, 401, 404, 408, 410, 422, 429, 499])(
-    'a webhook delivery is aborted after the response status %p, and the Location header is not followed',
+    'a webhook delivery has the state aborted after the response status %p, and the Location header is not followed',
     async (code) => {
       await using elsewhere = await startReceiver()
       await using receiver = await startReceiver((_request, response) => {
@@ -53,7 +53,7 @@ describe('the service records the outcome of a webhook delivery attempt', () => 
   )
 
   test.each([500, 502, 503, 504, 599])(
-    'a webhook delivery is pending after the response status %p, because the attempt is retried',
+    'a webhook delivery stays pending after the response status %p, because the attempt is retried',
     async (code) => {
       await using receiver = await startReceiver(status(code))
       const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
@@ -63,7 +63,7 @@ describe('the service records the outcome of a webhook delivery attempt', () => 
     },
   )
 
-  test('a webhook delivery is pending after a refused or reset connection, because the attempt is retried', async () => {
+  test('a webhook delivery stays pending after a refused or reset connection, because the attempt is retried', async () => {
     await using receiver = await startReceiver((_request, response) => {
       response.socket?.resetAndDestroy()
     })
@@ -80,7 +80,7 @@ describe('the service records the outcome of a webhook delivery attempt', () => 
   })
 })
 
-describe('the delivery log stores the start of a webhook response', () => {
+describe('the delivery log stores the beginning of a webhook response', () => {
   test.each([
     ['holds the first 1 KB', 'x'.repeat(1_000_000), 'x'.repeat(1024)],
     ['holds no half character', `${'x'.repeat(1023)}ü`, 'x'.repeat(1023)],
@@ -94,7 +94,7 @@ describe('the delivery log stores the start of a webhook response', () => {
 })
 
 describe('a project replays a webhook delivery', () => {
-  test('a replay of a delivery sends the same bytes with the same Idempotency-Key, on a new retry schedule', async () => {
+  test('a replay of a delivery sends the same bytes with the same Idempotency-Key, and starts a new retry schedule', async () => {
     await using receiver = await startReceiver(status(400))
     const endpoint = await register(agent, receiver.url)
     const id = await sendEvent(service.database, agent, endpoint)

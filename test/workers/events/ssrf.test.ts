@@ -11,8 +11,8 @@ import type { Agent, TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Contains the DNS answers for each name, one answer for each lookup. The last DNS answer repeats for all further
- * lookups. An empty list means that DNS does not know the name.
+ * Contains for each name a list of DNS answers, one for each lookup. Further lookups of a name get the last DNS answer
+ * in its list again. An empty list means that DNS does not know the name.
  */
 const names = new Map<string, string[][]>()
 let lookups = 0

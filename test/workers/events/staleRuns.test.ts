@@ -1,4 +1,4 @@
-/** Tests that a late run of a webhook delivery job, or a run whose delivery has ended, sends no request. */
+/** Tests that the job of a webhook delivery sends no request if it runs too late, or if the delivery has ended. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { deleteEndpoint } from '../../../sql/till/endpoints/endpointChanges.ts'
@@ -44,14 +44,14 @@ test('a webhook delivery job whose attempt was already recorded sends nothing an
   expect(receiver.requests).toHaveLength(0)
 })
 
-test('a delivery job run whose attempt is recorded while it waits for a sending slot sends nothing and returns the slot', async () => {
+test('a delivery job sends nothing and gives its sending slot back if its attempt was recorded while it waited for the slot', async () => {
   const { id } = await newDelivery()
   const turns = await run(id, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(receiver.requests).toHaveLength(0)
   expect(turns.left).toBeGreaterThan(0)
 })
 
-test('a delivery job run whose endpoint is deleted while it waits for a sending slot sends nothing', async () => {
+test('a delivery job sends nothing if its endpoint was deleted while the job waited for a sending slot', async () => {
   const { id, projectId, endpointId } = await newDelivery()
   await run(id, () => deleteEndpoint(pool, { projectId, id: endpointId }))
   expect(receiver.requests).toHaveLength(0)

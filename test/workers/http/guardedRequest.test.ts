@@ -167,7 +167,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
   })
 
   test('guardedRequest returns a network error for a refused connection, a reset and a response that is not HTTP', async () => {
-    // No process listens on port 1 of this machine, so a connection is refused.
+    // No process listens on port 1 of this machine, so a connection to this port is refused.
     const closed = 1
     const reset = await serveRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
     const cut = await serveRaw((socket) =>

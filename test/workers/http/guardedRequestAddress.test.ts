@@ -47,7 +47,7 @@ describe('guardedRequest checks the address to which it connects', () => {
     'metadata',
   ])('the literal address %s is refused before a connection is opened', async (host) => {
     const before = connections
-    // The resolver would give a public address, so guardedRequest refuses the literal address before the DNS lookup.
+    // The resolver would answer with a public address, so only the check of the literal address can refuse the request.
     const answer = await get(`http://${host}:${await local}/`, { resolve: answering('8.8.8.8') })
     expect(answer).toEqual({ ...blocked, detail: 'address is not public' })
     expect(connections).toBe(before)
@@ -90,7 +90,7 @@ describe('guardedRequest checks the address to which it connects', () => {
     expect([asked, connections]).toEqual([1, before])
   })
 
-  test('two requests to the same host name share neither connection nor DNS lookup', async () => {
+  test('two requests to the same host name use separate connections and separate DNS lookups', async () => {
     const port = await local
     let asked = 0
     const resolve: Resolve = (_hostname, answer) => {

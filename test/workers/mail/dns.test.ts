@@ -63,7 +63,7 @@ test('the strings of a TXT record are joined', async () => {
   expect(await dns.txt('long.test')).toEqual(['x'.repeat(20 * 255)])
 })
 
-test('a DNS answer of a thousand bytes does not need TCP', async () => {
+test('a DNS answer of a thousand bytes fits into UDP, so the query is not repeated over TCP', async () => {
   expect(await dns.txt('wide.test')).toEqual(['x'.repeat(4 * 255)])
   expect(server.askedOverTcp).not.toContain('TXT wide.test')
 })
@@ -79,7 +79,7 @@ test('a DNS query is sent again when the query or its answer is lost', async () 
   expect(await queryTxt('lost.test', once(ENDLESS_MS))).toEqual(['found'])
 })
 
-test('a failing name server is queried a second time', async () => {
+test('a name server that fails once is queried a second time', async () => {
   expect(await dns.txt('shaky.test')).toEqual(['found'])
 })
 

@@ -106,7 +106,9 @@ function counting(text: string) {
   return { asked, lookUp: createLookUp({ txt }, []) }
 }
 
-/** Is the text of a large DNS record. A sender chooses the size of a DNS record and the length of its name. */
+/**
+ * Is the text of a very large DNS record. The sender of a mail chooses how large a DNS record and how long its name is.
+ */
 const MEGABYTE = 'x'.repeat(1024 * 1024)
 
 test('the DNS cache has a maximum size and evicts the oldest record', async () => {

@@ -1,6 +1,5 @@
 /**
- * Tests one run of the job of a purchase until its payment is signed: which sellers and owners it asks, and how it ends
- * without a payment.
+ * Tests one run of a purchase job up to the signature of the payment: whom it asks, and how it ends without a payment.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
@@ -55,7 +54,7 @@ describe('the service starts the job of a purchase', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('a purchase job asks the seller again after an interruption if the method is GET or HEAD', async () => {
+  test('if a purchase job with the method GET or HEAD is interrupted, it asks the seller again', async () => {
     for (const method of ['GET', 'HEAD'] as const) {
       openShop(shop)
       const id = await scene.accept({ request: { method } })
@@ -65,7 +64,7 @@ describe('the service starts the job of a purchase', () => {
     }
   })
 
-  test('a purchase ends as unknown after an interruption if its method has effects, and no seller is asked', async () => {
+  test('if a purchase job is interrupted and its method has side effects, the purchase ends as unknown, and no seller is asked', async () => {
     const id = await scene.accept({ request: POST })
     await set(id, `state = 'asking'`)
     await scene.run(id)
@@ -77,7 +76,7 @@ describe('the service starts the job of a purchase', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('a purchase job asks the seller by POST if it was never interrupted, or if the owner approved the purchase', async () => {
+  test('a purchase job asks the seller by POST if it was not interrupted, or if the owner has approved the purchase', async () => {
     expect((await bought({ request: POST })).state).toBe('answered')
     openShop(shop)
     const id = await scene.accept({ request: POST })
@@ -119,7 +118,7 @@ describe('the service starts the job of a purchase', () => {
 })
 
 describe('a buyer handles a seller that demands no payment', () => {
-  test('the response of a seller without payment ends a purchase as answered and a quote as quoted, whatever its status', async () => {
+  test('if a seller responds without demanding payment, a purchase ends as answered and a quote as quoted, whatever the status', async () => {
     for (const status of [200, 404, 500]) {
       shop.ask = () => new Response('free', { status })
       expect(await bought()).toMatchObject({ state: 'answered', status, money: null })
@@ -142,7 +141,7 @@ describe('a buyer handles a seller that demands no payment', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('a seller may have acted if the connection ends after the request', async () => {
+  test('if the connection ends after the request, the service assumes that the seller may have acted', async () => {
     const port = await serveRaw((socket) => socket.on('data', () => socket.destroy()))
     const { state, reason, detail } = await bought({
       request: { url: `http://127.0.0.1:${port}/` },
@@ -172,7 +171,7 @@ describe('a purchase job handles the offer of a seller', () => {
     })
   })
 
-  test('an offer is refused with the fault that its terms have', async () => {
+  test('if the terms of an offer have a fault, the offer is refused with this fault as the reason', async () => {
     shop.ask = () => challenge({ scheme: 'upto' })
     expect(await bought()).toMatchObject({ state: 'refused', reason: 'no_offer', pay_to: null })
   })
@@ -274,7 +273,7 @@ describe('a purchase job signs in at a seller', () => {
     return projectId
   }
 
-  test('a sign-in replaces the payment if the purse has paid the host before', async () => {
+  test('the buyer signs in without a payment if its purse has paid the host before', async () => {
     const projectId = await newRegular()
     expect(await bought({ projectId })).toMatchObject({
       state: 'answered',
@@ -285,7 +284,7 @@ describe('a purchase job signs in at a seller', () => {
     expect(shop.heard).toEqual(['ask', 'sign-in'])
   })
 
-  test('a sign-in is followed by the payment that the seller demands after it', async () => {
+  test('the buyer signs in, and then pays if the seller still demands a payment', async () => {
     const projectId = await newRegular()
     shop.signIn = () => challenge({ amount: '7' })
     expect(await bought({ projectId })).toMatchObject({ state: 'answered', amount_atomic: '7' })
@@ -293,7 +292,7 @@ describe('a purchase job signs in at a seller', () => {
     expect(shop.heard.length).toBe(3)
   })
 
-  test('no sign-in happens for a quote, or for a purse that never paid the host', async () => {
+  test('the buyer does not sign in for a quote, or if its purse never paid the host', async () => {
     const projectId = await newRegular()
     await bought({ projectId, kind: 'quote' })
     await bought({ projectId, request: { url: `${shop.url}?city=Lima` } })
@@ -301,7 +300,7 @@ describe('a purchase job signs in at a seller', () => {
     expect(shop.heard.filter((one) => one === 'sign-in').length).toBe(1)
   })
 
-  test('no sign-in happens if the challenge is for another host', async () => {
+  test('the buyer does not sign in if the challenge is for another host', async () => {
     const projectId = await newRegular()
     shop.ask = () => challenge({}, { extensions: extensionsOf({ domain: 'bank.example' }) })
     expect(await bought({ projectId })).toMatchObject({ state: 'answered', money: 'open' })

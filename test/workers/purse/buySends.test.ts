@@ -37,7 +37,7 @@ const set = (id: string, columns: string) =>
 const busy = () => new Response('busy', { status: 503 })
 const settled = (body: object, name = 'payment-response', status = 200) =>
   new Response('sunny', { status, headers: { [name]: encodeHeader(body) } })
-/** Returns a time in whole seconds, rounded up. */
+/** Returns the time after the given milliseconds as a Unix time in seconds, rounded up. */
 const secondsIn = (ms: number) => Math.ceil((Date.now() + ms) / 1000)
 
 async function bought(given: Accepted = {}) {
@@ -77,7 +77,7 @@ describe('a purchase job sends a signed payment', () => {
     }
   })
 
-  test('a signed payment is not sent again if it expires 6 seconds or less after the next send', async () => {
+  test('a signed payment is not sent again if it would expire at most 6 seconds after the next attempt', async () => {
     shop.serve = busy
     const id = await undecided()
     await set(id, `valid_before = ${secondsIn(2_000) + 6}`)
@@ -137,7 +137,7 @@ describe('a purchase job sends a signed payment', () => {
 })
 
 describe('another worker takes a purchase at the same time', () => {
-  /** Signs the payment of a purchase in the same way as another worker that asked the same seller. */
+  /** Signs the payment of a purchase as another worker would that asked the same seller. */
   async function signElsewhere(id: string): Promise<void> {
     const { project_id: projectId } = await scene.purchase(id)
     const network = USDC_NETWORKS['base-sepolia']
@@ -205,7 +205,7 @@ describe('a purchase job records the settlement that a seller states', () => {
   })
 })
 
-describe('a purchase job judges the signed offer and receipt of a seller', () => {
+describe('a purchase job checks the signatures of the offer and the receipt of a seller', () => {
   const payee = privateKeyToAccount(`0x${'5e'.repeat(32)}`)
   const typesOf = (names: string) =>
     names.split(' ').map((name) => ({
@@ -254,7 +254,7 @@ describe('a purchase job judges the signed offer and receipt of a seller', () =>
   }
   const verdicts = ({ receipt_verdict: receipt, offer_verdict: offer }: any) => [receipt, offer]
 
-  test('proofs of a seller are valid for the requested URL, the URL without its query, and the resource of the offer', async () => {
+  test('signed proofs of a seller are valid for the requested URL, for this URL without its query, and for the resource of the offer', async () => {
     const url = `${shop.url}?city=Lima`
     const named = `http://${shop.host}/named`
     for (const [resource, verdict] of [
@@ -288,7 +288,7 @@ describe('a purchase job judges the signed offer and receipt of a seller', () =>
     expect([purchase.state, ...verdicts(purchase)]).toEqual(['answered', null, null])
   })
 
-  test('proofs of a seller have no verdict if the seller signed nothing', async () => {
+  test('proofs of a seller get no verdict if the seller has signed nothing', async () => {
     const purchase = await bought()
     expect([...verdicts(purchase), purchase.seller_receipt]).toEqual([null, null, null])
   })

@@ -1,6 +1,6 @@
 /**
- * Kills workers at random moments while they make many purchases. No purchase may be paid twice, and no mandate (limit
- * on payments) may be exceeded.
+ * Kills workers at random moments of many purchases. No purchase may be paid twice, and no mandate (limit on payments)
+ * may be exceeded.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { RECOVERY_LIMIT_MS } from '../../support/process/alone.ts'
@@ -46,7 +46,7 @@ test(`after ${KILLS} kills −9 during ${PURCHASES} purchases each payment autho
   for (let kill = 0; kill < KILLS; kill++) {
     await using worker = await startWorker()
     const seen = seller.asked.length + seller.received.length
-    // The worker is killed after the seller has received a random number of further requests.
+    // The worker is killed as soon as the seller has received a random number of further requests.
     const further = 1 + Math.floor(Math.random() * 12)
     await waitFor(
       'some requests',

@@ -60,8 +60,8 @@ for (const moment of some(MOMENTS)) {
             RECOVERY_LIMIT_MS,
           )
           const isPaid = ended.payment !== null
-          // A POST whose job was interrupted before the payment was signed ends as unknown, because the seller may have
-          // acted on the first request.
+          // If a POST was interrupted before its payment was signed, the purchase ends as unknown, because the seller
+          // may have acted on the first request.
           if (isPaid || method === 'GET')
             expect(ended).toMatchObject({ state: 'answered', status: 200 })
           else expect(ended).toMatchObject({ state: 'unknown', reason: 'cut_off' })

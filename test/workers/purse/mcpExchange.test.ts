@@ -112,7 +112,7 @@ describe('a buyer reads the response of an MCP tool', () => {
     }
   })
 
-  test('the response of an MCP tool may be an event of a stream, even if the rest of the stream is too long', async () => {
+  test('the response of an MCP tool may come as an event in a stream, even if the rest of the stream is too long', async () => {
     for (const [rest, truncated] of [
       ['', false],
       [`:${'x'.repeat(2_000)}\n\n`, true],
@@ -145,7 +145,7 @@ describe('a buyer reads the x402 challenge of an MCP tool', () => {
     expect(await told(failed)).toEqual([402, third])
   })
 
-  test('a challenge of an MCP tool is read only from an error of the tool', async () => {
+  test('the result of an MCP tool counts as a challenge only if the tool marks it as an error', async () => {
     for (const isError of [false, undefined, 'true', 1]) {
       const result = { isError, structuredContent: CHALLENGE, content: [] }
       expect(((await told(result)) as [number, unknown])[0]).toBe(200)
@@ -221,14 +221,14 @@ describe('a buyer handles an MCP server that does not respond to a call', () => 
     expect(await failure()).toEqual(['network', 'ECONNREFUSED'])
   })
 
-  test('a server does not speak MCP if its response is too large to be read completely', async () => {
+  test('if a response is too large to be read completely, its server counts as not speaking MCP', async () => {
     seller.call = () => ({ result: { content: [{ type: 'text', text: 'x'.repeat(2_000) }] } })
     expect(await failure({ responseBytesMax: 1_000 })).toEqual([
       ...['network', 'the server does not speak MCP as expected'],
     ])
   })
 
-  test('an MCP server is late if the whole call takes longer than its time limit', async () => {
+  test('an MCP server counts as late if the whole call takes longer than its time limit', async () => {
     const never = new Promise<Response>(() => {})
     seller.call = () => never
     expect((await failure({ timeoutMs: 100 }))[0]).toBe('timeout')

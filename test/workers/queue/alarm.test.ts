@@ -19,11 +19,11 @@ test('the job alarm rings when a job is due, and rings rarely before the next jo
   await waitFor('both', () => (rings.at(-1) ?? 0) >= dueMs[3]!)
   await alarm.stop()
   for (const due of dueMs) {
-    // A timer can fire slightly too early, so the test looks for the first time the job alarm rings at or after the due
+    // A timer can fire slightly too early, so the test looks for the first ring of the job alarm at or after the due
     // time.
     const after = rings.find((ring) => ring >= due)!
-    // Without this due time, the job alarm would ring only when it next polls the queue, after 500 ms. An alarm that
-    // rings within 450 ms shows that the alarm was set for the due time of the job.
+    // If the alarm did not know the due time, it would ring only when it next polls the queue, after 500 ms. An alarm
+    // that rings within 450 ms shows that the alarm was set for the due time of the job.
     expect(after - due).toBeLessThan(450)
   }
   expect(rings.filter((ring) => ring >= dueMs[2]! && ring < dueMs[3]! - 5).length).toBeLessThan(3)

@@ -39,7 +39,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect(second.every((turn) => turn.granted && turn.waited)).toBe(true)
   })
 
-  test('a lane frees one slot even if the end of a request is reported twice', async () => {
+  test('a lane (the queue of one destination) frees only one slot if the end of one request is reported twice', async () => {
     const lanes = createLanes(200)
     const turns = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     leave(turns[0]!)
@@ -48,7 +48,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('a lane refuses waiting requests that get no slot, and lets them return 5 ms apart', async () => {
+  test('a lane refuses waiting requests that get no slot, and lets them ask again at intervals of 5 ms', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     const refused = await Promise.all(Array.from({ length: 100 }, () => lanes.enter('a', 'p')))
@@ -74,7 +74,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('the slow lanes of one owner share a budget, and all slow lanes together get at most half of the slots', async () => {
+  test('slow lanes (queues of one destination) of one owner share a budget, and all slow lanes get at most half of the slots', async () => {
     const lanes = createLanes(40)
     const names = Array.from({ length: 20 }, (_, n) => `lane${n}`)
     for (const [n, name] of names.entries()) await makeSlow(lanes, name, n < 10 ? 'p' : `q${n}`)
@@ -89,7 +89,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('a request in a lane counts against its own owner, not against the first owner of the lane', async () => {
+  test('a request in a lane counts for the owner of the request, not for the owner that used the lane first', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     leave(await lanes.enter('shared', 'p'))
     clockMs += 20_000
@@ -114,7 +114,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect(granted(open).length).toBeLessThan(32)
   })
 
-  test('requests that are late in their lanes get at most half of the slots, even in lanes that were fast', async () => {
+  test('late requests get at most half of the slots, even if the lanes of these requests were fast before', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))

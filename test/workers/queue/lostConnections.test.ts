@@ -42,8 +42,8 @@ async function startCuttable(options: TestServiceOptions) {
 }
 
 /**
- * Waits until no job of the queue is due or locked. A job that is superseded by a newer job with its key never runs,
- * and is deleted later.
+ * Waits until no job of the queue is due or locked. If a newer job with the same key replaces a job, the old job never
+ * runs and is deleted later.
  */
 const untilNoJob = ({ database }: TestService) =>
   waitFor(
@@ -202,8 +202,8 @@ for (const moment of MOMENTS) {
         await untilNoJob(service)
         await pool.query('update approvals set expires_at = now() where id = $1', [approvalId])
         await pool.query(
-          // PostgreSQL notifies the workers of an added job, but not of a changed time of a job. Therefore the test
-          // adds the job and does not wait for the next poll of the queue.
+          // PostgreSQL notifies the workers when a job is added, but not when the time of a job changes. Therefore the
+          // test adds the job again, so that it does not have to wait for the next poll of the queue.
           `select graphile_worker.add_job('expire_approval', json_build_object('approvalId', $1::text),
            job_key := 'expire_approval:' || $1)`,
           [approvalId],

@@ -13,8 +13,8 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
 /**
- * Is the number of round trips to the database that the test cuts. The number of round trips that a start (schema, task
- * ids, fetch, listener, registration) and some later work need is below this number.
+ * Is the number of round trips to the database at which the test cuts the connection. A start (schema, task ids, fetch,
+ * listener, registration) and some later work need fewer round trips than this number.
  */
 const ROUND_TRIPS_OF_START = 16
 
@@ -32,7 +32,7 @@ const settings = (databaseUrl: string, verifyDomain: VerifyDomain): PoolSettings
   tasks: () => ({ verify_domain: verifyDomain }),
 })
 
-/** Starts a worker pool as the supervisor does: if the pool cannot start, the function tries again. */
+/** Starts a worker pool in the way in which the supervisor starts it: if the start fails, the function tries again. */
 const startUntilUp = (started: PoolSettings) =>
   waitFor('the pool to start', () => startPool(started, silentLog).catch(() => null))
 
@@ -81,7 +81,7 @@ test('a worker pool works within 15 s even if its very first fetch of jobs fails
   await pool.stop()
 })
 
-test('a worker pool does not run a waiting job that was given to another pool', async () => {
+test('a worker pool does not run a fetched job that still waits if the job was given to another pool', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const runs: string[] = []
@@ -105,8 +105,8 @@ test('a worker pool does not run a waiting job that was given to another pool', 
     )
     return rows.length === 2
   })
-  // The first worker pool is cut off from the database until it counts as dead. The jobs of the first worker pool then
-  // go to the second worker pool.
+  // The first worker pool is cut off from the database until it counts as dead. The jobs of the first worker pool go to
+  // the second worker pool when the first one counts as dead.
   proxy.refuse()
   await waitFor('the first pool to count as dead', async () => {
     const dead = await releaseJobsOfDeadPools(database.pool)

@@ -1,4 +1,4 @@
-/** Tests that a response in which it is expensive to mask secrets delays no other project. */
+/** Tests that no other project is delayed by a response in which masking the secrets is expensive. */
 import { expect, test } from 'bun:test'
 import { startReceiver } from '../../support/events/receiver.ts'
 import { register, sendEvent, waitForEnd } from '../../support/events/webhooks.ts'

@@ -21,7 +21,7 @@ const NAMED: Record<string, string> = {
   ...{ ä: '&auml;', ö: '&ouml;', '§': '&sect;' },
 }
 
-/** Contains the encodings of a secret that the test applies. Several encodings can be applied one after another. */
+/** Contains the encodings that the test applies to a secret. Several encodings can be applied one after another. */
 const ENCODERS: Record<string, (text: string) => string> = {
   plain: (text) => text,
   upper: (text) => text.toUpperCase(),
@@ -89,8 +89,8 @@ const ENCODERS: Record<string, (text: string) => string> = {
 const hex2 = (one: number) => one.toString(16).padStart(2, '0')
 const NAMES = Object.keys(ENCODERS)
 /**
- * Contains the encodings that the test uses only alone, because they lose the letter case and no decoder can restore
- * it.
+ * Contains encodings that the test never combines with others, because they lose the letter case and no decoder can
+ * restore it.
  */
 const LOSSY = new Set(['base64 in lower case'])
 const LATER = NAMES.filter((name) => !LOSSY.has(name) && name !== 'upper' && name !== 'lower')
@@ -188,7 +188,7 @@ const SECRETS = [
   () => `${word(3)}😀${word(6)}`.trim(),
 ]
 
-/** Returns whether a text shows a secret to a reader with the decoders of the runtime. */
+/** Returns whether a reader who has the decoders of the runtime can find a secret in a text. */
 function shows(text: string, secret: string, depth = 2): boolean {
   const folded = text.toLowerCase()
   if (folded.includes(secret.toLowerCase()) || folded.includes(echo.toLowerCase())) return true
@@ -198,7 +198,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
     try {
       tries.push(decode())
     } catch {
-      // The decoder throws if the text does not have the encoding of this decoder.
+      // A decoder throws if the text is not in its encoding.
     }
   }
   attempt(() => decodeURIComponent(text))

@@ -62,7 +62,7 @@ test('each secret of several is masked', async () => {
   expect(body).toBe('[masked], [masked]')
 })
 
-test('a text with too many layers of encoding is left out together with its headers', async () => {
+test('if a text has too many layers of encoding, the text, its headers and its status text are left out', async () => {
   const body = Buffer.from('%2525&amp;amp;\\\\u005c=3D3D+\\x25a\0'.repeat(700))
   const { bodyOmitted, headers, statusText } = await answer({ body, headers: ['A', '1'] })
   expect([bodyOmitted, headers, statusText]).toEqual(['too-many-layers', {}, ''])
@@ -86,7 +86,7 @@ describe('the service shows the headers of a response', () => {
     expect(await headersOf(['X-City', latin1('Zürich')])).toEqual({ 'x-city': 'Zürich' })
   })
 
-  test('headers without a value have no name either, and header names may be names of object prototypes', async () => {
+  test('a header without a value is left out, and a header may have the name of a property of object prototypes', async () => {
     const headers = await headersOf(['__proto__', 'a', 'constructor', 'b', 'alone'])
     expect(Object.entries(headers)).toEqual([
       ['__proto__', 'a'],
@@ -96,16 +96,16 @@ describe('the service shows the headers of a response', () => {
 })
 
 describe('the service shows the body of a response', () => {
-  test('a body that was cut is reported as too large, even if it is only a part of the content', async () => {
+  test('a body that was cut is reported as too large, even if the response is also a partial one', async () => {
     expect(await bodyOf({ truncated: true, status: 206 })).toBe('too-large')
   })
 
-  test('a body counts as a part of the content by its status or by a Content-Range header', async () => {
+  test('a body counts as partial if the response has the status 206 or a Content-Range header', async () => {
     expect(await bodyOf({ status: 206 })).toBe('partial')
     expect(await bodyOf({ headers: ['CONTENT-RANGE', 'bytes 0-3/9'] })).toBe('partial')
     expect(await bodyOf({ headers: ['Content-Range', ''] })).toEqual({ body: 'text' })
     expect(await bodyOf({ status: 205 })).toEqual({ body: 'text' })
-    // A header value that equals a header name does not count as a header.
+    // A Content-Range header is not present if only the value of another header has this text.
     expect(await bodyOf({ headers: ['Vary', 'content-range', 'A', 'b'] })).toEqual({ body: 'text' })
   })
 
@@ -122,7 +122,7 @@ describe('the service shows the body of a response', () => {
     }
   })
 
-  test('a body in UTF-8 is shown as UTF-8 whatever its charset', async () => {
+  test('a body in UTF-8 is shown as UTF-8, whatever charset the response states', async () => {
     const headers = ['Content-Type', 'text/plain; charset=iso-8859-1']
     expect(await bodyOf({ body: Buffer.from('Zürich'), headers })).toEqual({ body: 'Zürich' })
   })
@@ -157,7 +157,7 @@ describe('the service decompresses the body of a response', () => {
     expect(await bodyOf({ headers, body })).toEqual(masked)
   })
 
-  test('a compressed body is unknown if it has a fourth coding or an unsupported coding, or if it is broken', async () => {
+  test('the coding of a body is reported as unknown if there are four codings or an unsupported one, or if the body is broken', async () => {
     const four = gzipSync(gzipSync(gzipSync(gzipSync(text))))
     expect(await coded('gzip, gzip, gzip, gzip', four)).toBe('unknown-encoding')
     for (const coding of ['zstd', 'constructor', '__proto__', 'gzip;q=1', 'x-x-gzip']) {
@@ -169,7 +169,7 @@ describe('the service decompresses the body of a response', () => {
     expect(await coded('gzip', gzipSync(text).subarray(0, -9))).toBe('unknown-encoding')
   })
 
-  test('a compressed body without bytes is an empty text, whatever its coding', async () => {
+  test('a compressed body of zero bytes is shown as an empty text, whatever its coding', async () => {
     expect(await coded('gzip', Buffer.alloc(0))).toEqual({ body: '' })
     expect(await coded('zstd', Buffer.alloc(0))).toEqual({ body: '' })
   })

@@ -5,7 +5,7 @@ import { requestKey } from '../../../../api/client/paywalls/paidRequest.ts'
 const payment = (validBefore: unknown) => ({ payload: { authorization: { validBefore } } })
 const encode = (value: unknown) => btoa(JSON.stringify(value))
 
-test('a paid request keeps the same idempotency key during the validity period of its payment', async () => {
+test('a paid request has the same idempotency key for as long as its payment is valid', async () => {
   const nowS = Math.floor(Date.now() / 1_000)
   const open = payment(String(nowS + 60))
   const key = await requestKey(encode(open), ['a'])
@@ -32,7 +32,7 @@ async function first<Answer>(answers: PaidAnswers<Answer>, key: string): Promise
   return asked.sale
 }
 
-test('the paywall drops the oldest stored paid responses when their total size is too large, and does not sell them again', async () => {
+test('if the stored paid responses are too large together, the paywall drops the oldest, and does not sell them again', async () => {
   const answers = new PaidAnswers<number>()
   for (let n = 0; n < 200; n++) {
     ;(await first(answers, `key ${n}`)).sold({ answer: n, bytes: 256 * 1024 })
@@ -52,7 +52,7 @@ test('the paywall keeps the responses of ten thousand paid requests in memory', 
   expect((await answers.ask('key 0')).kind).toBe('first')
 })
 
-test('only the first outcome of a paid request counts, and a later sale does not replace the stored response', async () => {
+test('the first outcome of a paid request is final, and a later sale does not replace the stored response', async () => {
   const answers = new PaidAnswers<number>()
   const sale = await first(answers, 'a')
   const waits = answers.ask('a')

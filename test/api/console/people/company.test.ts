@@ -63,7 +63,7 @@ test('a person connects an account of the identity provider, and signs in with t
   expect((await enter('ada')).answer.status).toBe(401)
 })
 
-test('an account whose login name equals the email address of a person does not sign this person in', async () => {
+test('if a person’s email address is the login name of an account, the account still does not sign this person in', async () => {
   const person = await signInAs(service, 'operator')
   const { answer } = await enter(person.email)
   expect([answer.status, answer.body.message]).toEqual([
@@ -82,7 +82,7 @@ test('an account of the identity provider can belong to only one person', async 
   ])
 })
 
-test('a response of the identity provider is valid once, only in the browser that sent the request and only for its purpose', async () => {
+test('a response of the identity provider can be used once, only in the browser that sent the request and only for its purpose', async () => {
   const person = await signInAs(service, 'operator')
   await connect(person, 'carol')
   const begun = await withCookies().post('/company-sign-ins', {})
@@ -125,7 +125,7 @@ test('a forged response of the identity provider is refused with a protocol erro
   }
 })
 
-test('neither the database nor a log holds a secret of the sign-in exchange', async () => {
+test('neither the database nor a log contains a secret of the sign-in exchange', async () => {
   const { query } = await enter('eve')
   const code = new URLSearchParams(query).get('code')!
   const { rows } = await service.database.pool.query(

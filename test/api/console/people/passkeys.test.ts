@@ -12,8 +12,8 @@ let browser: Browser
 let home: string
 beforeAll(async () => {
   const port = await freePort()
-  // A passkey needs a URL with a host name, because an IP address is not allowed. Browsers treat `localhost` as secure,
-  // even without TLS.
+  // The URL must have a host name, because passkeys do not work with an IP address. Browsers treat `localhost` as
+  // secure, even without TLS.
   home = `http://localhost:${port}`
   service = await startTestService({
     smtp: false,
@@ -84,7 +84,7 @@ describe.skipIf(!hasBrowser)('a person signs in with a passkey', () => {
     await context.close()
   })
 
-  test('a passkey challenge is valid once, only in the browser that asked for it, and only with user verification', async () => {
+  test('a passkey challenge can be used once, only in the browser that asked for it, and only with user verification', async () => {
     const { context, page } = await openWithDevice()
     await addPasskey(page)
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()
@@ -109,7 +109,7 @@ describe.skipIf(!hasBrowser)('a person signs in with a passkey', () => {
       'The passkey is refused: this browser did not ask for it within five minutes',
     ])
     expect((await send(own)).status).toBe(201)
-    // The passkey challenge is used up, so the service refuses a repeated signature and a forged signature.
+    // The passkey challenge is used up, so the service refuses both a repeated signature and a forged one.
     expect((await send(own)).status).toBe(401)
     expect((await send(own, forged)).status).toBe(401)
     await context.close()

@@ -22,7 +22,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 type Listed = { method: string; path: string; role: Role; ofProject: boolean }
 
-/** Lists the routes that only the console has, and the API routes that the console may also call. */
+/** Lists the routes that exist only for the console, and the API routes that the console may call too. */
 function listRoutes(): Listed[] {
   const config = { http: { baseUrl: 'http://127.0.0.1' } }
   const made = consoleRoutes({ config } as unknown as Services).routes
@@ -41,7 +41,7 @@ function listRoutes(): Listed[] {
       ofProject: !isPlatform || path.includes(':projectId'),
     }
   })
-  // The route that deletes the project comes last.
+  // The route that deletes the project comes last in the list.
   const isLast = ({ method, path }: Listed) =>
     method === 'DELETE' && path.endsWith('/projects/:projectId')
   const all = [...ownRoutes, ...opened]
@@ -63,7 +63,7 @@ const EXAMPLES: Record<string, string> = {
 const fill = (path: string, projectId: string) =>
   path.replace(/:(\w+)/g, (_, name) => (name === 'projectId' ? projectId : (EXAMPLES[name] ?? 'x')))
 
-test('each console route serves people whose role may call the route, and refuses every other role', async () => {
+test('each console route serves people with a role that may call it, and refuses every other role', async () => {
   const { pool } = service.database
   const deleted = await service.newAgent()
   const deletedToo = await service.newAgent()
@@ -120,7 +120,7 @@ function verdict({ status, body }: { status: number; body: any }): string {
   return status < 500 && status !== 401 ? 'admitted' : `${status} ${JSON.stringify(body)}`
 }
 
-test('a viewer can change nothing except their own ways to sign in', () => {
+test('a viewer can change nothing except the ways in which they sign in themselves', () => {
   const changes = listRoutes()
     .filter(({ method, role }) => method !== 'GET' && role === 'viewer')
     .map(({ method, path }) => `${method} ${path.replace('/console/api', '')}`)
@@ -198,7 +198,7 @@ test('a viewer downloads files and exports, and gets them unchanged', async () =
   }
 })
 
-test('a person who changes their own name keeps the role that an operator sets at the same time', async () => {
+test('if a person changes their own name while an operator changes their role, the new role stays', async () => {
   const person = await signInAs(service, 'owner', [own.project.id])
   const db = await service.database.pool.connect()
   try {
@@ -230,7 +230,7 @@ test('an owner sees and changes only their own projects, and cannot set the limi
   expect((await owner.patch(path, { name: 'a'.repeat(9_000) })).status).toBe(400)
 })
 
-test('a changed role or project list of a person takes effect at the next request', async () => {
+test('if the role or the project list of a person changes, the change takes effect at the next request', async () => {
   const operator = await signIn(service)
   const person = await signInAs(service, 'owner', [own.project.id])
   const secrets = `/projects/${own.project.id}/v0/vault/work`

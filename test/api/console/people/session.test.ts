@@ -31,7 +31,7 @@ test('a sign-in link signs a person in only once, even if it is used concurrentl
   expect(await hasSignedIn(service.database.pool)).toBe(true)
 })
 
-test('a link preview that sends a GET request does not use up the sign-in link', async () => {
+test('if a link preview sends a GET request, the sign-in link is not used up', async () => {
   const token = await newToken()
   for (const method of ['GET', 'HEAD']) {
     expect((await fetch(`${service.url}/console/login#${token}`, { method })).status).toBe(200)
@@ -74,7 +74,7 @@ test('the session cookie is HttpOnly, SameSite=Strict, limited to /console, and 
   )
 })
 
-test('a process of the previous release, which knows no roles, accepts only the sessions and sign-in links of the first operator', async () => {
+test('a process of the previous release, which has no roles, accepts sessions and sign-in links only of the first operator', async () => {
   const { pool } = service.database
   const viewer = await signInAs(service, 'viewer')
   const token = await createSignInLink(pool, viewer.personId)
@@ -88,7 +88,7 @@ test('a process of the previous release, which knows no roles, accepts only the 
   const secret = viewer.cookie.split('=')[1]!
   expect(await asBefore('console_sessions', 'secret_hash', secret)).toBe(0)
   expect(await asBefore('console_links', 'token_hash', token)).toBe(0)
-  // The first operator stays signed in under both the old and the new release.
+  // The session of the first operator is valid under both the old and the new release.
   const first = await signIn(service)
   expect(await asBefore('console_sessions', 'secret_hash', first.cookie.split('=')[1]!)).toBe(1)
   const started = await stranger().post('/sessions', { token })
@@ -235,7 +235,7 @@ test('wrong sign-in tokens and session cookies count against the rate limit of t
     (await nobody.post('/sessions', guess)).status,
   ]
   expect(statuses).toEqual([401, 401, 401, 429])
-  // A valid sign-in link still works after wrong tokens from the same network.
+  // After wrong tokens from a network, a valid sign-in link from the same network still works.
   const token = await createSignInLink(limited.database.pool)
   expect((await nobody.post('/sessions', { token })).status).toBe(201)
 })

@@ -107,7 +107,7 @@ const askForStatus = async () =>
   (await consoleClient(service.url, '').post('/sign-in-mails', { email: 'x@people.example' }))
     .status
 
-test('the service sends no sign-in link to an email address once it hosts the domain of that address', async () => {
+test('if the service hosts the domain of an email address, it sends no sign-in link to this address', async () => {
   const person = await signInAs(service, 'operator')
   const email = `eve@agents-${crypto.randomUUID()}.example`
   const { pool } = service.database
@@ -122,7 +122,7 @@ test('the service sends no sign-in link to an email address once it hosts the do
   expect(sink.mails.some(({ email: mail }) => mail.to?.[0]?.address === email)).toBe(false)
 })
 
-test('each owner of a project gets their own approval link for held mail, and the link ends with their role', async () => {
+test('each owner of a project gets a separate approval link for held mail, and the link ends when the person is no longer an owner', async () => {
   const agent = await heldAgent(service)
   const [one, other] = [
     await signInAs(service, 'owner', [agent.project.id]),

@@ -47,7 +47,7 @@ const tooLarge = (bytes: number): [number, string, string] => [
   `The body must be at most ${bytes} bytes`,
 ]
 
-/** Creates a request body that arrives in the given chunks, each chunk when it is read. */
+/** Creates a request body that arrives in the given chunks, one chunk at each read. */
 function chunksOf(...chunks: string[]): ReadableStream<Uint8Array> {
   const left = [...chunks]
   return new ReadableStream({
@@ -60,7 +60,7 @@ function chunksOf(...chunks: string[]): ReadableStream<Uint8Array> {
 }
 
 describe('the service reads a JSON body', () => {
-  test('a JSON body gives the caller its parsed value and its text', async () => {
+  test('the caller gets both the parsed value and the text of a JSON body', async () => {
     const text = '{"a":[1,"ä"], "b":null}'
     expect(await readJsonValue(requestOf(text), LIMIT)).toEqual({
       value: { a: [1, 'ä'], b: null },
@@ -152,7 +152,7 @@ describe('the size of a body is limited in bytes', () => {
     expect(await readJson(requestOf(body(), { length: '10' }), { maxBytes: 10 })).toEqual({})
   })
 
-  test('the limit is 2 MB for a mail body without the field (attachments) that needs more', async () => {
+  test('the limit on a mail body is 2 MB if it lacks the field that may need more (attachments)', async () => {
     const limit = { maxBytes: MAIL_BODY_MAX_BYTES, largeFor: 'attachments' }
     const sized = (bytes: number, name: string) =>
       `{"${name}":"${'x'.repeat(bytes - name.length - 7)}"}`
@@ -175,7 +175,7 @@ describe('the number of JSON values in a body is limited', () => {
   const fault = bad('The body must have at most 20000 values')
   const list = (length: number, item = '1') => `[${Array(length).fill(item).join(',')}]`
 
-  test('the limit on the values of a body is 20,000, and counts lists, objects and their items', async () => {
+  test('a body may have at most 20,000 values, and lists, objects and their items all count as values', async () => {
     for (const [most, item] of [
       [19_999, '1'],
       [9_999, '[1]'],
@@ -205,7 +205,7 @@ describe('the number of JSON values in a body is limited', () => {
     }
   })
 
-  test('the limit on the values of a body does not apply to an unterminated string, which is not valid JSON', async () => {
+  test('the limit on the values of a body ignores the contents of a string without an end, which is not valid JSON anyway', async () => {
     const body = `[${list(19_000)},"${','.repeat(5_000)}`
     expect(await jsonFault(body)).toEqual(bad('The body must be valid JSON'))
     expect(await jsonFault(`${body}\\"`)).toEqual(bad('The body must be valid JSON'))
@@ -235,12 +235,12 @@ describe('a string in a body must be storable', () => {
     }
   })
 
-  test('a string of a body may hold a surrogate pair, and may hold the text of an escape sequence', async () => {
+  test('a string of a body may contain a surrogate pair, or the text of an escape sequence', async () => {
     expect(await readJson(requestOf('{"a":"\\ud83d\\ude00"}'), LIMIT)).toEqual({ a: '😀' })
     expect(await readJson(requestOf('{"a":"\\\\u0000"}'), LIMIT)).toEqual({ a: NUL_ESCAPE })
   })
 
-  test('an error about a string calls the string "The body" if it is the whole value', async () => {
+  test('if a string is the whole value of the body, an error about it calls it "The body"', async () => {
     expect(await faultOf(() => refuseUnstorable('\0', ''))).toEqual(
       bad('The body must not contain a null character'),
     )
@@ -250,7 +250,7 @@ describe('a string in a body must be storable', () => {
     for (const value of [null, 1, true, undefined, 'text', [], {}]) refuseUnstorable(value, '')
   })
 
-  test('the service searches a body for bad strings in at most 100 levels of lists and objects', async () => {
+  test('the service searches a body for bad strings down to a depth of 100 lists and objects', async () => {
     const nested = (levels: number, open: string, close: string) =>
       JSON.parse(`${open.repeat(levels)}1${close.repeat(levels)}`)
     for (const [open, close] of [
@@ -283,7 +283,7 @@ describe('a body may arrive in chunks', () => {
   const never = new Promise(() => {})
   const slow: [number, string, string] = [408, 'request_timeout', 'The body arrives too slowly']
 
-  test('a body is refused if it arrives slower than the minimum rate after the grace period', async () => {
+  test('after the grace period, a body is refused if it arrives slower than the minimum rate', async () => {
     const limit = { ...LIMIT, patience: { ...patience, bytesPerS: 1_000_000 } }
     expect(await jsonFault(late(never), {}, limit)).toEqual(slow)
     const read = readJson(requestOf(late(never)), limit)
@@ -306,7 +306,7 @@ describe('a body may arrive in chunks', () => {
     expect(await readJson(requestOf(late(Bun.sleep(60))), limit)).toEqual({ a: 1 })
   })
 
-  test('the reader of a body tells the length of each chunk to `hold`, and waits as long as `hold` says', async () => {
+  test('the reader of a body passes the length of each chunk to `hold`, and waits as long as `hold` says', async () => {
     const held: number[] = []
     const hold = (bytes: number) => {
       held.push(bytes)
@@ -346,7 +346,7 @@ describe('the service reads an HTML form', () => {
   const read = (body: Given, type: string | null = FORM, limit = LIMIT) =>
     readForm(requestOf(body, { type }), limit)
 
-  test('an HTML form gives its fields, and if a name occurs several times, its last field counts', async () => {
+  test('the service returns the fields of an HTML form, and the last field counts if a name occurs several times', async () => {
     expect(await read('a=1&b=x+y%26&a=2&c')).toEqual({ a: '2', b: 'x y&', c: '' })
     expect(await read('')).toEqual({})
     expect(Object.keys((await read('__proto__=1&constructor=2')) as object)).toEqual([

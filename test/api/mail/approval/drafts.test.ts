@@ -37,7 +37,7 @@ test('an agent writes a draft in several steps, and sends the draft once', async
   expect((await send(agent, draftId)).body.message).toBe(
     'text must be in the draft before it is sent',
   )
-  // A change may remove the recipients of a draft, which then cannot be sent.
+  // A change of a draft may remove its recipients, and the draft then cannot be sent.
   const emptied = await agent.patch(`${DRAFTS}/${draftId}`, { to: [], text: 'Shall I?' })
   expect([emptied.status, emptied.body.to]).toEqual([200, []])
   expect((await send(agent, draftId)).body.message).toStartWith('to must')
@@ -98,7 +98,7 @@ test('the service keeps a draft that cannot be sent', async () => {
   expect((await agent.get(DRAFTS)).body.count).toBe(2)
 })
 
-test('a request to send a draft sends the version that it read, or gets status 409 after a concurrent change', async () => {
+test('a request to send a draft sends the version that it has read, or gets status 409 if the draft was changed meanwhile', async () => {
   const agent = await service.newAgent()
   const { draftId } = await create(agent, { to: ['a@example.com'], subject: 's', text: 'first' })
   const [sent, changed] = await Promise.all([
@@ -149,7 +149,7 @@ test('only the project of a draft sees it, a change needs mail:send, and the num
   await create(agent, {})
 })
 
-test('all drafts of a project hold at most 100 MB together', async () => {
+test('all drafts of a project may have at most 100 MB together', async () => {
   const agent = await service.newAgent()
   await create(agent, {})
   await service.database.pool.query('update drafts set stored_bytes = $2 where project_id = $1', [

@@ -58,7 +58,7 @@ const audit = async (agent: Agent, action: string) => {
   return rows
 }
 
-test('the API lists held mails in pages, each mail once, and a full last page has no next token', async () => {
+test('the API lists each held mail once, in pages, and the last page has no next token even if it is full', async () => {
   const agent = await heldAgent(service)
   const sent: string[] = []
   for (let n = 0; n < 4; n++) sent.push((await sendMail(agent, { subject: `${n}` })).messageId)
@@ -145,7 +145,7 @@ test('the service holds a mail with all its bytes, and after approval sends exac
   expect(copies(messageId)).toHaveLength(2)
 })
 
-test('the rejection of a held mail is final, tells the agent the reason, and frees the quota of the recipients', async () => {
+test('a rejection of a held mail is final, tells the agent the reason, and gives the quota of its recipients back', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { to: ['a@example.com', 'b@example.com'] })
   const held = await requestOf(service, agent, messageId)
@@ -168,7 +168,7 @@ test('the rejection of a held mail is final, tells the agent the reason, and fre
   expect(await audit(agent, 'approval.reject')).toMatchObject([{ detail: 'The price is wrong.' }])
 })
 
-test('if an approval and a rejection of the same mail are concurrent, exactly one succeeds', async () => {
+test('if a mail is approved and rejected at the same time, exactly one of the two succeeds', async () => {
   const agent = await heldAgent(service)
   for (let n = 0; n < 6; n++) {
     const { messageId } = await sendMail(agent)
@@ -231,7 +231,7 @@ test('with the policy approve-new, the first mail to an unknown recipient or dom
   expect(await isHeld('anybody@example.org')).toBeNull()
 })
 
-test('if the policy approve-new is saved or chosen again, recipients of approved mail stay unknown', async () => {
+test('recipients of approved mail stay unknown even if the policy approve-new is saved or chosen again', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const save = (...policies: string[]) =>
@@ -257,7 +257,7 @@ test('if the policy approve-new is saved or chosen again, recipients of approved
   expect(await isHeld()).toEqual([true, true])
   await save('free', 'approve', 'approve-new')
   expect(await isHeld()).toEqual([true, true])
-  // Recipients of mail that needed no approval become known, but only when the policy changes to approve-new.
+  // When the policy changes to approve-new, the recipients of earlier mail that needed no approval become known.
   await save('free')
   const late = await send('late@free.example')
   await untilStatus(agent, (await send('early@free.example')).messageId, 'sent')
@@ -317,7 +317,7 @@ test('an owner edits a held mail, and both the agent and the recipient get the e
   ])
 })
 
-test('a held mail that nobody decides about expires and is never sent', async () => {
+test('if nobody decides about a held mail, it expires and is never sent', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)

@@ -148,7 +148,7 @@ test('an agent announces whole-day events, and times that have their own time zo
   expect(time).toMatchObject({ allDay: false, start: { at: '2030-06-01T07:00:00.000Z' } })
 })
 
-test('the mail has the invitation both beside its text and as an attached file, so that every mail program shows it', async () => {
+test('the mail has the invitation both as an alternative to its text and as an attached file, so that every mail program shows it', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const { messageId } = await sendMail(host, {
     to: [guest.address],
@@ -171,8 +171,8 @@ test('the service adds an event to the calendar when the event’s mail is queue
   const sent = await sendMail(agent, { to: [guest.address], event: EVENT })
   expect(sent.deliveryStatus).toBe('held')
   const request = await requestOf(service, agent, sent.messageId)
-  // While the first invitation mail is held, another agent sends a mail with an event that is not held, and the worker
-  // adds that event.
+  // While the first mail with an invitation is held, another agent sends a mail with an event, and the worker adds that
+  // event.
   const other = await service.newAgent()
   await sendMail(other, { event: EVENT })
   await untilCalendar(other, 'the event of another', ({ length }) => length === 1)
@@ -195,7 +195,7 @@ test('the service adds an event to the calendar when the event’s mail is queue
   expect(await calendar(agent)).toHaveLength(1)
 })
 
-test('a scheduled event does not delay the parsing of invitations that are due now', async () => {
+test('a scheduled event does not delay the work on invitations that are due now', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const host = await idle.newAgent()
   const tomorrow = new Date(Date.now() + 24 * 3_600_000).toISOString()
@@ -272,7 +272,7 @@ test('line breaks in an event’s text add no line to the calendar file', async 
   expect(message.invites[0].description).toBe(evil.replace('\r\n', '\n'))
 })
 
-test('MCP tools announce events, list the calendar and answer invitations', async () => {
+test('MCP tools announce events, list the events of the calendar, and answer invitations', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   await using atHost = await connectMcp(service.url, host.key)
   await using atGuest = await connectMcp(service.url, guest.key)

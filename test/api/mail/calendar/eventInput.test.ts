@@ -53,7 +53,7 @@ async function faultOf(input: EventInput, project = projectId): Promise<string> 
 }
 
 describe('the service writes a new calendar event', () => {
-  test('a new event has its own UID at the domain of the sender, and is an invitation file', async () => {
+  test('a new event gets a UID of its own at the domain of the sender, and is written as an invitation file', async () => {
     const first = await written(TIMES)
     expect(first.uid).toMatch(/^[0-9a-f]{32}@agents\.example$/)
     expect((await written(TIMES)).uid).not.toBe(first.uid)
@@ -68,7 +68,7 @@ describe('the service writes a new calendar event', () => {
     ])
   })
 
-  test('an event has the sender as organizer, and the recipients as attendees', async () => {
+  test('the sender of the mail is the organizer of the event, and the recipients are the attendees', async () => {
     const { of } = await written(TIMES)
     const [organizer, required, optional, ...more] = of('ORGANIZER', 'ATTENDEE')
     expect(organizer).toBe('ORGANIZER:mailto:host@agents.example')
@@ -94,7 +94,7 @@ describe('the service writes a new calendar event', () => {
     expect(bare.of('DESCRIPTION')).toEqual([])
   })
 
-  test('an event has a description of at most 10,000 characters, and half a surrogate pair at its end is replaced', async () => {
+  test('the description of an event has at most 10,000 characters, and half a surrogate pair at its end is replaced', async () => {
     const lengthOf = async (text: string) =>
       (await written(TIMES, { text })).of('DESCRIPTION')[0]!.length - 'DESCRIPTION:'.length
     expect(await lengthOf('x'.repeat(10_001))).toBe(10_000)
@@ -109,7 +109,7 @@ describe('the service writes a new calendar event', () => {
     )
   })
 
-  test('an event is refused if it cancels an event or changes an instance, but does not name the event by its UID', async () => {
+  test('a cancellation or a change of an instance is refused if it does not name the event by its UID', async () => {
     const fault = '400 event.uid must name the event that is cancelled, or whose instance changes'
     expect(await faultOf({ cancel: true })).toBe(fault)
     expect(await faultOf({ ...TIMES, cancel: true })).toBe(fault)
@@ -137,7 +137,7 @@ describe('the service reads the times of an event', () => {
     ])
   })
 
-  test('an event time has a year of four digits, also after its conversion to the event’s time zone', async () => {
+  test('an event time has a year of four digits, even after its conversion to the event’s time zone', async () => {
     const times = [
       { start: '0999-12-31', end: '2030-03-05' },
       { start: '0000-01-01', end: '2030-03-05' },
@@ -196,12 +196,13 @@ describe('the service reads the times of an event', () => {
     expect(await faultOf({ ...TIMES, end: '2030-03-04T09:59:59' })).toBe(fault)
     expect(await faultOf({ start: '2030-03-04', end: '2030-03-04' })).toBe(fault)
     expect(await timesOf({ ...TIMES, end: '2030-03-04T10:00:01' })).toHaveLength(2)
-    // At 3:00 the clock of Berlin goes back to 2:00, so the first 2:30 is earlier than 2:15 with the winter offset.
+    // At 3:00 the clock in Berlin goes back to 2:00, so the first 2:30 is earlier than 2:15 with the winter offset
+    // (+01:00).
     const autumn = { start: '2030-10-27T02:30:00', end: '2030-10-27T02:15:00+01:00' }
     expect(await faultOf({ ...TIMES, ...autumn })).toBe(fault)
   })
 
-  test('the end of an event must be a date if its start is a date, and only then', async () => {
+  test('the end of an event must be a date if its start is a date, and otherwise must not be a date', async () => {
     const fault = '400 event.end must be a date exactly where event.start is one'
     expect(await faultOf({ ...TIMES, end: '2030-03-05' })).toBe(fault)
     expect(await faultOf({ ...TIMES, start: '2030-03-03' })).toBe(fault)
@@ -251,7 +252,7 @@ describe('the service checks the recurrence rule and the URL of an event', () =>
 })
 
 describe('the service changes or cancels a known event', () => {
-  test('an event gets the next sequence number with each change and with its cancellation', async () => {
+  test('each change of an event, and its cancellation, gets the next sequence number', async () => {
     const { uid } = await written(TIMES)
     const moved = await written({ ...TIMES, uid, end: '2030-03-04T11:00:00' })
     expect([moved.uid, moved.sequence]).toEqual([uid, 1])
@@ -281,7 +282,7 @@ describe('the service changes or cancels a known event', () => {
     expect((await written({ ...TIMES, uid })).sequence).toBe(1)
   })
 
-  test('an event keeps its recurrence rule in the cancellation of the whole series', async () => {
+  test('the cancellation of a whole series contains the recurrence rule of the event', async () => {
     const { uid } = await written(SERIES)
     const { of } = await written({ uid, cancel: true })
     expect(of('RRULE', 'RECURRENCE-ID')).toEqual(['RRULE:FREQ=WEEKLY;COUNT=10'])
@@ -317,7 +318,7 @@ describe('the service changes or cancels an instance of a recurring event', () =
     ])
   })
 
-  test('an instance is named by its date in a series of whole days, and by its UTC time in a series without a zone', async () => {
+  test('an instance is identified by its date in a series of whole days, and by its UTC time in a series without a time zone', async () => {
     const days = await written({ start: '2030-03-04', end: '2030-03-05', rule: SERIES.rule })
     for (const recurrenceId of ['2030-03-11', '2030-03-11T00:00:00Z']) {
       const { of } = await written({ uid: days.uid, cancel: true, recurrenceId })

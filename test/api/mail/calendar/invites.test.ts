@@ -1,6 +1,6 @@
 /**
- * Tests invitations that arrive by mail: which data of them an agent reads, and which mails change the agent's
- * calendar.
+ * Tests invitations that arrive by mail: what an agent reads about them, and which mails change the calendar of the
+ * agent.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { calendarFile, type EventLines } from '../../../support/mail/invitations.ts'
@@ -147,15 +147,15 @@ test('the service adds an accepted event to the calendar, and the answer reaches
     method: 'REPLY',
     uid: 'accepted@example.com',
     attendees: [{ address: agent.address, state: 'accepted' }],
-    // For the organizer, the effect of the invitation is `proposal`, because the organizer's inbox has not announced
-    // this event itself.
+    // The invitation has the effect `proposal` for the organizer, because the inbox of the organizer has not announced
+    // this event.
     effect: 'proposal',
   })
   await rsvp(agent, message, { answer: 'declined', comment: 'Alas' })
   await waitFor('the event to leave', async () => (await calendar(agent)).length === 0)
 })
 
-test('updates and cancellations of an event take effect by SEQUENCE, whatever their order of arrival', async () => {
+test('updates and cancellations of an event take effect in the order of SEQUENCE, whatever the order of their arrival', async () => {
   const agent = await service.newAgent()
   const uid = 'order@example.com'
   const first = await invite(agent, { uid })
@@ -194,7 +194,7 @@ test('a cancellation that arrives before its invitation takes effect on the even
   expect((await rsvp(agent, late, { answer: 'accepted' })).status).toBe(409)
 })
 
-test('an update or a cancellation of an event from anybody but the organizer is a proposal and changes nothing', async () => {
+test('an update or a cancellation from somebody other than the organizer is only a proposal and changes nothing', async () => {
   const agent = await service.newAgent()
   const uid = 'forged@example.com'
   const real = await invite(agent, { uid })
@@ -223,7 +223,7 @@ test('an update or a cancellation of an event from anybody but the organizer is 
   expect(await reread(agent, real)).toMatchObject({ state: 'current', answer: 'accepted' })
 })
 
-test('the organizer of an event replaces a stranger who announced the same event first', async () => {
+test('if a stranger announced an event first, the real organizer replaces the stranger', async () => {
   const agent = await service.newAgent()
   const uid = 'first@example.com'
   const forged = await invite(
@@ -268,7 +268,8 @@ test('a change moves or cancels one instance of a recurring event and leaves the
     end: 'DTEND:20300319T160000Z',
   })
   expect(moved.invites[0]).toMatchObject({ recurrenceId: '2030-03-18T09:00:00.000Z' })
-  // The agent has answered only the old time of the moved instance, so the calendar does not list this instance yet.
+  // The agent's answer was for the old time of the moved instance, so the calendar does not list the instance at its
+  // new time yet.
   expect(await starts()).toEqual(['2030-03-04T09:00:00.000Z', '2030-03-25T09:00:00.000Z'])
   await rsvp(agent, moved, { answer: 'tentative' })
   await waitFor('the moved instance', async () =>
@@ -276,7 +277,7 @@ test('a change moves or cancels one instance of a recurring event and leaves the
   )
 })
 
-test('nobody but the organizer can change an instance of a recurring event, whether the event is known or unknown', async () => {
+test('only the organizer can change an instance of a recurring event, whether the service knows the event or not', async () => {
   const agent = await service.newAgent()
   const uid = 'guarded@example.com'
   const forged = {
@@ -299,7 +300,7 @@ test('nobody but the organizer can change an instance of a recurring event, whet
   expect(events.map(({ summary }: any) => summary)).toEqual(['Cargo review', 'Cargo review'])
 })
 
-test('an instance of a recurring event that arrives after the cancellation of its series stays cancelled', async () => {
+test('if a series was cancelled, an instance of it that arrives later stays cancelled', async () => {
   const agent = await service.newAgent()
   const uid = 'over@example.com'
   const moved = {
@@ -340,7 +341,7 @@ test('message events contain calendar invitations, and wait finds messages with 
   ])
 })
 
-test('files that are not valid calendars, and recurrence rules without an end, do no harm', async () => {
+test('the service survives files that are not valid calendars, and recurrence rules without an end', async () => {
   const agent = await service.newAgent()
   const broken = await invite(
     agent,

@@ -1,5 +1,5 @@
 /**
- * Makes the same API calls with both values of the setting `ANSWERS`. Clients that were written for other mail services
+ * Makes the same API calls for both values of the setting `ANSWERS`. Clients that were written for other mail services
  * need the value `full`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -52,7 +52,7 @@ for (const answers of ['standard', 'full'] as const) {
       })
     })
 
-    test(`the response to a reply has all addresses, ${isFull ? 'with' : 'without'} inboxId, and is the same for a repeated Idempotency-Key`, async () => {
+    test(`the response to a reply has all addresses, is ${isFull ? 'with' : 'without'} inboxId, and is the same for a repeated Idempotency-Key`, async () => {
       const path = `${messagePath(sent.body.messageId)}/reply`
       const reply = () =>
         agent.post(path, { text: 'And?', replyAll: true }, { 'idempotency-key': 'again' })
@@ -83,7 +83,7 @@ for (const answers of ['standard', 'full'] as const) {
       }
     })
 
-    test(`the response to PUT of a credential comes ${isFull ? 'with' : 'without'} the times of last use and last rotation`, async () => {
+    test(`the response to a PUT of a credential is shown ${isFull ? 'with' : 'without'} the times of last use and last rotation`, async () => {
       const put = () => agent.put('/v0/vault/bank', { type: 'CUSTOM', data: { pin: '1' } })
       const { body } = await put()
       expect(fieldsOf(body).includes('lastUsedAt')).toBe(isFull)

@@ -85,7 +85,7 @@ test('a mail search finds the words of an attached file', async () => {
   expect(found.messages[0].messageId).toBe('<found@example.com>')
 })
 
-test('the text of a PDF made by a browser has its words, rows, code and link, but no white text', async () => {
+test('the extracted text of a PDF from a browser has its words, rows, code and link, and leaves out white text', async () => {
   const agent = await service.newAgent()
   const content = Buffer.from(await Bun.file('test/fixtures/documents/bill.pdf').bytes())
   const message = await receive(agent, '<pdf@example.com>', [{ filename: 'bill.pdf', content }])

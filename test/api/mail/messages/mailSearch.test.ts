@@ -99,7 +99,7 @@ describe('search filters messages', () => {
     test(JSON.stringify(query), async () => expect(await find(query)).toEqual([...found]))
   }
 
-  test('the search filter after includes the given time, and the filter before excludes the given time', async () => {
+  test('the search filter after includes messages of the given time, and the filter before excludes them', async () => {
     const [newest] = (await agent.get('/v0/messages?limit=1')).body.messages
     expect(await find({ after: newest.createdAt })).toContain('5')
     expect(await find({ before: newest.createdAt })).not.toContain('5')
@@ -122,7 +122,7 @@ describe('search filters messages', () => {
   })
 })
 
-test('a search by full address finds each recipient of a mail with very many recipients', async () => {
+test('if a mail has very many recipients, a search for the full address of each recipient finds it', async () => {
   const crowded = await service.newAgent()
   const to = Array.from({ length: 400 }, (_, n) => `user${n}@example.com`)
   await service.deliver({
@@ -171,7 +171,7 @@ testWhole('search pages hold each message once, in order, also for common words'
     subject: 's',
     text: 'common hundredth fiftieth past',
   })
-  // Adds 70,000 messages to an inbox, some of them with other words, and one word that only old messages have.
+  // Adds 70,000 messages to an inbox: some contain other words, and one word is only in old messages.
   const key = searchKey(many.project.id)
   await pool.query(
     `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
@@ -185,8 +185,8 @@ testWhole('search pages hold each message once, in order, also for common words'
      from messages, generate_series(1, 70000) n where project_id = $1`,
     [many.project.id, key],
   )
-  // If the search index had no segments, a search over this many messages would take longer than allowed while other
-  // work runs.
+  // Without segments of the search index, a search over so many messages would exceed its time limit while other work
+  // runs.
   while ((await buildSegments(pool, many.project.id)) !== null);
   for (const [q, total, pages] of [
     ['common', 1_000, 10],

@@ -48,7 +48,7 @@ test('the deletion of a message deletes its bytes, and the deletion of the last 
   expect(await rawCount()).toBe(before)
 })
 
-test('a retransmission of a deleted message is not stored again', async () => {
+test('if a deleted message is transmitted again, it is not stored again', async () => {
   const agent = await newThread(service, ['again'])
   await agent.delete(messagePath('<again@example.com>'))
   await deliverNamed(service, agent.address, 'again')
@@ -62,7 +62,7 @@ test('a retransmission of a deleted message is not stored again', async () => {
   expect(await keptWith('Text of again.')).toBe(0)
 })
 
-test('a mail that a rule of some inboxes refuses is stored only for the inboxes that accept it', async () => {
+test('if a rule of one inbox refuses a mail, the mail is stored only in the inboxes that accept it', async () => {
   const [refusing, taking] = [await service.newAgent(), await service.newAgent()]
   await refusing.post('/v0/email-rules', {
     type: 'BLOCK',
@@ -93,12 +93,12 @@ test('a mail that a rule of some inboxes refuses is stored only for the inboxes 
   expect(await keptWith('for-one')).toBe(0)
 })
 
-test('a message that is deleted while the worker composes it is neither sent nor stored', async () => {
+test('if a message is deleted while the worker composes it, it is neither sent nor stored', async () => {
   const agent = await service.newAgent()
   const before = await rawCount()
   const lock = await service.database.pool.connect()
   try {
-    // Composing a mail reads the DKIM keys, but deleting a mail does not.
+    // To compose a mail, the worker must read the DKIM keys, and to delete a mail, the API need not read them.
     await lock.query('begin; lock table dkim_keys in access exclusive mode')
     const { body } = await agent.post('/v0/messages/send', {
       to: ['ada@example.com', agent.address],
@@ -137,7 +137,7 @@ test('a reply to a deleted message still joins its thread', async () => {
   expect(await listThreads(agent)).toHaveLength(1)
 })
 
-test('the deletion of a message from one inbox keeps the message in another inbox', async () => {
+test('if a message is deleted from one inbox, it stays in another inbox', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await service.deliver({
     from: 'ada@example.com',

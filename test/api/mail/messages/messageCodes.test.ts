@@ -49,7 +49,7 @@ const waiters = async () =>
     /purser_event_readers (\d+)/.exec(await (await fetch(`${service.url}/metrics`)).text())?.[1],
   )
 
-test('get-message shows the codes and links of a received message, but lists and threads do not show them', async () => {
+test('codes and links of a received message are shown when it is read, but not in lists and threads', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'get')
   const [item] = await waitForMessages(agent, 1)
@@ -89,7 +89,7 @@ test('a wait with has=code returns the first message that has a code', async () 
   })
 })
 
-test('a wait for a code with the parameter after returns at once the oldest message since that time that has a code', async () => {
+test('a wait for a code with the parameter after returns at once if a message since that time has a code, the oldest message first', async () => {
   const agent = await service.newAgent()
   const after = new Date(Date.now() - 60_000).toISOString()
   for (const id of ['none', 'first', 'second']) {
@@ -188,7 +188,7 @@ test('the client library waits for a one-time code', async () => {
   expect(found?.message.links).toEqual(LINKS as never)
 })
 
-test('when a message from an earlier version is read, the service searches it for codes', async () => {
+test('if a message was stored by an earlier version, the service searches it for codes when it is read', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'old', { text: 'Your code is 482913.\nhttps://s.example/help' })
   const [item] = await waitForMessages(agent, 1)

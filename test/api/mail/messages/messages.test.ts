@@ -45,7 +45,7 @@ async function readAll(agent: Agent, path: string, key: string, between = async 
   return items
 }
 
-test('a list that is read in pages of 7 shows each of 1,000 messages once, although all have the same time', async () => {
+test('if 1,000 messages all have the same time, a list that is read in pages of 7 still shows each of them once', async () => {
   const agent = await agentWithMessages(1_000)
   await service.database.pool.query(
     `update messages set created_at = '2026-01-05T09:30:00.123Z' where project_id = $1`,
@@ -112,7 +112,7 @@ test('the last page of a list has no page token, even when the page is full', as
   expect([second.count, 'nextPageToken' in second]).toEqual([2, false])
 })
 
-test('a page of large messages has fewer messages than the request asked for, and all pages together lose no message', async () => {
+test('a page of large messages has fewer messages than requested, and all pages together contain every message', async () => {
   const agent = await service.newAgent()
   const text = 'x'.repeat(1_900_000)
   for (let n = 0; n < 8; n++) {
@@ -142,7 +142,7 @@ test('the labels filter finds only messages with all given labels', async () => 
   expect((await agent.get('/v0/messages?labels=a,,b')).status).toBe(400)
 })
 
-test('labels are added and removed, and this change has no other effect', async () => {
+test('labels are added and removed, and nothing else changes', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const patch = async (body: unknown) =>
@@ -209,7 +209,7 @@ test('concurrent label changes lose no label', async () => {
   expect(body.labels).toHaveLength(31)
 })
 
-test('a message is found by every URL spelling of its id, but only in its own project', async () => {
+test('a message is found under every URL spelling of its id, but only in its own project', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const bare = messageId.slice(1, -1)

@@ -22,7 +22,7 @@ test('a search that takes too long gets status 400 with advice, and then the nex
   await pool.end()
 })
 
-test('the service repeats a search once if it failed because the database stood still', async () => {
+test('if a search failed because the database was frozen for a time, the service repeats it once', async () => {
   await using database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, name: 'test', statementTimeoutMs: 20 })
   const searches = createSearches(pool, 1)

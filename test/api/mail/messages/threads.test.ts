@@ -76,7 +76,7 @@ test('a list read in pages neither repeats nor loses a thread while threads move
     )
     seen.push(...body.threads.map((thread: any) => thread.threadId))
     token = body.nextPageToken
-    // The oldest threads, which no page has shown yet, move ahead of the page cursor, and new threads appear.
+    // The oldest threads, which are on no page so far, move ahead of the page cursor, and new threads appear.
     for (let n = 0; n < 2 && oldest < 12; n++, oldest++) {
       await agent.post(`${messagePath(sent[oldest].messageId)}/reply`, { text: 'bump' })
     }
@@ -86,7 +86,7 @@ test('a list read in pages neither repeats nor loses a thread while threads move
   expect(sent.every((message) => seen.includes(message.threadId))).toBe(true)
 })
 
-test('a list that is read in pages of 7 shows each of 300 threads once, although all have the same time', async () => {
+test('if 300 threads all have the same time, a list that is read in pages of 7 still shows each of them once', async () => {
   const agent = await service.newAgent()
   await Promise.all(Array.from({ length: 300 }, (_, n) => send(agent, `t${n}`)))
   await service.database.pool.query(

@@ -44,7 +44,7 @@ test('a repeated send request with the same Idempotency-Key gets the first respo
   expect([theirs.status, ids.has(theirs.body.messageId)]).toEqual([201, false])
 })
 
-test('a repeated reply with the same Idempotency-Key gets the first response, even after the answered message is deleted', async () => {
+test('a reply that is repeated with the same Idempotency-Key gets the first response, even after the answered message was deleted', async () => {
   const agent = await service.newAgent()
   const { messageId } = (await agent.post('/v0/messages/send', MAIL)).body
   const path = `${messagePath(messageId)}/reply`
@@ -56,7 +56,7 @@ test('a repeated reply with the same Idempotency-Key gets the first response, ev
   expect((await countSent(agent)).messages).toBe(1)
 })
 
-test('a different send request with an Idempotency-Key that was used gets status 409 and sends no mail', async () => {
+test('if an Idempotency-Key was used, a different send request with it gets status 409 and sends no mail', async () => {
   const agent = await service.newAgent()
   const { messageId } = (await agent.post('/v0/messages/send', MAIL, keyed('k'))).body
   for (const [path, body] of [
@@ -132,7 +132,7 @@ test('an Idempotency-Key can be used again after 24 hours', async () => {
   expect(again.body).toEqual(later.body)
 })
 
-test('in MCP the Idempotency-Key is a tool argument with the same effect', async () => {
+test('in MCP the Idempotency-Key is an argument of the tool, and has the same effect', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const first = await callTool(mcp, 'mail.send', { ...MAIL, idempotencyKey: 'k' })

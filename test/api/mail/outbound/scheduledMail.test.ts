@@ -62,7 +62,7 @@ test('a mail with sendAt is sent at that time, and not earlier', async () => {
   expect(done.labels).toEqual(['sent'])
 })
 
-test('a reply with sendAt is scheduled, and a repeated call after the time in sendAt gets the same response', async () => {
+test('a reply with sendAt is scheduled, and a call that is repeated after this time gets the same response', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const reply = { text: 'Later', sendAt: inMs(1_200) }
@@ -129,7 +129,7 @@ test('a mail that is being sent cannot be cancelled', async () => {
   expect([status, body.error]).toEqual([409, 'conflict'])
 })
 
-test('a scheduled mail that is cancelled exactly at its sending time is either cancelled or sent, never both', async () => {
+test('if a scheduled mail is cancelled exactly when it is due, it is either cancelled or sent, but never both', async () => {
   const agent = await service.newAgent()
   const ends = await Promise.all(
     Array.from({ length: 12 }, async (_, n) => {

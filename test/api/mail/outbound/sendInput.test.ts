@@ -31,7 +31,7 @@ describe('the service reads the mailboxes of a mail', () => {
     expect(readMailboxes('to', [])).toEqual([])
   })
 
-  test('the error for an invalid mailbox names its place in the list', () => {
+  test('the error for an invalid mailbox names the position of the mailbox in the list', () => {
     const of = (...texts: string[]) => faultOf(() => readMailboxes('cc', texts))
     expect(of('ada@a.example', 'ada')).toEqual([
       400,
@@ -51,7 +51,7 @@ describe('the service reads the mailboxes of a mail', () => {
     expect(namesOf(readMailboxes('to', ['bob@a.example']))).toBeNull()
   })
 
-  test('a mailbox in several fields is counted once, with its last spelling', () => {
+  test('a mailbox that occurs in several fields is counted once, and its last spelling is kept', () => {
     expect(unique(['a@a.example', 'b@a.example', 'A@A.example'])).toEqual([
       'A@A.example',
       'b@a.example',
@@ -86,7 +86,7 @@ describe('the service reads an attachment of a mail to send', () => {
     ])
   })
 
-  test('an attachment needs a content id of visible characters, which no other attachment has', () => {
+  test('the content id of an attachment has only visible characters, and no two attachments have the same one', () => {
     for (const contentId of ['', 'a b', 'ä']) {
       expect(fault({ contentId })).toEqual([
         400,

@@ -52,7 +52,7 @@ test('each recipient counts once against the send quota, and a send request beyo
   expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
   const other = await service.newAgent()
   expect((await other.post('/v0/messages/send', mail('x@example.com'))).status).toBe(201)
-  // The test moves the stored send quotas one day back, as if the next day had begun.
+  // The test changes the day of the stored send quotas to the previous day, as if a new day had begun.
   await service.database.pool.query(`update send_quotas set day = day - 1 where project_id = $1`, [
     agent.project.id,
   ])
@@ -107,7 +107,7 @@ test('requests that are repeated or refused do not count against the send quota'
   expect((await used(agent.project.id)).used).toBe(3)
 })
 
-test('each of several calls with one Idempotency-Key gets status 429 if the mail exceeds the send quota', async () => {
+test('if a mail exceeds the send quota, several calls with one Idempotency-Key all get status 429', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', mail(...people(20)))
   const twins = await Promise.all(

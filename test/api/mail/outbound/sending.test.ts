@@ -125,7 +125,7 @@ describe('the service refuses a recipient of a mail', () => {
     expect((await sendMail(own, { to: ['bob@example.com'] })).refused).toBeUndefined()
   })
 
-  test('a mail fails if every recipient is refused, also if two fields name the same recipient', async () => {
+  test('a mail fails if all its recipients are refused, even if two fields name the same recipient', async () => {
     const own = await service.newAgent()
     await suppress(own, 'ada@example.com', 'eve@example.com')
     const twice = { ...MAIL, cc: MAIL.to, bcc: ['eve@example.com'] }
@@ -136,7 +136,7 @@ describe('the service refuses a recipient of a mail', () => {
     ])
   })
 
-  test('a recipient that is refused for replies may still get new mail, and the other way round', async () => {
+  test('a rule that refuses a recipient for replies does not apply to new mail, and a rule for new mail does not apply to replies', async () => {
     const own = await service.newAgent()
     const { messageId } = await sendMail(own)
     const rule = { type: 'BLOCK', value: 'ada@example.com' }
@@ -153,7 +153,7 @@ describe('the service refuses a recipient of a mail', () => {
   })
 })
 
-test('a mail beyond the daily limit is refused until the next day, and the error tells the seconds until then', async () => {
+test('a mail beyond the daily limit is refused until the next day, and the error tells how many seconds remain', async () => {
   const own = await service.newAgent()
   for (let n = 0; n < 4; n++) await sendMail(own, { to: people(50) })
   const before = Date.now() / 1000
@@ -247,7 +247,7 @@ test('a mail may have its own List-Unsubscribe header only if the unsubscribe fi
   expect(body.message).toEndWith('must not stand beside unsubscribe')
 })
 
-test('the calendar file of an invitation is its first attachment, and waits for its text to be extracted', async () => {
+test('the calendar file of an invitation is its first attachment, and its text is extracted later', async () => {
   const file = { filename: 'a.txt', contentType: 'text/plain', content: btoa('x') }
   const event = { start: '2030-05-01', end: '2030-05-03' }
   const { messageId, event: shown } = await sendMail(agent, { event, attachments: [file] })
@@ -272,8 +272,8 @@ test('the calendar file of an invitation is its first attachment, and waits for 
   expect(plain.event).toBeUndefined()
 })
 
-describe('a call repeats the Idempotency-Key of an earlier call', () => {
-  test('a repeated call gets the first answer, though the original message is deleted meanwhile', async () => {
+describe('a call uses an Idempotency-Key that an earlier call has used', () => {
+  test('a repeated call gets the first answer, even if the original message was deleted meanwhile', async () => {
     const { messageId } = await sendMail(agent)
     const first = await reply(messageId, {}, keyed('deleted'))
     await agent.delete(messagePath(messageId))
@@ -302,7 +302,7 @@ describe('a call repeats the Idempotency-Key of an earlier call', () => {
     expect((await agent.post(SEND, MAIL, keyed('k'))).status).toBe(201)
   })
 
-  test('a repeated call gets the first answer, though the daily limit is reached meanwhile', async () => {
+  test('a repeated call gets the first answer, even if the daily limit was reached meanwhile', async () => {
     const own = await service.newAgent()
     const mail = { ...MAIL, to: people(50) }
     const twins = await Promise.all([1, 2, 3, 4, 5, 6].map(() => own.post(SEND, mail, keyed('k'))))
@@ -357,7 +357,7 @@ test('a reply in a thread that is deleted at the same time is refused because it
   expect(errorOf(end!)).toEqual([404, 'not_found', 'Message not found'])
 })
 
-test('a recipient that two fields name in different case gets only one copy of the mail', async () => {
+test('if two fields name one recipient in different letter case, the recipient gets only one copy of the mail', async () => {
   const own = await service.newAgent()
   const { body } = await own.post(SEND, {
     ...MAIL,

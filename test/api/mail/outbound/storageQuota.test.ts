@@ -80,7 +80,7 @@ test('the operator changes the storage limit of one project', async () => {
   })
 })
 
-test('the stored size is correct for every stored and deleted message, whoever stores or deletes it', async () => {
+test('the stored size of a project is always correct, whoever stores or deletes its messages', async () => {
   const { pool } = service.database
   const agents = await Promise.all(Array.from({ length: 4 }, () => service.newAgent()))
   await Promise.all(agents.flatMap((agent) => Array.from({ length: 10 }, () => send(agent))))

@@ -153,7 +153,7 @@ test('no MCP tool result contains the hidden text of a mail', async () => {
   }
 })
 
-test('the rewriting of tool names to underscores changes no tool name inside a mail, a secret or an error', async () => {
+test('when tool names are rewritten with underscores, a tool name inside a mail, a secret or an error stays unchanged', async () => {
   const agent = await service.newAgent()
   const said = 'Call vault.get and mail.send, then mail.list_messages.'
   await deliverRaw(
@@ -176,7 +176,7 @@ test('the rewriting of tool names to underscores changes no tool name inside a m
   expect(secret).toContain('mail.send')
 })
 
-test('an API key sees only the tools that its scopes allow, and a call of another tool gets an error with the missing scope', async () => {
+test('an API key sees only the tools that its scopes allow, and if it calls another tool, the error names the missing scope', async () => {
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   await using mcp = await connectMcp(service.url, reader.key)
   const { tools } = await mcp.listTools()

@@ -125,7 +125,7 @@ test('the errors of vault tools say how to fix a call and never contain a secret
   }
 })
 
-test('an API key for reading and an API key for writing each see only the vault tools of their scopes', async () => {
+test('an API key with only the read scope and one with only the write scope each see only the vault tools of their scope', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   await using mcp = await connectMcp(service.url, reader.key, '/mcp?names=underscore')
   const { tools } = await mcp.listTools()

@@ -49,7 +49,7 @@ test('a caller with the inbound secret of a domain delivers mail to that domain 
   })
 })
 
-test('after a domain gets a new inbound secret, the former one is valid for a day, and a revoked secret is refused at once', async () => {
+test('if a domain gets a new inbound secret, the previous one stays valid for a day, and a revoked secret is refused at once', async () => {
   await using own = await startTestService({ env: INBOUND_ENV })
   const agent = await own.newAgent()
   const at = own.smtp!.httpPort!
@@ -70,7 +70,7 @@ test('after a domain gets a new inbound secret, the former one is valid for a da
   const leftH = (Date.parse(former.expiresAt) - Date.now()) / 3_600_000
   expect(leftH).toBeWithin(23.9, 24.1)
   await own.platform.delete(INBOUND)
-  // The listener has not used these two secrets before they were revoked, so its cache does not hold them.
+  // The listener did not use these two secrets before they were revoked, so they are not in its cache.
   expect((await send(first)).status).toBe(401)
   expect((await send(second)).status).toBe(401)
   const { body: third } = await own.platform.post(INBOUND)
@@ -110,7 +110,7 @@ test('the Cloudflare worker hands over mail, rejects mail that the service refus
   await expect(run(agent.address, mailOf('wrong'), wrong)).rejects.toThrow('Purser answered 401')
 })
 
-test('Postmark’s webhook delivers mail by its secret URL, its SPF result is stored apart, and a repeat adds no second mail', async () => {
+test('Postmark’s webhook delivers mail at its secret URL, its SPF result is stored separately, and a repeat adds no second mail', async () => {
   const agent = await service.newAgent()
   const { postmarkUrl } = await newSecret()
   const url = new URL(postmarkUrl)

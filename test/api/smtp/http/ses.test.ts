@@ -61,7 +61,7 @@ let messages = 0
 
 /**
  * Creates an SNS message with a signature as SNS makes it. The fields in `after` replace fields of the message after it
- * is signed, so that the signature is wrong.
+ * was signed, which makes the signature wrong.
  */
 function sns(
   message: unknown,
@@ -143,7 +143,7 @@ test('a mail inside an SES notification arrives once, byte for byte, and the SPF
   expect(Buffer.from(await raw.arrayBuffer()).equals(mailOf('inline'))).toBe(true)
 })
 
-test('a mail of SES is fetched from its S3 bucket, a missing object or unreachable bucket gets 503, and a foreign bucket gets 400', async () => {
+test('a mail of SES is read from its S3 bucket, a missing object or an unreachable bucket gives 503, and a foreign bucket gives 400', async () => {
   const action = (objectKey: string, bucketName = 'mail') => ({ type: 'S3', bucketName, objectKey })
   await bucket.store.put('large', mailOf('stored'))
   expect((await post(sns(received('', action('purser/large'))))).status).toBe(200)

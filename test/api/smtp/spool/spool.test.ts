@@ -32,11 +32,11 @@ const all = (spool: Spool, size: SpooledSize) =>
   spool.read(spool.arrivals(size, 0, 1_000).map(({ id }) => id))
 
 describe('the service copies its spool of accepted mail', () => {
-  test('the copy of the spool holds the earlier mails with the same source keys, while the listener continues', async () => {
+  test('a copy of the spool, made while the listener runs, has the earlier mails with the same source keys', async () => {
     const spool = new Spool(join(folder, 'here'))
     spool.addresses.update({ add: ['a@mail.test'] })
     await Promise.all([spool.accept(mail('One')), spool.accept(mail('Two'))])
-    // A second Spool object plays another process that copies the spool of accepted mail.
+    // A second Spool object acts as another process, which copies the spool of accepted mail.
     const second = new Spool(join(folder, 'here'))
     mkdirSync(join(folder, 'there'))
     second.copyTo(join(folder, 'there'))
@@ -78,7 +78,7 @@ test('the spool stores complete mails of many concurrent connections, and a fail
   await spool.close()
 })
 
-test('a spool of accepted mail that was closed still has all mails when it is opened again', async () => {
+test('if a spool of accepted mail is closed and opened again, it still has all its mails', async () => {
   const spool = new Spool(folder)
   const accepted = spool.accept(mail('one'))
   await spool.close()
@@ -120,7 +120,7 @@ test('a small mail in the spool moves to the database while a large mail in the 
   }
   const blocker = await pool.connect()
   await blocker.query('begin')
-  // In PostgreSQL, the insert of the large mail waits for the lock on this row.
+  // The large mail cannot be inserted into PostgreSQL while this row is locked.
   await blocker.query(`insert into raw_mails (source_key, bytes) values ($1, '')`, [
     large!.sourceKey,
   ])
@@ -137,7 +137,7 @@ test('a small mail in the spool moves to the database while a large mail in the 
   await spool.close()
 })
 
-describe('the inboxes and networks of spooled mail take turns', () => {
+describe('the inboxes and networks take turns when their spooled mail moves to the database', () => {
   const floodTo = (inbox: string, remoteIp: string) => ({
     ...mail('x'.repeat(60_000)),
     inboxes: [{ address: inbox, envelopeTo: inbox }],
@@ -155,7 +155,7 @@ describe('the inboxes and networks of spooled mail take turns', () => {
     await spool.remove(first.map(({ sourceKey }) => sourceKey))
     turns.moved(first.map(({ id }) => id))
     await spool.accept({ ...mail('Hello'), remoteIp: '198.51.100.1' })
-    // The batch of mail for the other inbox contains no mail of the flood.
+    // The batch for the other inbox does not contain mail of the flood.
     const second = turns.next(BATCH)
     expect(second.map(({ inboxes, priority }) => [inboxes[0]!.address, priority])).toEqual([
       ['a@mail.test', 0],
@@ -170,7 +170,7 @@ describe('the inboxes and networks of spooled mail take turns', () => {
     await spool.close()
   })
 
-  test('mail from a network that writes to many inboxes moves to the database after the mail of another network', async () => {
+  test('if a network writes to many inboxes, the mail of another network moves to the database first', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     for (let n = 0; n < 60; n++) await spool.accept(floodTo(`i${n}@mail.test`, '192.0.2.1'))

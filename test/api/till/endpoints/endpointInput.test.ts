@@ -84,7 +84,7 @@ describe('the service reads a URL that it will call itself', () => {
     expect(read('http://127.0.0.1:9/a', true)).toBe('http://127.0.0.1:9/a')
   })
 
-  test('a URL that the service calls has at most 2,048 characters, also in normal form', async () => {
+  test('a URL that the service calls has at most 2,048 characters, and so has its normal form', async () => {
     const base = 'https://api.example/?q='
     const longest = base + 'x'.repeat(2_048 - base.length)
     expect(read(longest)).toBe(longest)
@@ -145,7 +145,7 @@ describe('the service reads the chain on which an endpoint is paid', () => {
     }
   })
 
-  test('the chain of the service is the one that the payment workers reported, and the devnet before their first report', async () => {
+  test('the chain of the service is the one that the payment workers reported, or the devnet before their first report', async () => {
     const { pool } = database
     const unknown = '503 No payment worker has connected to the chain yet'
     for (const status of [async () => {}, () => recordRpcTrouble(pool, 'no answer')]) {

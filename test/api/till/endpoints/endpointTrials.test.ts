@@ -1,6 +1,6 @@
 /**
- * Tests trials of an endpoint, in which the service requests the 402 that a buyer sees, and makes one purchase with
- * test money.
+ * Tests trials of an endpoint: the service requests the 402 that a buyer would see, and makes one purchase with test
+ * money.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { queueTrial } from '../../../../sql/till/endpoints/endpointTrials.ts'
@@ -60,7 +60,7 @@ test('a trial shows the 402 of an endpoint, and its purchase pays once and leads
   expect([payment.status, payment.signedReceipt === null]).toEqual(['settled', false])
   expect(shop.hooks.length).toBe(1)
 
-  // If a worker was killed after it had sent the payment, another worker runs the job of the trial again.
+  // Another worker runs the job of the trial again, as it would if a worker was killed after sending the payment.
   const { pool } = till.service.database
   const { rows } = await pool.query(
     `update endpoint_trials set state = 'paying', ended_at = null where endpoint_id = $1 returning id`,

@@ -132,7 +132,7 @@ test('metadata that are too long for an x402 challenge, also together with store
   await put({ output: null })
 })
 
-test('a part of the metadata that the request omits stays unchanged, and null removes this part', async () => {
+test('if a request omits a part of the metadata, this part stays unchanged, and null removes it', async () => {
   const queryParams = { city: null, list: [null] }
   await put({ serviceName: 'Weather', tags: ['a', 'A', 'b'], ...input({ queryParams }) })
   const { body } = await put({ serviceName: null })

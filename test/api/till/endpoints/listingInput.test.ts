@@ -49,7 +49,7 @@ function faultOf(body: Body, given: Given = {}): string {
 }
 
 describe('a request body has the fields of a listing', () => {
-  test('a body contains a listing if it has one of the listing fields, even with the value null or false', () => {
+  test('a body contains a listing if it has one of the fields of a listing, even with the value null or false', () => {
     expect(hasListing({})).toBe(false)
     expect(hasListing({ tags: undefined, priceUsdc: '1' } as never)).toBe(false)
     for (const name of Object.keys(LISTING_FIELDS)) expect(hasListing({ [name]: null })).toBe(true)
@@ -76,7 +76,7 @@ describe('a request body has the fields of a listing', () => {
 })
 
 describe('the service reads the listing of an endpoint', () => {
-  test('a listing changes nothing if its fields are absent', () => {
+  test('if the fields of a listing are absent, nothing changes', () => {
     expect(read({})).toEqual({})
     expect(read({ discoverable: true })).toEqual({})
     expect(read({}, { before: stored({ tags: ['a'] }, { input: INPUT }) })).toEqual({})
@@ -91,7 +91,7 @@ describe('the service reads the listing of an endpoint', () => {
     expect(read({ tags: [] })).toEqual({ metadata: { tags: [] } })
   })
 
-  test('a listing loses the fields that the request sets to null', () => {
+  test('fields of a listing that the request sets to null are removed', () => {
     const none = {
       serviceName: null,
       tags: null,
@@ -170,7 +170,7 @@ describe('a listing names an OpenAPI document', () => {
     expect(read({ openApiUrl: local }, { allowPrivate: true })).toEqual({ openApiUrl: local })
   })
 
-  test('the stored OpenAPI document is used to check the examples while it stays, and the seller’s own fields override it', () => {
+  test('as long as an OpenAPI document is stored, the examples are checked with it, and the seller’s own fields override it', () => {
     const schema = { queryParams: { type: 'object', required: ['city'] } }
     const document: Metadata = { input: { method: 'GET', schema, queryParams: {} } }
     const before = stored({}, document)

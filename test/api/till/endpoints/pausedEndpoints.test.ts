@@ -31,7 +31,7 @@ test('a paused endpoint gets no x402 challenge, redeems signed payments, and sel
   const { body: redeemed } = await redeem(seller, (await pay()).header, { resource: TOOL })
   expect(redeemed.ok).toBe(true)
   expect((await seller.get(one)).body).toMatchObject({ active: false, callCount: 1 })
-  // A new price alone does not end the pause of a paused endpoint.
+  // A new price does not end the pause of an endpoint.
   expect((await seller.patch(one, { priceUsdc: '0.02' })).body.active).toBe(false)
   expect((await seller.patch(one, { active: true })).body.active).toBe(true)
   expect((await challenge()).status).toBe(200)

@@ -65,10 +65,11 @@ test('twenty concurrent challenges that are refused cause at most two checks of 
   await verdict(id, 'unreachable')
   await challenge(resource)
   const answers = await Promise.all(Array.from({ length: 20 }, () => challenge(resource)))
-  // A challenge that is requested while a slow check runs may succeed, because the check itself may have requested it.
+  // If a challenge is requested while a slow check runs, it may succeed, because the check itself may have made the
+  // request.
   const refused = answers.filter(({ status: code }) => code === 400)
   expect(refused.length).toBeGreaterThan(0)
-  // The error message contains the time of the check, so two checks lead to at most two different messages.
+  // The error message contains the time of the check, so at most two checks give at most two different messages.
   expect(new Set(refused.map(({ body }) => body.message)).size).toBeLessThanOrEqual(2)
 })
 
@@ -97,15 +98,15 @@ for (const [name, check] of [
   ['a payer', async () => {}],
   ['its seller', (purser: Purser, id: string) => purser.sellers.verify(id)],
 ] as const) {
-  test(`a paywall of this service that was unreachable sells again as soon as ${name} sends a request`, async () => {
+  test(`a paywall that this service could not reach sells again as soon as ${name} sends a request`, async () => {
     const port = await freePort()
     const resource = `http://127.0.0.1:${port}/report`
     const purser = new Purser({ apiKey: seller.key, baseUrl: till.service.url })
     const serve = requirePayment({ purser, amount: PRICE, resource }, () => new Response('ha'))
     const open = () =>
       Bun.serve({ port, hostname: '127.0.0.1', fetch: (request) => serve(request) })
-    // In this test, the paywall is first unreachable and then reachable again. The check must not mistake its own
-    // request for a request of a payer.
+    // In this test, the paywall is first unreachable and then reachable again. The check must not mistake the request
+    // that it sends itself for the request of a payer.
     const id = await register(resource)
     await verdict(id, 'unreachable')
     const shop = open()
@@ -119,7 +120,7 @@ for (const [name, check] of [
   })
 }
 
-test('an endpoint still sells if its check fails for another reason than unreachability', async () => {
+test('an endpoint still sells if its check fails although it was reachable', async () => {
   await using receiver = await startReceiver(status(500))
   const resource = `http://127.0.0.1:${receiver.port}/report`
   await verdict(await register(resource), 'failed')

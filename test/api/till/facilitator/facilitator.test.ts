@@ -60,7 +60,7 @@ test('the facilitator’s verify call checks a payment on the chain and spends n
   expect(list.payments[0]).toMatchObject({ txHash: settled.transaction, status: 'settled' })
 })
 
-test('the facilitator settles a payment for an unregistered resource only to the project’s own address', async () => {
+test('for a resource that is not registered, the facilitator settles a payment only to the project’s own address', async () => {
   const resource = 'mcp://tool/report'
   const { header } = await pay()
   const { body } = await seller.post('/v0/x402/settle', await ask(header, { resource }))

@@ -51,8 +51,8 @@ async function sell(project: string, matchKey: string, discoverable = false): Pr
 }
 
 /**
- * Returns the decoded payment of one x402 version. In this payment only its version and its copy of the resource
- * matter.
+ * Returns the decoded payment of one x402 version. Only two properties of this payment matter: its version and its copy
+ * of the resource.
  */
 const payment = (x402Version: 1 | 2, resourceUrl?: string): DecodedPayment => ({
   ok: true,
@@ -106,7 +106,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
     }
   })
 
-  test('the requirements are not read for a payment of an unknown version, but are read for another malformed payment', async () => {
+  test('the requirements are not read if the payment has an unknown version, but are read if it is malformed in another way', async () => {
     const malformed = (reason: 'invalid_x402_version' | 'invalid_payload', x402Version: 1 | 2) =>
       ({ ok: false, x402Version, reason, detail: '' }) as const
     const unknown = malformed('invalid_x402_version', 1)
@@ -192,7 +192,7 @@ describe('a seller names the paid resource in the requirements', () => {
     }
   })
 
-  test('the resource that the seller names may have no endpoint, or another price than its endpoint', async () => {
+  test('the resource that the seller names may have no endpoint, or a price that is not that of its endpoint', async () => {
     const resource = 'https://api.example/new'
     for (const reading of [readV1({ resource }), readV2({ extra: { resource } })]) {
       expect(await offerOf(reading)).toMatchObject({
@@ -233,14 +233,14 @@ describe('a seller names the paid resource in the requirements', () => {
     expect((await offerOf(readV2({ description: 'A report' }))).description).toBeNull()
   })
 
-  test('the resource counts as publicly listed if its endpoint is', async () => {
+  test('the resource counts as publicly listed if its endpoint is in the public list', async () => {
     await sell(projectId, 'api.example/listed', true)
     const resource = 'https://api.example/listed'
     expect((await offerOf(readV1({ resource }))).discoverable).toBe(true)
     expect((await offerOf(readV2({}, resource))).discoverable).toBe(true)
   })
 
-  test('a resource is refused if the verified endpoint of another project names the address of that project', async () => {
+  test('a resource is refused if the verified endpoint of a different project pays the address of this different project', async () => {
     const rival = await newSeller(RIVAL)
     const id = await sell(rival, 'rival.example/a')
     const resource = 'https://rival.example/a'
@@ -260,7 +260,7 @@ describe('a seller names the paid resource in the requirements', () => {
 })
 
 describe('only the payer names the paid resource', () => {
-  test('a resource that only the payer names is the paid one, and has the endpoint if the endpoint’s price is paid', async () => {
+  test('a resource that only the payer names is paid, and gets its endpoint if the price of the endpoint is paid', async () => {
     for (const extra of [undefined, null, {}, { resource: null }]) {
       expect(await offerOf(readV2({ extra }, `${RESOURCE}?x=1`))).toMatchObject({
         ...{ resource: RESOURCE, resourceSource: 'payer', matchKey: 'api.example/report' },
@@ -275,7 +275,7 @@ describe('only the payer names the paid resource', () => {
     }
   })
 
-  test('a resource that only the payer names has no endpoint if the endpoint was deleted, or if another project sells it', async () => {
+  test('a resource that only the payer names gets no endpoint if its endpoint was deleted or if another project sells it', async () => {
     const gone = await sell(projectId, 'api.example/gone')
     await deleteEndpoint(database.pool, { projectId, id: gone })
     await sell(await newSeller(RIVAL), 'other.example/a')

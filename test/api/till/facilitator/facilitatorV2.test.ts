@@ -56,7 +56,7 @@ test('the response of the facilitator’s supported call names both x402 version
   })
 })
 
-test('a payment can be verified twice but settled once, and a second settle is a duplicate with the transaction hash', async () => {
+test('a payment can be verified twice but is settled once, and a second settle call is a duplicate with the same transaction hash', async () => {
   const body = face(payloadV2(await pay(), resource(RESOURCE)))
   for (let n = 0; n < 2; n++) {
     expect(await verify(body)).toEqual({ isValid: true, payer: payer.address })
@@ -246,7 +246,7 @@ test('a resource that only the payer names is not matched to an endpoint whose p
   expect(record).toMatchObject({ endpointId: null, resourceUrl: dear, resourceSource: 'payer' })
   expect(record.signedReceipt.body).toMatchObject({ endpointId: null, resourceSource: 'payer' })
 
-  // A resource that the seller names belongs to its endpoint, whatever price is paid.
+  // If the seller names the resource, the payment belongs to the endpoint of this resource, whatever price is paid.
   const named = { extra: { name: 'USDC', version: '2', resource: dear } }
   const trusted = await settle(face(payloadV2(await pay(), resource(RESOURCE)), named))
   const { body: sale } = await seller.get(`/v0/payments/${trusted.paymentId}`)
@@ -282,7 +282,7 @@ test('the service stores a payment-identifier, which belongs to one payment of a
   expect(body.success).toBe(true)
 })
 
-test('a repeated payment that is still being settled does not conflict with its own payment-identifier', async () => {
+test('a repeated payment that is still being settled does not count as a conflict over its own payment-identifier', async () => {
   const id = `order_${crypto.randomUUID()}`
   const extensions = { 'payment-identifier': { info: { required: false, id } } }
   const body = face(payloadV2(await pay(), { ...resource(RESOURCE), extensions }))
@@ -302,7 +302,7 @@ test('a repeated payment that is still being settled does not conflict with its 
   }
 })
 
-test('concurrent batches of claims that name the same payments in different orders cause no deadlock', async () => {
+test('concurrent batches that claim the same payments in different orders cause no deadlock', async () => {
   const account = await newPayer(till.client)
   const ids = Array.from({ length: 10 }, () => `order_${crypto.randomUUID()}`)
   const orders = [...ids, ...ids.toReversed(), ...ids].map(async (id) => {
@@ -336,7 +336,7 @@ test('a project that has not enabled payments gets a facilitator verdict with th
     false,
     message,
   ])
-  // The status 403 keeps the seller's x402 middleware from starting its service. Otherwise the middleware would offer
+  // Because of the status 403, the seller's x402 middleware does not start. If the middleware started, it would offer
   // payments that nobody settles.
   expect((await owner.get('/v0/x402/supported')).status).toBe(403)
   expect((await verify({})).invalidReason).toBe('invalid_payment_requirements')

@@ -35,7 +35,7 @@ async function entries(query = ''): Promise<Entry[]> {
     .map((line) => JSON.parse(line))
 }
 
-/** Reads each transfer to the seller from the chain, with its transaction, log index and amount. */
+/** Reads from the chain each transfer to the seller, with its transaction, log index and amount. */
 const transfers = async () => {
   const logs = await scene.till.client.getContractEvents({
     address: SEPOLIA.usdcAddress,
@@ -76,7 +76,7 @@ test('the account book of a seller equals the chain after a group transaction, a
   )
 })
 
-test('the fee shares of the payments in a group transaction add up exactly, to the wei, to the fee of the transaction', async () => {
+test('in a group transaction the fee shares of the payments add up to the exact fee of the transaction in wei', async () => {
   const sums = Map.groupBy(await entries(), ({ txHash }) => txHash as Hex)
   expect(sums.size).toBeGreaterThan(1)
   for (const [hash, members] of sums) {
@@ -111,7 +111,7 @@ test('the account book lists payments from the seller’s own addresses separate
   ])
 })
 
-test('a reader of the account book continues with the cursor of the last entry, and may choose a period', async () => {
+test('a reader of the account book can continue at the cursor of the last entry, and can choose a period', async () => {
   const all = await entries()
   expect(all.length).toBeGreaterThan(4)
   const after = encodeURIComponent(all[1]!.cursor)

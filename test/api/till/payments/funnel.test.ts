@@ -1,6 +1,6 @@
 /**
- * Tests the funnel from x402 challenge to payment: its counts, the filters of the payment list, and the signed payment
- * header.
+ * Tests the funnel from x402 challenges to payments: its counts, the filters of the payment list, and the signed
+ * payment header.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../../api/http/server.ts'
@@ -36,7 +36,7 @@ const NOTHING = {
   ...{ amountUsdc: '0', amountUsdcRaw: '0' },
 }
 
-test('the funnel counts payments at once, and counts challenges and refusals when a process shuts down', async () => {
+test('the funnel counts each payment at once, and writes its counts of challenges and refusals when a process shuts down', async () => {
   const { config, database } = till.service
   expect((await funnel()).body).toMatchObject({ total: NOTHING, byDay: [], byEndpoint: [] })
   const other = startApi(config, database.url, silentLog)
@@ -97,7 +97,7 @@ test('the funnel adds the counts of several processes, and keeps the counts whil
   isAway = false
   await Promise.all([first.stop(), second.stop()])
   expect((await funnel('', another)).body.total).toMatchObject({ challenges: 3, refused: 1 })
-  // These counts belong to a project that does not exist, as if it had been deleted.
+  // The test adds counts for a project that does not exist, as if the project had been deleted.
   const day = '2026-01-05'
   const gone = { projectId: 'prj_none', endpointId, day, challenges: 1, refusals: 0 }
   await addOfferCounts(pool, [gone])

@@ -45,7 +45,7 @@ test('a contract wallet that accepts a payment only while gas is free costs no g
   expect(await sentByGasWallet()).toBe(before)
 })
 
-test('the gas limit for a contract wallet is close to the gas that it needs, although the maximum is higher', async () => {
+test('the gas limit for a contract wallet is only slightly above the gas that it needs, although the maximum is higher', async () => {
   const wallet = await deployCode(till.client, acceptAll(1))
   const { body } = await redeemToEnd(seller, await payFromContract(wallet))
   expect(body).toMatchObject({ ok: true })
@@ -55,7 +55,7 @@ test('the gas limit for a contract wallet is close to the gas that it needs, alt
   expect(gas).toBeGreaterThan(gasUsed)
 })
 
-test('the service refuses a contract wallet that burns gas if much gas is left', async () => {
+test('the service refuses a contract wallet that burns its gas when much gas is left', async () => {
   const wallet = await deployCode(till.client, acceptBelow(400_000))
   const before = await sentByGasWallet()
   const { body } = await redeem(seller, await payFromContract(wallet))
@@ -70,7 +70,7 @@ async function burn(wallet: Address) {
   return { body, sent: (await sentByGasWallet()) - before }
 }
 
-test('a payment of a contract wallet that reverts is sent once, then the wallet and its code are suspended for a time', async () => {
+test('if a contract wallet’s payment reverts, it is sent only once, and the wallet and its code are suspended for a time', async () => {
   const code = acceptAll(2)
   const wallet = await deployCode(till.client, code)
   const { body, sent } = await burn(wallet)
@@ -94,7 +94,7 @@ test('a payment of a contract wallet that reverts is sent once, then the wallet 
   expect((await redeemToEnd(seller, await payFromContract(other))).body.ok).toBe(true)
 })
 
-test('a contract wallet that is not deployed yet must wait if its code is the code of a suspended wallet', async () => {
+test('a contract wallet that is not deployed yet must wait if a suspended wallet has the same code', async () => {
   const code = acceptAll(4)
   const wallet = await deployCode(till.client, code)
   await burn(wallet)

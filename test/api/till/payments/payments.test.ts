@@ -63,7 +63,7 @@ describe('a seller requests an x402 challenge', () => {
     }
   })
 
-  test('the challenge belongs to the endpoint for every spelling of the resource URL', async () => {
+  test('every spelling of the resource URL leads to a challenge for the same endpoint', async () => {
     for (const resource of [
       'https://API.example.com:443/report?q=1#top',
       'http://api.example.com/report',
@@ -72,7 +72,7 @@ describe('a seller requests an x402 challenge', () => {
     }
   })
 
-  test('the challenge request gets an error that names the invalid field', async () => {
+  test('if a challenge request has an invalid field, the error names this field', async () => {
     const table: [Record<string, unknown>, number, RegExp][] = [
       [{ amount: '0' }, 400, /^amount must/],
       [{ amount: '1e3' }, 400, /^amount must/],

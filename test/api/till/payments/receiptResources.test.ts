@@ -1,6 +1,6 @@
 /**
- * Tests that a payment receipt names only a resource that its project may sell. The receipt spells this resource in a
- * form that can be read in only one way.
+ * Tests that a payment receipt names only a resource that its project may sell. The receipt spells the resource in a
+ * form that has only one possible reading.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeProject } from '../../../support/changeProject.ts'
@@ -49,7 +49,7 @@ const facilitate = (agent: Agent, face: 'verify' | 'settle', header: string, cha
     },
   })
 
-describe('the service signs no receipt for a resource of this form', () => {
+describe('the service signs no receipt for a resource that is not a well-formed web address or MCP tool', () => {
   test.each([
     'javascript:alert(1)',
     'data:text/html,x',
@@ -134,8 +134,8 @@ describe('two projects want to sell the same resource', () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/x`
     const { thief, address } = await newThief()
-    // In this test, a thief registers the seller's URL before the seller does. The URL answers the check with 402 and
-    // the seller's address, so this answer does not prove that the thief sells there.
+    // In this test, a thief registers the seller's URL before the seller does. The URL answers the check with a 402 to
+    // the seller's address, so this answer does not prove that the thief sells at the URL.
     await register(thief, resource)
     await register(seller, resource)
     const { header } = await pay({ to: address })

@@ -52,7 +52,7 @@ async function expectGenuine(receipt: any): Promise<void> {
   await importJWK(jwk, 'EdDSA')
 }
 
-test('a receipt verifies with the published keys, and a changed receipt does not verify', async () => {
+test('a receipt is valid under the published keys, and a changed receipt is not', async () => {
   const receipt = await receiptOf()
   await expectGenuine(receipt)
   expect(receipt.did).toBe('did:web:till.example.com')

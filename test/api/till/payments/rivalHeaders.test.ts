@@ -1,6 +1,6 @@
 /**
- * Tests that only one of several competing payment headers is paid. Competing headers share an authorization, or reach
- * two resources at the same time.
+ * Tests that only one of several payment headers that compete is paid. The headers have the same authorization, or one
+ * header reaches two resources at the same time.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Address } from 'viem'
@@ -50,7 +50,7 @@ test('if a contract wallet’s payment header is redeemed at two resources concu
   }
 })
 
-test('a payer whose header is a changed copy of a redeemed header is refused, and does not learn the payment id', async () => {
+test('a payer whose header is a changed copy of a redeemed header is refused, and does not learn the id of the payment', async () => {
   const { authorization, signature, header } = await pay({ from: wallet })
   expect((await redeem(seller, header)).body.ok).toBe(true)
   const a = authorization
@@ -89,7 +89,7 @@ test('the payment of one header does not pay a second header with the same nonce
   }
 })
 
-test('a payer whose header has random bytes as signature does not learn the id of the payment that is claimed concurrently', async () => {
+test('a payer whose header has a random signature does not learn the id of the payment that another call claims at the same time', async () => {
   for (let n = 0; n < 5; n++) {
     const { header, authorization } = await pay({ from: wallet })
     const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)

@@ -45,8 +45,8 @@ for (const { name, from, isLate, reason } of [
   test(`a payment header ${name} pays for only the first resource, both while the payment is pending and afterwards`, async () => {
     await till.client.setAutomine(false)
     const { header } = await pay({ from: from() })
-    // On a busy machine the check of the contract wallet may end after the deadline of redeem. In this case no payment
-    // is claimed, so the test repeats the redeem call.
+    // On a busy machine the check of the contract wallet may end only after the deadline of the redeem call. In that
+    // case no payment is claimed, so the test repeats the redeem call.
     const first = await waitFor('the payment to be on its way', async () => {
       const answer = await redeem(seller, header)
       return answer.body.reason === 'settlement_pending' ? answer : null

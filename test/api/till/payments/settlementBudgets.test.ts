@@ -98,7 +98,7 @@ test('beyond the daily limit on settlements the service claims no payment, and t
     errorReason: 'settlement_limit_reached',
   })
   expect(await payments()).toBe(3)
-  // A payment header that was redeemed before still gets its outcome, although the daily limit is reached now.
+  // A payment header that was redeemed before still gets its outcome, although the daily limit has been reached since.
   const paid = headers[answers.findIndex(({ body }) => body.ok)]!
   expect((await redeem(seller, paid)).body.reason).toBe('duplicate_settlement')
   expect(await project()).toMatchObject({
@@ -117,7 +117,7 @@ test('beyond the daily limit on settlements the service claims no payment, and t
   expect((await project()).usage.dailySettlements).toBe(1)
 })
 
-test('the daily gas count includes the gas of reverted transactions, and counts each receipt once although two workers record it', async () => {
+test('the daily gas count includes reverted transactions, and counts each receipt only once even if two workers record it', async () => {
   const second = await till.startWorker()
   const paid = await redeemToEnd(seller, (await pay()).header)
   const wallet = await deployCode(till.client, acceptAll(1))
@@ -177,7 +177,7 @@ test('beyond the daily gas limit the service claims no payment, and the operator
   )
 })
 
-test('an operator can change each limit of a project without the other limits', async () => {
+test('an operator can change one limit of a project without changing its other limits', async () => {
   const { pool } = till.service.database
   const { id } = seller.project
   await updateLimits(pool, id, { storageBytes: 5, dailyGas: 7 })

@@ -1,6 +1,6 @@
 /**
- * Tests actions at the console that apply to many items. The console counts the items before the action and shows its
- * progress, and the audit log has an entry for each item.
+ * Tests actions at the console that apply to many items. The console shows the number of items before the action and
+ * its progress afterwards, and the audit log has an entry for each item.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
@@ -38,7 +38,7 @@ const write = (agent: Agent, subject: string) =>
   agent.post('/v0/messages/send', { to: ['a@b.example'], subject, text: 'x' })
 
 describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
-  test('an owner replays the webhook deliveries that failed since a time, after the console shows their number', async () => {
+  test('an owner replays the webhook deliveries that failed since a given time, after the console has shown their number', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 130, status: 'exhausted' })
     const { pool } = service.database

@@ -119,7 +119,7 @@ test.skipIf(!hasBrowser)(
     await context.setOffline(true)
     await page.getByText(/^Offline since .* What is shown stays; it may be old\.$/).waitFor()
     expect(await row.count()).toBe(1)
-    // The new screen cannot load while the browser is offline, so the old screen stays visible. The new screen opens
+    // While the browser is offline, the new screen cannot load, so the old screen stays visible. The new screen opens
     // when the browser is online again.
     await page.getByRole('link', { name: 'Activity' }).click()
     await waitFor('the address', async () => page.url().endsWith('/activity'))

@@ -180,7 +180,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(await events.count()).toBe(0)
   })
 
-  test('an owner sees the view that they chose last, although the response for an earlier view arrives later', async () => {
+  test('an owner sees the view that they chose last, even if the response for an earlier view arrives after it', async () => {
     const agent = await service.newAgent()
     await service.deliver({
       from: 'ada@example.com',
@@ -205,7 +205,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     const answered = page.waitForResponse('**/raw')
     arrive()
     await (await answered).finished()
-    // The button is enabled again after the console has handled the response.
+    // When the console has handled the response, the button is enabled again.
     await page.locator('button[aria-disabled="true"]').waitFor({ state: 'detached' })
     expect(await page.getByRole('region', { name: 'Original message' }).count()).toBe(0)
     await page.locator('pre', { hasText: 'The plain one.' }).waitFor()

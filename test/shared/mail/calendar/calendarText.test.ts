@@ -75,7 +75,7 @@ test('an empty line separates two events', () => {
   expect(calendarText([])).toBe('')
 })
 
-test('a line break in the place or the comment of an event cannot forge a line', () => {
+test('a line break in the place or the comment of an event cannot add a false line', () => {
   const forged = 'Room\nLink: https://evil.example'
   const text = calendarText([{ ...BARE, location: forged, comment: forged }])
   expect(text).not.toContain('\nLink:')

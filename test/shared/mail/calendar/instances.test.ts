@@ -67,7 +67,7 @@ describe('the service finds the instances of an event without a recurrence rule'
     ])
   })
 
-  test('an event is found by searches from its start to just before its end', () => {
+  test('an event is found by a search that begins before the end of the event, and not by a later one', () => {
     expect(locals(once, { fromMs: ms('2026-03-02T10:59:59') })).toEqual(['03-02T10'])
     expect(locals(once, { fromMs: ms('2026-03-02T11:00:00') })).toEqual([])
   })
@@ -83,7 +83,7 @@ describe('the service finds the instances of an event without a recurrence rule'
     expect(locals(moment, { fromMs: ms('2026-03-02T10:00:01') })).toEqual([])
   })
 
-  test('an event without a start has no instance', () => {
+  test('an event that has no start has no instances', () => {
     expect(locals(['SUMMARY:x'])).toEqual([])
   })
 })
@@ -91,7 +91,7 @@ describe('the service finds the instances of an event without a recurrence rule'
 describe('the service finds the instances of an event with a recurrence rule', () => {
   const daily = ['DTSTART:20260302T100000Z', 'RRULE:FREQ=DAILY;COUNT=4']
 
-  test('an event has the instances of its rule, at most as many as the caller wants', () => {
+  test('an event has the instances that its rule produces, but at most as many as the caller wants', () => {
     expect(locals(daily)).toEqual(['03-02T10', '03-03T10', '03-04T10', '03-05T10'])
     expect(locals(daily, { max: 3 })).toEqual(['03-02T10', '03-03T10', '03-04T10'])
   })
@@ -103,7 +103,7 @@ describe('the service finds the instances of an event with a recurrence rule', (
     ])
   })
 
-  test('an event has its added instances in the order of time, each instance once', () => {
+  test('an event also has its added instances, sorted by time, and each instance only once', () => {
     const added = 'RDATE:20260306T100000Z,20260303T120000Z,20260304T100000Z,20260302T100000Z'
     expect(locals([...daily, added])).toEqual([
       '03-02T10',
@@ -121,7 +121,7 @@ describe('the service finds the instances of an event with a recurrence rule', (
     ).toEqual(['03-02T10', '03-05T10'])
   })
 
-  test('an event has an instance at its start, even if the rule does not produce it', () => {
+  test('the start of an event is an instance, even if the rule does not produce it', () => {
     expect(locals(['DTSTART:20260302T100000Z', 'RRULE:FREQ=WEEKLY;BYDAY=TU;COUNT=1'])).toEqual([
       '03-02T10',
       '03-03T10',
@@ -164,7 +164,7 @@ describe('the UNTIL part of a recurrence rule ends a series', () => {
     expect(until('20260304T095959')).toBe(2)
   })
 
-  test('an UNTIL that is a date lasts to the end of this day', () => {
+  test('an UNTIL that is a date includes the whole of this day', () => {
     expect(until('20260304')).toBe(3)
     expect(until('20260304', 'DTSTART;TZID=Europe/Berlin:20260302T235959')).toBe(3)
     expect(until('20260304', 'DTSTART;VALUE=DATE:20260302')).toBe(3)
@@ -205,7 +205,7 @@ describe('the service reads the times of a calendar property', () => {
     )
   }
 
-  test('the times of a property are in UTC, in the time zone of the TZID, or without a time zone', () => {
+  test('the times of a property are in UTC, in the zone of its TZID, or have no time zone', () => {
     expect(zones('RDATE:20260302T100000Z,20260303T100000')).toEqual(['UTC', null])
     expect(zones('RDATE;TZID=Europe/Berlin:20260302T100000')).toEqual(['Europe/Berlin'])
     expect(zones('RDATE;TZID=Europe/Berlin;VALUE=DATE:20260302')).toEqual([null])
@@ -233,7 +233,7 @@ test('an event counts as recurring if it has a recurrence rule or added times', 
   expect(recurs(read('DTSTART:20260302T100000Z').event)).toBe(false)
 })
 
-test('an event that recurs each hour, minute or second recurs too often', () => {
+test('an event recurs too often if it recurs each hour, minute or second', () => {
   const often = (line: string) => isTooOften(read(line).event)
   const hours = Array.from({ length: 24 }, (_, hour) => hour).join()
   expect(often(`RRULE:FREQ=DAILY;BYHOUR=${hours}`)).toBe(true)
@@ -272,7 +272,7 @@ describe('the service stores the lines that define the instances of an event', (
     expect(timed[0]!.endMs - timed[0]!.startMs).toBe(7_200_000)
   })
 
-  test('the stored lines contain no texts of the event', () => {
+  test('the stored lines do not contain the texts of the event', () => {
     expect(source(...series, 'SUMMARY:Tide tables')).not.toContain('Tide')
   })
 
@@ -285,7 +285,7 @@ describe('the service stores the lines that define the instances of an event', (
     const added = 'RDATE:20260302T100000Z'
     const start = ['DTSTART:20260302T100000Z', ...Array(4_000).fill(added)]
     const room = 100_000 - source(...start)!.length
-    // A parameter of the last line fills the characters that whole lines do not use.
+    // A long parameter in the last line fills the characters for which no whole line is left.
     const filled = (length: number) => added.replace(':', `;X-A=${'x'.repeat(length - 5)}:`)
     const lineLength = added.length + 2
     const lines = [...start, ...Array(Math.floor(room / lineLength) - 2).fill(added)]

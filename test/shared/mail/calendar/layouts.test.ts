@@ -109,7 +109,7 @@ test.each([
     'an impossible start',
     'BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:a\r\nDTSTART:2030-13-45\r\nEND:VEVENT\r\nEND:VCALENDAR',
   ],
-])('a calendar with %s contains no invitation', (_name, text) => {
+])('a calendar file with %s contains no invitation', (_name, text) => {
   expect(readCalendar(Buffer.from(text), NOW_MS)).toEqual([])
 })
 
@@ -204,7 +204,7 @@ function* drawnRules(count: number): Generator<{ zone: string; start: string; ru
   }
 }
 
-test('the library node-ical finds the same instances of 300 random recurrence rules', () => {
+test('for 300 random recurrence rules, the library node-ical finds the same instances as this service', () => {
   for (const { zone, start, rule } of drawnRules(300)) {
     const end = start.replace(':30:', ':45:')
     const written = writeRequest({

@@ -10,7 +10,7 @@ describe('a calendar field may contain only a link', () => {
     expect(meetingLink([' https://rooms.example/7 '], [ROOM])).toBe('https://rooms.example/7')
   })
 
-  test('a field is skipped if it is empty, is not a URL, or is not an https URL', () => {
+  test('a field is skipped if it is empty, or if it is not an https URL', () => {
     const other = 'https://rooms.example/8'
     for (const given of ['', 'Room 7', 'http://rooms.example/7', 'javascript:alert(1)']) {
       expect(meetingLink([given, other], [])).toBe(other)
@@ -18,7 +18,7 @@ describe('a calendar field may contain only a link', () => {
     }
   })
 
-  test('a field that is only a link takes precedence over later fields and over the texts', () => {
+  test('a field that is only a link is preferred to later fields and to the texts', () => {
     expect(meetingLink(['https://a.example/', 'https://b.example/'], [ROOM])).toBe(
       'https://a.example/',
     )
@@ -70,12 +70,12 @@ describe('a calendar text may contain a meeting link', () => {
     }
   })
 
-  test('a meeting link is found after other links, and in the first text that contains one', () => {
+  test('a meeting link is found even after other links, and the first text that contains one decides', () => {
     expect(inText('https://a.example/ and', `see ${ROOM}`, 'https://zoom.us/j/1')).toBe(ROOM)
     expect(inText(`https://a.example/ ${ROOM}`)).toBe(ROOM)
   })
 
-  test('a meeting link is found only among the first hundred links of each text', () => {
+  test('only the first hundred links of each text are searched for a meeting link', () => {
     const others = (count: number) => 'https://a.example/ '.repeat(count)
     expect(inText(others(99) + ROOM)).toBe(ROOM)
     expect(inText(others(100) + ROOM)).toBeNull()

@@ -27,23 +27,23 @@ test('the message with the later SEQUENCE takes effect, even if the other messag
   expect(compareRevisions({ ...SAME }, SAME)).toBe(0)
 })
 
-describe('a message comes from the proven organizer of the event', () => {
+describe('the service judges a message of the proven organizer of an event', () => {
   test('announces an event that the calendar lacks', () => {
     expect(effect(null)).toBe('new')
     expect(effect(null, SAME, { isCancellation: true })).toBe('new')
   })
 
-  test('a message of the organizer updates an older revision, repeats an equal one, and has no effect on a newer one', () => {
+  test('a message of the organizer updates an older revision, repeats an equal revision, and has no effect on a newer one', () => {
     expect(effect(KNOWN, LATER)).toBe('updated')
     expect(effect(KNOWN)).toBe('same')
     expect(effect(KNOWN, EARLIER)).toBe('outdated')
   })
 
-  test('a message of the organizer replaces an event that a stranger announced, whatever the SEQUENCE', () => {
+  test('a message of the organizer replaces an event that a stranger announced, whatever the SEQUENCE of both is', () => {
     expect(effect({ ...KNOWN, isProven: false }, { sequence: 0, stampMs: 0 })).toBe('updated')
   })
 
-  test('a message about an instance is outdated if it is older than the cancellation of the series', () => {
+  test('if a series was cancelled, an older message about one of its instances is outdated', () => {
     expect(effect(null, EARLIER, { series: CANCELLED })).toBe('outdated')
     expect(effect({ ...KNOWN, sequence: 0 }, EARLIER, { series: CANCELLED })).toBe('outdated')
     expect(effect(null, SAME, { series: CANCELLED })).toBe('new')
@@ -56,7 +56,7 @@ describe('a message comes from the proven organizer of the event', () => {
   })
 })
 
-describe('a message comes from somebody who is not the proven organizer', () => {
+describe('the service judges a message of somebody who is not the proven organizer', () => {
   const stranger = { isProven: false }
 
   test('announces an event that the calendar lacks', () => {

@@ -92,7 +92,7 @@ describe('the service reads a calendar file', () => {
 describe('the service reads the method of a calendar file', () => {
   const method = (...lines: string[]) => readText(calendar(...lines, event('UID:u1', START)))[0]!
 
-  test('the method is the METHOD of the file in any case, and is PUBLISH if the METHOD is absent or unknown', () => {
+  test('the method is the METHOD of the file in any letter case, and is PUBLISH if the METHOD is missing or unknown', () => {
     expect(method('METHOD:REQUEST').method).toBe('REQUEST')
     expect(method('METHOD:reply').method).toBe('REPLY')
     expect(method('METHOD:DANCE').method).toBe('PUBLISH')
@@ -127,7 +127,7 @@ test('the stamp of an event is its DTSTAMP, or the time at which the service rea
   expect(read().stamp).toBe(NOW)
 })
 
-test('an instance of a series is named by the start that it had first', () => {
+test('an instance of a series is identified by its original start', () => {
   expect(read('RECURRENCE-ID;TZID=Europe/Berlin:20260302T100000').recurrenceId).toBe(
     '2026-03-02T09:00:00.000Z',
   )
@@ -162,7 +162,7 @@ describe('the service reads a text field of an event', () => {
     ['LOCATION', 'location', 1_000],
     ['DESCRIPTION', 'description', 10_000],
     ['COMMENT', 'comment', 10_000],
-  ] as const)('the text of %s is cut if it is too long', (name, field, max) => {
+  ] as const)('if the text of %s is too long, it is cut', (name, field, max) => {
     expect(read(`${name}:${'x'.repeat(max + 1)}`)[field]).toHaveLength(max)
   })
 })
@@ -221,7 +221,7 @@ describe('the service reads the times of an event', () => {
 })
 
 describe('the service reads the recurrence of an event', () => {
-  test('the recurrence has the rule and the next starts, from now on', () => {
+  test('the recurrence contains the rule, and the next starts from now on', () => {
     const { recurrence, source } = readAll(
       'UID:u1',
       'DTSTART:20260228T000000Z',
@@ -235,7 +235,7 @@ describe('the service reads the recurrence of an event', () => {
     expect(source).toContain('RRULE:FREQ=DAILY;COUNT=3')
   })
 
-  test('the recurrence lists at most ten starts, even while an instance takes place', () => {
+  test('the recurrence lists at most ten future starts, even while an instance takes place', () => {
     expect(read('RRULE:FREQ=DAILY').recurrence!.next).toHaveLength(10)
     const running = readAll(
       'UID:u1',
@@ -253,7 +253,7 @@ describe('the service reads the recurrence of an event', () => {
     expect(late.recurrence!.next.at(-1)).toBe('2030-03-06T10:00:00.000Z')
   })
 
-  test('the recurrence of an event that only has added times has an empty rule', () => {
+  test('if an event only has added times, its recurrence has an empty rule', () => {
     expect(read('RDATE:20260303T100000Z').recurrence).toEqual({
       rule: '',
       next: ['2026-03-02T10:00:00.000Z', '2026-03-03T10:00:00.000Z'],
@@ -273,7 +273,7 @@ describe('the service reads the recurrence of an event', () => {
 describe('the service reads a person of an event', () => {
   const organizer = (text: string) => read(`ORGANIZER${text}`).organizer
 
-  test('a person has the address of a mailto URI, whatever its case, and the name CN', () => {
+  test('the address of a person is that of the mailto URI in any letter case, and the name is CN', () => {
     expect(organizer(';CN=Mira:mailto:mira@a.example')).toEqual({
       address: 'mira@a.example',
       name: 'Mira',
@@ -283,7 +283,7 @@ describe('the service reads a person of an event', () => {
     expect(organizer(`;CN=${'n'.repeat(201)}:mailto:mira@a.example`)!.name).toHaveLength(200)
   })
 
-  test('a person has the address of EMAIL if the value is not a mailto URI', () => {
+  test('if the value is not a mailto URI, the address of a person is that of EMAIL', () => {
     expect(organizer(';EMAIL=mira@a.example:urn:uuid:1')!.address).toBe('mira@a.example')
     expect(organizer(';EMAIL=mira@a.example:mailto:cy@a.example')!.address).toBe('cy@a.example')
   })

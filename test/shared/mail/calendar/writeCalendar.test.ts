@@ -83,7 +83,7 @@ describe('the service writes an invitation (REQUEST)', () => {
     )
   })
 
-  test('an invitation names each attendee with the role, and asks for a reply', () => {
+  test('an invitation names each attendee with the role of the attendee, and asks for a reply', () => {
     const attendees = (['required', 'optional', 'chair', 'information'] as const).map((role) => ({
       address: `${role}@a.example`,
       name: null,
@@ -105,7 +105,7 @@ describe('the service writes an invitation (REQUEST)', () => {
   })
 })
 
-describe('the caller gives the texts of an event', () => {
+describe('the caller gives the texts of a calendar event', () => {
   test('a text of the caller cannot add a line to the calendar file', () => {
     const given = { summary: 'a\r\nX-ONE:1', description: 'b\nX-TWO:2', location: 'c\nX-THREE:3' }
     expect(lines('X-', given)).toEqual([])
@@ -113,7 +113,7 @@ describe('the caller gives the texts of an event', () => {
     expect(lines('ATTENDEE', { organizer })).toEqual([])
   })
 
-  test('a text of the caller cannot add a parameter to the name of a person', () => {
+  test('a text of the caller cannot add a parameter to the line with a person’s name', () => {
     const organizer = { address: 'mira@a.example', name: 'M";X=1:"y' }
     expect(lines('ORGANIZER', { organizer })).toEqual([
       `ORGANIZER;CN="M';X=1:'y":mailto:mira@a.example`,
@@ -122,7 +122,7 @@ describe('the caller gives the texts of an event', () => {
 })
 
 describe('the service writes a time into a calendar file', () => {
-  test('a time with a time zone names the zone, and the file defines each zone once', () => {
+  test('a time with a time zone names its zone, and the file defines each zone only once', () => {
     const given = { start: berlin('10'), end: berlin('11') }
     expect(lines('DTSTART', given)).toEqual(['DTSTART;TZID=Europe/Berlin:20260302T100000'])
     expect(zonesOf(given)).toEqual(['Europe/Berlin'])
@@ -134,7 +134,7 @@ describe('the service writes a time into a calendar file', () => {
     expect(zonesOf({})).toEqual([])
   })
 
-  test('a time in a zone without a known definition keeps the name of the zone', () => {
+  test('if the definition of a time zone is not known, a time in this zone keeps the name of the zone', () => {
     const given = { start: { local: '2026-03-02T10:00:00', zone: 'Nowhere/Else' } }
     expect(lines('DTSTART', given)).toEqual(['DTSTART;TZID=Nowhere/Else:20260302T100000'])
     expect(zonesOf(given)).toEqual([])

@@ -72,12 +72,12 @@ describe('the service finds the time zone for a TZID', () => {
     expect(zoneOf('GMT', undefined)).toBe(UTC)
   })
 
-  test('a TZID that is no zone name means the X-LIC-LOCATION of its definition', () => {
+  test('if a TZID is not the name of a zone, the X-LIC-LOCATION in its definition names the zone', () => {
     const zone = zoneOf('Our office', definition('Our office', 'Asia/Tokyo'))
     expect([zone.name, hourIn(zone)]).toEqual(['Asia/Tokyo', '01:00'])
   })
 
-  test('a TZID has the offset of its definition and no name if no zone name is known', () => {
+  test('if no zone name is known for a TZID, the zone has the offset of its definition, and no name', () => {
     const zone = zoneOf('Our office', definition('Our office', 'Somewhere'))
     expect([zone.name, hourIn(zone)]).toEqual([null, '05:00'])
     expect(zoneOf('CET', definition('CET')).name).toBeNull()
@@ -88,7 +88,7 @@ describe('the service finds the time zone for a TZID', () => {
     expect(hourIn(zoneOf('EST5EDT', undefined))).toBe('15:00')
   })
 
-  test('a TZID about which nothing is known leads to a floating time (a local time without a zone)', () => {
+  test('if nothing is known about a TZID, the time is floating (a local time without a zone)', () => {
     for (const tzid of ['', 'Nowhere', 'XYZ', 'cet', 'CET1', 'Iran']) {
       expect(zoneOf(tzid, undefined)).toBe(FLOATING)
     }

@@ -8,7 +8,7 @@ import {
 } from '../../../../shared/mail/codes/codeShapes.ts'
 
 const valuesOf = (line: string) => candidatesOf(plainForm(line)).map(({ value }) => value)
-/** Returns the only candidate for a code in a line, without its value and its place. */
+/** Returns the single candidate for a code in a line, without its value and its position. */
 function shapeOf(line: string) {
   const found = candidatesOf(plainForm(line))
   expect([line, found.length]).toEqual([line, 1])
@@ -19,7 +19,7 @@ const traits = (line: string): string[] =>
   Object.entries(shapeOf(line)).flatMap(([name, value]) => (value === true ? [name] : []))
 
 describe('a number has the shape of a code', () => {
-  test('a number that may be a code has 4 to 8 digits, or 9 and 10 alone on a line or after a label', () => {
+  test('a number that may be a code has 4 to 8 digits, and may have 9 or 10 if it is alone on its line or after a label', () => {
     expect(valuesOf('123')).toEqual([])
     for (const value of ['1234', '12345678', '123456789', '1234567890'])
       expect(valuesOf(value)).toEqual([value])
@@ -76,7 +76,7 @@ describe('a number has the shape of a code', () => {
     expect(valuesOf('482–913')).toEqual(['482913'])
   })
 
-  test('a number of four digits is marked as a possible year', () => {
+  test('a number of four digits is marked if it may be a year', () => {
     expect(traits('1999')).toEqual(['isYear'])
     expect(traits('2026')).toEqual(['isYear'])
     expect(traits('1899')).toEqual([])
@@ -158,7 +158,7 @@ describe('letters and digits together have the shape of a code', () => {
     expect(traits('A1B2')).toEqual([])
   })
 
-  test('a candidate with small letters is weak, and one in mixed case has at least six characters and a digit', () => {
+  test('a candidate with small letters is weak, and a candidate in mixed case needs at least six characters and a digit', () => {
     expect(traits('a1b2')).toEqual(['isWeak'])
     expect(valuesOf('kT4wZq')).toEqual(['kT4wZq'])
     expect(valuesOf('kT4wZ')).toEqual([])
@@ -178,7 +178,7 @@ describe('letters and digits together have the shape of a code', () => {
     expect(valuesOf('24-HOUR')).toEqual([])
   })
 
-  test('after the letters of a sender, only the digits are the code, unlike in the number of a document', () => {
+  test('if a sender puts letters before the digits, only the digits are the code, but the number of a document keeps its letters', () => {
     expect([valuesOf('G-482913'), traits('G-482913')]).toEqual([['482913'], []])
     expect([valuesOf('GC-482913'), traits('GC-482913')]).toEqual([['482913'], ['isKey']])
     expect(valuesOf('INV-93174')).toEqual(['INV-93174'])
@@ -189,7 +189,7 @@ describe('letters and digits together have the shape of a code', () => {
 })
 
 describe('letters without digits have the shape of a code', () => {
-  test('a code of capital letters has at least six characters, and few vowels', () => {
+  test('a code of capital letters has at least six characters, of which few are vowels', () => {
     expect(traits('XKQPTZ')).toEqual(['isWeak'])
     expect(valuesOf('XKQPT')).toEqual([])
     expect(traits('MSIAMJTL')).toEqual(['isWeak', 'isWord'])
@@ -199,7 +199,7 @@ describe('letters without digits have the shape of a code', () => {
     expect(traits('AEKQZTPLMR')).toEqual(['isWeak'])
   })
 
-  test('letters in mixed case without order are a code if they stand alone on a line or after a label', () => {
+  test('a random sequence of letters in mixed case is a code if it stands alone on a line or after a label', () => {
     expect(traits('zlQEWh')).toEqual(['isWeak', 'isJumble'])
     expect(valuesOf('Code: zlQEWh')).toEqual(['zlQEWh'])
     expect(valuesOf('Take zlQEWh now')).toEqual([])
@@ -218,7 +218,7 @@ describe('words with dashes have the shape of a code', () => {
   })
 })
 
-test('a line gives at most 20 candidates for codes, with their places in the line', () => {
+test('a line gives at most 20 candidates for codes, each with its position in the line', () => {
   const line = Array.from({ length: 30 }, (_, n) => `a ${7000 + n}`).join('; ')
   const found = candidatesOf(line)
   expect(found).toHaveLength(20)
@@ -236,7 +236,7 @@ test.each([
   'ul. Długa 4829',
   '4829 Main Ave',
   'Postfach 4829',
-])('the number in the postal address `%s` is marked as a place', (line) => {
+])('the number in the postal address `%s` is marked as a part of an address', (line) => {
   expect(candidatesOf(line).every(({ isPlace }) => isPlace)).toBe(true)
 })
 

@@ -56,14 +56,14 @@ describe('the service finds one-time codes in a mail', () => {
     ])
   })
 
-  test('letters in a random order are a code if they stand alone on a line or after a colon, unlike a product name', () => {
+  test('letters in a random order are a code if they are alone on a line or after a colon, but a product name is not a code', () => {
     expect(valuesOf('Use this code to sign in:\n\nzlQEWh\n\nThanks')).toEqual(['zlQEWh'])
     expect(valuesOf('Your verification code is: zlQEWh')).toEqual(['zlQEWh'])
     expect(valuesOf('Use this code to sign in:\n\nGitHub\n\n204417')).toEqual(['204417'])
     expect(valuesOf('Your code lets zlQEWh sign in.')).toEqual([])
   })
 
-  test('pairs of hexadecimal digits with dashes are one code, also if the first pairs are digits', () => {
+  test('pairs of hexadecimal digits with dashes are one code, even if the first pairs contain only digits', () => {
     expect(valuesOf('Enter the code below.\n\nPIN: 98-8D-77-59')).toEqual(['98-8D-77-59'])
     expect(valuesOf('Enter the code below.\n\nPIN: CA-D5-26-FF')).toEqual(['CA-D5-26-FF'])
   })
@@ -72,7 +72,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('Вашият код за активиране е 7H4K-Q2MD.')).toEqual(['7H4K-Q2MD'])
   })
 
-  test('a code for a booking is found as a code, but the number of the booking is not', () => {
+  test('the code for a booking is found as a code, and the number of the booking is not found', () => {
     expect(valuesOf('Vaš verifikacijski kod za rezervaciju je:\n\n250964')).toEqual(['250964'])
     expect(valuesOf('Your booking number is 250964.')).toEqual([])
   })
@@ -83,7 +83,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('Your code opens Tb4XgQ9zLwY2 now.')).toEqual([])
   })
 
-  test('ten digits after a label are a code, unlike a telephone number in a sentence', () => {
+  test('ten digits after a label are a code, and a telephone number in a sentence is not', () => {
     expect(valuesOf('Your one-time code is 1258941219.')).toEqual(['1258941219'])
     expect(valuesOf('If you have no code, call us on 8005550142 today.')).toEqual([])
   })
@@ -116,7 +116,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(codes.map(({ value }) => value)).toEqual(['333444', '111222'])
   })
 
-  test('the label nearest to a number decides whether the number is a code', () => {
+  test('if a number has several labels, the nearest label decides whether it is a code', () => {
     expect(valuesOf('Your code is 482913 for order 771204.')).toEqual(['482913'])
     expect(valuesOf('Order 771204: your code is 482913.')).toEqual(['482913'])
     expect(valuesOf('Your promo code is 482913.')).toEqual([])
@@ -165,7 +165,7 @@ describe('the service finds one-time codes in a mail', () => {
   })
 })
 
-describe('the service finds the codes of a mail that was written after the first rules', () => {
+describe('the service finds the codes of mails that were written after the first extraction rules', () => {
   test.each(LATER)(
     'the codes of the mail with the subject "%s" are found',
     (subject, text, codes) => expect(valuesOf(text, subject)).toEqual(codes),
@@ -196,7 +196,7 @@ describe('the service finds links in a mail', () => {
     ])
   })
 
-  test('a link to a page that looks the same for every visitor has the purpose `other`', () => {
+  test('a link has the purpose `other` if its page looks the same for every visitor', () => {
     expect(linksOf('<a href="https://a.example/login">Log in</a>')).toMatchObject([
       { purpose: 'other' },
     ])
@@ -247,7 +247,7 @@ const hostile: [string, string][] = [
   ['entities', '&#x31;'.repeat(MEGABYTE)],
 ]
 
-describe('a mail contains hostile texts', () => {
+describe('the service limits what it finds in a mail with hostile texts', () => {
   test.each(hostile)('the numbers of codes and links stay limited for %s', (_name, text) => {
     const codes = findCodes({ subject: text.slice(0, 4_000), text, html: text })
     const links = findLinks({ subject: text.slice(0, 4_000), text, html: text })
@@ -255,7 +255,7 @@ describe('a mail contains hostile texts', () => {
     expect(links.length).toBeLessThanOrEqual(LINKS_MAX)
   })
 
-  test('the names of built-in JavaScript properties in a mail count as ordinary words', () => {
+  test('words of a mail that are names of built-in JavaScript properties count as ordinary words', () => {
     expect(valuesOf('Your code is __proto__ constructor 482913.')).toEqual(['482913'])
     expect(
       linksOf('<a href="https://a.example/__proto__">&constructor; &toString;</a>'),

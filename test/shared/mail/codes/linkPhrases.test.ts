@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { purposeOfText } from '../../../../shared/mail/codes/linkWords.ts'
 
-/** Gives the purpose for which each column of the file stands. */
+/** Names for each column of the file the purpose that its phrases announce. */
 const PURPOSES = [
   ...['unsubscribe', 'unsubscribe', 'unsubscribe'],
   ...['verify', 'sign-in', 'sign-in', 'reset'],
@@ -32,7 +32,7 @@ test.each(
   expect(String(purposeOfText(words))).toBe(purpose)
 })
 
-describe('some texts give a link no purpose', () => {
+describe('certain texts give a link no purpose', () => {
   test.each([
     'Registration completed',
     'Die Registrierung ist abgeschlossen',
@@ -55,7 +55,7 @@ test('two words that stand far from each other do not form a phrase with a purpo
   expect(purposeOfText(far(18))).toBeUndefined()
 })
 
-test('a text about a password or a confirmation keeps this purpose, even if it names a mail and its settings', () => {
+test('a text about a password or a confirmation keeps this purpose, even if it also mentions a mail and its settings', () => {
   expect(purposeOfText('Neues Passwort für die Einstellungen deiner Mail')).toBe('reset')
   expect(purposeOfText('Bestätige die Einstellungen deiner Mail')).toBe('verify')
 })

@@ -1,6 +1,6 @@
 /**
- * Tests the purposes of links for which real products once led to a wrong result. The mail texts around these links
- * were written for these tests.
+ * Tests links of real products whose purpose was once recognised wrongly. The mail texts around these links were
+ * written for these tests.
  */
 import { expect, test } from 'bun:test'
 import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
@@ -52,7 +52,7 @@ test.each([
   expect(purposeOf(html)).toEqual(['other'])
 })
 
-test('if a sign-in link has a path about a later confirmation, the subject of the mail decides its purpose', () => {
+test('the subject of the mail decides the purpose of a sign-in link if its path names a later confirmation', () => {
   const html = `<a href="https://a.example/login/confirm?id=${TOKEN}">Continue</a>`
   expect(purposeOf(html, { subject: 'Confirm your e-mail address' })).toEqual(['verify'])
   expect(purposeOf(html, { subject: 'Your link' })).toEqual(['sign-in'])
@@ -60,7 +60,7 @@ test('if a sign-in link has a path about a later confirmation, the subject of th
   expect(purposeOf(reset, { subject: 'Confirm your e-mail address' })).toEqual(['reset'])
 })
 
-test('the words of a button count more than the words before the same address in the plain-text part', () => {
+test('the words on a button count more than the words before the same address in the plain-text part of the mail', () => {
   const href = `https://a.example/requests?t=${TOKEN}`
   expect(
     purposeOf(`<a href="${href}">Review request</a>`, {
@@ -136,7 +136,7 @@ test('a link whose path or query changes the mail address has the purpose `verif
   expect(purposeOf(type)).toEqual(['verify'])
 })
 
-test('a token that the path names makes the link of a blog personal to the reader', () => {
+test('if the path of a link to a blog names a token, the link counts as personal', () => {
   const href = `https://blog.example/reset_password/task:login.reset/token:${TOKEN}`
   expect(purposeOf(`<a href="${href}">Open</a>`)).toEqual(['reset'])
 })
@@ -165,7 +165,7 @@ test('a link to a page in which the reader types a code has the purpose `other`,
   expect(purposeOf('', { text })).toEqual(['verify', 'other'])
 })
 
-test('a link that completes a sign-in has the purpose sign-in, and a link that reports a sign-in has no purpose', () => {
+test('a link has the purpose sign-in if it completes a sign-in, and no purpose if it only reports one', () => {
   const page = (name: string) => `Sjá: https://a.example/${name}?uid=${TOKEN}&code=${TOKEN}`
   expect(purposeOf('', { text: page('complete_signin') })).toEqual(['sign-in'])
   expect(purposeOf('', { text: page('report_signin') })).toEqual(['other'])

@@ -11,11 +11,11 @@ const linksOf = (html: string | null, { text = '', subject = '' } = {}) =>
 const purposeOf = (html: string, subject = '') => linksOf(html, { subject })[0]?.purpose
 const purposeOfBare = (text: string, subject = '') => linksOf(null, { text, subject })[0]?.purpose
 
-describe('a mail shows the same link address twice', () => {
+describe('the service handles a link address that a mail shows twice', () => {
   const verify = anchor(personal('/go'), 'Verify your email')
   const plain = anchor(personal('/go'), 'Open')
 
-  test('an address that is shown twice is one link, with the first purpose and the first words', () => {
+  test('if an address is shown twice, there is one link, with the first purpose and the first words', () => {
     const reset = anchor(personal('/go'), 'Reset your password')
     expect(linksOf(verify + reset)).toEqual([
       { href: personal('/go'), text: 'Verify your email', purpose: 'verify', sensitive: false },
@@ -23,7 +23,7 @@ describe('a mail shows the same link address twice', () => {
     expect(linksOf(reset + verify)[0]).toMatchObject({ purpose: 'reset', sensitive: true })
   })
 
-  test('an address that is shown twice gets the purpose of its second place if its first place has none', () => {
+  test('if an address is shown twice and has no purpose at its first position, it gets the purpose of the second', () => {
     expect(linksOf(plain + verify)).toMatchObject([{ text: 'Open', purpose: 'verify' }])
     expect(linksOf(verify + plain)).toMatchObject([
       { text: 'Verify your email', purpose: 'verify' },
@@ -31,7 +31,7 @@ describe('a mail shows the same link address twice', () => {
     expect(linksOf(plain + plain)).toMatchObject([{ purpose: 'other' }])
   })
 
-  test('words beside a bare address do not give it the purpose verify or sign-in if a button has the same address', () => {
+  test('if a button has the same address as a bare address, the words beside the bare address do not give it the purpose verify or sign-in', () => {
     const button = anchor(personal('/go'), 'Read the news')
     const beside = (words: string) => linksOf(button, { text: `${words}:\n${personal('/go')}` })
     expect(beside('Verify your email')[0]!.purpose).toBe('other')
@@ -43,13 +43,13 @@ describe('a mail shows the same link address twice', () => {
 })
 
 describe('the words of a link decide its purpose', () => {
-  test('link words about unsubscribing, or with another meaning, count more than the path of the link', () => {
+  test('if the words of a link are about unsubscribing or something else, they count more than its path', () => {
     expect(purposeOf(anchor(personal('/verify-email'), 'Unsubscribe'))).toBe('unsubscribe')
     expect(purposeOf(anchor(personal('/unsubscribe'), 'Verify your email'))).toBe('unsubscribe')
     expect(purposeOf(anchor(personal('/verify-email'), 'Accept invitation'))).toBe('other')
   })
 
-  test('the words of a picture link are the picture’s description, and never its other attributes', () => {
+  test('if a link is a picture, its words are the description of the picture, and never its other attributes', () => {
     const picture = (attribute: string) =>
       anchor(personal('/go'), `<img ${attribute}="Verify your email">`)
     expect(purposeOf(picture('alt'))).toBe('verify')
@@ -63,7 +63,7 @@ describe('the words of a link decide its purpose', () => {
     expect(linksOf(anchor(personal('/go'), 'a'.repeat(201)))[0]!.text).toBe('a'.repeat(200))
   })
 
-  test('link words about a help page leave the link without a purpose', () => {
+  test('if the words of a link are about a help page, the link has no purpose', () => {
     const help = (href: string) => purposeOf(anchor(href, 'Reset your password'))
     expect(help(`https://help.a.example/x/${TOKEN}`)).toBe('other')
     expect(help(at(`/faq/${TOKEN}`))).toBe('other')
@@ -91,7 +91,7 @@ describe('the words beside a link may decide its purpose', () => {
     expect(purposeOfBare(`Unsubscribe here:\n${at('/?u=4711x')}`)).toBe('unsubscribe')
   })
 
-  test('the words beside a link count more than a path that could mean either purpose', () => {
+  test('if the path of a link could mean two purposes, the words beside the link count more than the path', () => {
     expect(purposeOfBare(`Define your new password:\n${personal('/verify')}`)).toBe('reset')
     expect(purposeOfBare(`To verify your email:\n${personal('/signin')}`)).toBe('verify')
   })
@@ -110,7 +110,7 @@ describe('the words beside a link may decide its purpose', () => {
 })
 
 describe('the subject of a mail may decide the purpose of a link', () => {
-  test('the subject decides the purpose of a personal link that neither its words nor its path explain', () => {
+  test('if neither the words nor the path of a personal link explain it, the subject decides its purpose', () => {
     expect(purposeOfBare(personal('/go'), 'Verify your email')).toBe('verify')
     expect(purposeOfBare(at('/go/ab12'), 'Verify your email')).toBe('other')
     expect(purposeOfBare(personal('/go'), 'Re: Verify your email')).toBe('other')
@@ -129,7 +129,7 @@ describe('the service reads a link of a mail', () => {
     }
   })
 
-  test('a link that has only a number does not sign in, and the words beside it do not make it confirm anything', () => {
+  test('if the path of a link has only a number, the link does not sign in, and the words beside it cannot make it a confirmation', () => {
     expect(purposeOf(anchor(at('/topic/4711'), 'Sign in'))).toBe('other')
     expect(purposeOf(anchor(at('/topic/4711a'), 'Sign in'))).toBe('sign-in')
     expect(purposeOf(anchor(at('/topic/4711'), 'Verify your email'))).toBe('verify')
@@ -146,7 +146,7 @@ describe('the service reads a link of a mail', () => {
     }
   })
 
-  test('a link whose token has only digits counts as personal from 16 digits on', () => {
+  test('a link whose token has only digits counts as personal if there are at least 16 digits', () => {
     const reset = (digits: number) =>
       purposeOfBare(at(`/go/${'1'.repeat(digits)}`), 'Reset your password')
     expect(reset(16)).toBe('reset')
@@ -158,7 +158,7 @@ describe('the service reads a link of a mail', () => {
     expect(linksOf(`<a name="${at('/x')}">x</a>`)).toEqual([])
   })
 
-  test('a link ends at the next link or at the end of the mail if its end tag is missing', () => {
+  test('if the end tag of a link is missing, the link ends at the next link or at the end of the mail', () => {
     const html = `<a href="${personal('/a')}">Verify your email<a href="${personal('/b')}">Open`
     expect(linksOf(html).map(({ text }) => text)).toEqual(['Verify your email', 'Open'])
   })

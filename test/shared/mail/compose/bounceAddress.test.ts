@@ -30,13 +30,13 @@ describe('the service makes the bounce address of a sent mail', () => {
     }
   })
 
-  test('a bounce address has no tag if the local part would exceed 64 characters', () => {
+  test('a bounce address has no tag if its local part would have more than 64 characters', () => {
     const from = (length: number) => `${'n'.repeat(length)}@a.example`
     expect(bounceAddress(KEYS, from(38), COPY).indexOf('@')).toBe(64)
     expect(bounceAddress(KEYS, from(39), COPY)).toBe(from(39))
   })
 
-  test('a bounce address has no tag if the address would exceed 254 characters', () => {
+  test('a bounce address has no tag if it would have more than 254 characters', () => {
     const from = (length: number) => 'desk@a.'.padEnd(length, 'd')
     expect(bounceAddress(KEYS, from(228), COPY)).toHaveLength(254)
     expect(bounceAddress(KEYS, from(229), COPY)).toBe(from(229))
@@ -44,7 +44,7 @@ describe('the service makes the bounce address of a sent mail', () => {
 })
 
 describe('the service checks the tag of a bounce address', () => {
-  test('the tag proves the copy for which the address was made, whatever the case of the recipient', () => {
+  test('the tag proves for which copy of a mail the address was made, whatever the letter case of the recipient', () => {
     expect(isTagOf(TAG, KEYS, COPY)).toBe(true)
     expect(isTagOf(TAG, KEYS, { ...COPY, recipient: 'ada@B.EXAMPLE' })).toBe(true)
     for (const other of [{ projectId: 'p2' }, { messageId: '<m2@a>' }, { recipient: 'c@d' }]) {

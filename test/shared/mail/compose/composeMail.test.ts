@@ -60,7 +60,7 @@ test('each line of a composed mail’s text ends with CRLF', async () => {
   expect(mail).not.toMatch(/(?<!\r)\n|\r(?!\n)/)
 })
 
-test('a mail with HTML has both a text part and an HTML part', async () => {
+test('a mail with HTML is composed of a text part and an HTML part', async () => {
   const mail = await composed({ html: '<p>a\nb</p>' })
   expect(mail).toContain('multipart/alternative')
   expect(mail).toContain('<p>a\r\nb</p>')
@@ -106,7 +106,7 @@ describe('the service writes an attachment into a mail', () => {
     expect(mail).toContain('Content-ID: <c1>')
   })
 
-  test('an attachment that is an invitation is also placed beside the text part', async () => {
+  test('an attachment that is an invitation is also included as an alternative to the text part', async () => {
     const invitation = file({
       filename: 'invite.ics',
       contentType: calendarType('REQUEST'),
@@ -118,7 +118,7 @@ describe('the service writes an attachment into a mail', () => {
     expect(mail).toContain('filename=tide.txt')
   })
 
-  test('an attachment that is a calendar of another origin is only attached', async () => {
+  test('a calendar file that is not the invitation of the mail is only attached', async () => {
     const mail = await composed({ attachments: [file({ contentType: 'text/calendar' })] })
     expect(mail.match(/text\/calendar/g)).toHaveLength(1)
     expect(mail).not.toContain('multipart/alternative')

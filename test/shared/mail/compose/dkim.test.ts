@@ -32,7 +32,7 @@ const HEADER = [
 const message = (body: string, header = HEADER) =>
   Buffer.from(`${header.join('\r\n')}\r\n\r\n${body}`, 'utf8')
 
-test('the library mailauth accepts the signature of every form of body', async () => {
+test('the library mailauth accepts the DKIM signature for every form of body', async () => {
   for (const body of [
     '',
     '\r\n',
@@ -52,7 +52,7 @@ test('the library mailauth accepts the signature of every form of body', async (
   }
 })
 
-test('a DKIM signature survives the changes that relays make, and breaks if visible text or a visible field changes', async () => {
+test('a DKIM signature stays valid after the changes that relays make, and breaks if visible text or a visible field changes', async () => {
   const signed = dkimSign(message('Pay 10 to Ada.\r\n'), [SIGNER]).toString()
   const changed = (from: string, to: string) => Buffer.from(signed.replace(from, to))
   expect(await verdicts(changed('Two   spaces', 'Two spaces'))).toEqual(['pass'])

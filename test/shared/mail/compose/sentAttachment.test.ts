@@ -5,7 +5,7 @@ import {
   parseContentId,
 } from '../../../../shared/mail/compose/sentAttachment.ts'
 
-test('media types of attachments with parameters are accepted, and malformed or multipart types are refused', () => {
+test('media types of attachments may have parameters, and malformed or multipart types are refused', () => {
   for (const type of [
     'application/pdf',
     'IMAGE/svg+xml',
@@ -34,7 +34,7 @@ test('media types of attachments with parameters are accepted, and malformed or 
   }
 })
 
-test('a Content-ID loses its angle brackets, and a malformed Content-ID is refused', () => {
+test('the angle brackets of a Content-ID are removed, and a malformed Content-ID is refused', () => {
   expect(parseContentId('logo')).toBe('logo')
   expect(parseContentId('<logo@example.com>')).toBe('logo@example.com')
   for (const text of ['', '<>', 'a b', 'a>b', '<a', 'a\r\nb', 'ü', '"a"', 'x'.repeat(256)]) {

@@ -48,7 +48,7 @@ test('a mail of the service itself has its own sender and one recipient, and ask
 })
 
 describe('the service writes a mail with a sign-in link', () => {
-  test('a sign-in mail contains the link, the time at which it ends, and advice', () => {
+  test('a sign-in mail contains the link, the time when it expires, and advice', () => {
     expect(signIn().subject).toBe('Sign in to Purser')
     expect(signIn().text).toBe(
       [

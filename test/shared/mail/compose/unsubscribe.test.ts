@@ -23,7 +23,7 @@ test('an https URL for List-Unsubscribe is escaped for the header, and a URL wit
   expect(folded ?? '').not.toMatch(/[\r\n\s]/)
 })
 
-test('the header List-Unsubscribe-Post is written only if there is a URL', () => {
+test('the header List-Unsubscribe-Post is written only if List-Unsubscribe has a URL', () => {
   const url = 'https://example.com/u'
   expect(unsubscribeFields({ url, mailto: 'leave@example.com' })).toBe(
     'List-Unsubscribe: <https://example.com/u>,\r\n <mailto:leave@example.com>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n',

@@ -1,7 +1,7 @@
 /**
  * Reads documents that real programs made, and compares the extracted text with the text that a person would expect.
- * The author of the documents in `strangers/` had not seen the code. The file MADE.md names the programs that made the
- * documents.
+ * The author of the documents in `strangers/` had not seen the code. The file MADE.md names the programs with which the
+ * documents were made.
  */
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ type Expected = {
   contentType: string
   state: 'ready' | 'none' | 'failed'
   reason?: string
-  /** Lists the phrases that the text must contain in the order of reading. */
+  /** Lists the phrases that the text must contain in reading order. */
   contains?: string[]
   absent?: string[]
   omitted?: string[]
@@ -32,7 +32,7 @@ const plain = (text: string): string =>
     .replace(/ *\t */g, '\t')
     .replace(/ *\n */g, '\n')
 
-/** Lists the expected facts that are missing in the text of a file, and the unwanted phrases that the text contains. */
+/** Lists expected facts that the text of a file lacks, and unwanted phrases that it contains. */
 async function differences(set: string, expected: Expected): Promise<string[]> {
   const bytes = new Uint8Array(readFileSync(join(FOLDER, set, expected.file)))
   const { file: filename, contentType } = expected
@@ -43,7 +43,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   if (expected.reason !== undefined && reason !== expected.reason) found.push(`reason ${reason}`)
   if (read.state !== 'ready') return found
   const text = plain(read.text)
-  // An expected phrase may be broken across lines in the text, so the comparison treats line breaks as blanks.
+  // Line breaks may divide an expected phrase in the text, so the comparison treats them as blanks.
   const flat = text.replaceAll('\n', ' ')
   let from = 0
   for (const phrase of expected.contains ?? []) {
@@ -108,7 +108,7 @@ for (const { name: set } of sets) {
   }
 }
 
-test('slides are numbered by their place in the presentation, and a hidden slide keeps its number', async () => {
+test('slides are numbered by their position in the presentation, and a hidden slide also has a number', async () => {
   const numbersOf = async (filename: string) => {
     const bytes = new Uint8Array(readFileSync(join(FOLDER, 'strangers', filename)))
     const read = await readDocument(bytes, { filename, contentType: '' }, Date.now())

@@ -11,7 +11,7 @@ describe('the service reads a CSV file', () => {
     expect(textOf('a,,b\n,c')).toBe('a\t\tb\n\tc')
   })
 
-  test('the text of a CSV file keeps a last row without a line end, and its last cell', () => {
+  test('a last row without a line end is kept in the text of a CSV file, and so is its last cell', () => {
     expect(textOf('a')).toBe('a')
     expect(textOf('a,b')).toBe('a\tb')
   })
@@ -35,7 +35,7 @@ describe('the service reads a CSV file', () => {
     expect(textOf('"",d')).toBe('\td')
   })
 
-  test('the text of a CSV file keeps a quote that is not at the beginning of its cell', () => {
+  test('a quote is kept in the text of a CSV file if it is not at the beginning of its cell', () => {
     expect(textOf('5" pipe,x')).toBe('5" pipe\tx')
     expect(textOf('"a" "b",c')).toBe('a "b"\tc')
   })

@@ -115,7 +115,7 @@ describe('the service detects a file without text by its bytes', () => {
     expect(kind('')).toBeNull()
   })
 
-  test('a file has no text if it has one control character in less than 100 characters', () => {
+  test('a file has no text if there is a control character in fewer than 100 characters', () => {
     expect(kind(`\x01${'a'.repeat(99)}`)).toBe('text')
     expect(kind(`\x01${'a'.repeat(98)}`)).toBeNull()
     for (const control of [1, 8, 14, 26, 28, 31])
@@ -124,7 +124,7 @@ describe('the service detects a file without text by its bytes', () => {
       expect([letter, kind([97, letter, 97])]).toEqual([letter, 'text'])
   })
 
-  test('a file has no text if at most a quarter of its bytes are nulls, because a UTF-16 text has more', () => {
+  test('a file has no text if it has null bytes and at most a quarter of its bytes are nulls, because UTF-16 has more nulls', () => {
     expect(kind('aaa\0')).toBeNull()
     expect(kind('aa\0')).toBe('text')
     expect(kind('a\0b\0')).toBe('text')
@@ -149,7 +149,7 @@ describe('the service detects a file without text by its bytes', () => {
     expect(kind(`${'a'.repeat(4_000)}${'\x01'.repeat(96)}`)).toBeNull()
   })
 
-  test('bytes that are before or after the file in the same buffer do not count', () => {
+  test('bytes before or after the file in the same buffer are ignored', () => {
     const buffer = new Uint8Array([1, 1, 97, 98, 1, 1])
     expect(kindOf(buffer.subarray(2, 4), { filename: '', contentType: '' })).toBe('text')
   })

@@ -11,11 +11,11 @@ const seen = (rtf: string): string[] => {
 }
 
 describe('the service reads the text of an RTF file', () => {
-  test('the text of an RTF file has no line ends of the source, and a line for each paragraph', () => {
+  test('the text of an RTF file has one line for each paragraph, and ignores the line ends of the source', () => {
     expect(textOf('a\r\nb\\par c\\line d\\sect e\\page f')).toBe('ab\nc\nd\ne\nf')
   })
 
-  test('the text of an RTF file has the letters that symbols stand for', () => {
+  test('symbols in an RTF file become the letters for which they stand', () => {
     expect(textOf('a\\tab b\\emdash c\\endash d\\bullet e\\emspace f')).toBe('a\tb—c–d•e f')
     expect(textOf('\\lquote a\\rquote\\ldblquote b\\rdblquote')).toBe('‘a’“b”')
     expect(textOf('a\\~b\\_c\\-d\\:e')).toBe('a b-cde')
@@ -34,7 +34,7 @@ describe('the service reads the text of an RTF file', () => {
     expect([...read('x'.repeat(1_000_001)).omitted]).toEqual(['truncated'])
   })
 
-  test('bytes that are before or after the RTF file in the same buffer are not read', () => {
+  test('bytes before or after the RTF file in the same buffer are ignored', () => {
     const bytes = Buffer.from('no{\\rtf1 a}no', 'latin1')
     expect(readRtf(new Uint8Array(bytes).subarray(2, -2)).text).toBe('a')
   })
@@ -61,7 +61,7 @@ describe('the service reads a letter that is not ASCII in an RTF file', () => {
     expect(textOf('gr\u00fcn')).toBe('grün')
   })
 
-  test('a non-ASCII letter may be given by its number, and then its fallback is left out', () => {
+  test('a non-ASCII letter may be given by its number, and the fallback characters after it are then left out', () => {
     expect(textOf('\\u8364?a')).toBe('€a')
     expect(textOf("\\u8364\\'80a")).toBe('€a')
     expect(textOf("\\u8364\\'80\\'80")).toBe('€€')
@@ -69,7 +69,7 @@ describe('the service reads a letter that is not ASCII in an RTF file', () => {
     expect(textOf('a\\u ?b')).toBe('ab')
   })
 
-  test('a non-ASCII letter has as many fallback characters as its group says', () => {
+  test('a non-ASCII letter is followed by as many fallback characters as its group states', () => {
     expect(textOf('\\uc2\\u8364??a')).toBe('€a')
     expect(textOf('\\uc0\\u8364?a')).toBe('€?a')
     expect(textOf('\\uc3\\u8364?{??}a')).toBe('€a')
@@ -85,26 +85,26 @@ describe('the service reads a group of an RTF file', () => {
     )
   })
 
-  test('a group that older programs skip is read if it contains words of the page', () => {
+  test('a group that older programs skip is read if it has words of the page', () => {
     expect(textOf('{\\*\\unheard no}a')).toBe('a')
     expect(textOf('{\\unheard b}')).toBe('b')
     expect(textOf('{\\*\\shptxt a}{\\*\\footnote b}{\\*\\fldrslt c}')).toBe('abc')
     expect(textOf('{\\*\\unheard no}{\\unheard a}')).toBe('a')
   })
 
-  test('a group that is a comment is named as left out', () => {
+  test('a group that is a comment is left out, and is named as left out', () => {
     for (const word of ['annotation', 'atnid', 'atnauthor', 'atndate', 'atnref'])
       expect(seen(`a{\\*\\${word} no}`)).toEqual(['a', 'comments'])
     expect(seen('a{\\*\\annotation }')).toEqual(['a'])
   })
 
-  test('the end of a group ends the properties that the group sets', () => {
+  test('the properties that a group sets end at its end', () => {
     expect(seen('{\\v no}a')).toEqual(['a', 'hidden-text'])
     expect(seen('}}}a')).toEqual(['a'])
   })
 
-  test('a group may have properties of its own up to 1,000 levels', () => {
-    // The outermost group of the RTF file is the first level.
+  test('groups with properties of their own may be nested up to 1,000 levels', () => {
+    // The outermost group of the RTF file counts as the first level.
     const nested = (levels: number) =>
       seen(`${'{'.repeat(levels - 2)}{\\v no}a${'}'.repeat(levels - 2)}b`)
     expect(nested(1_000)).toEqual(['ab', 'hidden-text'])
@@ -127,7 +127,7 @@ describe('the text of an RTF file leaves out words that a person does not see', 
     expect(seen('\\deleted\\v no')).toEqual(['', 'deleted-text'])
   })
 
-  test('hidden words are named only if they have a letter, and blanks between words are kept', () => {
+  test('hidden words are reported only if they contain a letter, and blanks between words are kept', () => {
     expect(seen('a{\\v  }b')).toEqual(['a b'])
     expect(seen('a{\\v\\tab}b')).toEqual(['a\tb'])
     expect(seen('a{\\deleted  }b')).toEqual(['ab'])
@@ -194,7 +194,7 @@ describe('the service reads a field of an RTF file', () => {
   const URL = 'https://a.example/'
   const linksOf = (rtf: string) => read(rtf).links
 
-  test('a field shows its result, and keeps the link of its instruction', () => {
+  test('a field shows its result, and keeps the link that its instruction contains', () => {
     const rtf = `{\\field{\\*\\fldinst{HYPERLINK "${URL}"}}{\\fldrslt here}}`
     expect(textOf(rtf)).toBe('here')
     expect(linksOf(rtf)).toEqual([{ href: URL, text: '' }])

@@ -36,7 +36,7 @@ const words = (length: number) => 'x'.repeat(length)
 describe('the service makes the address of a Postmark webhook', () => {
   const address = postmarkAddress('https://purser.example/base?x=1', KEY, SECRET)
 
-  test('the address of a webhook holds the user purser, a password, the key id and a secret part of the path', () => {
+  test('the address of a webhook contains the user purser, a password, the key id and a secret path segment', () => {
     const { host, username, password, pathname } = new URL(address)
     expect([host, username]).toEqual(['purser.example', 'purser'])
     expect(password).toMatch(/^[\da-f]{32}$/)
@@ -85,14 +85,14 @@ describe('the service checks the proof of a Postmark webhook', () => {
     faultOf(() => provePostmark({ ...right, ...changes }, KEY, secrets))
   const refusal: [number, string] = [401, 'Authorization: does not fit the key']
 
-  test('the proof of a webhook is the password and the path that any secret of the key makes', () => {
+  test('the proof of a webhook is the password and the path that are made from any secret of the key', () => {
     expect(prove()).toBeNull()
     expect(prove({}, [OTHER, SECRET])).toBeNull()
     expect(prove({}, [OTHER])).toEqual(refusal)
     expect(prove({}, [])).toEqual(refusal)
   })
 
-  test('the proof of a webhook needs both the password and the path of the same secret', () => {
+  test('the password and the path in the proof of a webhook must come from the same secret', () => {
     for (const changes of [
       { authorization: other.authorization },
       { authorization: '' },
@@ -146,7 +146,7 @@ describe('the service reads a Postmark webhook about a received mail', () => {
       ])
   })
 
-  test('a received mail has the sender of Return-Path, with or without angle brackets', () => {
+  test('the sender of a received mail is the address in Return-Path, with or without angle brackets', () => {
     const from = (value: unknown) => withHeader('Return-Path', value).envelope.from
     expect(from('<ada@a.example>')).toBe('ada@a.example')
     expect(from('ada@a.example')).toBe('ada@a.example')
@@ -168,7 +168,7 @@ describe('the service reads a Postmark webhook about a received mail', () => {
     expect(mail({ Headers: { Name: 'Return-Path', Value: 'a@a.example' } }).envelope.from).toBe('')
   })
 
-  test('a received mail has the SPF result that is the first word of Received-SPF', () => {
+  test('the SPF result of a received mail is the first word of Received-SPF', () => {
     const spf = (value: unknown) => withHeader('Received-SPF', value).spf
     expect(spf('Pass (sender SPF authorized) identity=mailfrom')).toBe('pass')
     expect(spf('  softfail')).toBe('softfail')
@@ -255,7 +255,7 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
     expect(report({ From: undefined }).from).toBe('')
   })
 
-  test('a report of a bounce finds the Message-IDs and envelope senders of the returned copy', () => {
+  test('in the report of a bounce the Message-IDs and envelope senders of the returned copy are found', () => {
     const { messageIds, returnPaths } = report({
       Content:
         'Return-Path: <box+x@purser.example>\r\nmessage-id:\t<m-1@purser.example>\r\n' +
@@ -266,7 +266,7 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
     expect(returnPaths).toEqual(['box+x@purser.example', 'plain@purser.example'])
   })
 
-  test('a report of a bounce reads at most ten Message-IDs, and 65,536 characters of the returned copy', () => {
+  test('in the report of a bounce at most ten Message-IDs, and 65,536 characters of the returned copy, are read', () => {
     const line = 'Message-ID: <m@purser.example>\n'
     expect(report({ Content: line.repeat(11) }).messageIds).toHaveLength(10)
     const before = (chars: number) => `${words(chars - line.length)}\n${line.trim()}`
@@ -275,7 +275,7 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
   })
 })
 
-test('a webhook of Postmark must be JSON, and a value that is not an object counts as a mail without text', () => {
+test('a webhook of Postmark must be JSON, and JSON that is not an object counts as a mail without text', () => {
   expect(faultOf(() => readPostmark('{'))).toEqual([400, 'The body must be valid JSON'])
   for (const json of ['null', '7', '[]'])
     expect(faultOf(() => readPostmark(json))?.[1]).toStartWith('RawEmail: must be set')

@@ -54,7 +54,7 @@ describe('the service reads an SES notification about a received mail', () => {
     expect(mail({ action: { type: 'S3', bucketName: 7 } }).content).toEqual({ bucket: '', key: '' })
   })
 
-  test('a received mail must be encoded in Base64, and SES may write this word in any case', () => {
+  test('a received mail must be encoded in Base64, and SES may write the word Base64 in any letter case', () => {
     expect(mail({ action: { type: 'SNS', encoding: 'Base64' } }).kind).toBe('mail')
     for (const action of [{ encoding: 'UTF-8' }, {}, null, { type: 's3' }])
       expect(faultOf(() => mail({ action }))).toEqual([
@@ -111,7 +111,7 @@ describe('the service reads an SES notification about a bounce', () => {
     reports({ notificationType: 'Bounce', bounce: { bounceType: 'Permanent', ...bounce }, mail })
   const gone = { emailAddress: 'gone@b.example' }
 
-  test('a bounce leads to a report for each address that does not exist any more', () => {
+  test('for a bounce, the service reports each address that does not exist any more', () => {
     const bouncedRecipients = [
       { ...gone, status: '5.7.1', diagnosticCode: 'smtp; 550\r\n no  user ' },
       { emailAddress: 'no address' },
@@ -125,7 +125,7 @@ describe('the service reads an SES notification about a bounce', () => {
     expect([two?.address, two?.detail, more]).toEqual(['two@b.example', '', []])
   })
 
-  test('a bounce leads to no report if the address may still exist', () => {
+  test('a bounce is not reported if the address may still exist', () => {
     for (const bounceType of ['Transient', 'Undetermined', undefined])
       expect(bounced({ bounceType, bouncedRecipients: [gone] })).toEqual([])
   })
@@ -187,7 +187,7 @@ describe('the service reads an SES notification about a complaint', () => {
   const complained = (complaint: Fields) =>
     reports({ notificationType: 'Complaint', complaint, mail: { messageId: 'ses-1' } })
 
-  test('a complaint leads to a report without a status, which states the type of the complaint', () => {
+  test('a complaint is reported without a status, and the report states the type of the complaint', () => {
     const [report] = complained({ complainedRecipients: [ADA], complaintFeedbackType: 'abuse' })
     expect(report).toMatchObject({ kind: 'complaint', address: 'ada@a.example', status: null })
     expect(report?.detail).toBe('reported by SES abuse')
@@ -195,12 +195,12 @@ describe('the service reads an SES notification about a complaint', () => {
     expect(complained({ complainedRecipients: [ADA] })[0]?.detail).toBe('reported by SES')
   })
 
-  test('a complaint leads to no report if the recipient says that the mail is not spam', () => {
+  test('a complaint is not reported if the recipient says that the mail is not spam', () => {
     for (const complaintFeedbackType of ['not-spam', 'auth-failure'])
       expect(complained({ complainedRecipients: [ADA], complaintFeedbackType })).toEqual([])
   })
 
-  test('a complaint leads to no report unless SES names exactly one address', () => {
+  test('a complaint is not reported unless SES names exactly one address', () => {
     for (const complainedRecipients of [
       undefined,
       [],

@@ -44,7 +44,7 @@ describe('the service checks the signature of a mail over HTTP', () => {
     expect(signature).toBe(`v1=${createHmac('sha256', SECRET).update(text).digest('hex')}`)
   })
 
-  test('the signature is valid with any of the secrets of the key', () => {
+  test('the signature is valid if it was made with any of the secrets of the key', () => {
     const other = Buffer.from('another secret')
     expect(faultOf(() => prove(signed()))).toBeNull()
     expect(faultOf(() => prove(signed(), [other, SECRET]))).toBeNull()
@@ -82,7 +82,7 @@ describe('the service checks the signature of a mail over HTTP', () => {
       ])
   })
 
-  test('the headers with the signature must have a time in seconds and a digest in hexadecimal digits', () => {
+  test('the signed headers must have a time in seconds and a digest in hexadecimal digits', () => {
     for (const timestamp of ['', '1.5', '-1', '1e9', ' 1', '123456789012'])
       expect([timestamp, faultOf(() => prove(signed({ timestamp })))]).toEqual([
         timestamp,

@@ -31,7 +31,7 @@ test('mail from an inbox of this service counts as internal, and unchecked mail 
   expect(UNREADABLE).toMatchObject({ dkim: 'permerror', dmarc: 'permerror', internal: false })
 })
 
-test('an authentication check is unsure if SPF, DKIM or DMARC got no DNS answer', () => {
+test('an authentication result counts as unsure if SPF, DKIM or DMARC got no DNS answer', () => {
   for (const check of ['spf', 'dkim', 'dmarc']) {
     expect(isUnsure({ ...CHECKED, [check]: 'temperror' })).toBe(true)
   }
@@ -59,7 +59,7 @@ describe('the service judges whether the address in From is forged', () => {
     expect(forged({}, unproven)).toBe(true)
   })
 
-  test('an address in From is not forged in internal mail, and not if DMARC passes', () => {
+  test('an address in From does not count as forged in internal mail, or if DMARC passes', () => {
     expect(forged({ internal: true, dmarc: 'fail' }, { ...unproven, ...ofOurs })).toBe(false)
     expect(forged({ dmarc: 'pass' }, { ...unproven, ...ofOurs })).toBe(false)
   })
@@ -74,7 +74,7 @@ describe('the service judges whether the address in From is forged', () => {
     expect(forged({}, ofOurs)).toBe(true)
   })
 
-  test('an absent address in From is not forged, unless DMARC fails', () => {
+  test('a missing address in From does not count as forged, unless DMARC fails', () => {
     expect(forged({}, { ...unproven, from: [] })).toBe(false)
     expect(forged({ dmarc: 'fail' }, { from: [] })).toBe(true)
   })

@@ -115,7 +115,7 @@ test('a permanent status code about the recipient’s address means that the add
   }
 })
 
-test('a refusal of RCPT means that the mailbox does not exist only with certain enhanced status codes', () => {
+test('a refusal of RCPT means a missing mailbox only if it has certain enhanced status codes', () => {
   for (const reply of [
     '550 5.1.1 unknown',
     '550-5.1.1 The email account',

@@ -25,7 +25,7 @@ const FAILED = `${ADA}: 550 5.1.1 no such user`
 describe('the service recognises a bounce in free text', () => {
   const person = { name: 'Cy', address: 'cy@c.example' }
 
-  test('a bounce in free text must come from a mail system, as its address, its name or its empty Return-Path shows', () => {
+  test('a bounce in free text must come from a mail system, which its address, its name or its empty Return-Path shows', () => {
     expect(addresses(FAILED)).toEqual([ADA])
     expect(addresses(FAILED, { from: { name: 'Postmaster', address: 'x@b.example' } })).toEqual([
       ADA,
@@ -37,7 +37,7 @@ describe('the service recognises a bounce in free text', () => {
     expect(addresses(FAILED, { from: person })).toBeNull()
   })
 
-  test('a bounce in free text has a status code, or returns the message and reports a failure', () => {
+  test('a bounce in free text must have a status code, or return the message and report a failure', () => {
     const vague = `Delivery to ${ADA} failed.`
     expect(addresses(vague)).toBeNull()
     expect(addresses(`${vague}\n\nReceived: from x`)).toEqual([ADA])
@@ -73,7 +73,7 @@ describe('the service finds the recipients in a bounce in free text', () => {
     expect(addresses(`Ask postmaster@b.example. ${FAILED}`)).toEqual([ADA])
   })
 
-  test('each recipient in free text has the first status that follows it', () => {
+  test('each recipient in free text gets the first status that comes after it', () => {
     const status = (text: string) => recipients(text)!.map((one) => one.status)
     expect(status(`${ADA} is known.\n${FAILED}`)).toEqual(['5.1.1'])
     expect(status(`${FAILED}\n${ADA}: 552 5.2.2 full`)).toEqual(['5.1.1'])
@@ -101,7 +101,7 @@ test('a line without a name before its colon is not a field of a bounce report',
   }
 })
 
-test('the diagnostic text of a bounce replaces the status only if the status is missing or vague', () => {
+test('the status is taken from the diagnostic text of a bounce only if the status itself is missing or vague', () => {
   const status = (given: string) => {
     const report = `Final-Recipient: rfc822; ${ADA}\nAction: failed\n${given}Diagnostic-Code: smtp; 550 5.2.2 full\n`
     return recipients('', { attachments: [part('message/delivery-status', report)] })![0]!.status

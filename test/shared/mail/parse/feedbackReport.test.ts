@@ -13,7 +13,7 @@ const read = (...attachments: Attachment[]) => readComplaint({ attachments } as 
 const pathsOf = (...attachments: Attachment[]) => read(...attachments)?.returnPaths ?? null
 
 describe('the service recognises a complaint', () => {
-  test('a message is a complaint if a part of the type message/feedback-report names an envelope sender', () => {
+  test('a message is a complaint if one of its parts has the type message/feedback-report and names an envelope sender', () => {
     expect(read(report(`Original-Mail-From: <${PATH}>`))).toEqual({ returnPaths: [PATH] })
     const text = `Feedback-Type: abuse\nReturn-Path: ${PATH}`
     expect(pathsOf(part('Message/Feedback-Report', text))).toEqual([PATH])
@@ -64,7 +64,7 @@ describe('the service reads the envelope sender in a complaint', () => {
     )
   })
 
-  test('the envelope sender may not be a list, and is not read from another field', () => {
+  test('the envelope sender must not be a list, and is not read from another field', () => {
     expect(pathsOf(report(`Return-Path: ${PATH}, b@mail.example`))).toBeNull()
     expect(pathsOf(report(`X-Return-Path: ${PATH}`))).toBeNull()
     expect(pathsOf(report('Return-Path: <>'))).toBeNull()

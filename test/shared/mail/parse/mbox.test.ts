@@ -5,7 +5,7 @@ import { mboxEntry } from '../../../../shared/mail/parse/mbox.ts'
 const AT = new Date('2026-01-05T09:30:07Z')
 const entry = (text: string, sender = 'ada@a.example', at = AT) =>
   mboxEntry({ sender, at, bytes: Buffer.from(text, 'latin1') }).toString('latin1')
-/** Returns the text that follows the separator line of an mbox entry. */
+/** Returns the text after the separator line of an mbox entry. */
 const written = (text: string) => entry(text).replace(/^[^\n]*\n/, '')
 
 describe('the service writes the separator line of an mbox entry', () => {
@@ -18,7 +18,7 @@ describe('the service writes the separator line of an mbox entry', () => {
     )
   })
 
-  test('the separator line has MAILER-DAEMON in place of a sender that could end the line', () => {
+  test('if a sender could end the separator line, the line has MAILER-DAEMON in its place', () => {
     const end = ' Mon Jan  5 09:30:07 2026'
     for (const sender of ['', 'a b@a.example', 'a@a.example\nFrom x', 'ä@a.example', 'a\x7f']) {
       expect(line(sender)).toBe(`From MAILER-DAEMON${end}`)

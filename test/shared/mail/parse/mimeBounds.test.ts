@@ -73,8 +73,8 @@ test('a mail header of 34 MB uses only limited memory', async () => {
     const before = process.memoryUsage().rss
     const mail = await parseMail(raw, 'mail.test').catch(() => unparseableMail(raw, 'x'))
     expect(mail.contentHash).toHaveLength(32)
-    // The test allows half of the memory limit that workers/mail/inbound/mailParser.ts sets. In a measurement, the
-    // parser took 450 to 535 MB.
+    // The memory that the test allows is half of the limit that workers/mail/inbound/mailParser.ts sets. In a
+    // measurement, the parser took 450 to 535 MB.
     expect(process.memoryUsage().rss - before).toBeLessThan(768 * 1024 * 1024)
   }
 })

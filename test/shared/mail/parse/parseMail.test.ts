@@ -7,7 +7,7 @@ import { mailCorpora } from '../../../support/mail/corpora.ts'
 const bytes = (text: string) => new TextEncoder().encode(text)
 const read = (text: string) => parseMail(bytes(text), 'mail.test')
 
-test('parsed addresses lose their display names, groups are expanded, and duplicates are removed', async () => {
+test('parsed addresses have no display names, groups are replaced by their members, and duplicates are removed', async () => {
   const mail = await read(
     'From: "Ada, L." <ada@x.test>\nTo: team: bob@x.test, <carl@x.test>;, bob@x.test\nCc: undisclosed-recipients:;\nReply-To: r@x.test\n\nx',
   )
@@ -19,7 +19,7 @@ test('parsed addresses lose their display names, groups are expanded, and duplic
   ])
 })
 
-test('the content hash ignores only the header fields that relays add and the line ends of the header', () => {
+test('the content hash covers everything except header fields that relays add and the line ends of the header', () => {
   const base = 'Subject: a\r\nMessage-ID: <1@x>\r\n\r\nbody\r\n'
   const hash = contentHash(bytes(base))
   for (const same of [

@@ -55,7 +55,7 @@ describe('the service finds the header fields with a given name', () => {
     expect(rawHeader(bytes(''), 'to')).toBeUndefined()
   })
 
-  test('the header fields are read correctly if the mail is a part of a larger buffer', () => {
+  test('the header fields are read correctly even if the mail is a part of a larger buffer', () => {
     const whole = bytes(`Subject: no\r\n${MAIL}`)
     expect(rawHeaders(whole.subarray(13), 'Subject')).toEqual(['Tide'])
     expect(rawBody(whole.subarray(13), 100).trim()).toBe('Hello')
@@ -70,13 +70,13 @@ describe('the service finds the text after the header of a mail', () => {
     expect(body('From: a\r\n\r\nTo: not a header')).toBe('To: not a header')
   })
 
-  test('the text begins at the first line that is not a header field, even without an empty line before it', () => {
+  test('if there is no empty line, the text begins at the first line that is not a header field', () => {
     expect(body('From: a\r\nHello there\r\nTo: b\r\n')).toBe('Hello there\r\nTo: b')
     expect(body('From: a\r\n folded\r\n\tfolded\r\nHello')).toBe('Hello')
     expect(body('Hello')).toBe('Hello')
   })
 
-  test('the text after the header does not include fields whose name ends with blanks', () => {
+  test('a header field whose name ends with blanks does not belong to the text after the header', () => {
     expect(body('From \t: a\r\nX-1_~!: b\r\nHello')).toBe('Hello')
     expect(body('Från: a\r\nHello')).toBe('Från: a\r\nHello')
     expect(body(': a')).toBe(': a')
@@ -120,7 +120,7 @@ describe('the service computes the content hash of a mail', () => {
     },
   )
 
-  test('the content hash covers the body and its place after the header', () => {
+  test('the content hash differs if the body differs, or if a line moves between the header and the body', () => {
     expect(hash(`${MAIL}!`)).not.toBe(hash(MAIL))
     expect(hash('A: 1\r\nB: 2\r\n\r\n')).not.toBe(hash('A: 1\r\n\r\nB: 2\r\n'))
   })

@@ -42,7 +42,7 @@ const reduced = (
   recipients: Bounce['recipients'] = [{ ...RECIPIENT, addresses: ['ada@b.example'] }],
 ) => reduceBounce(mail(), { bounce: bounce(recipients), proof: PROOF }, PLACE)
 
-test('a reduced bounce contains no text that the mail host wrote', () => {
+test('a reduced bounce contains no text from the mail host', () => {
   expect(JSON.stringify(reduced())).not.toContain(FOREIGN)
 })
 
@@ -55,7 +55,7 @@ test('a reduced bounce states the recipient of the sent copy, the action and the
   expect([extractedText, html]).toEqual([text, null])
 })
 
-test('a bounce without a status or a recipient still gets a text', () => {
+test('a bounce without a status or a recipient gets a text nevertheless', () => {
   expect(reduced([{ ...RECIPIENT, addresses: [], status: null }]).text).toEndWith('Status: none')
   expect(reduced([]).text).toEndWith('Action: failed\nStatus: none')
 })
@@ -67,7 +67,7 @@ test('the reduced bounce is a reply to the sent message and is stored in the sam
   expect(labels).toEqual(['received', 'unread'])
 })
 
-test('the Message-ID of a reduced bounce is in the domain of the service, and differs for each content', () => {
+test('the Message-ID of a reduced bounce has the domain of the service, and differs if the content differs', () => {
   const idOf = (hash: string) =>
     reduceBounce(mail(hash), { bounce: bounce([]), proof: PROOF }, PLACE).links.messageId
   expect(idOf('h1')).toMatch(/^<[0-9a-f]{32}@mail\.example>$/)

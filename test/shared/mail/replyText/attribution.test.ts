@@ -8,8 +8,8 @@ import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
 /**
- * Returns the reply text of a mail in which the text of `template` is below the writer’s own text. In `template`, each
- * `|` becomes a line end.
+ * Returns the reply text of a mail that has the text of `template` below the writer’s own text. In `template`, each `|`
+ * becomes a line end.
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 

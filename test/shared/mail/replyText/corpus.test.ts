@@ -1,12 +1,12 @@
-/** Measures the reply text of mails whose authors had not seen the extraction rules. */
+/** Measures the reply text of mails that people wrote without having seen the extraction rules. */
 import { describe, expect, test } from 'bun:test'
 import { replyCorpora } from '../../../support/mail/corpora.ts'
 import { scoreReplies } from './score.ts'
 
 describe('the service finds the reply text of mails in public sets', () => {
   /**
-   * Sets for each set of mails the minimum number of accepted replies, the minimum number of exact replies of the tier
-   * `core`, and the maximum number of replies with words of other people.
+   * Sets limits for each set of mails: the fewest accepted replies, the fewest exact replies of the tier `core`, and
+   * the most replies with words of other people.
    */
   const bounds = {
     own: { accepted: 158, coreExact: 120, leaked: 1 },
@@ -18,7 +18,7 @@ describe('the service finds the reply text of mails in public sets', () => {
   }
   for (const { name, items } of replyCorpora()) {
     const bound = bounds[name]
-    test(`the reply text of the ${items.length} ${name} mails meets the bounds ${JSON.stringify(bound)}, and no reply is emptied`, async () => {
+    test(`the reply text of the ${items.length} ${name} mails meets the limits ${JSON.stringify(bound)}, and no reply becomes empty`, async () => {
       const tally = await scoreReplies(items)
       expect(items.length).toBeGreaterThanOrEqual(135)
       expect(tally.accepted).toBeGreaterThanOrEqual(bound.accepted)

@@ -3,7 +3,7 @@ import { isClosingDeviceLine, isDeviceLine } from '../../../../shared/mail/reply
 
 const closes = (...views: string[]) => isClosingDeviceLine(['Yes.', '', ...views], 2)
 
-describe('a line that names a listed device', () => {
+describe('the service recognises a line that names a listed device', () => {
   test.each([
     'Sent from my iPhone',
     'Get Outlook for Android',
@@ -25,25 +25,25 @@ describe('a line that names a listed device', () => {
     ['with Outlook and no device', 'Get Outlook for my mother'],
   ])('is no device line %s', (_name, line) => expect(isDeviceLine(line)).toBe(false))
 
-  test('is no device line with more than 200 characters, markup included', () => {
+  test('a device line has at most 200 characters, markup included', () => {
     const padded = (length: number) =>
       'Sent from my iPhone <https://'.padEnd(length - 1, 'x').concat('>')
     expect(isDeviceLine(padded(200))).toBe(true)
     expect(isDeviceLine(padded(201))).toBe(false)
   })
 
-  test('may be 120 characters long', () => {
+  test('a device line may have 120 characters without markup', () => {
     expect(isDeviceLine(`Sent from my iPhone ${'x'.repeat(100)}`)).toBe(true)
   })
 
-  test('ends with the verb for "sent" in up to nine words', () => {
+  test('a device line may end with the verb for "sent" if it has at most nine words', () => {
     expect(isDeviceLine('a b c d e f von iPhone gesendet')).toBe(true)
     expect(isDeviceLine('a b c d e f g von iPhone gesendet')).toBe(false)
     expect(isDeviceLine('ich habe von iPhone gesendet')).toBe(false)
   })
 })
 
-describe('a device line closes the reply', () => {
+describe('a device line ends the reply in the right position', () => {
   test.each([
     ['at the end of the mail', []],
     ['above an empty line', ['', 'More.']],
@@ -56,19 +56,19 @@ describe('a device line closes the reply', () => {
     expect(closes('Sent from my iPhone 12 with a very short note', ...below)).toBe(true)
   })
 
-  test('above an ordinary line if the device line has at most six words', () => {
+  test('a device line ends the reply above an ordinary line only if it has at most six words', () => {
     expect(closes('Sent from my iPhone 12 mini', 'and more text')).toBe(true)
     expect(closes('Sent from my new iPhone 12 mini', 'and more text')).toBe(false)
   })
 
-  test('but not above an address with text below', () => {
+  test('a device line does not end the reply above an address that has text below it', () => {
     const line = 'Sent from my iPhone 12 with a very short note'
     expect(closes(line, 'https://maker.example/app', 'and more text')).toBe(false)
     expect(closes(line, 'see https://maker.example/app', '')).toBe(false)
   })
 })
 
-describe('an unlisted device closes the reply', () => {
+describe('an unlisted device ends the reply in a line of a usual form', () => {
   test.each([
     ['a program that names itself', 'Get Nine for Android'],
     ['the verb for "sent" at the end', 'Von Nine gesendet'],
@@ -84,7 +84,7 @@ describe('an unlisted device closes the reply', () => {
     ['"my" behind the name', 'Trimis de pe Foo-ul meu'],
     ['a Latin name in another script', 'ส่งจาก Vivo V29'],
     ['a model with a grammatical case', 'Lähetetty Foo 12:sta'],
-  ])('with %s: %s', (_name, line) => {
+  ])('a line with an unlisted device ends the reply with %s: %s', (_name, line) => {
     expect(closes(line)).toBe(true)
     expect(closes(line, 'and more text')).toBe(false)
   })
@@ -101,28 +101,30 @@ describe('an unlisted device closes the reply', () => {
     ],
     ['with three excuses', 'Sent from my Foo 12. a, b, c'],
     ['with "via" in the middle of a sentence', 'We flew via Tikker'],
-  ])('no line %s: %s', (_name, line) => expect(closes(line)).toBe(false))
+  ])('a line does not end the reply if it is one %s: %s', (_name, line) =>
+    expect(closes(line)).toBe(false),
+  )
 
-  test('only up to 80 characters, unless it says "my"', () => {
+  test('a line with an unlisted device has at most 80 characters, unless it says "my"', () => {
     const name = (length: number) => `${'Von '.padEnd(length - ' gesendet'.length, 'N')} gesendet`
     expect(closes(name(80))).toBe(true)
     expect(closes(name(81))).toBe(false)
   })
 
-  test('only up to 120 characters', () => {
+  test('a line with an unlisted device has at most 120 characters even if it says my', () => {
     const line = (length: number) => 'Sent from my '.padEnd(length, 'N')
     expect(closes(line(120))).toBe(true)
     expect(closes(line(121))).toBe(false)
   })
 
-  test('only at the start of a paragraph, unless it says "my"', () => {
+  test('a line with an unlisted device must start a paragraph, unless it says "my"', () => {
     const follows = (line: string) => isClosingDeviceLine(['Yes.', line], 1)
     expect(follows('Sent with Nine')).toBe(false)
     expect(follows('Wysłano z czytnika Sówka Note')).toBe(false)
     expect(follows('Sent from my Foo 12')).toBe(true)
   })
 
-  test('not if a sentence goes on below it within three lines', () => {
+  test('an unlisted device does not end the reply if a sentence follows within three lines below it', () => {
     expect(closes('Sent with Nine', '', 'I hope it arrives.')).toBe(false)
     expect(closes('Sent with Nine', '', '', '', 'I hope it arrives.')).toBe(false)
     expect(closes('Sent with Nine', '', '', '', '', 'I hope it arrives.')).toBe(true)

@@ -1,6 +1,6 @@
 /**
- * Tests quoted history that is on the same line as the reply or has no end, unlisted devices, and sentences that
- * resemble such history.
+ * Tests quoted history that is on the line of the reply or has no end, unlisted devices, and sentences that resemble
+ * these.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'

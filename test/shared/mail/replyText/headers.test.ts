@@ -7,7 +7,7 @@ import {
 } from '../../../../shared/mail/replyText/headers.ts'
 
 const block = (...lines: string[]) => isHeaderBlock(lines, 0)
-/** Tells whether a header block begins below a text and a blank line. */
+/** Tells whether a header block is found in a text that has an own text and a blank line above it. */
 const below = (...lines: string[]) => isHeaderBlock(['Yes.', '', ...lines], 2)
 
 describe('the service recognises the kind of a header line', () => {
@@ -41,14 +41,14 @@ describe('the service recognises a block of headers above a quoted message', () 
     expect(isHeaderBlock([], 0)).toBe(false)
   })
 
-  test('a block of headers without a date must be below a drawn line', () => {
+  test('a block of headers without a date counts only below a drawn line', () => {
     const lines = ['From: Ada <ada@x.example>', 'To: Tom', 'Subject: x']
     expect(isHeaderBlock(['-----', ...lines], 1)).toBe(true)
     expect(isHeaderBlock(['-----', '', ...lines], 2)).toBe(true)
     expect(below(...lines)).toBe(false)
   })
 
-  test('a block of headers may have lines without a label, but at most two of them together', () => {
+  test('a block of headers may contain lines without a label, but at most two such lines in sequence', () => {
     const wrapped = (count: number) => [
       'From: Ada',
       ...Array(count).fill('more'),
@@ -80,7 +80,7 @@ describe('the service recognises a block of headers above a quoted message', () 
     expect(block('发件人 李 发送日期 2026 收件人 王')).toBe(false)
   })
 
-  test('a block of headers in an unlisted language needs a sender with an address, three labels and a date with a time', () => {
+  test('in an unlisted language, a block of headers needs a sender with an address, three labels and a date with a time', () => {
     const lines = ['Ii: Ada <ada@x.example>', 'Ya: 2026-03-02 09:14', 'Uu: Tom']
     expect(below(...lines)).toBe(true)
     expect(below(lines[0]!, lines[1]!)).toBe(false)
@@ -93,14 +93,14 @@ describe('the service recognises a block of headers above a quoted message', () 
     expect(below(...lines.slice(0, 2), ...labels(7))).toBe(false)
   })
 
-  test('a block of headers may have only a sender with an address, unlike a request to send a mail', () => {
+  test('a block of headers may be only a sender with an address, but a request to send a mail is not such a block', () => {
     expect(below('From: Ada <ada@x.example>', '', 'Hello')).toBe(true)
     expect(below('From: Ada <ada@x.example>', 'To: Tom', 'Hello')).toBe(false)
     expect(below('From: Ada', '', 'Hello')).toBe(false)
     expect(isHeaderBlock(['Yes.', 'From: Ada <ada@x.example>'], 1)).toBe(false)
   })
 
-  test('a block of headers of HCL Notes has a name with its organization, a date, and labels alone on lines', () => {
+  test('a block of headers of HCL Notes has a name with an organization, a date, and labels that are alone on their lines', () => {
     const notes = ['Ann Doe/HQ/ACME', '06/18/2024 10:11 AM', '', 'To', 'Bob', 'Subject', 'Re: x']
     expect(block(...notes)).toBe(true)
     expect(block('Ann Doe', ...notes.slice(1))).toBe(false)
@@ -134,7 +134,7 @@ describe('the service finds headers on the same line as the reply', () => {
     expect(at(`${ada} Sent:${' '.repeat(60)}9:14 Subject: x`)).toBeUndefined()
   })
 
-  test('the headers on the reply’s line are found only among the first twelve labels', () => {
+  test('headers on the reply’s line are searched only among the first twelve labels', () => {
     const head = 'From: Ada <ada@x.example> Sent: 9:14 Subject: x'
     expect(headersWithin(`Yes. ${'Cc: Tom '.repeat(9)}${head}`, [])).toBe(5 + 72)
     expect(headersWithin(`Yes. ${'Cc: Tom '.repeat(12)}${head}`, [])).toBeUndefined()
@@ -147,7 +147,7 @@ describe('the service finds headers on the same line as the reply', () => {
     expect(headersWithin('Yes. From: Ada', ['Hello', ...rest])).toBeUndefined()
   })
 
-  test('the headers on the reply’s line begin with a whole word', () => {
+  test('headers on the reply’s line must begin at the start of a word', () => {
     const tail = ': Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x'
     expect(headersWithin(`Yes xfrom${tail}`, [])).toBe(undefined)
     expect(headersWithin(`YesFrom${tail}`, [])).toBe(3)

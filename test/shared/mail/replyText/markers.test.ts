@@ -129,7 +129,7 @@ describe('the service finds the reply text of a whole mail', () => {
     'Sent from my iPhone',
     '-----Original Message-----\nHello',
     'From: B <b@x.test>\nSent: Monday\nTo: A\nSubject: x\n\nold',
-  ])('the reply text of a mail that has a text is never empty: %s', (text) =>
+  ])('if a mail has a text, its reply text is never empty: %s', (text) =>
     expect(replyText(text)).toBe(text),
   )
 

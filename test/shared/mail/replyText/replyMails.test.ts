@@ -66,7 +66,7 @@ test('every test mail has a unique name, and has a text part or an HTML part', (
   )
 })
 
-test('the reply text of 99 % of the open mails and of 97 % of the mails kept aside is accepted, and no reply is emptied', async () => {
+test('of the open mails 99 %, and of the mails set aside 97 %, have an accepted reply text, and no reply becomes empty', async () => {
   const open = await score(CORPUS.open, SHOW)
   const aside = await score(CORPUS.aside, false)
   process.stdout.write(`open ${JSON.stringify(open)}\naside ${JSON.stringify(aside)}\n`)

@@ -21,12 +21,12 @@ describe('the service recognises inline answers and quote marks', () => {
     expect(below('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|> one?||Bye')).toBe(`${OWN}\n\n\nBye`)
   })
 
-  test('a quote at the end of the mail is cut', () => {
+  test('a quote is cut if it is at the end of the mail', () => {
     expect(below('> old|>|> text')).toBe(OWN)
     expect(replyText(`${OWN}\n\n2013/7/20 Bob <bob@x.test>\n\n| old\n|\n| text`)).toBe(OWN)
   })
 
-  test('a wrapped line of a quote that has no quote mark does not count as an answer', () => {
+  test('if a quoted line is wrapped, its second half without a quote mark does not count as an answer', () => {
     const wrapped =
       '> Lorem ipsum dolor sit amet, consectetur adipiscing elit, nulla|pharetra odio?|> x'
     expect(below(`On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|${wrapped}`)).toBe(OWN)

@@ -24,7 +24,7 @@ const extract = async (mail: ReplyCase) => {
 
 /**
  * Counts the mails of a set by how good their reply text is. A reply text counts as `leaked` if it still contains words
- * of other people. A mail counts as `emptied` if its whole reply was lost.
+ * of other people. A mail counts as `emptied` if its reply text is empty although the writer wrote a reply.
  */
 export type ReplyScore = {
   all: number

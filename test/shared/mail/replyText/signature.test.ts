@@ -29,7 +29,7 @@ describe('a signature is below the writer’s own text', () => {
     expect(replyText(sections)).toBe(sections)
   })
 
-  test('a block below a sign-off that repeats the first name is cut', () => {
+  test('a block below a sign-off is cut if it repeats the first name of the sign-off', () => {
     const text = 'See page 4.\n\nKind regards,\nAnn'
     expect(replyText(`${text}\n\nAnn Lee\nPartner, Quay Law LLP\n+44 20 7946 0000`)).toBe(text)
   })

@@ -1,6 +1,6 @@
 /**
  * Tests languages and mail programs that the service does not list. In these cases, a date, an address and the position
- * show which kind of line it is.
+ * of a line show which kind of line it is.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
@@ -14,7 +14,7 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('an earlier mail is below the writer’s own text', () => {
+describe('the service cuts an earlier mail in an unlisted form below the writer’s own text', () => {
   test.each([
     'ti 3. maalisk. 2026 klo 9.14 Mikko Salmi raapusti:|> Moi',
     'ti 3. maalisk. 2026 klo 9.14 Mikko Salmi <m@x.test> raapusti:||Moi',
@@ -74,7 +74,7 @@ test('quoted history on the same line as the new text is cut', () => {
     expect(replyText(`${own} ${joined}`)).toBe(own)
 })
 
-test('a quote that the writer cites is kept in the reply text, although it is above a quoted mail', () => {
+test('a quote that the writer cites is kept in the reply text, even if a quoted mail is below it', () => {
   const cited = 'The lease says:\n\n> The tenant pays by the third day.\n\nSo no fee is due.'
   expect(replyText(`${cited}\n\nOn 3 Mar 2026, Laura <l@x.test> wrote:\n> Pay!`)).toBe(cited)
   const html = '<p>The lease says:</p><blockquote>Pay by day three.</blockquote><p>No fee.</p>'

@@ -16,7 +16,7 @@ test('the rows with the largest counts are kept, and at most a thousand of them'
   expect([kept.length, kept[0], kept.at(-1)]).toEqual([1_000, 1_000, 1])
 })
 
-test('a time in a report is given in seconds since 1970, with at most 11 digits, or as a text of RFC 3339', () => {
+test('a time in a report is a number of seconds since 1970 with at most 11 digits, or a text of RFC 3339', () => {
   expect(reportTime('0')).toEqual(new Date(0))
   expect(reportTime('1795305600')).toEqual(new Date('2026-11-22T00:00:00Z'))
   expect(reportTime('99999999999')).toEqual(new Date(99_999_999_999_000))

@@ -38,7 +38,7 @@ test('a DMARC report has its id and its period, without blanks around them', () 
   })
 })
 
-test('the domain of a DMARC report is in lower case, without a dot at its end', () => {
+test('the domain of a DMARC report is converted to lower case, and loses a dot at its end', () => {
   const domain = (given: string) => readDmarcReport(report(record(), { domain: given })).domain
   expect(domain(' Mail.A.Example. ')).toBe('mail.a.example')
   expect(domain('a&amp;b')).toBe('a&b')
@@ -53,7 +53,7 @@ describe('the service reads a row of a DMARC report', () => {
     expect(passed('fail', 'fail')).toBe(false)
   })
 
-  test('a row shows the disposition, the DKIM result and the SPF result, each cut to 20 characters', () => {
+  test('a row contains the disposition, the DKIM result and the SPF result, each cut to 20 characters', () => {
     expect(read({ dkim: 'pass', spf: 'fail', disposition: 'reject' })[0]!.result).toBe(
       'reject, dkim=pass, spf=fail',
     )
@@ -67,7 +67,7 @@ describe('the service reads a row of a DMARC report', () => {
     expect(read({})[0]!.source).toBeNull()
   })
 
-  test('a row takes no value from the record before it', () => {
+  test('a row takes no value from the record that precedes it', () => {
     expect(read({ ip: '192.0.2.1', count: '2', dkim: 'pass' }, {})).toEqual([
       { source: '192.0.2.1', count: 2, isPassed: true, result: 'none, dkim=pass, spf=none' },
       { source: null, count: 1, isPassed: false, result: 'none, dkim=none, spf=none' },
@@ -85,7 +85,7 @@ describe('the service reads an XML element of a DMARC report', () => {
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })
 
-  test('an element counts only if it is at its proper place', () => {
+  test('an element is read only if it is inside its proper parent elements', () => {
     const xml = report(record({ count: '5' })).replace('<row>', '<row><x><count>9</count></x>')
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })

@@ -77,7 +77,7 @@ test('XML entities in a report are not expanded, so an entity bomb stays short',
   ])
 })
 
-test('a row with a negative count counts as 0, and only the thousand rows with the highest counts are kept', () => {
+test('a row with a negative count gets the count 0, and only the thousand rows with the highest counts are kept', () => {
   const many = Array.from({ length: 1_200 }, (_, n) => ({ ...RECORDS[1], count: n - 1 }))
   const { rows } = readReport(bytes(dmarcXml(D, many)))
   expect(rows).toHaveLength(1_000)
@@ -100,7 +100,7 @@ test.each([
   ['photos.zip', 'application/zip', false],
   ['page.xml', 'text/xml', false],
 ])(
-  'the attachment %s of the type %s counts as an aggregate report or not: %p',
+  'the decision whether the attachment %s of the type %s counts as an aggregate report is %p',
   (filename, contentType, isOne) => {
     expect(isReportFile({ filename, contentType, size: 100 })).toBe(isOne)
     expect(isReportFile({ filename, contentType, size: 3 * 1024 * 1024 })).toBe(false)

@@ -42,14 +42,14 @@ describe('the service decides whether an attachment is an aggregate report', () 
     },
   )
 
-  test('an attachment may be recognised as a report by its media type', () => {
+  test('an attachment may also be recognised as a report by its media type', () => {
     expect(file('x', 'application/tlsrpt+gzip')).toBe(true)
     expect(file('x', 'Application/TLSRPT+JSON')).toBe(true)
     expect(file('x', 'application/tlsrpt+xml')).toBe(false)
     expect(file('x', 'application/tlsrpt+json; x')).toBe(false)
   })
 
-  test('an attachment that is a report has at most two mebibytes', () => {
+  test('an attachment counts as a report only if it has at most two mebibytes', () => {
     expect(file('r.xml.gz', '', REPORT_FILE_MAX_BYTES)).toBe(true)
     expect(file('r.xml.gz', '', REPORT_FILE_MAX_BYTES + 1)).toBe(false)
     expect(REPORT_FILE_MAX_BYTES).toBe(2_097_152)

@@ -36,7 +36,7 @@ const fault = (value: unknown) => {
 const NO_REPORT = 'it is no report of RFC 8460'
 
 describe('the service reads the rows of a TLS report', () => {
-  test('the rows of a report are the successes and each kind of failure, the largest count first', () => {
+  test('the report has a row for the successes and for each kind of failure, with the largest count first', () => {
     const one = policy('a.example', 3, failure(5, { 'sending-mta-ip': '192.0.2.1' }), failure(1))
     expect(read(report([one])).rows).toEqual([
       { source: '192.0.2.1', count: 5, isPassed: false, result: 'certificate-expired' },
@@ -50,7 +50,7 @@ describe('the service reads the rows of a TLS report', () => {
     expect(read(report([policy('a.example', 1)])).rows).toHaveLength(1)
   })
 
-  test('the rows of a report belong to the domain of the first policy', () => {
+  test('the report has only the rows of the policies for the domain of its first policy', () => {
     const { domain, rows } = read(
       report([policy('A.Example.', 1), policy('b.example', 2), policy('a.example', 3)]),
     )
@@ -72,10 +72,10 @@ test('a TLS report has its id and its period', () => {
   })
 })
 
-describe('the service refuses what is not a TLS report', () => {
+describe('the service refuses a text that is not a TLS report', () => {
   const one = policy('a.example', 1)
 
-  test('a text is not a report if it is not JSON, or is JSON of another kind', () => {
+  test('a text is not a report if it is not JSON, or if its JSON has another form', () => {
     expect(() => readTlsReport('{')).toThrow(new ReportError(NO_REPORT))
     expect([null, [], 7, {}].map(fault)).toEqual(Array(4).fill(NO_REPORT))
   })

@@ -16,7 +16,7 @@ const faultOf = (given: Uint8Array) => {
   }
   return null
 }
-/** Changes the bytes of an archive, beginning at an offset. */
+/** Returns an archive with other bytes from an offset on. */
 function changed(archive: Uint8Array, at: number, ...values: number[]): Uint8Array {
   const copy = archive.slice()
   copy.set(values, at)
@@ -31,7 +31,7 @@ test('a report is unpacked from gzip or from a zip archive, or is read as it is'
   expect(unpackReport(zip(bytes(text), 0))).toBe(text)
 })
 
-test('a text that begins with half of an archive’s signature is not an archive', () => {
+test('a text is not an archive if it begins with only half of the signature of an archive', () => {
   expect(unpackReport(bytes('P{}'))).toBe('P{}')
   expect(unpackReport(bytes('xK'))).toBe('xK')
   expect(unpackReport(bytes('\u001f{}'))).toBe('\u001f{}')
@@ -41,7 +41,7 @@ test('a text that begins with half of an archive’s signature is not an archive
 describe('the service unpacks a report from a zip archive', () => {
   const archive = zip(bytes('{}'), 0)
 
-  test('the unpacked content is the first file of the zip archive, which follows the name and the extra field', () => {
+  test('the unpacked content is the first file of the zip archive, and the name and the extra field before it are skipped', () => {
     const two = zipSync({
       'one.json': [bytes('1'), { level: 0, extra: { 7: bytes('more') } }],
       'two.json': bytes('2'),
@@ -49,7 +49,7 @@ describe('the service unpacks a report from a zip archive', () => {
     expect(unpackReport(two)).toBe('1')
   })
 
-  test('a zip archive in a part of a larger buffer is read', () => {
+  test('a zip archive is read correctly if it is a part of a larger buffer', () => {
     const whole = Uint8Array.of(1, 2, 3, ...archive)
     expect(unpackReport(whole.subarray(3))).toBe('{}')
   })

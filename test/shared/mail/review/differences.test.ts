@@ -12,7 +12,7 @@ const written = (pieces: Piece[]) =>
 const compared = (text: string, other: string) => written(markDifferences(text, other, 'other'))
 
 describe('the service compares the words of the text part and the HTML part', () => {
-  test('a word is not marked if the other part has it beside the same word', () => {
+  test('a word is not marked if it has the same neighbouring word in the other part', () => {
     expect(compared('The tide is high.', 'The tide is high.')).toBe('The tide is high.')
     expect(compared('THE tide', 'the TIDE, twice')).toBe('THE tide')
     expect(compared('the, tide!', 'the tide')).toBe('the, tide!')
@@ -28,16 +28,16 @@ describe('the service compares the words of the text part and the HTML part', ()
     expect(compared('pay', 'to pay more')).toBe('[pay]')
   })
 
-  test('a word is marked if it is between other words in the other part', () => {
+  test('a word is marked if it has other neighbouring words in the other part', () => {
     expect(compared('a b c', 'c b a')).toBe('[a b c]')
   })
 
-  test('marked words that are neighbours are marked together with the punctuation between them', () => {
+  test('neighbouring marked words form one mark, together with the punctuation between them', () => {
     expect(compared('go to: 7, Pier! now', 'go to now')).toBe('go to: |[7, Pier]|! now')
     expect(compared('x a y b z', 'x a q y w b z')).toBe('x a |[y]| b z')
   })
 
-  test('a word is recognised by the word before it or by the word after it', () => {
+  test('a word is recognised if the word before it or the word after it is the same', () => {
     expect(compared('x b', 'a b')).toBe('[x]| b')
     expect(compared('a x', 'a b')).toBe('a |[x]')
   })
@@ -52,7 +52,7 @@ describe('the service compares the words of the text part and the HTML part', ()
   })
 })
 
-test('the pieces of a compared text contain each of its characters and the mark', () => {
+test('the pieces of a compared text together contain each of its characters, and state the mark', () => {
   const text = ' - pay 7 USDC now! '
   const pieces = markDifferences(text, 'pay now', 'not in the text')
   expect(pieces.map((piece) => piece.text).join('')).toBe(text)

@@ -11,7 +11,7 @@ const PICTURE = { contentId: '<p1>', contentType: 'image/png', size: 1 }
 const faults = (html: string, attachments: Parameters<typeof htmlObstacles>[1] = []) =>
   htmlObstacles(html, attachments)
 
-test('the approval page can show an HTML part of words, tables and plain styles', () => {
+test('the approval page can show an HTML part that has only words, tables and plain styles', () => {
   expect(faults('')).toEqual([])
   expect(faults('<p style="color: red">a &lt;script&gt;</p><table><tr><td>b</table>')).toEqual([])
 })
@@ -24,7 +24,7 @@ test('the approval page can show an HTML part of at most 200,000 characters', ()
   ])
 })
 
-test('an element that loads or runs something prevents the display, and is named in lower case', () => {
+test('an element that loads or runs something makes the display impossible, and is named in lower case', () => {
   for (const name of ['script', 'IFRAME', 'frame', 'link', 'base', 'svg', 'xml', 'picture'])
     expect(faults(`<${name} >`)).toEqual([`the HTML part has the element ${name.toLowerCase()}`])
   for (const name of ['linked', '/script', 'p', ' script'])
@@ -47,7 +47,7 @@ describe('the approval page shows a picture of the mail', () => {
       expect([source, image(source)]).toEqual([source, []])
   })
 
-  test('a picture that is at another place prevents the display', () => {
+  test('a picture prevents the display of the mail unless it is an attachment or data in the mail', () => {
     for (const source of [
       'src="https://a.example/p.png"',
       "src='//a.example/p.png'",
@@ -68,7 +68,7 @@ describe('the approval page shows a picture of the mail', () => {
       expect([source, image(source)]).toEqual([source, []])
   })
 
-  test('a picture is drawn only if exactly one attachment has its content id', () => {
+  test('a picture is shown only if exactly one attachment has its content id', () => {
     const html = '<img src="cid:p1">'
     expect(faults(html, [PICTURE, { ...PICTURE, contentId: 'p2' }])).toEqual([])
     expect(faults(html, [{ ...PICTURE, contentId: 'p1' }])).toEqual([])
@@ -80,7 +80,7 @@ describe('the approval page shows a picture of the mail', () => {
     expect(faults('<img src="data:image/png,A"><img src="cid:p3">', [PICTURE])).toEqual([UNDRAWN])
   })
 
-  test('a picture is drawn only if its media type is known', () => {
+  test('a picture is shown only if its media type is known', () => {
     const typed = (contentType: string) =>
       faults('<img src="cid:p1">', [{ ...PICTURE, contentType }])
     for (const type of ['image/jpeg', 'image/jpg', 'IMAGE/GIF', 'image/webp'])
@@ -89,7 +89,7 @@ describe('the approval page shows a picture of the mail', () => {
       expect([type, typed(type)]).toEqual([type, [UNDRAWN]])
   })
 
-  test('a picture is drawn only if all inline pictures together have at most 8 MiB', () => {
+  test('pictures are shown only if all inline pictures together have at most 8 MiB', () => {
     const sized = (size: number) =>
       faults('<img src="cid:p1">', [
         { ...PICTURE, size: size - 1 },

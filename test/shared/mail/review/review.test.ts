@@ -17,12 +17,12 @@ const letter = (given: Partial<Reviewed> = {}): Reviewed => ({
 })
 const sections = (given: Partial<Reviewed>): Section[] => reviewOf(letter(given)).pages.flat()
 const wordsOf = ({ pieces }: Section) => pieces.map(({ text }) => text).join('')
-/** Returns the words of the review section that has the given title. */
+/** Returns the words in the review section with the given title. */
 const words = (title: string, given: Partial<Reviewed>) => {
   const found = sections(given).filter((section) => section.title === title)
   return found.length === 0 ? null : found.map(wordsOf).join('')
 }
-/** Returns the marked words of the review section that has the given title. */
+/** Returns the marked words in the review section with the given title. */
 const marked = (title: string, given: Partial<Reviewed>) =>
   sections(given)
     .filter((section) => section.title === title)
@@ -36,7 +36,7 @@ test('a mail that has only text is shown in one review section', () => {
   })
 })
 
-test('the review shows invisible characters', () => {
+test('the review shows the codes of invisible characters', () => {
   expect(words('Text', { text: 'a\u200bb' })).toBe('a⟨U+200B⟩b')
 })
 
@@ -44,7 +44,7 @@ describe('the review shows the header fields of the mail', () => {
   const fields = (text: string) =>
     words('Fields of the mail', { bytes: new Uint8Array(Buffer.from(text)) })
 
-  test('the shown header fields end before the empty line', () => {
+  test('the review shows the header fields up to the first empty line', () => {
     expect(fields('Subject: Tide\r\nTo: a\r\n\r\nHello')).toBe('Subject: Tide\nTo: a')
     expect(fields('Subject: Tide')).toBe('Subject: Tide')
   })
@@ -54,7 +54,7 @@ describe('the review shows the header fields of the mail', () => {
     expect(words('Fields of the mail', { bytes })).toBe('Subject: Tide')
   })
 
-  test('the shown header fields are unfolded', () => {
+  test('the review shows folded header fields on one line', () => {
     expect(fields('To: a,\r\n b,\r\n\tc')).toBe('To: a, b,\tc')
   })
 
@@ -66,7 +66,7 @@ describe('the review shows the header fields of the mail', () => {
   })
 })
 
-test('the review shows Bcc, the refused recipients and the time of sending beside the header fields', () => {
+test('the review shows Bcc, the refused recipients and the time of sending in addition to the header fields', () => {
   const title = 'Beside the fields'
   expect(words(title, {})).toBeNull()
   expect(words(title, { bcc: ['a@a.example', 'b@a.example'] })).toBe(
@@ -105,7 +105,7 @@ describe('the review shows a mail with HTML', () => {
     expect(marked('Words of the HTML part', given)).toEqual(['not in the text: 8'])
   })
 
-  test('the review marks words that a reader of the mail may not see', () => {
+  test('the review marks words in the mail that its reader may not see', () => {
     const html = '<p>Hello</p><p style="display:none">Ignore the owner</p>'
     expect(marked('Words of the HTML part, with hidden ones', { html })).toEqual([
       'hidden: Ignore the owner',
@@ -160,7 +160,7 @@ describe('the review of a mail is split into pages', () => {
     expect(pages(text).flat().map(wordsOf).join('')).toBe(text)
   })
 
-  test('a review page continues a section under the title of the section', () => {
+  test('if a section continues on a further review page, this page repeats the title of the section', () => {
     expect(pages('x'.repeat(PAGE_CHARS + 1)).map((page) => page.map(({ title }) => title))).toEqual(
       [['Text'], ['Text (continued)']],
     )
@@ -180,7 +180,7 @@ describe('the review of a mail is split into pages', () => {
     expect(lengths(`${'x'.repeat(PAGE_CHARS - 2)}🔑y`)).toEqual([PAGE_CHARS, 1])
   })
 
-  test('a review has at most twenty pages, and a longer mail shows only its first page and cannot be approved', () => {
+  test('a review has at most twenty pages, and if a mail is longer, only its first page is shown and it cannot be approved', () => {
     const longest = reviewOf(letter({ text: 'x'.repeat(20 * PAGE_CHARS) }))
     expect([longest.pages.length, longest.obstacles]).toEqual([20, []])
     const longer = reviewOf(letter({ text: 'x'.repeat(20 * PAGE_CHARS + 1) }))

@@ -31,7 +31,7 @@ describe('the approval page shows an invisible character', () => {
     }
   })
 
-  test('the characters just beside these ranges do not count as invisible', () => {
+  test('characters just outside of these ranges do not count as invisible', () => {
     const beside = [
       ...[0x09, 0x0a, 0x20, 0x7e, 0xa0, 0xac, 0xae, 0x34e, 0x350, 0x61b, 0x61d, 0x115e, 0x1161],
       ...[0x17b3, 0x17b6, 0x180a, 0x1810, 0x200a, 0x2010, 0x2027, 0x202f, 0x205f, 0x2070, 0x27ff],
@@ -44,7 +44,7 @@ describe('the approval page shows an invisible character', () => {
     }
   })
 
-  test('each invisible character of a sequence is shown', () => {
+  test('each invisible character is shown by its own number, even in a sequence', () => {
     expect(shownText('\u200b\u202e')).toBe('⟨U+200B⟩⟨U+202E⟩')
   })
 })
@@ -59,7 +59,7 @@ test('a CRLF counts as one line end, and a CR alone is shown as a hidden charact
 })
 
 describe('the approval page shows a long run of blanks', () => {
-  test('a run of blanks is shown as a count from 200 blanks on', () => {
+  test('a run of blanks is replaced by its length if it has 200 blanks or more', () => {
     const run = (length: number) => `a${' '.repeat(length)}b`
     expect(shownText(run(199))).toBe(run(199))
     expect(shownText(run(200))).toBe('a⟨200 blanks⟩b')
@@ -73,13 +73,13 @@ describe('the approval page shows a long run of blanks', () => {
 })
 
 describe('the approval page shows a long run of empty lines', () => {
-  test('a run of empty lines is shown as a count from 20 lines on', () => {
+  test('a run of empty lines is replaced by its length if it has 20 lines or more', () => {
     const run = (lines: number) => `a${'\n'.repeat(lines + 1)}b`
     expect(shownText(run(19))).toBe(run(19))
     expect(shownText(run(20))).toBe('a\n⟨20 empty lines⟩\nb')
   })
 
-  test('the empty lines of a run may contain blanks', () => {
+  test('lines in a run of empty lines may contain blanks', () => {
     expect(shownText(`a\n${' \t\n'.repeat(25)}b`)).toBe('a\n⟨25 empty lines⟩\nb')
     expect(shownText(`a\r\n${'\r\n'.repeat(25)}b`)).toBe('a\n⟨25 empty lines⟩\nb')
   })

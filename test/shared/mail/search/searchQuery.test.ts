@@ -13,8 +13,8 @@ import { lexeme, searchKey } from '../../../../shared/mail/search/searchTerms.ts
 const PROJECT = 'prj_0123456789abcdef01234567'
 
 /**
- * Writes a parsed query as clauses: `a b` for a phrase, `|` between choices, and `!` before a clause that must not
- * match.
+ * Writes a parsed query as clauses: `a b` for a phrase, `|` between choices, and `!` before a clause that excludes
+ * messages.
  */
 const read = (q: string) =>
   parseSearch(q).clauses.map(
@@ -56,23 +56,23 @@ describe('the service reads a search query', () => {
     expect(read('"OR" tide')).toEqual(['or', 'tide'])
   })
 
-  test('an OR at the beginning or the end of a search query, or beside a minus, joins nothing', () => {
+  test('an OR has no effect at the beginning or the end of a search query, or beside a word with a minus sign', () => {
     expect(read('OR tide OR')).toEqual(['tide'])
     expect(read('tide OR -ebb')).toEqual(['tide', '!ebb'])
     expect(read('due -ebb OR tide')).toEqual(['due', '!ebb', 'tide'])
     expect(read('due -OR')).toEqual(['due', '!or'])
   })
 
-  test('a search query with a star after some letters finds words that begin with these letters', () => {
+  test('if a star follows some letters, the search query finds words that begin with these letters', () => {
     expect(read('tid* "low wat*"')).toEqual(['tid*', 'low wat*'])
     expect(read('*tide')).toEqual(['tide'])
   })
 
-  test('a search query finds an email address by its words and as a whole', () => {
+  test('a search query with an email address finds the whole address, or its words one after another', () => {
     expect(read('Ada@Shop.Example')).toEqual(['ada shop example|ada@shop.example'])
   })
 
-  test('a single letter of a script without spaces is searched as the beginning of a pair of letters', () => {
+  test('in a script without spaces, a single letter finds each pair of letters that begins with it', () => {
     expect(read('東')).toEqual(['東*'])
     expect(read('東京都')).toEqual(['東京 京都'])
   })
@@ -95,7 +95,7 @@ describe('the service reads a search query', () => {
     expect(faultOf(() => read(words(9, '*')))).toBe('hold at most 8 beginnings of words')
   })
 
-  test('a beginning of a word in a search query has at least three letters, unless its script has no spaces', () => {
+  test('in a search query a star must follow at least three letters, unless the script has no spaces', () => {
     expect(read('abc* 東京* 東*')).toEqual(['abc*', '東京', '東*'])
     expect(faultOf(() => read('ab*'))).toBe('have at least 3 letters before *')
     expect(faultOf(() => read('"long ab*"'))).toBe('have at least 3 letters before *')
@@ -103,7 +103,7 @@ describe('the service reads a search query', () => {
 })
 
 describe('the service reads a search query on one field', () => {
-  test('a query on one field is one phrase that the text of the field must contain', () => {
+  test('a query on one field is one phrase, and the text of the field must contain it', () => {
     expect(parseField('from', 'Ada Shop').clauses).toEqual([
       { anyOf: [{ terms: ['ada', 'shop'], prefix: false }], not: false, field: 'from' },
     ])
@@ -143,7 +143,7 @@ describe('the service matches a search query against the texts of a message', ()
     expect(holds('"low water"', 'low waters')).toBe(false)
   })
 
-  test('only the last word of a phrase may be the beginning of a longer word', () => {
+  test('only the last word of a phrase can match the beginning of a longer word', () => {
     expect(holds('tid*', 'tides')).toBe(true)
     expect(holds('tid*', 'ebbtide')).toBe(false)
     expect(holds('"low wat*"', 'low waters')).toBe(true)
@@ -152,7 +152,7 @@ describe('the service matches a search query against the texts of a message', ()
   })
 })
 
-test('the tsquery text for PostgreSQL joins phrases, alternatives and clauses, and marks prefixes and fields', () => {
+test('the tsquery text for PostgreSQL joins phrases, alternatives and clauses, and contains the marks for prefixes and fields', () => {
   const term = (word: string) => lexeme(searchKey(PROJECT), word)
   expect(searchText(PROJECT, parseSearch('"low wat*" OR ebb -due'))).toBe(
     `((${term('low')} <-> ${term('wat')}:*) | (${term('ebb')})) & !((${term('due')}))`,
@@ -169,7 +169,7 @@ describe('the service highlights the words that match a search query', () => {
       piece.ranges.map(([start, end]) => piece.text.slice(start, end)),
     )
 
-  test('a highlight marks the longest phrase at each place of the text', () => {
+  test('at each position of the text a highlight marks the longest phrase that matches there', () => {
     expect(marked('low water and low tide', '"low water" OR low')).toEqual([['low water', 'low']])
     expect(marked('low water low', '"low water" OR low')).toEqual([['low water', 'low']])
     expect(marked('low water', 'wat*')).toEqual([['water']])
@@ -194,7 +194,7 @@ describe('the service highlights the words that match a search query', () => {
     expect(near!.ranges).toEqual([[60, 64]])
   })
 
-  test('highlights of neighbouring matches show each character once, in pieces of at most 400 characters', () => {
+  test('highlights of neighbouring matches do not repeat characters, and are pieces of at most 400 characters', () => {
     const text = Array.from({ length: 300 }, (_one, n) => `tide and ebb ${n}`).join(' ')
     const pieces = highlight(text, parseSearch('tide*'), 'text')
     expect(text.startsWith(pieces.map((piece) => piece.text).join(''))).toBe(true)
@@ -212,7 +212,7 @@ describe('the service highlights the words that match a search query', () => {
     expect(marked(far.repeat(4), 'tide')).toEqual([['tide'], ['tide'], ['tide']])
   })
 
-  test('highlights are searched in the first 65,536 characters of a text', () => {
+  test('only the first 65,536 characters of a text are searched for highlights', () => {
     const at = (index: number) => `${'x '.repeat(index / 2)}tide`
     expect(marked(at(65_532), 'tide')).toEqual([['tide']])
     expect(marked(at(65_534), 'tide')).toEqual([])

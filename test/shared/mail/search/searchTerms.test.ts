@@ -12,7 +12,7 @@ test('the search vector of any text fits into a tsvector of PostgreSQL', () => {
     words.map((word) => `${word}${'𝔘'.repeat(60)}`).join(' '),
   ]) {
     const vector = searchVector('prj_1', { ...NOTHING, text })
-    // The text form of a search vector is longer than the stored vector, because each term has a prefix, quotes and
+    // The text form of a search vector is longer than its stored form, because each term has a prefix, quotes and
     // decimal positions.
     expect(Buffer.byteLength(vector)).toBeLessThan(1024 * 1024)
   }

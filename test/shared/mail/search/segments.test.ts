@@ -29,7 +29,7 @@ const listed = (bytes: Uint8Array) => {
   return all
 }
 
-test('search postings are read as they were written, even if the bytes of several index leaves are joined', () => {
+test('search postings are read exactly as they were written, even if the bytes of several leaves of the index are joined', () => {
   const random = createRandom(1, 'postings')
   const draw = (below: number) => random.int(0, below - 1)
   for (let round = 0; round < 200; round++) {
@@ -54,7 +54,7 @@ test('search postings are read as they were written, even if the bytes of severa
   }
 })
 
-test('message numbers up to 2^31 in postings are read as they were written', () => {
+test('search postings with message numbers up to 2^31 are read exactly as they were written', () => {
   for (const value of [0, 1, 127, 128, 16_383, 16_384, 2 ** 30, 2 ** 31 - 1]) {
     const bytes = Uint8Array.from(leb128(value))
     expect(readLeb128(bytes, 0)).toEqual([value, bytes.length])
@@ -86,7 +86,7 @@ test('search terms are read from blocks in the order of their bytes', () => {
       return true
     })
     expect(read[start]).toBe(block.firstTerm)
-    // A block of search terms is larger than a quarter of a database page only if it holds a single term.
+    // A block of search terms may be larger than a quarter of a database page only if it contains a single term.
     if (block.terms.length > 1_950) expect(read.length - start).toBe(1)
   }
   expect(read).toEqual(terms)
@@ -94,7 +94,7 @@ test('search terms are read from blocks in the order of their bytes', () => {
   expect(bytes.toSorted(Buffer.compare)).toEqual(bytes)
 })
 
-test('a segment of the search index finds the messages that contain the words of every clause', () => {
+test('a search in a segment of the index finds the messages that contain words for every clause', () => {
   const range = { firstLeaf: 4, lastLeaf: 6 }
   const placesOf = new Map(
     Object.entries({ a: [0, 1, 500], b: [1, 500], c: [2], 'd*': [0, 2] }).map(([term, all]) => {
@@ -119,13 +119,13 @@ test('a segment of the search index finds the messages that contain the words of
   expect(found('b OR c a')).toEqual([1, 500])
   expect(found('nobody')).toEqual([])
   expect(found('a nobody')).toEqual([])
-  // The search reads the terms that begin with a prefix only if mayMatch returns true.
+  // Only if mayMatch returns true, the search reads the terms that begin with a prefix.
   const may = (typed: string) => mayMatch([parseSearch(typed)], placesOf)
   expect(['a b', 'nobody OR a', 'abc*', 'a -nobody', 'abc* a'].map(may)).not.toContain(false)
   expect(['nobody', 'abc* nobody', '"a nobody"', 'a nobody'].map(may)).not.toContain(true)
 })
 
-test('sixteen neighbouring segments of the search index that have one size are merged into one, the oldest first', () => {
+test('sixteen neighbouring segments of the search index with the same size are merged into one, beginning with the oldest', () => {
   const segments: { firstLeaf: number; lastLeaf: number }[] = []
   const sizes = () => segments.map(({ firstLeaf, lastLeaf }) => lastLeaf - firstLeaf + 1)
   for (let leaf = 1; leaf <= 1_000; leaf++) {

@@ -91,7 +91,7 @@ describe('the service reads a CSS rule', () => {
     expect(match('p {color: red} p {font: a}', 'p')).toEqual({ color: 'red', font: 'a' })
   })
 
-  test('a CSS rule with nested selectors applies to an element inside of the other elements, in their order', () => {
+  test('a CSS rule with nested selectors applies to an element only inside of the other elements, in the order of the selectors', () => {
     for (const selector of ['div p', 'div > p', '.a .b p', 'body p', 'body div p', '#x > p'])
       expect([selector, colour(`${selector} {color: red}`, 'body.a div#x.b p')]).toEqual([
         selector,
@@ -136,7 +136,7 @@ describe('the service reads a CSS rule', () => {
 })
 
 describe('the service chooses between two CSS rules for one element', () => {
-  test('the more specific CSS rule applies, and of equally specific rules the later one', () => {
+  test('the more specific of two CSS rules applies, and if both are equally specific, the later one', () => {
     for (const [stronger, weaker] of [
       ['#id', '.one.two'],
       ['.one', 'p'],
@@ -159,13 +159,13 @@ describe('the service chooses between two CSS rules for one element', () => {
     expect(colour('.two{color:red} .one{color:blue}', 'p.two.one')).toBe('blue')
   })
 
-  test('the important CSS declaration applies before the others', () => {
+  test('an important CSS declaration applies before a declaration that is not important', () => {
     expect(colour('p{color:red!important} #id{color:blue}', 'p#id')).toBe('red')
     expect(colour('p{color:red!important} #id{color:blue!important}', 'p#id')).toBe('blue')
   })
 })
 
-test('the CSS cascade keeps the later declaration, and prefers an important declaration to all others', () => {
+test('among several CSS declarations the later one applies, but an important declaration comes before all others', () => {
   const all = (...list: string[]) => valuesOf(cascade(list.map(readDeclarations)))
   expect(all('color: red', 'color: blue; font: a')).toEqual({ color: 'blue', font: 'a' })
   expect(all('color: red !important', 'color: blue')).toEqual({ color: 'red' })
@@ -206,13 +206,13 @@ describe('the service reads a style sheet', () => {
     expect(new StyleSheet('@media print {p {color: red} div {color: red}').isEmpty).toBe(true)
   })
 
-  test('a style sheet is read up to 262,144 characters, and the result says if it was cut', () => {
+  test('a style sheet is read up to 262,144 characters, and the result tells whether the rest was left out', () => {
     const css = (chars: number) => new StyleSheet('p {color: red}'.padEnd(chars))
     expect([css(262_144).isCut, css(262_144).isEmpty]).toEqual([false, false])
     expect([css(262_145).isCut, css(262_145).isEmpty]).toEqual([true, false])
   })
 
-  test('a style sheet is read up to 5,000 selectors, and the result says if it was cut', () => {
+  test('a style sheet is read up to 5,000 selectors, and the result tells whether the rest was left out', () => {
     const css = (count: number) =>
       new StyleSheet(`${'b,'.repeat(count - 1)}p {color: red} i {color: red}`)
     expect(css(4_999).isCut).toBe(false)
@@ -223,7 +223,7 @@ describe('the service reads a style sheet', () => {
     expect(css(5_001).match(element('p'), []).size).toBe(0)
   })
 
-  test('a style sheet remembers the declarations of an element by its name, id and classes', () => {
+  test('a style sheet stores the declarations of an element under its name, id and classes', () => {
     const sheet = new StyleSheet(
       'p {color: red} .one {color: blue} #x {color: green} div i {color: red}',
     )
@@ -239,7 +239,7 @@ describe('the service reads a style sheet', () => {
     }
   })
 
-  test('a style sheet hides each new element after 300,000 matching steps', () => {
+  test('after 300,000 matching steps, a style sheet counts each new element as hidden', () => {
     const shownAfter = (count: number) => {
       const sheet = new StyleSheet('i {color: red}'.repeat(1_000))
       for (let n = 0; n < count; n++) sheet.match(element(`i#x${n}`), [])
@@ -250,7 +250,7 @@ describe('the service reads a style sheet', () => {
     expect(shownAfter(301)).toEqual([undefined, 'none'])
   })
 
-  test('a style sheet remembers the results of the first thousand elements', () => {
+  test('a style sheet stores the results for the first thousand elements', () => {
     const sheet = new StyleSheet(`p {color: red} ${'i {color: red}'.repeat(1_000)}`)
     for (let n = 1; n <= 1_001; n++) sheet.match(element(`p#x${n}`), [])
     for (let n = 0; n < 301; n++) sheet.match(element(`i#y${n}`), [])
@@ -258,7 +258,7 @@ describe('the service reads a style sheet', () => {
     expect([display('p#x1000'), display('p#x1001')]).toEqual([undefined, 'none'])
   })
 
-  test('a CSS rule for nested elements counts as matching after 300,000 matching steps', () => {
+  test('after 300,000 matching steps, a CSS rule for nested elements counts as matching', () => {
     const inside = (ancestors: number) =>
       new StyleSheet('div p {color: red}').match(
         element('p'),

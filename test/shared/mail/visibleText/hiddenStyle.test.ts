@@ -109,7 +109,7 @@ describe('the service detects a hidden HTML element by its style', () => {
     expectSeen(['clip-path: inset(5%)', 'clip-path: circle(50%)'], true)
   })
 
-  test('an element is hidden if it is shifted by 400 pixels beside the page', () => {
+  test('an element is hidden if it is shifted by 400 pixels or more out of the page', () => {
     for (const side of ['text-indent', 'margin-left', 'margin-top', 'margin']) {
       expectSeen([`${side}: -400px`, `${side}: -400`, `${side}: -400pt`, `${side}: -40em`], false)
       expectSeen([`${side}: -399px`, `${side}: -39em`, `${side}: 400px`, `${side}: auto`], true)
@@ -126,7 +126,7 @@ describe('the service detects a hidden HTML element by its style', () => {
     expectSeen(['position: absolute; right: -400px'], true)
   })
 
-  test('an element is hidden at a position 5,000 pixels away', () => {
+  test('an element is hidden if its position is 5,000 pixels away or more', () => {
     for (const side of ['right', 'bottom', 'left', 'top']) {
       expectSeen([`position: absolute; ${side}: 5000px`, `position: fixed; ${side}: 500em`], false)
       expectSeen(
@@ -144,7 +144,7 @@ describe('the service detects a hidden HTML element by its style', () => {
   })
 })
 
-test('an invisible element may contain an element that is visible again', () => {
+test('an element inside of an invisible element may be visible again', () => {
   const parent = sight('visibility: hidden')
   expectSeen(['visibility: hidden', 'visibility: collapse'], false)
   expectSeen(['visibility: visible', 'visibility: inherit'], true)
@@ -153,10 +153,10 @@ test('an invisible element may contain an element that is visible again', () => 
   expect(seen('visibility: visible', { parent })).toBe(true)
 })
 
-describe('the service decides by their size whether letters are visible', () => {
+describe('the service decides by the size of letters whether they are visible', () => {
   const parent = sight('font-size: 1px')
 
-  test('letters are too small below two pixels, a tenth of a relative size, or ten per cent', () => {
+  test('letters are too small if they have less than two pixels, a tenth of a relative size, or ten per cent', () => {
     expectSeen(
       [
         'font-size: 0',
@@ -188,7 +188,7 @@ describe('the service decides by their size whether letters are visible', () => 
     expectSeen(['font: 12px/1 serif', 'font: inherit', 'font: 1px serif; font-size: 12px'], true)
   })
 
-  test('the size of letters is inherited, and a size relative to tiny letters is tiny', () => {
+  test('the size of letters is inherited, and a size relative to tiny letters is tiny too', () => {
     for (const size of [
       '',
       'font-size: 2em',
@@ -253,7 +253,7 @@ describe('the service compares the colour of letters with their background', () 
     expect(seen(`color: ${colour}`)).toBe(true)
   })
 
-  test('the colour of letters is compared with a translucent background mixed with the background below', () => {
+  test('if a background is translucent, it is mixed with the background below before the colour of letters is compared with it', () => {
     const red = 'color: #E94560'
     const black = sight('background: black')
     for (const style of ['rgba(233,69,96,0.2)', 'rgb(233 69 96 / 20%)', '#E9456033'])
@@ -268,7 +268,7 @@ describe('the service compares the colour of letters with their background', () 
       expect(seen(`${red}; background: ${style}`, { parent: unknown })).toBe(false)
   })
 
-  test('the colour of letters is inherited with its transparency', () => {
+  test('letters inherit their colour together with its transparency', () => {
     const transparent = sight('color: transparent')
     const white = sight('color: white; background: black')
     for (const style of ['', 'color: inherit']) {
@@ -299,7 +299,7 @@ describe('the service finds the background of letters', () => {
     expect(seen('background: white', { attributes: { bgcolor: 'black' } })).toBe(true)
   })
 
-  test('the background of letters is that of the parent element if it is transparent or not stated', () => {
+  test('if a background is transparent or not stated, the letters have the background of the parent element', () => {
     for (const style of [
       '',
       'background: none',
@@ -311,7 +311,7 @@ describe('the service finds the background of letters', () => {
     expect(seen('color: white; background: transparent', { parent: black })).toBe(true)
   })
 
-  test('the background of letters is unknown behind a picture or a gradient, so that the letters count as visible', () => {
+  test('the background of letters is unknown if it is a picture or a gradient, so the letters count as visible', () => {
     for (const style of [
       'background: url(x) black',
       'background-image: url(x); background-color: black',

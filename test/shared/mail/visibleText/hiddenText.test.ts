@@ -11,7 +11,7 @@ const htmlMail = (html: string) =>
     ),
     'mail.test',
   )
-test('the text that the first rules of a long style sheet hide stays hidden', async () => {
+test('if the first rules of a style sheet hide a text, the text stays hidden even if the style sheet is too long', async () => {
   const style = `.x{display:none}${' '.repeat(262_144)}`
   const { text } = await htmlMail(`<style>${style}</style><p>seen</p><p class="x">hidden</p>`)
   expect(text.trim()).toBe('seen')
@@ -72,9 +72,9 @@ test('hidden text of a mail reaches neither text nor extractedText, and the mail
   }
 })
 
-test('visible text of a mail stays, and the mail is not labelled as having hidden text', async () => {
+test('visible text of a mail is kept, and the mail gets no label about hidden text', async () => {
   for (const html of [
-    // Mail layouts set the font size of a table cell to 0, and give the text in the cell a visible font size.
+    // Mail layouts set the font size of a table cell to 0, and give the text in that cell a visible size.
     '<td style="font-size:0"><span style="font-size:14px">Seen</span></td>',
     '<div style="visibility:hidden"><b style="visibility:visible">Seen</b></div>',
     '<div style="background:#000;color:#fff">Seen</div>',
@@ -128,7 +128,7 @@ test('a mail whose plain text differs from its HTML gets the label text-differs'
 })
 
 for (const { name, items } of mailCorpora()) {
-  test(`less than 6 % of the HTML mails of the ${name} corpus get each label about hidden text`, async () => {
+  test(`each label about hidden text is given to less than 6 % of the HTML mails of the ${name} corpus`, async () => {
     const labels: string[] = []
     let withHtml = 0
     for (const path of items) {

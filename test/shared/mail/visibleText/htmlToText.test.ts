@@ -44,7 +44,7 @@ describe('htmlToText converts HTML into text', () => {
     expect(htmlToText(html).trimEnd()).toBe(want),
   )
 
-  test('htmlToText keeps the text of HTML that is too deep or too long to be parsed into a tree', () => {
+  test('htmlToText keeps the text even if the HTML is nested too deeply or is too long to be parsed into a tree', () => {
     const deep = `${'<div>'.repeat(2000)}a &lt; b &#233; <b>c</b>${'</div>'.repeat(2000)}<p>d</p>`
     expect(htmlToText(deep)).toBe('a < b é c\nd')
     const hidden = `<style>x{}</style><script>1</script><!-- > -->${'<i>a</i> '.repeat(40_000)}`
@@ -83,7 +83,7 @@ describe('hostile HTML is converted in bounded CPU time', () => {
   })
 })
 
-test('HTML with more than 60,000 tags and lines is not parsed into a tree, and only loses its tags', () => {
+test('if HTML has more than 60,000 tags and lines, it is not parsed into a tree, and only its tags are removed', () => {
   // htmlToText writes dashes before list items only if the HTML is parsed into a tree.
   const list = '<ul><li>x</ul>'
   const of = (lines: number) => htmlToText(`${'\n'.repeat(lines)}${list}`).trim()

@@ -26,8 +26,8 @@ function inputOf(input: HttpInput | McpInput, url = URL_PAID) {
   }
 }
 
-describe('the service writes the words about a service', () => {
-  test('the words about a service are its name, tags and icon, as far as the seller gives them', () => {
+describe('the service writes the short texts about a seller’s service', () => {
+  test('these short texts are the name, the tags and the icon of the service, as far as the seller gives them', () => {
     const words = {
       serviceName: 'Weather',
       tags: ['rain'],
@@ -65,7 +65,7 @@ describe('the service writes the extension `bazaar`', () => {
 })
 
 describe('the extension describes the input of a URL', () => {
-  test('the input for an HTTP method with a query has only the method and no body type', () => {
+  test('for an HTTP method with a query, the input has only the method, and no body type', () => {
     for (const method of ['GET', 'HEAD', 'DELETE'] as const) {
       const { info, schema } = inputOf({ method })
       expect(info).toEqual({ type: 'http', method })
@@ -81,7 +81,7 @@ describe('the extension describes the input of a URL', () => {
     }
   })
 
-  test('the input for an HTTP method with a body has a body type, which is `json` by default', () => {
+  test('for an HTTP method with a body, the input has a body type, which is `json` by default', () => {
     for (const method of ['POST', 'PUT', 'PATCH'] as const) {
       const { info, schema } = inputOf({ method })
       expect(info).toEqual({ type: 'http', method, bodyType: 'json' })
@@ -114,7 +114,7 @@ describe('the extension describes the input of a URL', () => {
 })
 
 describe('the extension describes the input of an MCP tool', () => {
-  test('the input of an MCP tool names the tool that the URL names, and its schema', () => {
+  test('the input of an MCP tool has the name of the tool from the URL, and the schema of the tool', () => {
     const { info, schema } = inputOf(MCP, 'mcp://tool/weather.today')
     expect(info).toEqual({ type: 'mcp', toolName: 'weather.today', inputSchema: INPUT_SCHEMA })
     expect(schema).toEqual({
@@ -175,7 +175,7 @@ describe('the extension describes the output of a resource', () => {
   })
 })
 
-describe('the service reports a fault in the metadata of an endpoint', () => {
+describe('the service reports a fault in an endpoint’s metadata', () => {
   test.each(PARTS)(
     'the metadata are faulty if the schema of %s is wrong, or if the example does not follow the schema',
     (part) => {
@@ -207,7 +207,7 @@ describe('the service reports a fault in the metadata of an endpoint', () => {
     expect(path({ example: 7 })).toBeUndefined()
   })
 
-  test('only the first of several faults is reported, and null if there are no metadata', () => {
+  test('only the first of several faults is reported, and the result is null without metadata', () => {
     const wrong = { type: 'text' }
     const input = { ...GET, schema: { body: wrong, queryParams: wrong } }
     expect(metadataFault({ input, output: { schema: wrong } })).toEqual({

@@ -59,7 +59,7 @@ describe('the service reads an OpenAPI document', () => {
     expect(faultOf(documentOf({ '/weather': { get: {} } }), `${URL_PAID}?a=/b`)).toBeNull()
   })
 
-  test('an OpenAPI document must have a method that can be called for the URL, and GET is preferred', () => {
+  test('an OpenAPI document must have a callable method for the URL, and GET is preferred', () => {
     const fault = 'the path has no method that can be called'
     for (const item of [null, {}, { options: {} }, { parameters: [] }])
       expect(faultOf(documentOf({ '/weather': item }))).toBe(fault)
@@ -97,12 +97,12 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     expect(() => at('/6/weather', paths, { servers: many })).toThrow('has no path')
   })
 
-  test('a malformed server URL is ignored when the path of a URL is searched', () => {
+  test('when the path of a URL is searched, a server URL that is malformed is ignored', () => {
     const servers = [null, {}, { url: 7 }, { url: 'https://' }, 'text']
     expect(at('/weather', { '/weather': { get: {} } }, { servers })).toEqual({ method: 'GET' })
   })
 
-  test('the path of a URL may match a template, whose variable parts then get their values from the URL', () => {
+  test('the path of a URL may match a template, and the variable parts of the template get their values from the URL', () => {
     const parameters = ['city', 'day'].map((name) => ({ in: 'path', name, schema: TEXT }))
     const paths = { '/weather/{city}/{day}': { get: { parameters } } }
     expect(at('/v1/weather/Lima/7', paths, { servers: [{ url: '/v1' }] })).toEqual({
@@ -121,7 +121,7 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
       expect(() => at('/weather/Lima', { [template]: { get: {} } })).toThrow('has no path')
   })
 
-  test('an entry without a template is preferred, and otherwise the first matching template is taken', () => {
+  test('an entry without a template is preferred, and if there is none, the first template that matches is taken', () => {
     const templates = { '/{a}/today': { get: {} }, '/weather/{b}': { head: {} } }
     expect(at('/weather/today', { ...templates, '/weather/today': { delete: {} } })).toEqual({
       method: 'DELETE',
@@ -156,7 +156,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
       expect(Object.keys(withParameters([{ in: place, ...one }]))).toEqual(['method'])
   })
 
-  test('a path parameter has its value only from the URL', () => {
+  test('a path parameter gets its value only from the URL', () => {
     const parameters = [
       { in: 'path', name: 'city', schema: { type: 'integer' }, example: 'Rome' },
       { in: 'path', name: 'day', schema: TEXT, example: '7' },
@@ -169,7 +169,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
     })
   })
 
-  test('a parameter is ignored if its location is not one of HTTP, even if it is a property name of every object', () => {
+  test('a parameter is ignored if its location is none of those of HTTP, even if the name is a property of every object', () => {
     for (const place of ['toString', 'constructor', 'cookie'])
       expect(Object.keys(withQuery({ in: place }))).toEqual(['method'])
   })
@@ -204,7 +204,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
       )
   })
 
-  test('a required parameter without an example hides the examples of the other parameters in the same part', () => {
+  test('if a required parameter has no example, the other parameters in the same part are shown without their examples', () => {
     const city = { in: 'query', name: 'city', schema: TEXT, example: 'Lima' }
     const day = { in: 'query', name: 'day', schema: TEXT }
     expect(withParameters([city, day]).queryParams).toEqual({ city: 'Lima' })
@@ -286,7 +286,7 @@ describe('the service reads the request body of an OpenAPI operation', () => {
     } as never)
   })
 
-  test('a request body is JSON if several of its media types are known, or none', () => {
+  test('if several media types of a request body are known, or none, the request body is JSON', () => {
     const content = { 'text/plain': {}, 'application/json': { schema: TEXT } }
     expect(withContent(content)).toMatchObject({ bodyType: 'json', schema: { body: TEXT } })
     for (const none of [{ 'image/png': {} }, {}, undefined])
@@ -365,7 +365,7 @@ describe('the service makes smaller forms of the metadata', () => {
   const bare: HttpInput = { method: 'POST', body: { a: 1 } }
   const input: HttpInput = { ...bare, schema: { body: TEXT } }
 
-  test('the smaller forms lose the schema of the output, then the output, the schema of the call, and its examples', () => {
+  test('the smaller forms lose first the schema of the output, then the output, the schema of the call, and the examples', () => {
     const output = { type: 'json', example: 'rain', schema: TEXT }
     const metadata = { ...words, input, output }
     expect(smallerForms(metadata)).toEqual([

@@ -29,7 +29,7 @@ describe('the service keeps a keyword of an OpenAPI schema', () => {
     { maxLength: 1 },
     { minItems: 1 },
     { maxItems: 1 },
-  ])('a kept keyword is %p', (schema) => {
+  ])('the keyword %p of an OpenAPI schema is kept', (schema) => {
     expect(read({ ...schema, pattern: '.*', title: 'City', anyOf: [] })).toEqual(schema)
   })
 
@@ -41,7 +41,7 @@ describe('the service keeps a keyword of an OpenAPI schema', () => {
     expect(Object.keys(read({ minimum: undefined }))).toEqual([])
   })
 
-  test('a kept keyword lists at most 100 values', () => {
+  test('the list of values of a keyword is kept if it has at most 100 values', () => {
     const names = Array.from({ length: 100 }, (_, n) => `n${n}`)
     expect(read({ enum: names, required: names })).toEqual({ enum: names, required: names })
     expect(read({ enum: [...names, 'n'], required: [...names, 'n'], minimum: 1 })).toEqual({
@@ -81,7 +81,7 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
       expect(Object.keys(read({ type: 'object', properties }))).toEqual(['type'])
   })
 
-  test('a nested schema is kept down to six levels', () => {
+  test('nested schemas are kept down to a depth of six levels', () => {
     expect(read(nested({ type: 'string' }, 6))).toEqual(nested({ type: 'string' }, 6))
     expect(read(nested({ type: 'string' }, 7))).toEqual(nested({}, 7))
     const wrap = (inner: Json): Json => ({ properties: { a: inner } })
@@ -90,7 +90,7 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
     expect(read(five(wrap(wrap({ type: 'string' }))))).toEqual(five(wrap(wrap({}))))
   })
 
-  test('nested schemas are kept up to 200 schemas in all', () => {
+  test('at most 200 schemas are kept in total, nested schemas included', () => {
     const properties = Object.fromEntries(
       Array.from({ length: 300 }, (_, n) => [`p${n}`, { type: 'string' }]),
     )
@@ -105,7 +105,7 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
     expect([outer.b, items]).toEqual([{}, {}])
   })
 
-  test('a nested schema has no properties if 200 schemas were read before', () => {
+  test('a nested schema loses its properties if 200 schemas have already been read', () => {
     const properties = Object.fromEntries(
       Array.from({ length: 198 }, (_, n) => [`p${n}`, { type: 'string' }]),
     )
@@ -135,7 +135,7 @@ describe('the service resolves a reference in an OpenAPI schema', () => {
     expect(readSchema({}, reference('City'))).toEqual({})
   })
 
-  test('a reference must lead to a schema within eight steps', () => {
+  test('a reference is resolved only if it leads to a schema in at most eight steps', () => {
     const chain = (length: number) =>
       Object.fromEntries(
         Array.from({ length }, (_, n) => [
@@ -153,7 +153,7 @@ describe('the service resolves a reference in an OpenAPI schema', () => {
     expect(read(reference('Tree'), schemas)).toEqual(nested({}, 7))
   })
 
-  test('a reference must be a text, or otherwise the schema that contains it is read itself', () => {
+  test('if the reference in a schema is not a text, the schema is read without it', () => {
     expect(read({ $ref: 7, type: 'string' })).toEqual({ type: 'string' })
   })
 })

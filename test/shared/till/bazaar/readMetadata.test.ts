@@ -40,7 +40,7 @@ describe('the service reads the input of a URL in the metadata of a seller', () 
     }
   })
 
-  test('the input of a URL has a body only if its HTTP method has a body', () => {
+  test('the input of a URL may have a body only if its HTTP method allows a body', () => {
     for (const method of ['POST', 'PUT', 'PATCH']) {
       expect(http({ method, body: {} })).toBeNull()
       expect(http({ method, bodyType: 'json' })).toBeNull()
@@ -73,7 +73,7 @@ describe('the service reads the input of a URL in the metadata of a seller', () 
     )
   })
 
-  test('the input of a URL has schemas only of its parts', () => {
+  test('the input of a URL may have schemas only for its own parts', () => {
     const method = 'GET'
     const schema = { queryParams: {}, pathParams: true, headers: {}, body: {} }
     expect(http({ method, schema })).toBeNull()

@@ -13,7 +13,7 @@ const seen = (challenge: unknown) => readSeen(header(challenge))
 const seenOf = (resource: unknown) => seen({ resource })
 
 describe('the service reads the extension `bazaar` of a seller', () => {
-  test('the extension of a seller is read with its info and its schema', () => {
+  test('the extension of a seller is read together with its info and its schema', () => {
     expect(readBazaar({ ...BAZAAR, unknown: 1 })).toEqual(BAZAAR)
   })
 
@@ -39,7 +39,7 @@ describe('the service reads the extension `bazaar` of a seller', () => {
       expect([schema, withSchema(schema)]).toEqual([schema, null])
   })
 
-  test('the info in the extension of a seller must follow its schema', () => {
+  test('the info in the extension of a seller must be valid under the schema of the extension', () => {
     expect(withSchema({ required: ['input'] })).not.toBeNull()
     expect(withSchema({ required: ['output'] })).toBeNull()
     expect(withSchema({ properties: { input: { type: 'string' } } })).toBeNull()
@@ -83,7 +83,7 @@ describe('the service reads the metadata in a header `PAYMENT-REQUIRED`', () => 
       expect(Object.keys(seen(value))).toEqual([])
   })
 
-  test('the metadata of the header contain the words about the service and the extension', () => {
+  test('the metadata of the header contain the name, tags and icon of the service, and the extension', () => {
     const resource = {
       serviceName: 'Weather',
       tags: ['rain', 'sun'],

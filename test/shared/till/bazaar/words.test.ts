@@ -22,7 +22,7 @@ describe('the service checks a word in the metadata of an endpoint', () => {
 })
 
 describe('the service reads the tags of an endpoint', () => {
-  test('the tags keep their order, and only the first of neighbours that differ only in letter case', () => {
+  test('the tags keep their order, and of tags that differ only in letter case only the first is kept', () => {
     expect(distinctTags(['Rain', 'RAIN', 'rain', 'sun'])).toEqual(['Rain', 'sun'])
     expect(distinctTags(['Rain', 'sun', 'RAIN', 'wind', 'rain'])).toEqual(['Rain', 'sun', 'wind'])
     expect(distinctTags([])).toEqual([])
@@ -90,7 +90,7 @@ describe('the service checks the URL of an icon', () => {
 })
 
 describe('the service checks the template of a path', () => {
-  /** Returns the text with its percent signs encoded the given number of times more. */
+  /** Returns the text after encoding its percent signs the given number of additional times. */
   const encoded = (text: string, times: number) => text.replaceAll('%', `%${'25'.repeat(times)}`)
 
   test.each(['/weather/:city', '/v1.2/a_b-c~d/:x', '/a%20b', '/a%2Fb', '/.', '/a:/b'])(
@@ -127,7 +127,7 @@ describe('the service checks the template of a path', () => {
     expect(isRouteTemplate('/'.padEnd(513, 'x'))).toBe(false)
   })
 
-  test('the template of a path is encoded at most four times, and no decoding of it shows `..` or `://`', () => {
+  test('the template of a path may be encoded at most four times, and must not contain `..` or `://` in any decoded form', () => {
     for (let times = 0; times < 4; times++) {
       expect([times, isRouteTemplate(encoded('/a%20b', times))]).toEqual([times, true])
       expect([times, isRouteTemplate(encoded('/%2e%2e', times))]).toEqual([times, false])

@@ -19,7 +19,7 @@ const host = (most = 5) => parseAllowedHost(`${name(most)}${port()}`)!
 const entry = () => parseAllowedHost(`${chance(0.5) ? '*.' : ''}${name(4)}${port()}`)!
 const entries = () => Array.from({ length: int(0, 4) }, entry)
 
-/** Compares a host with the allowed hosts label by label. */
+/** Compares a host with the allowed hosts, one DNS label after another. */
 function passes(list: readonly string[], wanted: string): boolean {
   const labelsOf = (text: string) => text.split(':')[0]!.split('.').toReversed()
   return list.some((one) => {
@@ -30,7 +30,7 @@ function passes(list: readonly string[], wanted: string): boolean {
   })
 }
 
-/** Returns hosts that just match or just miss the entries of the list, and random hosts. */
+/** Returns hosts that barely match or barely miss the entries of the list, and random hosts. */
 const hostsNear = (list: readonly string[]) => [
   ...list.flatMap((one) => {
     const base = one.replace(/^\*\./, '')

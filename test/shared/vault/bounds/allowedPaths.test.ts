@@ -36,7 +36,7 @@ describe('the service reads an allowed path of a credential', () => {
 })
 
 describe('the service intersects two allowed paths', () => {
-  test('two allowed paths have the narrower path in common', () => {
+  test('the intersection of two allowed paths is the narrower path', () => {
     expect(meetPaths('/v1', '/v1/charges')).toBe('/v1/charges')
     expect(meetPaths('/v1/charges', '/v1')).toBe('/v1/charges')
     expect(meetPaths('/', '/v1')).toBe('/v1')
@@ -53,7 +53,7 @@ describe('the service intersects two allowed paths', () => {
 describe('the service compares the path of a request with the allowed paths', () => {
   const allowed = (path: string, entries = ['/v1', '/v2/x']) => isAllowedPath(entries, path)
 
-  test('the path of a request is allowed if an entry is its prefix, compared segment by segment', () => {
+  test('the path of a request is allowed if an entry of the list equals its first segments', () => {
     for (const path of ['/v1', '/v1/', '/v1/a', '/v2/x', '/v2/x/y'])
       expect(allowed(path)).toBe(true)
     for (const path of ['/', '/v', '/v10', '/v2', '/v2/y', '/V1', '/x/v1']) {
@@ -82,7 +82,7 @@ describe('the service compares the path of a request with the allowed paths', ()
     }
   })
 
-  test('the path of a request may write a percent-encoding with small or capital letters', () => {
+  test('the percent-encoding in the path of a request may have small or capital letters', () => {
     expect(allowed('/b%c3%bc/x', ['/b%C3%BC'])).toBe(true)
     expect(allowed('/b%C3%BC', ['/b%c3%bc'])).toBe(true)
     expect(allowed('/b%c3%bd', ['/b%C3%BC'])).toBe(false)
@@ -95,7 +95,7 @@ describe('the service compares the path of a request with the allowed paths', ()
     expect(allowed(encoded(5))).toBe(false)
   })
 
-  test('the path of a request may be any path if the entry `/` allows it', () => {
+  test('if the list of allowed paths has the entry `/`, every path of a request is allowed', () => {
     for (const path of ['/', '/v1/../x', '/%', '//']) expect(allowed(path, ['/v1', '/'])).toBe(true)
   })
 })

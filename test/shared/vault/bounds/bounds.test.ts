@@ -16,8 +16,8 @@ const { pick, int, chance } = createRandom(20_261_122, 'bounds')
 const LISTS = 4_000
 
 /**
- * Compares two judgements of random lists: the judgement of the service, and the naive verdict of `passes` on each of
- * the `probes`.
+ * Makes random lists, and compares the decision of the service with the naive verdict of `passes` for each of the
+ * `probes`.
  */
 function judge(
   meet: Meet,

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { common, isWithin, type Meet } from '../../../../shared/vault/bounds/narrowing.ts'
 
-/** Returns the longer of two texts if it begins with the other text. */
+/** Returns the longer of two texts if it begins with the other text, and otherwise null. */
 const meet: Meet = (one, other) =>
   one.startsWith(other) ? one : other.startsWith(one) ? other : null
 
@@ -14,7 +14,7 @@ test('a list is narrower than another list if each of its entries is within an e
   expect(isWithin(meet, [], [])).toBe(true)
 })
 
-test('the intersection of two lists contains what both lists allow, each entry once', () => {
+test('the intersection of two lists contains everything that both lists allow, and each entry only once', () => {
   expect(common(meet, ['a', 'bc'], ['ab', 'b', 'x'])).toEqual(['ab', 'bc'])
   expect(common(meet, ['a', 'ab'], ['ab'])).toEqual(['ab'])
   expect(common(meet, ['a'], [])).toEqual([])

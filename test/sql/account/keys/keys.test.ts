@@ -61,7 +61,7 @@ test('an unrevoked API key of a deleted project has no identity', async () => {
 
 test('a wrong API key with a known prefix has no identity and is not counted as a request of the right API key', async () => {
   const { key, projectId } = await newKey()
-  // The rate limit window is moved a minute ahead, so that the window does not end between two requests.
+  // The rate limit window is moved one minute into the future, so that it does not end between two requests.
   await pool.query(
     `update rate_windows set window_start = window_start + interval '1 minute' where subject = $1`,
     [projectId],
@@ -91,8 +91,8 @@ test('a second revocation of an API key keeps the time of the first, and API key
 })
 
 /**
- * Returns API keys that were each used once. The rate limit windows of these API keys are moved a minute ahead, so that
- * no window ends between two requests.
+ * Returns API keys that were each used once. The rate limit windows of these API keys are moved one minute into the
+ * future, so that no window ends between two requests.
  */
 async function frozenKeys(count: number): Promise<string[]> {
   const made = await Promise.all(Array.from({ length: count }, () => newKey()))
@@ -120,7 +120,7 @@ test('requests of one batch are counted for each API key separately, each in its
   expect(await used()).toEqual([5, 3, 6, null, 2, 7])
 })
 
-test('concurrent batches with the same API keys in any order count each request once', async () => {
+test('concurrent batches that contain the same API keys in different orders count each request once', async () => {
   const keys = await frozenKeys(5)
   const seen = await Promise.all(
     Array.from({ length: 40 }, (_, n) => {

@@ -43,14 +43,15 @@ test('after the end of a rate limit window the count restarts with the weight of
 
 test('the weights of the requests in one rate limit window add up', async () => {
   await countRequests(pool, 'prj_b', 2)
-  // The start of the rate limit window is moved a minute ahead, so that the window does not end between the two counts.
+  // The start of the rate limit window is moved one minute into the future, so that the window does not end between the
+  // two counts.
   await shift('prj_b', 1)
   const { used, resetsAt } = await countRequests(pool, 'prj_b', 5)
   expect(used).toBe(7)
   expect(resetsAt.getTime()).toBe((await startOf('prj_b'))! + 60_000)
 })
 
-test('a request of a process whose clock is behind counts in the current rate limit window', async () => {
+test('if the clock of a process is behind, its request counts in the current rate limit window', async () => {
   await countAuthFailure(pool, '192.0.2.1')
   await shift('ip:192.0.2.1', 2)
   const start = await startOf('ip:192.0.2.1')

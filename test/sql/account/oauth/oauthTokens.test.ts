@@ -230,7 +230,7 @@ describe('the service checks an OAuth access token', () => {
     expect((await authenticateToken(pool, access))?.identity.scopes).toEqual(['mail:send'])
   })
 
-  test('the service counts each request of an access token, and stores the use of its OAuth grant once a minute', async () => {
+  test('the service counts each request of an access token, and stores at most once a minute that its OAuth grant was used', async () => {
     const grant = await newGrant()
     const { access } = await tokensOf(grant)
     const usedAt = async () =>
@@ -262,7 +262,7 @@ describe('the service checks an OAuth access token', () => {
 })
 
 describe('the service exchanges a refresh token for new tokens', () => {
-  test('a refresh token gives a new pair of tokens, and again within a minute, because responses may get lost', async () => {
+  test('a refresh token gives new tokens, and gives them again within a minute, because a response may get lost', async () => {
     const grant = await newGrant()
     const { refresh: token } = await tokensOf(grant)
     for (let n = 0; n < 2; n++) {
@@ -286,13 +286,13 @@ describe('the service exchanges a refresh token for new tokens', () => {
       )
     await rotated(55)
     expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
-    // A second use of the grant within the minute does not change the stored time of the first use.
+    // A second use of the grant less than a minute after the first does not change the stored time.
     await rotated(61)
     expect(await refresh(grant, token)).toBe('invalid_grant')
     expect(await isValid(access)).toBe(false)
   })
 
-  test('a refresh token gives fewer scopes if the client asks for fewer, and never more than it has', async () => {
+  test('a refresh token gives fewer scopes if the client asks for fewer, and never more scopes than it has itself', async () => {
     const grant = await newGrant()
     const { refresh: token } = await tokensOf(grant)
     const narrow = await refresh(grant, token, ['mail:read'])

@@ -44,7 +44,7 @@ async function add(about: Partial<Omit<Person, 'id'>> = {}): Promise<Person> {
 const change = (id: string, about: Partial<Omit<Person, 'id'>>) =>
   changePerson(pool, id, about, noted)
 
-/** Gives a person a session, an unused sign-in link and a used one. */
+/** Gives a person a session, an unused sign-in link and a used sign-in link. */
 async function signIn(personId: string): Promise<void> {
   await pool.query(
     `insert into console_sessions (id, secret_hash, person_id, expires_at)
@@ -68,8 +68,8 @@ async function signedIn(personId: string): Promise<number[]> {
   return [rows[0].sessions, rows[0].links]
 }
 
-describe('a person who is added', () => {
-  test('has the given name, role and projects', async () => {
+describe('the service adds a person', () => {
+  test('a person who is added has the given name, role and projects', async () => {
     const other = await newProject(pool)
     const person = await add({ name: 'Ann', role: 'viewer', projectIds: [project, other] })
     expect(person).toMatchObject({
@@ -80,7 +80,7 @@ describe('a person who is added', () => {
     expect(await findPerson(pool, person.id)).toEqual(person)
   })
 
-  test('keeps no project as an operator, because an operator sees all projects', async () => {
+  test('a person who is added as an operator gets no projects, because an operator sees all projects', async () => {
     const operator = await add({ role: 'operator' })
     expect(operator.projectIds).toEqual([])
     const { rowCount } = await pool.query('select from person_projects where person_id = $1', [
@@ -89,7 +89,7 @@ describe('a person who is added', () => {
     expect(rowCount).toBe(0)
   })
 
-  test('needs an email address that no other person has, and projects that exist', async () => {
+  test('a person who is added needs an email address that no other person has, and projects that exist', async () => {
     const { email } = await add()
     audited = []
     await expect(add({ email })).rejects.toBeInstanceOf(EmailTakenError)
@@ -103,14 +103,14 @@ describe('a person who is added', () => {
   })
 })
 
-describe('a change of a person', () => {
-  test('of an unknown person changes nothing', async () => {
+describe('the service changes a person', () => {
+  test('a change of an unknown person changes nothing', async () => {
     audited = []
     expect(await change(UNKNOWN, { name: 'Eve' })).toBeNull()
     expect(audited).toEqual([])
   })
 
-  test('keeps the fields that it does not name, and the session', async () => {
+  test('a change of a person keeps the session, and the fields that the change does not name', async () => {
     const person = await add()
     await signIn(person.id)
     expect(await change(person.id, { name: 'Eve' })).toEqual({ ...person, name: 'Eve' })
@@ -118,7 +118,7 @@ describe('a change of a person', () => {
     expect(await signedIn(person.id)).toEqual([1, 2])
   })
 
-  test('of the email address ends the sessions and the unused sign-in links', async () => {
+  test('a change of the email address ends the sessions and the unused sign-in links', async () => {
     const [person, other] = [await add(), await add()]
     await signIn(person.id)
     await signIn(other.id)
@@ -128,7 +128,7 @@ describe('a change of a person', () => {
     expect(await signedIn(other.id)).toEqual([1, 2])
   })
 
-  test('to the email address of another person is refused, and keeps the session', async () => {
+  test('a change to the email address of another person is refused, and keeps the session', async () => {
     const [person, other] = [await add(), await add()]
     await signIn(person.id)
     await expect(change(person.id, { email: other.email, name: 'Eve' })).rejects.toBeInstanceOf(
@@ -138,7 +138,7 @@ describe('a change of a person', () => {
     expect(await signedIn(person.id)).toEqual([1, 2])
   })
 
-  test('of the projects replaces them, and an operator loses them', async () => {
+  test('a change of the projects replaces them, and a person who becomes an operator loses them', async () => {
     const person = await add()
     const other = await newProject(pool)
     expect((await change(person.id, { projectIds: [other] }))!.projectIds).toEqual([other])
@@ -148,8 +148,8 @@ describe('a change of a person', () => {
   })
 })
 
-describe('the removal of a person', () => {
-  test('removes the person once, and the audit log shows one removal', async () => {
+describe('the service removes a person', () => {
+  test('a removal removes the person once, and the audit log shows one removal', async () => {
     const person = await add()
     audited = []
     expect(await removePerson(pool, person.id, noted)).toBe(true)
@@ -158,7 +158,7 @@ describe('the removal of a person', () => {
     expect(await findPerson(pool, person.id)).toBeNull()
   })
 
-  test('keeps the first operator, so that somebody can always sign in', async () => {
+  test('a removal of the first operator is refused, so that somebody can always sign in', async () => {
     audited = []
     expect(await removePerson(pool, FIRST_OPERATOR, noted)).toBe(false)
     expect(audited).toEqual([])
@@ -166,7 +166,7 @@ describe('the removal of a person', () => {
   })
 })
 
-test('an operator decides for every project, an owner for their own projects, and a viewer for none', async () => {
+test('an operator may decide for every project, an owner only for their own projects, and a viewer for no project', async () => {
   const other = await newProject(pool)
   const people = [
     await add({ role: 'operator' }),

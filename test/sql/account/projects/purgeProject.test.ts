@@ -30,9 +30,9 @@ afterAll(() => database[Symbol.asyncDispose]())
 const KEPT = [
   // The rows of these tables are kept for audits after the deletion of a project.
   ...['payments', 'seller_endpoints', 'api_keys'],
-  // The row of `project_retention` is kept as long as the payments of its project.
+  // The row of a project in `project_retention` is kept for as long as its payments are kept.
   'project_retention',
-  // The rows of these tables are deleted when their messages and threads are deleted.
+  // The rows of these tables disappear when the messages and threads to which they belong are deleted.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],
 ]
 
@@ -69,7 +69,7 @@ test('a purge of a live project deletes nothing', async () => {
   expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
 })
 
-test('the erasure of a project is not complete while one of its rows is left', async () => {
+test('a project does not count as erased while one of its rows is left', async () => {
   await using own = await createTestDatabase()
   const projectId = await newProject(own.pool)
   await own.pool.query('insert into project_limits (project_id, daily_gas) values ($1, 1)', [
@@ -178,7 +178,7 @@ test('payments of a purged project are kept, together with their endpoint and th
   expect(rowCount).toBe(1)
 })
 
-test('a purge of a project whose job was lost is queued again after a minute', async () => {
+test('a purge of a deleted project is queued again after a minute if its job was lost', async () => {
   const projectId = await newProject(pool)
   await deleteProject(pool, projectId)
   await dropJobs(pool)

@@ -148,7 +148,7 @@ describe('an owner approves a held mail', () => {
     expect((await mailOf(passed)).next_attempt_at.getTime()).toBeGreaterThan(Date.now() - HOUR_MS)
   })
 
-  test('an approval of other bytes than the stored bytes changes nothing, even before the held mail is composed', async () => {
+  test('an approval changes nothing if it is for other bytes than the stored ones, even if the held mail is not composed yet', async () => {
     const [composed, bare] = [await hold(), await hold({ bytes: null })]
     const other = { ...APPROVE, hash: hashOf(Buffer.from('other')) }
     expect(await kindOf(composed, other)).toBe('changed')
@@ -160,7 +160,7 @@ describe('an owner approves a held mail', () => {
     expect(await kindOf(composed, APPROVE)).toBe('done')
   })
 
-  test('an approval compares the hash of the content if the bytes of the held mail are stored as an object', async () => {
+  test('if the bytes of a held mail are stored as an object, an approval is compared by the hash of the content', async () => {
     const held = await hold({ bytes: Buffer.alloc(0) })
     const key = Buffer.alloc(32, 1)
     await pool.query(
@@ -175,7 +175,7 @@ describe('an owner approves a held mail', () => {
     expect(await kindOf(held, APPROVE)).toBe('done')
   })
 
-  test('an approval may also trust the recipients, their domains or nobody, but no recipient that was refused', async () => {
+  test('an approval may also trust the recipients, or their domains, or nobody, but never a recipient that was refused', async () => {
     const trusted: [trust: Trust, known: string[]][] = [
       ['none', []],
       ['recipients', ['ada@one.example', 'bob@one.example', 'eve@xn--bcher-kva.example']],
@@ -192,7 +192,7 @@ describe('an owner approves a held mail', () => {
     }
   })
 
-  test('an approval may trust again recipients that the project already trusts', async () => {
+  test('an approval may name recipients to trust that the project already trusts', async () => {
     const first = await hold()
     await decide(first, { ...APPROVE, trust: 'recipients' })
     const second = await hold({
@@ -203,7 +203,7 @@ describe('an owner approves a held mail', () => {
     expect(await knownTo(first)).toEqual(['ada@example.com', 'b@c.example'])
   })
 
-  test('an approval queues the reading of an attachment that waited, and queues nothing if there is none', async () => {
+  test('an approval queues the job that reads an attachment that waited, and queues nothing if no attachment waited', async () => {
     const [file, plain] = [await hold(), await hold()]
     await pool.query(
       'insert into attachment_texts (message_row, attachment_id, project_id) values ($1, $2, $3)',
@@ -312,14 +312,14 @@ describe('an approval request accepts a decision of the owner', () => {
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('an approval request for a payment cannot be decided as a request for mail', async () => {
+  test('an approval request for a payment cannot be decided as if it were a request for mail', async () => {
     const held = await hold()
     await pool.query(`update approvals set kind = 'payment' where id = $1`, [held.id])
     expect(await decide(held, APPROVE)).toBeNull()
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('the work of the caller and an approval or a rejection happen in one transaction, all or nothing', async () => {
+  test('an approval or a rejection and the further work of the caller happen in one transaction, all or nothing', async () => {
     const note =
       ({ projectId }: Held): Within =>
       async (db) => {
@@ -370,7 +370,7 @@ describe('an agent withdraws its held mail', () => {
     expect((await mailOf(held)).delivery_status).toBe('cancelled')
   })
 
-  test('an agent that deletes a held mail withdraws only its request, and no decision that was already made', async () => {
+  test('if an agent deletes a held mail, only an undecided request is withdrawn, and a decision that was made stays', async () => {
     const projectId = await newProject(pool)
     const [gone, stays, decided] = [
       await hold({ projectId }),

@@ -111,7 +111,7 @@ describe('the service applies a calendar request of the organizer', () => {
     ])
   })
 
-  test('a request of the organizer counts with any spelling of the address, and needs exactly one proven sender', async () => {
+  test('a request of the organizer counts if exactly one sender is proven, however the address is spelled', async () => {
     const { take } = await newCalendar()
     expect(await take(invite(), { from: ['Owner@CORP.example'] })).toBe('new')
     expect(await take(later(), { from: [OWNER, GUEST] })).toBe('proposal')
@@ -122,7 +122,7 @@ describe('the service applies a calendar request of the organizer', () => {
     expect(await take(later(), internal)).toBe('updated')
   })
 
-  test('an invitation is only a proposal if its method is not a request, a publication or a cancellation', async () => {
+  test('an invitation is only a proposal if its method is none of request, publication and cancellation', async () => {
     const { take } = await newCalendar()
     for (const method of ['COUNTER', 'REFRESH', 'ADD', 'DECLINECOUNTER'] as const)
       expect([method, await take(invite({ method }))]).toEqual([method, 'proposal'])
@@ -153,7 +153,7 @@ describe('the service applies a calendar request of the organizer', () => {
 })
 
 describe('the service keeps the response of the project to an invitation', () => {
-  test('the response of the project is kept while the time is the same, and is needed again for another time or rule', async () => {
+  test('the response of the project is kept if the time stays the same, and must be given again for another time or rule', async () => {
     const { take, answer, events, instances } = await newCalendar()
     await take(invite())
     await answer('accepted')
@@ -174,7 +174,7 @@ describe('the service keeps the response of the project to an invitation', () =>
     expect(await instances()).toEqual([])
   })
 
-  test('the response to a series counts for an instance at its original time, and not for a moved instance', async () => {
+  test('the response to a series counts for an instance only if the instance is still at its original time', async () => {
     const { take, answer, events } = await newCalendar()
     await take(invite({ recurrence: { rule: 'FREQ=DAILY', next: [] } }))
     await answer('tentative')
@@ -186,7 +186,7 @@ describe('the service keeps the response of the project to an invitation', () =>
     ])
   })
 
-  test('the project sends its response for the event and its instances, or for one instance', async () => {
+  test('the project can send its response for an event with all its instances, or for one instance', async () => {
     const { take, send, events, instances } = await newCalendar()
     const own = (changes: Partial<ReadInvite>) =>
       invite({ method: 'REPLY', attendees: guest('accepted', INBOX), ...changes })
@@ -206,7 +206,7 @@ describe('the service keeps the response of the project to an invitation', () =>
 })
 
 describe('the service applies a cancellation of a calendar event', () => {
-  test('a cancellation ends the event and its changed instances, and leaves the calendar empty', async () => {
+  test('a cancellation ends the event and its changed instances, and the calendar is then empty', async () => {
     const { take, answer, events, instances } = await newCalendar()
     await take(invite())
     await take(later({ recurrenceId: time(9, 3).at, start: time(12, 3), end: time(13, 3) }))
@@ -218,7 +218,7 @@ describe('the service applies a cancellation of a calendar event', () => {
     expect(await take(later({ recurrenceId: time(9, 4).at }))).toBe('outdated')
   })
 
-  test('a cancellation that arrives before its event takes effect, unless a stranger sent it', async () => {
+  test('a cancellation that arrives before its event takes effect when the event arrives, unless a stranger sent it', async () => {
     const { take, events } = await newCalendar()
     expect(await take(cancelled(), STRANGER)).toBe('proposal')
     expect(await events()).toEqual([])
@@ -228,7 +228,7 @@ describe('the service applies a cancellation of a calendar event', () => {
 })
 
 describe('the service applies a change of a recurring event', () => {
-  test('a changed series drops the instances that a stranger announced, and keeps the proven instances', async () => {
+  test('a change of a series removes the instances that a stranger announced, and keeps the instances of the proven organizer', async () => {
     const { take, events } = await newCalendar()
     await take(invite({ recurrenceId: time(9, 3).at, sequence: 5 }), STRANGER)
     await take(invite({ recurrenceId: time(9, 4).at, sequence: 5 }))
@@ -240,7 +240,7 @@ describe('the service applies a change of a recurring event', () => {
     expect(await take(invite({ recurrenceId: time(9, 5).at }), STRANGER)).toBe('proposal')
   })
 
-  test('a series that moves drops older instances and responses, but a renamed series keeps them', async () => {
+  test('if a series moves, its older instances and responses are dropped, and if it is only renamed, they are kept', async () => {
     const { send, take, events, answers } = await newCalendar()
     const own = { organizer: { address: INBOX, name: null }, attendees: guest() }
     await send(invite(own))
@@ -277,7 +277,7 @@ describe('the service applies the response of an attendee', () => {
     ])
   })
 
-  test('the response of an attendee is only a proposal unless a proven, invited attendee of an event of the project sent it', async () => {
+  test('the response of an attendee is only a proposal, unless the sender is proven and invited to an event of the project', async () => {
     const { send, take, answers } = await newCalendar()
     expect(await take(reply(), FROM)).toBe('proposal')
     await send(invite(OWN))
@@ -292,7 +292,7 @@ describe('the service applies the response of an attendee', () => {
     expect(await answers()).toEqual([])
   })
 
-  test('a response to an earlier version of an event counts only if the event still starts at that time', async () => {
+  test('a response to an earlier version of an event counts only if the start time of the event is still the same', async () => {
     const { send, take } = await newCalendar()
     await send(later({ ...OWN, start: time(9) }))
     expect(await take(reply({ start: time(8) }), FROM)).toBe('outdated')

@@ -79,7 +79,7 @@ test('a mail domain is unusable before its verification', async () => {
   expect(await findVerifiedDomains(pool, asked)).toEqual(['ours.example'])
 })
 
-test('a DNS check counts only if the domain was not added anew since the check, and it queues the next check', async () => {
+test('a DNS check does not count if the domain was added anew meanwhile, and a check that counts queues the next one', async () => {
   const { token } = await add('check.example')
   await dropJobs(pool)
   expect(await check('check.example', 'another')).toBe(false)
@@ -136,7 +136,7 @@ test('mail domains are listed newest first, in pages', async () => {
   expect(next?.domain).toBe('l1.example')
 })
 
-test('the two newest DKIM keys of a mail domain sign, and DKIM keys are deleted one by one or all together', async () => {
+test('a mail domain signs with its two newest DKIM keys, and DKIM keys are deleted one by one or all together', async () => {
   const made: string[] = []
   for (let n = 0; n < 3; n++)
     made.push((await createDkimKey(pool, KEYRING, 'sign.example')).selector)

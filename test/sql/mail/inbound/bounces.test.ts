@@ -70,7 +70,7 @@ const suppressedOf = async (projectId: string) =>
     ({ address }) => address,
   )
 
-test('a bounce marks only the recipient that it names, of the message that it names', async () => {
+test('a bounce changes only the recipient and the message that it names', async () => {
   const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
   const other = await handedOver({ projectId: sent.projectId })
   const bounce = bounceOf([sent.messageId], {}, proven(sent.messageId))
@@ -84,7 +84,7 @@ test('a bounce marks only the recipient that it names, of the message that it na
   }
 })
 
-test('an unproven bounce marks the recipient without a suppression, and a proven bounce affects only its recipient', async () => {
+test('an unproven bounce marks the recipient without suppressing it, and a proven bounce changes only the recipient that it names', async () => {
   const to = ['ada@example.com', 'bob@example.com']
   const sent = await handedOver({ to })
   await record(sent.projectId, bounceOf([sent.messageId]))
@@ -109,7 +109,7 @@ test('a message that bounced at two recipients gets its label only once', async 
   expect(rows).toEqual([{ labels: ['sent', 'bounced'] }])
 })
 
-test('a bounce is ignored if it is for another project, a received message or no recipient', async () => {
+test('a bounce is ignored if its message belongs to another project, was received, or has no such recipient', async () => {
   const sent = await handedOver()
   const stranger = await newProject(pool)
   const { messageId } = await receive(pool, sent.projectId)
@@ -135,7 +135,7 @@ test('the first known Message-ID in a bounce tells which message bounced', async
   expect([await statesOf(other), await statesOf(sure)]).toEqual([['bounced'], ['sent']])
 })
 
-test('a recipient that was refused at sending does not bounce', async () => {
+test('a recipient that a mail host refused cannot bounce later', async () => {
   const sent = await newSent(pool)
   await pool.query(`update outbound_recipients set state = 'failed' where message_row = $1`, [
     sent.row,
@@ -144,7 +144,7 @@ test('a recipient that was refused at sending does not bounce', async () => {
   expect(await statesOf(sent)).toEqual(['failed'])
 })
 
-test('a bounce report on an unknown address marks the only recipient, but does not suppress the recipient', async () => {
+test('a bounce report about an unknown address marks the only recipient of the message, but does not suppress this recipient', async () => {
   const [one, two] = [await handedOver(), await handedOver({ to: ['a@b.example', 'c@d.example'] })]
   const forwarded = { addresses: ['hidden@example.com'] }
   await record(one.projectId, bounceOf([one.messageId], forwarded))
@@ -153,7 +153,7 @@ test('a bounce report on an unknown address marks the only recipient, but does n
   expect(await suppressedOf(one.projectId)).toEqual([])
 })
 
-test('a bounce report on an unknown address is ignored if the message had a second recipient', async () => {
+test('a bounce report about an unknown address is ignored if the message had a second recipient', async () => {
   const sent = await handedOver({ to: ['a@b.example', 'c@d.example'] })
   await pool.query(
     `update outbound_recipients set state = 'failed' where message_row = $1 and address = 'a@b.example'`,
@@ -163,7 +163,7 @@ test('a bounce report on an unknown address is ignored if the message had a seco
   expect(await statesOf(sent)).toEqual(['failed', 'sent'])
 })
 
-test('a bounce waits for a concurrent record of the sending attempt', async () => {
+test('a bounce waits while the sending attempt is being recorded', async () => {
   const sent = await newSent(pool)
   const hold = `with locked as (select message_row from outbound_mails where message_row = $1 for update)
                 update outbound_recipients r set state = 'failed' from locked l where r.message_row = l.message_row`
@@ -177,7 +177,7 @@ test('a bounce waits for a concurrent record of the sending attempt', async () =
 const KEYS = [masterKey('a', Buffer.alloc(32, 1)), masterKey('b', Buffer.alloc(32, 2))]
 const [current, old] = [bounceKeys(KEYS), bounceKeys(KEYS.slice(1))]
 
-test('only the bounce address of a sent copy leads to that copy, whether the current or the old key signed the address', async () => {
+test('a copy of a sent mail is found only by its own bounce address, whether the current or the old key signed the address', async () => {
   const sent = await newSent(pool, { to: ['Ada@example.com', 'bob@example.com'] })
   const { projectId, messageId } = sent
   const addressOf = (keys: BounceKeys, recipient: string, of = projectId) =>

@@ -36,7 +36,7 @@ const fill = (projectId: string, count: number) =>
     [projectId, count],
   )
 
-test('an email rule is unique in its scope, and the opposite rule for the same address is refused', async () => {
+test('an email rule exists only once in its scope, and the opposite rule for the same address is refused', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
   const first = await block(one, 'a@b.example')
   expect(first.isNew).toBe(true)
@@ -56,7 +56,7 @@ test('two concurrent additions of the same email rule make one rule', async () =
   expect(both.map(({ isNew }) => isNew).toSorted()).toEqual([false, true])
 })
 
-test('the limit on email rules applies to each project separately', async () => {
+test('the limit on email rules is counted separately for each project', async () => {
   const [full, neighbour] = [await newProject(pool), await newProject(pool)]
   await fill(full, RULES_MAX - 1)
   await fill(neighbour, RULES_MAX)
@@ -65,7 +65,7 @@ test('the limit on email rules applies to each project separately', async () => 
   expect(await beyond.catch((error) => error)).toBeInstanceOf(TooManyRulesError)
 })
 
-test('only its project can list an email rule (newest first) and delete it', async () => {
+test('only the project of an email rule can list it (newest first) and delete it', async () => {
   const [owner, stranger] = [await newProject(pool), await newProject(pool)]
   const { rule: old } = await block(owner, 'a@b.example')
   const { rule } = await block(owner, 'c@d.example')

@@ -64,7 +64,7 @@ describe('the service moves a spooled mail into the inboxes', () => {
     ])
   })
 
-  test('a spooled mail for two names of one inbox is stored there once', async () => {
+  test('if a spooled mail is addressed to two names of one inbox, it is stored there only once', async () => {
     const projectId = await newProject(pool)
     const address = await addressOf(pool, projectId)
     await insertInboundMails(pool, [spooled([address, address])])
@@ -94,7 +94,7 @@ describe('the service finds and discards an inbound mail', () => {
     })
   })
 
-  test('an inbound mail that is discarded loses its raw mail unless another inbox needs it', async () => {
+  test('if an inbound mail is discarded, its raw mail is deleted unless another inbox needs it', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
     const rawId = await rawIdOf(first)
@@ -146,7 +146,7 @@ describe('the service keeps and deletes the raw bytes of a mail', () => {
     expect(await readRaw(pool, rawId)).toContain('Subject')
   })
 
-  test('a raw mail is deleted when two inboxes release the mail concurrently', async () => {
+  test('a raw mail is deleted if the two inboxes that need it release it concurrently', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const ids = await takeIn(pool, [one, two])
     const rawId = await rawIdOf(ids[0]!)
@@ -161,7 +161,7 @@ describe('the service keeps and deletes the raw bytes of a mail', () => {
     expect(await readRaw(pool, rawId)).toBeUndefined()
   })
 
-  test('a raw mail is deleted by two processes with the same ids in opposite orders', async () => {
+  test('two processes that name the same raw mails in opposite orders can delete them at the same time', async () => {
     const projectId = await newProject(pool)
     const rawIds: string[] = []
     for (let n = 0; n < 4; n++) rawIds.push((await receive(pool, projectId)).rawId)

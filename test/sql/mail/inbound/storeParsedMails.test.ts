@@ -36,7 +36,7 @@ const idsOf = async (projectId: string): Promise<string[]> => {
 }
 
 describe('the service stores an inbound mail once', () => {
-  test('an inbound mail that another run has already stored is stored only once', async () => {
+  test('an inbound mail that another run has already stored is not stored again', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -46,7 +46,7 @@ describe('the service stores an inbound mail once', () => {
     expect((await row(pool, 'inbound_mails', id!)).state).toBe('stored')
   })
 
-  test('an inbound mail whose project is deleted during the storing is not stored', async () => {
+  test('an inbound mail is not stored if its project is deleted meanwhile', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -125,16 +125,16 @@ describe('the service keeps each Message-ID of an inbox unique', () => {
     expect(await idsOf(one)).toEqual(['<x@example.com>', '<x.1@example.com>', '<x.2@example.com>'])
   })
 
-  test('a Message-ID that many messages share gets a random number after eight tries', async () => {
+  test('if many messages share a Message-ID, a further one gets a random number after eight tries', async () => {
     const projectId = await newProject(pool)
     for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const ids = await idsOf(projectId)
     expect(ids[8]).toBe('<y.8@example.com>')
-    // After eight occupied numbers, the number that is added to the Message-ID is random.
+    // If eight numbers are already in use, the number that is added to the Message-ID is random.
     expect(ids.slice(9)).not.toContain('<y.9@example.com>')
   })
 
-  test('a Message-ID of two concurrent messages goes to one of them', async () => {
+  test('if two concurrent messages have the same Message-ID, only one of them keeps it', async () => {
     const projectId = await newProject(pool)
     const ids = [
       await takeIn(pool, [projectId], rawMail({ id: 'z@example.com' })),
@@ -205,7 +205,7 @@ describe('the service puts a message into a thread', () => {
     )
   })
 
-  test('a thread is searched by its subject among the five latest threads', async () => {
+  test('a thread is found by its subject only among the five latest threads', async () => {
     const [first, reply] = [{ subject: 'Report' }, { subject: 'Re: Report' }]
     const others = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {
@@ -216,7 +216,7 @@ describe('the service puts a message into a thread', () => {
     expect(await joins(first, reply, others(5))).toBe(false)
   })
 
-  test('a thread is searched by the participants of its twenty newest messages', async () => {
+  test('a thread is found by the participants of its twenty newest messages', async () => {
     const [first, reply] = [{ subject: 'Notes' }, { subject: 'Re: Notes' }]
     const answers = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {

@@ -74,7 +74,7 @@ test('a thread is deleted with all its messages and no other messages', async ()
   expect(await deleteThread(pool, sent.projectId, id)).toBe(false)
 })
 
-test('a deleted sent message leaves no hash, because no mail host can retransmit the message', async () => {
+test('the deletion of a sent message leaves no hash, because no mail host can deliver the message again', async () => {
   const sent = await newSent(pool)
   await deleteMessage(pool, sent.projectId, sent.messageId)
   expect(await remembered(sent.projectId)).toBe(0)

@@ -30,7 +30,8 @@ const START = Date.now() - 60 * MINUTE
 const at = (minute: number) => new Date(START + minute * MINUTE)
 
 /**
- * Makes an inbox with one message a minute, beginning with `m0`, and another inbox with the same number of messages.
+ * Makes an inbox whose messages are one minute apart, beginning with `m0`, and another inbox with the same number of
+ * messages.
  */
 async function inbox(count: number): Promise<string> {
   const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]
@@ -99,7 +100,7 @@ describe('the service lists the messages of an inbox', () => {
     expect(await names(projectId, { labels: ['x', 'z'] })).toEqual([])
   })
 
-  test('a list of messages ends early at the limit on text bytes, but is never empty', async () => {
+  test('a list of messages ends early if the limit on text bytes is reached, but has at least one message', async () => {
     const projectId = await inbox(3)
     const size = (n: number, bytes: number) =>
       pool.query('update messages set text_bytes = $3 where project_id = $1 and message_id = $2', [
@@ -168,7 +169,7 @@ test('findFirstReceived returns the oldest message that was received after the g
   expect(await first(at(2))).toBeNull()
 })
 
-test('a change of labels keeps the message on its database page, so that no index entry is written again', async () => {
+test('a change of labels leaves the message on its page of the database, so that no index entry must be written again', async () => {
   const projectId = await newProject(pool)
   const pages = async () => {
     const { rows } = await pool.query(

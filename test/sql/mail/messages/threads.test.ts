@@ -91,7 +91,7 @@ describe('the service shows and labels a thread', () => {
     expect((await findMessage(pool, projectId, ids[0]!))?.labels).toEqual(['sent', 'x'])
   })
 
-  test('a thread has a digest of its newest message and of the unread label of its last twenty messages', async () => {
+  test('the digest of a thread has its newest message, and tells whether one of its last twenty messages is unread', async () => {
     const { projectId, threadId, ids } = await conversation(21)
     const stranger = await newProject(pool)
     const receivedAt = new Date(Date.now() + 60 * MINUTE)
@@ -104,7 +104,7 @@ describe('the service shows and labels a thread', () => {
     for (const id of ids.slice(2)) {
       await updateLabels(pool, { projectId, messageId: id, add: [], remove: ['unread'] })
     }
-    // The only unread message is not among the newest twenty messages, which are all that the digest of a thread reads.
+    // The digest of a thread reads only its newest twenty messages, and the only unread message is older.
     expect((await digest())?.unread).toBe(false)
   })
 })
@@ -124,7 +124,7 @@ describe('the service lists the threads of an inbox', () => {
     for (const [n, subject] of ['a', 'b', 'c', 'd'].entries()) {
       made.push(await newSent(pool, { projectId, subject }))
       foreign = await newSent(pool, { projectId: neighbour, subject: 'x' })
-      // The threads are one minute apart, so that the order does not depend on the machine's speed.
+      // The threads are one minute apart in time, so that their order does not depend on the speed of the machine.
       for (const { threadRow, row } of [made[n]!, foreign]) {
         await pool.query('update threads set updated_at = $2 where row = $1', [threadRow, at(n)])
         await pool.query('update messages set added_at = $2 where row = $1', [row, at(n)])

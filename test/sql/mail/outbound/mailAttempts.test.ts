@@ -77,7 +77,7 @@ describe('the service records two overlapping attempts to send a mail', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'sent', attempts: 1 })
   })
 
-  test('a recipient that the older of two attempts reached is recorded, and the newer attempt ends the mail', async () => {
+  test('if the older of two attempts reached a recipient, this is recorded, and the newer attempt ends the mail', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
     expect(await recordSent(pool, older)).toBe(false)
@@ -89,7 +89,7 @@ describe('the service records two overlapping attempts to send a mail', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('the older of two attempts records nothing about the inboxes of the service', async () => {
+  test('the older of two attempts records nothing about recipients in inboxes of the service', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)
     const [older] = [await begin(pool, sent), await begin(pool, sent)]

@@ -53,7 +53,7 @@ describe('the service begins an attempt to send a mail', () => {
     expect((await begin(pool, other)).due).toHaveLength(1)
   })
 
-  test('a first attempt takes its recipients even before they are due', async () => {
+  test('the first attempt includes its recipients even before they are due', async () => {
     const sent = await newSent(pool)
     await pool.query('update outbound_recipients set next_attempt_at = $2 where message_row = $1', [
       sent.row,
@@ -62,7 +62,7 @@ describe('the service begins an attempt to send a mail', () => {
     expect((await begin(pool, sent)).due).toHaveLength(1)
   })
 
-  test('an attempt has the suppressions of its own project', async () => {
+  test('an attempt knows the suppressed recipients of its own project only', async () => {
     const sent = await newSent(pool, { to: ['A@example.com', 'b@example.com'] })
     const neighbour = await newProject(pool)
     await pool.query(
@@ -76,7 +76,7 @@ describe('the service begins an attempt to send a mail', () => {
     ])
   })
 
-  test('an attempt has the verified domains of its own recipients', async () => {
+  test('an attempt knows which domains of its own recipients are verified', async () => {
     for (const [domain, status] of [
       ['verified.example', 'verified'],
       ['claimed.example', 'pending'],

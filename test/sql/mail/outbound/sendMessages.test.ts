@@ -79,7 +79,7 @@ describe('the service accepts the message of a send intent', () => {
     expect(await threadOf(other.threadRow)).toMatchObject({ message_count: 1 })
   })
 
-  test('a message goes to each recipient once', async () => {
+  test('a message goes to each recipient once, even if it names a recipient twice', async () => {
     const sent = await newSent(pool, {
       to: ['a@b.example'],
       cc: ['a@b.example'],
@@ -104,7 +104,7 @@ describe('the service accepts the message of a send intent', () => {
     ])
   })
 
-  test('messages are accepted in two batches that have the same threads in opposite orders', async () => {
+  test('two batches with the same threads in opposite orders are both accepted', async () => {
     const projectId = await newProject(pool)
     const threads: SentRow[] = []
     for (let n = 0; n < 4; n++) threads.push(await newSent(pool, { projectId }))
@@ -118,7 +118,7 @@ describe('the service accepts the message of a send intent', () => {
 })
 
 describe('the service applies the idempotency key of a send intent', () => {
-  test('an idempotency key is taken by the first send intent of a batch, separately in each project', async () => {
+  test('the first send intent of a batch takes the idempotency key, and each project has its own keys', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
     expect(await wordsOf(intents)).toEqual(['accepted', 'repeat', 'accepted', 'accepted'])
@@ -147,7 +147,7 @@ describe('the service applies the idempotency key of a send intent', () => {
     expect(await wordsOf([keyed(projectId, 'k', 3)])).toEqual(['repeat'])
   })
 
-  test('an idempotency key without a stored response repeats no response', async () => {
+  test('an idempotency key without a stored response cannot repeat a response', async () => {
     const projectId = await newProject(pool)
     await pool.query(
       `insert into idempotency_keys (project_id, operation, key, request_hash) values ($1, 'send', 'k', '')`,
@@ -156,7 +156,7 @@ describe('the service applies the idempotency key of a send intent', () => {
     expect(await findSent(pool, projectId, 'k')).toBeNull()
   })
 
-  test('an expired idempotency key is taken by one of two batches that have the same keys in opposite orders', async () => {
+  test('if two batches have the same expired idempotency keys in opposite orders, only one of them takes each key', async () => {
     const projectId = await newProject(pool)
     const names = ['a', 'b', 'c', 'd']
     await accept(names.map((name) => keyed(projectId, name)))
@@ -182,7 +182,7 @@ describe('the service sends a draft once', () => {
     return rows[0]
   }
 
-  test('a draft is sent once, in the version and by the project that the send intent names', async () => {
+  test('a draft is sent only once, and only in the version and by the project that the send intent names', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const draft = await newDraft(one)
     const later = { ...draft, version: draft.version + 1 }
@@ -196,7 +196,7 @@ describe('the service sends a draft once', () => {
     expect(await wordsOf([sentFrom(one, draft)])).toEqual(['repeat'])
   })
 
-  test('a draft is sent by one of two concurrent requests', async () => {
+  test('only one of two concurrent requests sends a draft', async () => {
     const projectId = await newProject(pool)
     const draft = await newDraft(projectId)
     const words = await whileHeld(
@@ -220,7 +220,7 @@ describe('the service enforces the send quota of a project', () => {
   const to = (projectId: string, count: number) =>
     newIntent(projectId, { to: Array.from({ length: count }, (_, n) => `a${n}@example.com`) })
 
-  test('a send quota can be used up to its last recipient, separately in each project', async () => {
+  test('each project can use its send quota up to the last recipient', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     expect(await wordsOf([to(one, 2), to(two, 3)], 3)).toEqual(['accepted', 'accepted'])
     expect([await usedBy(one), await usedBy(two)]).toEqual([2, 3])
@@ -229,7 +229,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(one)).toBe(3)
   })
 
-  test('a send quota restarts each day and adds up within a day', async () => {
+  test('a send quota counts all sends of a day together, and starts again each day', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 3)], 3)
     await pool.query(`update send_quotas set day = day - 1 where project_id = $1`, [projectId])
@@ -264,7 +264,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('a send quota is locked before idempotency keys, even by the first sends of a project', async () => {
+  test('a send quota is locked before the idempotency keys, even when a project sends for the first time', async () => {
     const projectId = await newProject(pool)
     const holder = await pool.connect()
     await holder.query('begin')
@@ -275,8 +275,8 @@ describe('the service enforces the send quota of a project', () => {
     const first = wordsOf([keyed(projectId, 'a'), keyed(projectId, 'z')], 9)
     await blocked(pool, 1)
     const second = wordsOf([to(projectId, 1)], 9)
-    // If the rows were locked in another order, the second batch would change the quota and the third batch would lock
-    // it. Therefore the test first waits until the second batch is blocked or has ended.
+    // If the rows were locked in another order, the second batch would change the quota while the third batch locks it.
+    // Therefore the test first waits until the second batch of send intents is blocked or has ended.
     await Promise.race([second, blocked(pool, 2)])
     const third = wordsOf([keyed(projectId, 'a')], 9)
     await blocked(pool, 3)
@@ -289,7 +289,7 @@ describe('the service enforces the send quota of a project', () => {
     ])
   })
 
-  test('a send quota is not exceeded by a concurrent process that stores the first mail of a project', async () => {
+  test('a send quota is not exceeded when a concurrent process stores the first mail of the project', async () => {
     const projectId = await newProject(pool)
     const hold = `insert into send_quotas (project_id, day, used, allowed)
                   values ($1, (now() at time zone 'UTC')::date, 2, 3)`
@@ -300,7 +300,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(projectId)).toBe(3)
   })
 
-  test('a send quota counts no refused recipients, and nothing is counted if there is no limit', async () => {
+  test('refused recipients do not count in the send quota, and a project without a limit counts nothing', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 3)])
     expect(await usedBy(projectId)).toBeUndefined()
@@ -309,7 +309,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('a send quota is charged by two batches that have the same projects in opposite orders', async () => {
+  test('two batches with the same projects in opposite orders both charge the send quotas', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newProject(pool))
     await accept(

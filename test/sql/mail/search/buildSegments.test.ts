@@ -1,4 +1,7 @@
-/** Tests when leaves and segments of the search index are built, merged and checked, and what they then contain. */
+/**
+ * Tests when the parts of the search index (leaves, and segments of several leaves) are built, merged and checked, and
+ * what they contain.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   eachPosting,
@@ -30,8 +33,8 @@ const at = (n: number) => new Date(START + n * 1_000)
 let messages = 0
 type Given = { words?: string[]; bytes?: number; time?: number }
 /**
- * Stores messages in the given order. Each message fills a leaf of the search index, unless it has another number of
- * bytes.
+ * Stores messages in the given order. Unless another number of bytes is given, each message is so large that it fills a
+ * leaf (a part of the search index).
  */
 async function store(projectId: string, given: readonly Given[]): Promise<string[]> {
   const { rows } = await pool.query<{ row: string }>(
@@ -84,8 +87,8 @@ const ranges = async (projectId: string) =>
   (await listSegments(pool, projectId)).map(({ firstLeaf, lastLeaf }) => [firstLeaf, lastLeaf])
 
 /**
- * Returns the words of all segments of the search index, each with its leaves and places, in the order in which they
- * are stored.
+ * Returns the words of all search index segments in stored order, each with its leaves and the positions of its
+ * messages in them.
  */
 async function words(projectId: string): Promise<[word: string, places: string][]> {
   const found: [string, string][] = []
@@ -131,7 +134,7 @@ describe('the service builds a leaf of the search index', () => {
     expect(await pending(projectId)).toEqual([third!])
   })
 
-  test('a leaf takes the oldest messages, and among equally old ones the message that was stored first', async () => {
+  test('a leaf takes the oldest messages first, and among messages of the same age the one that was stored first', async () => {
     const projectId = await newInbox(pool)
     const half = LEAF_TEXT_BYTES / 2
     const rows = await store(
@@ -151,7 +154,7 @@ describe('the service builds a leaf of the search index', () => {
     ])
   })
 
-  test('a leaf contains each word once without the prefix of the project, in the order of its bytes', async () => {
+  test('a leaf contains each word once, without the prefix of the project, and sorts the words by their bytes', async () => {
     const projectId = await newInbox(pool)
     const third = Math.ceil(LEAF_TEXT_BYTES / 3)
     const given = [['b', 'é', 'x:y'], [], ['b', 'Z', 'a']]
@@ -173,7 +176,7 @@ describe('the service builds a leaf of the search index', () => {
     ])
   })
 
-  test('a leaf has no place for a deleted message, and is not built if most of its messages were deleted', async () => {
+  test('a leaf has no position for a deleted message, and is not built if most of its messages were deleted', async () => {
     const projectId = await newInbox(pool)
     const third = Math.ceil(LEAF_TEXT_BYTES / 3)
     const few = await store(projectId, Array<Given>(3).fill({ bytes: third }))
@@ -237,7 +240,7 @@ describe('the service merges neighbouring segments of the search index', () => {
   }
   const times = (count: number, size: number) => Array<number>(count).fill(size)
 
-  test('neighbouring segments are merged if sixteen have less than 16 leaves, or if sixteen have 16 to 255', () => {
+  test('neighbouring segments are merged if there are sixteen with less than 16 leaves each, or sixteen with 16 to 255 leaves each', () => {
     for (const size of [1, 15, 16, 255]) {
       const all = sized(...times(17, size))
       expect(neighboursToMerge(all.slice(0, 15))).toBeNull()
@@ -247,14 +250,14 @@ describe('the service merges neighbouring segments of the search index', () => {
     expect(neighboursToMerge([])).toBeNull()
   })
 
-  test('segments of the two sizes are not counted together, and segments of the smaller size are merged first', () => {
+  test('small and large segments are counted separately, and small segments are merged first', () => {
     expect(neighboursToMerge(sized(...times(15, 16), ...times(15, 15)))).toBeNull()
     const all = sized(...times(3, 256), ...times(16, 16), ...times(16, 1))
     expect(neighboursToMerge(all)).toEqual(all.slice(19))
     expect(neighboursToMerge(all.slice(0, -1))).toEqual(all.slice(3, 19))
   })
 
-  test('neighbouring segments become one segment with the words of all of them before a further leaf is built', async () => {
+  test('before a further leaf is built, neighbouring segments become one segment that has all their words', async () => {
     const projectId = await newInbox(pool)
     const long = (n: number) =>
       Array.from({ length: n === 3 ? 1_600 : 200 }, (_, m) => `w${n}x${m}`.padEnd(45, '-'))
@@ -298,7 +301,7 @@ describe('the service merges neighbouring segments of the search index', () => {
     expect([found.own0, found.own9, found.own8]).toEqual([undefined, undefined, '9.0'])
   })
 
-  test('segments and their leaves are deleted if all their messages are deleted, and a later segment is kept', async () => {
+  test('segments and their leaves are deleted when all their messages are deleted, and a later segment stays', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const rows = await store(projectId, Array<Given>(17).fill({ words: ['a'] }))
     await store(neighbour, [{}])
@@ -314,7 +317,7 @@ describe('the service merges neighbouring segments of the search index', () => {
 })
 
 describe('the service checks each segment of the search index weekly', () => {
-  test('the weekly check of a segment is due after seven days, and the next seven days begin at the check', async () => {
+  test('the weekly check of a segment is due after seven days, and the next week is counted from this check', async () => {
     const projectId = await newInbox(pool)
     await store(projectId, [{ words: ['a'] }])
     await build(projectId)
@@ -327,7 +330,7 @@ describe('the service checks each segment of the search index weekly', () => {
     expect(await ids()).toEqual(before)
   })
 
-  test('the weekly check takes the segment that was checked longest ago, and only of its project', async () => {
+  test('the weekly check takes the segment of its project whose last check is the oldest', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const rows = await store(projectId, [{ words: ['a'] }, { words: ['b'] }])
     await store(neighbour, [{}])
@@ -365,7 +368,7 @@ describe('the service checks each segment of the search index weekly', () => {
   })
 })
 
-test('a lost job is queued again for each project that has a full leaf or a search segment to check', async () => {
+test('a lost job is queued again for each project that has enough messages for a leaf, or a search segment to check', async () => {
   const [few, many, long, short, due, checked] = await Promise.all(
     Array.from({ length: 6 }, () => newInbox(pool)),
   )

@@ -1,4 +1,7 @@
-/** Tests in which batches a search gets the messages that may match, and which time limits the later batches. */
+/**
+ * Tests in which batches a search reads the messages that may match, and which time limit each batch sets for later
+ * batches.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { LEAF_TEXT_BYTES, leafPostings } from '../../../../shared/mail/search/postings.ts'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
@@ -60,7 +63,7 @@ describe('a search gets the pending messages, which are in no segment of the sea
   const numbers = (from: number, to: number) =>
     Array.from({ length: Math.abs(to - from) + 1 }, (_, n) => (from < to ? from + n : from - n))
 
-  test('pending messages come in the order of the search, and the one stored last is the newest of equally old ones', async () => {
+  test('pending messages come in the order of the search, and of messages with the same time the one stored last is the newest', async () => {
     const projectId = newId()
     await store(projectId, [{ time: 2 }, { time: 1 }, { time: 2 }])
     await store(newId(), [{ time: 2 }])
@@ -73,7 +76,7 @@ describe('a search gets the pending messages, which are in no segment of the sea
     expect(await batchesOf(pendingCandidates, newId())).toEqual([])
   })
 
-  test('pending messages are within the times of the search, including both ends', async () => {
+  test('pending messages are found within the time range of the search, including both ends', async () => {
     const projectId = newId()
     await store(projectId, [{ time: 1 }, { time: 2 }, { time: 3 }, { time: 4 }])
     for (const order of ['newest', 'oldest'] as const) {
@@ -98,7 +101,7 @@ describe('a search gets the pending messages, which are in no segment of the sea
     },
   )
 
-  test('pending messages that fill their last batch are limited by their own time', async () => {
+  test('if pending messages fill their last batch, the time of the last message limits what follows', async () => {
     const projectId = newId()
     await store(projectId, Array<{ time: number }>(256).fill({ time: 7 }))
     const batches = await batchesOf(pendingCandidates, projectId)
@@ -153,7 +156,7 @@ describe('a search gets the messages in segments of the search index', () => {
   const rowsIn = async (...given: Parameters<typeof wanted>) =>
     (await found(...given)).flatMap(({ rows }) => rows)
 
-  test('messages in segments come after a first batch without messages, which limits the times of all segments', async () => {
+  test('before messages in segments comes an empty batch, whose time limit covers all segments', async () => {
     const projectId = newId()
     await segment(projectId, [{ leaf: 1, rows: [11, 12], since: 3, until: 5 }])
     await segment(projectId, [{ leaf: 2, rows: [21], since: 2, until: 4 }])
@@ -169,7 +172,7 @@ describe('a search gets the messages in segments of the search index', () => {
     expect(await found(newId())).toEqual([{ rows: [], bound: -Infinity }])
   })
 
-  test('messages in segments are in leaves whose times overlap the times of the search', async () => {
+  test('a search reads the messages of leaves whose time range overlaps the time range of the search', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11], since: 1, until: 2 },
@@ -188,7 +191,7 @@ describe('a search gets the messages in segments of the search index', () => {
     expect(await found(projectId, { sinceMs: ms(9) })).toEqual([{ rows: [], bound: -Infinity }])
   })
 
-  test('messages in segments contain the words of the search, and a segment without one of the words gives none', async () => {
+  test('a search reads only messages in segments that contain its words, and none from a segment that lacks one of the words', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11], words: ['word', 'other'] },
@@ -203,7 +206,7 @@ describe('a search gets the messages in segments of the search index', () => {
     expect(await rowsIn(projectId, { typed: 'nobody' })).toEqual([])
   })
 
-  test('messages in segments come in batches of 64, then 128, and each batch is limited by the leaves after it', async () => {
+  test('messages in segments come in batches of 64, then 128, and the leaves that follow set the time limit of each batch', async () => {
     const projectId = newId()
     const leaves = Array.from({ length: 8 }, (_, n) => ({
       leaf: n + 1,
@@ -237,7 +240,7 @@ describe('a search gets the messages in segments of the search index', () => {
     expect(sizes).toEqual([0, 1, 1, 2, 4, 8, 8])
   })
 
-  test('messages of leaves outside the times of the search are not counted in a batch', async () => {
+  test('messages of leaves outside the time range of the search do not count in a batch', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11] },
@@ -250,7 +253,7 @@ describe('a search gets the messages in segments of the search index', () => {
     ])
   })
 
-  test('messages in segments are searched in 256 leaves at first, and then in 1,024 leaves at a time', async () => {
+  test('a search reads messages in segments in 256 leaves first, and then in 1,024 leaves at a time', async () => {
     const projectId = newId()
     let leaf = 1
     for (const size of [255, 1, 1, 1_023, 1, 2_000]) {

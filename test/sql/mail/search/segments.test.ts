@@ -173,7 +173,7 @@ test('a weekly check removes the words of a deleted message from its search segm
     await count('search_segments', projectId),
     await count('search_leaves', projectId),
   ]).toEqual([0, 0])
-  // After the deletion of all leaves, new leaves of the search segment may use the numbers of the deleted leaves again.
+  // All leaves were deleted, so the new leaves of the search index may use the same numbers again.
   await store(projectId, many(projectId, 240))
   expect(await build(projectId)).toEqual(['leaf'])
   await expectAllFound(projectId)
@@ -198,7 +198,7 @@ test('deleted messages get no place in a leaf (a part of the search segment)', a
   await expectAllFound(projectId)
 })
 
-test('a prefix of very many words finds every message, although the search reads only a limited number of the words', async () => {
+test('a search for a prefix that very many words share finds every message, although it reads only a limited number of words', async () => {
   const projectId = await newInbox(pool)
   const texts = Array.from({ length: 240 }, (_, n) =>
     Array.from({ length: 60 }, (_, m) => `many${`${n}x${m}x`.repeat(6)}`).join(' '),
@@ -217,7 +217,7 @@ test('a prefix of very many words finds every message, although the search reads
   }
   const all = [[1, Array.from({ length: 240 }, (_, place) => place)]]
   expect([await placesIn(), await placesIn(100_000)] as unknown).toEqual([all, all])
-  // A search for a prefix reads no block of the segment in which only other words begin.
+  // A search for a prefix does not read blocks of the segment that contain only words with other beginnings.
   expect(await readBeginnings(pool, segment!, [{ term: 'manz', prefix: true }])).toEqual(new Map())
   const count = async (typed: string) => {
     const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 5_000 }
@@ -229,7 +229,7 @@ test('a prefix of very many words finds every message, although the search reads
   ])
 })
 
-test('a prefix whose words are not all read counts as matching every message of the search segment', async () => {
+test('if a search does not read all words with a prefix, every message of the search segment counts as a match', async () => {
   const projectId = await newInbox(pool)
   await store(projectId, [
     vectorOf(projectId, 'alone'),
@@ -261,8 +261,8 @@ test('a search finds every message stored before it, even while search segments 
   const write = async () => {
     for (let n = 0; n < 60; n++) {
       const rows = await store(projectId, Array<string>(90).fill(vectorOf(projectId, 'other')))
-      // Each of five messages gets the searched word by an update, which may come while the builder writes the message
-      // into a leaf of the search segment.
+      // An update adds the searched word to five messages, possibly while the builder writes these messages into a leaf
+      // of the search index.
       await pool.query('update messages set search = $2::tsvector where row = any ($1::bigint[])', [
         rows.slice(0, 5),
         known,

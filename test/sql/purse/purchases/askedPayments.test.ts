@@ -74,7 +74,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect([found[0].kind, hours]).toEqual(['payment', rows[0].approval_hours])
   })
 
-  test('a payment whose approval request has ended is not asked for again', async () => {
+  test('a payment that has ended is not sent to its owner for approval again', async () => {
     const purse = await newPurse(pool, keyring)
     const { id, offer } = await purse.wanted(1_000n)
     await pool.query(`update purchases set state = 'failed', ended_at = now() where id = $1`, [id])
@@ -102,7 +102,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect((await events()).at(-1)).toBe('purse.refused')
   })
 
-  test('a payment follows its first decision, and the second decision changes nothing', async () => {
+  test('a payment follows the first decision of its owner, and a second decision changes nothing', async () => {
     const { decide, purchase } = await newAsked()
     await decide(APPROVED)
     expect((await decide({ state: 'rejected', reason: null }))?.kind).toBe('before')
@@ -137,7 +137,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect((await purchase()).state).toBe('waiting')
   })
 
-  test('a payment stays undecided if the check within the decision fails', async () => {
+  test('a payment stays undecided if a check within the transaction of the decision fails', async () => {
     const { decide, purchase } = await newAsked()
     const within = () => Promise.reject(new Error('no passkey'))
     await expect(decide(APPROVED, { within })).rejects.toThrow('no passkey')

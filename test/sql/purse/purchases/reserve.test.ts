@@ -59,7 +59,7 @@ test('a group of purchases spends no more than the balance of the purse', async 
   expect(await purse.reserve(group)).toEqual(['signed', 'refused insufficient_funds', 'signed'])
 })
 
-test('within a group of purchases, the service notices a new payee and a raised price', async () => {
+test('within a group of purchases, the service notices that a payee is new or that a price was raised', async () => {
   const purse = await newPurse()
   const group = [
     await purse.wanted(1_000n),

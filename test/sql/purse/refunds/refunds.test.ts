@@ -65,8 +65,8 @@ const kinds = async (paymentId: string, ...amounts: bigint[]) => {
   return found
 }
 
-describe('a seller records a refund that he pays by hand', () => {
-  test('a refund by hand is expected in the amount that the seller names, to the payer', async () => {
+describe('a seller records a refund that the seller pays by hand', () => {
+  test('a refund by hand must have the amount that the seller names, and must go to the payer', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, 4_000n, 'first')
     expect(made).toEqual({
@@ -81,7 +81,7 @@ describe('a seller records a refund that he pays by hand', () => {
     })
   })
 
-  test('a refund by hand is at most the rest of the payment, and a withdrawn refund adds to the rest again', async () => {
+  test('a refund by hand is at most the part of the payment that is not refunded, and a withdrawn refund counts no longer', async () => {
     const sale = await newSale()
     expect(await kinds(sale.id, PAYMENT + 1n, 6_000n, 4_001n)).toEqual([
       'too_much',
@@ -112,7 +112,7 @@ describe('a seller records a refund that he pays by hand', () => {
     expect(await kinds(sale.id, 1n)).toEqual(['not_found'])
   })
 
-  test('a refund by hand is made once for an idempotency key, and another request with the key is refused', async () => {
+  test('a refund by hand is made only once for an idempotency key, and a different request with this key is refused', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, 1_000n, 'key')
     expect(await refunded(sale.id, 1_000n, 'key')).toEqual(made)
@@ -124,7 +124,7 @@ describe('a seller records a refund that he pays by hand', () => {
     await refunded((await newSale()).id, 1_000n, 'key')
   })
 
-  test('a repeated refund request finds its first response although the payment has no rest', async () => {
+  test('a repeated refund request gets its first response, even if nothing of the payment is left to refund', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, PAYMENT, 'all')
     expect(await refunded(sale.id, PAYMENT, 'all')).toEqual(made)
@@ -186,7 +186,7 @@ describe('the service makes a refund out of the purse of the seller', () => {
     expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
   })
 
-  test('a refund out of the purse does not count as a refund by hand', async () => {
+  test('a refund out of the purse cannot be withdrawn as if it were a refund by hand', async () => {
     const sale = await newPurseSale(5_000n)
     const { id } = await refunded(sale.id, 1_000n)
     const about = { paymentId: sale.id, refundId: id }

@@ -118,7 +118,7 @@ describe('a seller puts an endpoint with PUT', () => {
     expect([created, endpoint.id === id]).toEqual([true, false])
   })
 
-  test('a put of a known resource succeeds in a project with the maximum of endpoints, but a new resource fails', async () => {
+  test('a project with the maximum number of endpoints can put a known resource, but not a new one', async () => {
     const { projectId, id } = await newEndpoint()
     await pool.query(
       `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)
@@ -130,7 +130,7 @@ describe('a seller puts an endpoint with PUT', () => {
     await expect(put(projectId, { path: 'b' })).rejects.toBeInstanceOf(TooManyEndpointsError)
   })
 
-  test('a put with a secret but without a webhook stores nothing', async () => {
+  test('a put that gives a secret but no webhook stores nothing', async () => {
     const projectId = await newProject(pool)
     const refused = put(projectId, { webhookSecret: 'a-secret-of-my-own' })
     await expect(refused).rejects.toBeInstanceOf(SecretWithoutWebhookError)
@@ -162,7 +162,7 @@ describe('a seller changes an endpoint', () => {
     expect(endpoint).toMatchObject({ ...given, description: null, discoverable: true })
   })
 
-  test('a change of an endpoint pauses the endpoint once, and can end the pause', async () => {
+  test('a change of an endpoint can pause it, keeps the time of the first pause, and can end the pause', async () => {
     const { change, stored } = await newEndpoint()
     expect((await change({ active: false })).endpoint.isPaused).toBe(true)
     await pool.query(
@@ -175,7 +175,7 @@ describe('a seller changes an endpoint', () => {
     expect((await change({ active: true })).endpoint.isPaused).toBe(false)
   })
 
-  test('a change replaces and removes single parts of the metadata, and drops what the endpoint said before', async () => {
+  test('a change can replace or remove single parts of the metadata, and removes what the server of the endpoint reported before', async () => {
     const [one, two] = [
       { summary: 'a', tags: ['x'] },
       { summary: null, name: 'b' },
@@ -206,7 +206,7 @@ describe('the service reads the OpenAPI document of an endpoint', () => {
       [id],
     )
 
-  test('an OpenAPI document that is named again is read again, and its metadata is kept until then', async () => {
+  test('if the same OpenAPI document is named again, it is read again, and its old metadata is kept until then', async () => {
     const { change, id } = await newEndpoint({ openApiUrl: DOCUMENT })
     await read(id)
     await dropJobs(pool)
@@ -228,7 +228,7 @@ describe('the service reads the OpenAPI document of an endpoint', () => {
     expect((await change({ openApiUrl: url })).endpoint.openApi).toEqual({ url, ...none })
   })
 
-  test('an OpenAPI document is removed with everything that was read in it, and no check is queued', async () => {
+  test('if the OpenAPI document is removed, all data that was read from it is removed, and no check is queued', async () => {
     const { change, id, stored } = await newEndpoint({ openApiUrl: DOCUMENT })
     await read(id)
     await dropJobs(pool)
@@ -246,7 +246,7 @@ describe('the service reads the OpenAPI document of an endpoint', () => {
 })
 
 describe('a seller sets the webhook of an endpoint', () => {
-  test('the webhook of an endpoint gets a new secret with its first URL, and keeps the secret at its next URL', async () => {
+  test('the webhook of an endpoint gets a new secret with its first URL, and keeps this secret if the URL changes', async () => {
     const { change, secret } = await newEndpoint()
     expect(await secret()).toBeNull()
     const { newSecret } = await change({ webhookUrl: HOOK })
@@ -257,7 +257,7 @@ describe('a seller sets the webhook of an endpoint', () => {
     expect(await secret()).toBe(newSecret)
   })
 
-  test('the webhook of an endpoint takes a secret that the owner gives, with its URL or later', async () => {
+  test('the webhook of an endpoint takes a secret that the owner gives, either together with its URL or later', async () => {
     const { change, secret, newSecret } = await newEndpoint({
       ...{ webhookUrl: HOOK, webhookSecret: 'a-secret-of-my-own' },
     })
@@ -269,7 +269,7 @@ describe('a seller sets the webhook of an endpoint', () => {
     expect(await secret()).toBe('another-secret')
   })
 
-  test('the webhook of an endpoint gets another secret by a rotation, and loses its secret with its URL', async () => {
+  test('the webhook of an endpoint gets another secret by a rotation, and its secret is removed together with its URL', async () => {
     const { change, rotate, secret, newSecret } = await newEndpoint({ webhookUrl: HOOK })
     const rotated = (await rotate())!.newSecret
     expect(rotated).not.toBe(newSecret)
@@ -304,7 +304,7 @@ describe('the service aborts the pending deliveries of an endpoint', () => {
     return error ?? status
   }
 
-  test('pending deliveries are aborted with the webhook URL, with the endpoint and with the project', async () => {
+  test('pending deliveries are aborted if the webhook URL, the endpoint or the project is removed', async () => {
     const made = await newEndpoint({ webhookUrl: HOOK })
     const kept = await newEndpoint({ webhookUrl: HOOK })
     const keptId = await deliver(kept)
@@ -328,7 +328,7 @@ describe('the service aborts the pending deliveries of an endpoint', () => {
     expect(await findEndpoint(pool, kept)).not.toBeNull()
   })
 
-  test('pending deliveries are not aborted when another project names the endpoint for deletion', async () => {
+  test('pending deliveries are not aborted if a different project asks for the deletion of the endpoint', async () => {
     const made = await newEndpoint({ webhookUrl: HOOK })
     const id = await deliver(made)
     expect(await deleteEndpoint(pool, { projectId: await newProject(pool), id: made.id })).toBe(

@@ -92,7 +92,7 @@ describe('the service limits and deletes the endpoints of a project', () => {
     expect(outcomes.find((outcome) => outcome !== 'put')).toBeInstanceOf(TooManyEndpointsError)
   })
 
-  test('a project is deleted together with its own endpoints only', async () => {
+  test('the deletion of a project removes only the endpoints of this project', async () => {
     const [doomed, other] = [await newProject(pool), await newProject(pool)]
     const before = await newEndpoint(doomed)
     await deleteEndpoint(pool, { projectId: doomed, id: before })
@@ -106,7 +106,7 @@ describe('the service limits and deletes the endpoints of a project', () => {
 })
 
 describe('the service finds and changes an endpoint', () => {
-  test('only its project can find, change and delete an endpoint, until the endpoint is deleted', async () => {
+  test('only the project of an endpoint can find, change and delete it, and not after its deletion', async () => {
     const [projectId, stranger] = [await newProject(pool), await newProject(pool)]
     const id = await newEndpoint(projectId)
     const change = { priceAtomic: 5n }
@@ -153,7 +153,7 @@ describe('the service finds and changes an endpoint', () => {
     expect(await hasSecret()).toBe(false)
   })
 
-  test('an endpoint accepts only a verification of its current URL', async () => {
+  test('an endpoint accepts the result of a verification only if it is for its current URL', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const record = (url: string) =>

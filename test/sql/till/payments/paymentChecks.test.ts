@@ -43,7 +43,7 @@ test('a payment check that passes claims the authorization only if `claims` is s
   expect(await findPayment(pool, asking.claim.id)).toBeNull()
 })
 
-test('a payment check of an authorization that a payment has already claimed names this payment', async () => {
+test('a payment check names the payment that has already claimed the authorization', async () => {
   const claim = newClaim(projectId)
   await claimPayments(pool, [claim])
   const check = await newCheck({ claim: newClaim(projectId, { nonce: claim.nonce }) })
@@ -62,7 +62,7 @@ test('an ended payment check stays unchanged', async () => {
   expect(await findCheck(pool, passed.id)).toMatchObject({ state: 'passed', reason: null })
 })
 
-test('a payment check that is refused at the same time claims no authorization', async () => {
+test('a payment check claims no authorization if it is refused at the same time as it passes', async () => {
   const check = await newCheck()
   const refused = `update payment_checks set state = 'refused', reason = 'x' where id = $1`
   await whileHeld(pool, refused, [check.id], () => [passCheck(pool, check)])

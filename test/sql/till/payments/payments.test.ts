@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-test('an authorization is unique by chain, token, payer in any case, and nonce', async () => {
+test('an authorization is identified by chain, token, payer in any letter case, and nonce', async () => {
   const claim = newClaim(await newProject(pool))
   const id = await newPayment(pool, claim)
   const find = (changes: { chainId?: number; asset?: string; payer?: string; nonce?: string }) =>

@@ -29,8 +29,8 @@ let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
 /**
- * Contains the gas wallet of one test, with an address that no earlier test used. `elsewhere` is a gas wallet with the
- * same address on another chain.
+ * Contains the gas wallet of one test, with an address that no earlier test used. `elsewhere` is a gas wallet that has
+ * the same address on another chain.
  */
 let wallet: WalletId
 let elsewhere: WalletId
@@ -61,14 +61,14 @@ const openOf = async (id: string) =>
 const nextOf = (of: WalletId) => syncWallet(pool, of, 0n)
 
 describe('a gas wallet assigns nonces', () => {
-  test('a gas wallet never assigns a nonce twice, or a nonce that another program used', async () => {
+  test('a gas wallet never assigns a nonce twice, and never a nonce that another program used', async () => {
     expect(await syncWallet(pool, wallet, 5n)).toBe(5n)
     expect(await syncWallet(pool, wallet, 3n)).toBe(5n)
     const [first] = await store([await newPayment(pool)])
     expect([first?.nonce, await nextOf(wallet), await nextOf(elsewhere)]).toEqual([5n, 6n, 0n])
   })
 
-  test('a gas wallet assigns every nonce once to two concurrent processes', async () => {
+  test('a gas wallet assigns each nonce only once, even to two concurrent processes', async () => {
     const [one, two] = [await newPayment(pool), await newPayment(pool)]
     const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'
     const stored = await whileHeld(pool, hold, [wallet.chainId, wallet.address], () => [
@@ -87,7 +87,7 @@ describe('a gas wallet assigns nonces', () => {
 })
 
 describe('a payment gets a transaction of a gas wallet', () => {
-  test('a payment gets one transaction from two concurrent processes', async () => {
+  test('a payment gets only one transaction, even from two concurrent processes', async () => {
     const id = await newPayment(pool)
     const asked = Promise.withResolvers<void>()
     const signing = Promise.withResolvers<void>()
@@ -126,7 +126,7 @@ describe('a payment gets a transaction of a gas wallet', () => {
     expect([again?.nonce, await openOf(id)]).toEqual([1n, [again!.hash]])
   })
 
-  test('a payment gets one transaction from two processes with the same payments in opposite orders', async () => {
+  test('a payment gets only one transaction from two processes that handle the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const hold = 'select from payments where id = any ($1) for update'
@@ -144,7 +144,7 @@ describe('a gas wallet stores a transaction for an assigned nonce', () => {
     maxFeeWei,
   })
 
-  test('a transaction for an assigned nonce replaces only the transaction with the highest fee', async () => {
+  test('a new transaction for an assigned nonce is stored only if it replaces the transaction with the highest fee', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id, wallet)
     const second = dearer(id, first.nonce)
@@ -174,7 +174,7 @@ describe('a gas wallet stores a transaction for an assigned nonce', () => {
     expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(false)
   })
 
-  test('a transaction that fills a nonce considers only transactions of its own wallet and chain', async () => {
+  test('whether a nonce can be filled depends only on transactions of the same wallet and chain', async () => {
     const other: WalletId = { ...wallet, address: `0x${'ee'.repeat(19)}${wallets}0` as Address }
     await syncWallet(pool, wallet, 0n)
     await store([await newPayment(pool)], elsewhere)
@@ -199,7 +199,7 @@ describe('a gas wallet stores a transaction for an assigned nonce', () => {
   })
 })
 
-test('the block number that is stored at the first broadcast of a transaction stays unchanged at later broadcasts', async () => {
+test('the block number that is stored at the first broadcast of a transaction is not changed by later broadcasts', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool), wallet)
   await recordSends(pool, [{ hash, error: 'lost' }], 5n)
   await recordSends(pool, [{ hash, error: null }], 9n)

@@ -58,7 +58,7 @@ test('a payment with a job is not idle', async () => {
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment with an open transaction is idle only after its transaction is displaced or the payment expires', async () => {
+test('a payment with an open transaction becomes idle only if its transaction is displaced or the payment expires', async () => {
   const [displaced, expired] = [await oldPayment(), await oldPayment({ validBefore: 1n })]
   const { hash } = await newTransaction(pool, displaced)
   await newTransaction(pool, expired)

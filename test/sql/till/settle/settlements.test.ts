@@ -65,7 +65,7 @@ async function forEndpoint(webhookUrl: string | null): Promise<string> {
 }
 
 describe('the service records the settlement of a payment', () => {
-  test('a settlement that two processes record is announced once', async () => {
+  test('a settlement is announced only once if two processes record it', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash, { receiptText: '{"first":true}' })
@@ -74,7 +74,7 @@ describe('the service records the settlement of a payment', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([['payment.settled'], 1])
   })
 
-  test('a settlement waits for a concurrent record of the same settlement and changes nothing', async () => {
+  test('a settlement that another process is recording waits for it, and then changes nothing', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     const settled = `update payments set state = 'settled', tx_hash = $2, signed_receipt = '{}', settled_at = now()
@@ -84,7 +84,7 @@ describe('the service records the settlement of a payment', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([[], 0])
   })
 
-  test('a settlement without a webhook or an endpoint makes no webhook delivery', async () => {
+  test('a settlement makes no webhook delivery if there is no webhook or no endpoint', async () => {
     for (const id of [await forEndpoint(null), await newPayment(pool)]) {
       await settle(pool, id, newHash())
       expect((await findPayment(pool, id))?.state).toBe('settled')
@@ -92,7 +92,7 @@ describe('the service records the settlement of a payment', () => {
     }
   })
 
-  test('a settlement by the same transaction after a reorganisation keeps receipt and time, and is not announced again', async () => {
+  test('if the same transaction settles a payment again after a reorganisation, receipt and time stay, and it is not announced again', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash, { receiptText: '{"n":1}', settledAt: new Date(1_000) })
@@ -104,7 +104,7 @@ describe('the service records the settlement of a payment', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([['payment.settled'], 1])
   })
 
-  test('a settlement by another transaction after a reorganisation gets a new receipt', async () => {
+  test('if another transaction settles a payment after a reorganisation, the payment gets a new receipt', async () => {
     const { id, txHash } = await newSettled(pool)
     await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
     const other = newHash()
@@ -145,14 +145,14 @@ describe('the service records the settlement of a payment', () => {
 })
 
 describe('the service records the failure of a payment', () => {
-  test('a failure does not change or announce a settled payment', async () => {
+  test('a failure is not recorded or announced for a settled payment', async () => {
     const { id } = await newSettled(pool)
     await fail(id)
     expect(await findPayment(pool, id)).toMatchObject({ state: 'settled', failureReason: null })
     expect(await eventsOf(id)).toEqual(['payment.settled'])
   })
 
-  test('a failure waits for a concurrent settlement and changes nothing', async () => {
+  test('a failure waits for a concurrent settlement of the payment, and then changes nothing', async () => {
     const id = await newPayment(pool)
     const settled = `update payments set state = 'settled', tx_hash = '0x', signed_receipt = '{}' where id = $1`
     await whileHeld(pool, settled, [id], () => [fail(id)])
@@ -162,7 +162,7 @@ describe('the service records the failure of a payment', () => {
 })
 
 describe('the service records a mined transaction', () => {
-  test('a mined transaction ends only the transactions that compete for its nonce', async () => {
+  test('a mined transaction ends the transactions with the same nonce of the same wallet, and no others', async () => {
     const [paid, other, elsewhere] = [
       await newPayment(pool),
       await newPayment(pool),
@@ -184,7 +184,7 @@ describe('the service records a mined transaction', () => {
     for (const { hash } of [next, ...sameNonce]) expect(await stateOf(hash)).toBe('open')
   })
 
-  test('a mined transaction is not voided by a competing one, because the watcher decides whether its block is gone', async () => {
+  test('a mined transaction is not voided by a competing transaction, because only the watcher decides whether its block is gone', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id)
     const rival = { ...signedFor(id, first.nonce), maxFeeWei: 200n }
@@ -195,7 +195,7 @@ describe('the service records a mined transaction', () => {
     expect([await stateOf(first.hash), await stateOf(rival.hash)]).toEqual(['mined', 'mined'])
   })
 
-  test('mined transactions are recorded by two processes with the same hashes in opposite orders', async () => {
+  test('two processes can record the same mined transactions in opposite orders', async () => {
     const mined: ReturnType<typeof minedOf>[] = []
     for (let n = 0; n < 4; n++) {
       mined.push(minedOf((await newTransaction(pool, await newPayment(pool))).hash))
@@ -211,7 +211,7 @@ describe('the service records a mined transaction', () => {
 describe('the service records a miss (a transaction that reverted or was displaced)', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
-  test('a miss ends the transaction, is counted once and queues the payment again', async () => {
+  test('a miss ends the transaction, is counted only once, and queues the payment again', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -233,7 +233,7 @@ describe('the service records a miss (a transaction that reverted or was displac
     expect([await stateOf(hash), await countOf(id)]).toEqual(['mined', 1])
   })
 
-  test('a miss of a transaction that only fills a nonce changes no payment', async () => {
+  test('if a transaction only fills a nonce, a miss of it changes no payment', async () => {
     const id = await newPayment(pool)
     const { nonce, hash } = await newTransaction(pool, id)
     const filler = { ...signedFor(null, nonce), maxFeeWei: 200n }

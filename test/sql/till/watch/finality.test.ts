@@ -40,7 +40,7 @@ const takeBack = (paymentId: string, txHash: `0x${string}`) =>
 const finalizedAt = async (id: string) => (await findPayment(pool, id))?.finalizedAt
 
 describe('the service lists the payments that are not final', () => {
-  test('a payment that is not final is settled, and is on the chain of the query', async () => {
+  test('the list of payments that are not final contains only settled payments on the requested chain', async () => {
     const [settled, takenBack, final] = [
       await newSettled(pool),
       await newSettled(pool),
@@ -75,7 +75,7 @@ describe('the service lists the payments that are not final', () => {
 })
 
 describe('the service records the finality of a payment', () => {
-  test('the finality of a payment is recorded once, and only for a settled payment', async () => {
+  test('the finality of a payment is recorded only once, and only if the payment is settled', async () => {
     const { id, txHash } = await newSettled(pool)
     const takenBack = await newSettled(pool)
     await takeBack(takenBack.id, takenBack.txHash)
@@ -92,7 +92,7 @@ describe('the service records the finality of a payment', () => {
 })
 
 describe('the service records that the transaction of a payment moved to another block', () => {
-  test('the new block of a payment is recorded only if its settling transaction is the same', async () => {
+  test('the new block of a payment is recorded only if the same transaction still settles the payment', async () => {
     const [settled, takenBack] = [await newSettled(pool), await newSettled(pool)]
     await takeBack(takenBack.id, takenBack.txHash)
     const move = (paymentId: string, txHash: `0x${string}`) =>
@@ -130,7 +130,7 @@ describe('the service records a chain reorganisation', () => {
     expect([await stateOf(txHash), await queuedPayments(pool)]).toEqual(['void', []])
   })
 
-  test('a reorganisation of a transaction that no longer settles its payment changes nothing', async () => {
+  test('a reorganisation changes nothing if its transaction no longer settles the payment', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash)

@@ -62,7 +62,7 @@ test('a nonce counts as used if it is below the transaction count of the chain',
   expect(found.map(({ hash }) => hash)).toEqual([used.hash])
 })
 
-test('quiet transactions, which were not signed or sent recently, are listed with the lowest nonce first', async () => {
+test('quiet transactions, which were not signed or sent recently, are listed in the order of their nonces', async () => {
   await storeElsewhere()
   await mine()
   const [sent, first, second] = [await store(), await store(), await store()]
@@ -95,7 +95,7 @@ describe('the service finds a gap in the nonces of a gas wallet', () => {
     expect(await findGaps(pool, wallet, 1n, 10)).toEqual([1n])
   })
 
-  test('if a mined nonce has become a gap, the transactions with this nonce are opened again', async () => {
+  test('if the block of a mined nonce is gone, the transactions with this nonce are opened again', async () => {
     for (const other of others) await mine(other)
     const [gone, next] = [await mine(), await mine()]
     expect(await reopenTransactions(pool, wallet, gone.nonce)).toBe(1)
@@ -105,7 +105,7 @@ describe('the service finds a gap in the nonces of a gas wallet', () => {
   })
 })
 
-test('a payer counts as deploying its wallet while its deployment transaction is open on the same chain', async () => {
+test('the wallet of a payer counts as being deployed while its deployment transaction is open on the same chain', async () => {
   const deployment = { factory: addressOf(1), factoryData: '0x00' } as const
   const payerOf = (n: number) => `0x${'Ab'.repeat(19)}${n}0` as Address
   const [busy, plain, done, elsewhere] = [payerOf(1), payerOf(2), payerOf(3), payerOf(4)]

@@ -60,7 +60,7 @@ const bytes = (text: string) => Buffer.from(text)
 const HEAD = 'From: a@b.test\r\nSubject: s\r\n'
 const mail = (fields: string, body: string) => bytes(`${HEAD}${fields}\r\n\r\n${body}`)
 const parse = (fields: string, body: string) => parseMail(mail(fields, body), 'mail.test')
-/** Removes the empty lines, because an empty line would end the mail header. */
+/** Removes empty lines from a text that is put into a mail header, because an empty line would end the header. */
 const inHeader = (text: string) => text.replace(/\r?\n(?=\r?\n)|\r(?=\r)/g, '')
 const MIXED = 'Content-Type: multipart/mixed; boundary=b'
 

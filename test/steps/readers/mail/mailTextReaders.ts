@@ -55,8 +55,8 @@ import { HTML_MAX, MAIL_MAX, mailReader } from './mailReader.ts'
 
 const LINE_MAX = 400
 /**
- * Names the functions that read a single line of a mail. The functions that this list omits read a whole text, or a
- * line together with the lines below it.
+ * Names the functions that read a single line of a mail. All other functions read a whole text, or a line together with
+ * the lines below it.
  */
 const LINE_READERS = new Set(
   'attributionEndingAt beforeCutOff isHeaderBlock startsSignature isClosingDeviceLine'.split(' '),

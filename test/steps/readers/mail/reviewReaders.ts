@@ -12,7 +12,7 @@ import { pieces } from '../readerOf.ts'
 import { mailReader, TYPED_MAX } from './mailReader.ts'
 
 /**
- * Contains the characters that hide words from a reviewer, and the characters by which the review replaces them.
+ * Contains characters that hide words from a reviewer, and the characters that the review shows in their place.
  */
 const HIDING = {
   tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],
@@ -45,7 +45,7 @@ export const REVIEW_READERS: readonly Reader[] = [
     (text) =>
       htmlObstacles(
         text,
-        // Some texts show a picture with the content id `a`, so a file with this content id exists.
+        // Some texts show a picture with the content id `a`, so the mail has a file with this content id.
         ['a', ...pieces(text, 100)].map((contentId) => ({
           ...{ contentId, contentType: 'image/png', size: 1 },
         })),

@@ -1,4 +1,4 @@
-/** Starts a web server whose paywall asks this service about payments, as a seller on the devnet does. */
+/** Starts the web server of a seller on the devnet, with a paywall that asks this service about payments. */
 import { requirePayment } from '../../../../api/client/paywalls/fetchPaywall.ts'
 import { Purser } from '../../../../api/client/purser.ts'
 import type { Agent } from '../../service.ts'

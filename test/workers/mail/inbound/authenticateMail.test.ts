@@ -42,7 +42,7 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({
     dns: fakeDns(mailZone),
-    // Some name servers never answer. Every other name server takes 5 ms to answer.
+    // Some name servers in the test never answer. Every name server that answers takes 5 ms for its answer.
     async lookUp(name, type) {
       if (name.endsWith('silent.test')) return await new Promise(() => {})
       await Bun.sleep(5)
@@ -63,7 +63,7 @@ const signed = async (message: string, domain = 'honest.test'): Promise<string> 
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem }
   // Without signTime the DKIM signer reads the clock twice, and a new second can begin between the two reads. Because
-  // of the two reads of the clock, 1 of 1,500 signatures was invalid.
+  // the clock is read twice without signTime, 1 of 1,500 signatures was invalid.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, { ...key, signTime, signatureData: [key] })
   return signatures + message
@@ -72,7 +72,7 @@ const signed = async (message: string, domain = 'honest.test'): Promise<string> 
 const signedTenTimes = async (message: string, domain: string): Promise<string> => {
   const whole = await signed(message, domain)
   const signature = whole.slice(0, -message.length)
-  // Each DKIM selector needs its own DNS lookup.
+  // Each signature names another DKIM selector, so each needs its own DNS lookup.
   return (
     Array.from({ length: 10 }, (_, n) => signature.replace('s=s1', `s=s${n}`)).join('') + message
   )
@@ -131,7 +131,7 @@ test('a forwarded mail fails SPF, but its DKIM signature still passes', async ()
   })
 })
 
-test('a mail with a forged From fails DMARC and is labelled, despite SPF and signatures of another domain', async () => {
+test('a mail with a forged From fails DMARC and is labelled, even if SPF and signatures of another domain pass', async () => {
   for (const message of [write('boss@victim.test'), await signed(write('boss@victim.test'))]) {
     expect(await receive(message, 'ada@honest.test')).toMatchObject({
       dmarc: 'fail',
@@ -140,7 +140,7 @@ test('a mail with a forged From fails DMARC and is labelled, despite SPF and sig
   }
 })
 
-test('a mail whose From domain forbids the sending host fails DMARC and is labelled', async () => {
+test('a mail from a host that the domain in its From header forbids fails DMARC and is labelled', async () => {
   expect(await receive(write('boss@victim.test'), 'boss@victim.test')).toMatchObject({
     spf: 'fail',
     dkim: 'none',
@@ -149,7 +149,7 @@ test('a mail whose From domain forbids the sending host fails DMARC and is label
   })
 })
 
-test('a mail with a forged From is labelled in every spelling, and every author is shown', async () => {
+test('a mail with a forged From is labelled however its header is spelled, and every author is shown', async () => {
   const [boss, own] = ['boss@victim.test', 'ada@honest.test']
   const forms: [string, string, string[]][] = [
     ['fail', `g: ${boss};`, [boss]],
@@ -179,8 +179,8 @@ test('a mail with a forged From is labelled even if name servers do not answer',
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
     receive(await signed(write('ada@honest.test')), 'x@silent.test'),
     receive(write('x@silent.test'), 'x@honest.test'),
-    // The DNS does not answer the queries for the DKIM keys of ten signatures. The service waits for ten DKIM keys no
-    // longer than for one, so enough time is left for the check of SPF.
+    // The DNS never answers the queries for the DKIM keys of the ten signatures. The service waits no longer for ten
+    // DKIM keys than for one key, so enough time is left to check SPF.
     receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
     receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
   ])
@@ -194,7 +194,7 @@ test('a mail with a forged From is labelled even if name servers do not answer',
   ])
 })
 
-test('mail from a domain without DNS records gets the verdict none in every check, and the label for unauthenticated mail', async () => {
+test('mail from a domain without DNS records gets the verdict none in every check, and is labelled as unauthenticated', async () => {
   expect(await receive(write('x@nowhere.test'), 'x@nowhere.test')).toEqual({
     spf: 'none',
     dkim: 'none',
@@ -231,7 +231,7 @@ test('a mail is labelled if a stranger claims an address of an inbox or of a ver
   })
   const claimed = write('sales@shop.test')
   expect(await receive(claimed, 'x@nowhere.test')).toMatchObject({ dmarc: 'none', labelled: true })
-  // SPF passes for the domain in the From header. This domain in the From header has no DMARC policy.
+  // SPF passes for the domain in the From header. The domain in the From header of this mail has no DMARC policy.
   expect(await receive(write('sales@client.test'), 'x@mail.client.test')).toMatchObject({
     dmarc: 'none',
     labelled: false,
@@ -297,7 +297,9 @@ test('SPF checks the HELO name, not the header, if the envelope has no sender', 
   }
 })
 
-/** Returns the result of the SPF, DKIM and DMARC checks, and the DKIM keys and DMARC policies that were looked up. */
+/**
+ * Returns the result of the SPF, DKIM and DMARC checks, and lists the DKIM keys and DMARC policies that were looked up.
+ */
 async function authenticated(message: string, lookUp = answering) {
   const keys: string[] = []
   const policies: string[] = []
@@ -338,7 +340,7 @@ async function withSignatures(count: number, { position = 0, name = 'DKIM-Signat
   return all.map((one) => one.replace('DKIM-Signature', name)).join('') + message
 }
 
-test('only the first ten DKIM signatures of a mail are checked, in every spelling of the field name', async () => {
+test('only the first ten DKIM signatures of a mail are checked, however the name of their header field is spelled', async () => {
   const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ', 'DKIM-Signature\v']
   for (const name of names) {
     const tenth = await authenticated(await withSignatures(20, { position: 9, name }))
@@ -350,7 +352,7 @@ test('only the first ten DKIM signatures of a mail are checked, in every spellin
   expect(first.keys).toHaveLength(10)
 })
 
-test('the DMARC policy for an author is looked up only once', async () => {
+test('the DMARC policy for the domain of an author is looked up only once', async () => {
   expect((await authenticated(write('ada@honest.test'))).policies).toEqual(['_dmarc.honest.test'])
 })
 

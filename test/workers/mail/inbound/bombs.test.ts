@@ -13,8 +13,8 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 /**
- * Contains the processor time that a reader (workers/mail/inbound/readAttachments.ts) and the start of its child
- * process take.
+ * Limits the processor time that reading an attachment (workers/mail/inbound/readAttachments.ts) and starting the child
+ * process may take together.
  */
 const CPU_MAX_MS = 16_000
 

@@ -54,7 +54,7 @@ async function returnTo(agent: Agent, raw: string, address = agent.address): Pro
 const suppressed = async (agent: Agent) =>
   (await agent.get('/v0/suppressions')).body.suppressions.map((one: any) => one.address)
 
-test('a bounce sets the status, the label, the thread, the suppression and the event of the message that bounced', async () => {
+test('a bounce updates the message that bounced: its status, label and thread, and adds a suppression and an event', async () => {
   const agent = await service.newAgent()
   const { messageId, threadId, returnPaths } = await sent(agent, ['Ada@example.com'])
   const of: BounceOf = { messageId, recipient: 'ada@EXAMPLE.com', to: agent.address }
@@ -68,8 +68,8 @@ test('a bounce sets the status, the label, the thread, the suppression and the e
   const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
   expect(messages.map((one: any) => one.labels)).toEqual([
     ['sent', 'bounced'],
-    // The bounce report itself is not authenticated. The bounce is trusted only because the report was sent to the
-    // secret bounce address.
+    // The bounce report itself is not authenticated. The report of the bounce is trusted only because it was sent to
+    // the secret bounce address.
     ['received', 'unread', 'unauthenticated'],
   ])
   const { suppressions, count } = (await agent.get('/v0/suppressions')).body
@@ -128,7 +128,7 @@ test('a bounce that is transient or due to a policy suppresses no address', asyn
   expect(await suppressed(agent)).toEqual([])
 })
 
-test('a bounce changes nothing unless the project sent the bounced message to the recipient', async () => {
+test('a bounce changes nothing if the project did not send the bounced message to the recipient', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const own = await sent(agent, ['one@example.com', 'two@example.com'])
   const theirs = await sent(other, ['victim@example.com'])
@@ -150,7 +150,7 @@ test('a bounce changes nothing unless the project sent the bounced message to th
   }
 })
 
-test('a bounce suppresses only the recipient that failed, and the bounce of a forwarded address suppresses nobody', async () => {
+test('a bounce suppresses only the recipient that failed, and a bounce of an address that the recipient forwards to suppresses nobody', async () => {
   const agent = await service.newAgent()
   const to = agent.address
   const pair = await sent(agent, ['one@example.com', 'two@example.com'])
@@ -168,7 +168,7 @@ test('a bounce suppresses only the recipient that failed, and the bounce of a fo
   expect(await suppressed(agent)).toEqual(['two@example.com'])
 })
 
-test('a message stays bounced if the bounce arrives before the sending attempt is recorded', async () => {
+test('a message keeps the status bounced if its bounce arrives before the attempt to send it is recorded', async () => {
   const agent = await service.newAgent()
   const arrived = Promise.withResolvers<void>()
   sink.refuseData = async () => {
@@ -193,7 +193,7 @@ test('a message stays bounced if the bounce arrives before the sending attempt i
   expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
 })
 
-test('a mail is not sent to suppressed recipients, it gets 422 without other recipients, and a suppression can be deleted', async () => {
+test('suppressed recipients get no mail, a mail with no other recipients gets 422, and a suppression can be deleted', async () => {
   const agent = await service.newAgent()
   const { messageId, returnPaths } = await sent(agent, ['gone@example.com'])
   await returnTo(
@@ -230,7 +230,7 @@ test('a mail is not sent to suppressed recipients, it gets 422 without other rec
   expect((await sendMail(agent, mail)).refused).toBeUndefined()
 })
 
-test('an address whose mailbox is unknown at RCPT is suppressed at once, and other refusals suppress no address', async () => {
+test('an address is suppressed at once if its mailbox is unknown at RCPT, and other refusals suppress no address', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = (address) =>
     address.startsWith('nobody')
@@ -288,7 +288,7 @@ test('suppressions are listed in pages, and an API key needs the scope mail:mana
   )
 })
 
-test('a hand-written letter of a postmaster is not a bounce, but a qmail report without a code is a bounce', async () => {
+test('a letter that a postmaster wrote by hand is not a bounce, but a qmail report without a status code is a bounce', async () => {
   const agent = await service.newAgent()
   const to = ['postmaster@firm.test', 'ada@firm.test', 'one@firm.test']
   const letters = [
@@ -341,7 +341,7 @@ test('a forged bounce by a co-recipient suppresses no other recipient', async ()
   expect(await suppressed(agent)).toEqual(['mallory@example.com'])
 })
 
-test('a proven bounce suppresses its recipient after an unproven bounce, without a second event', async () => {
+test('if a proven bounce follows an unproven one, it suppresses the recipient, and no second event is made', async () => {
   const agent = await service.newAgent()
   const recipient = 'ada@example.com'
   const { messageId, returnPaths } = await sent(agent, [recipient])
@@ -359,7 +359,7 @@ test('a proven bounce suppresses its recipient after an unproven bounce, without
   expect(rows).toHaveLength(1)
 })
 
-test('a bounce address of another inbox proves nothing, and an automatic reply to a bounce address arrives', async () => {
+test('the bounce address of another inbox is no proof of a bounce, and an automatic reply to a bounce address arrives as mail', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { messageId, returnPaths } = await sent(agent, ['ada@example.com'])
   const theirs = await sent(other, ['ada@example.com'])

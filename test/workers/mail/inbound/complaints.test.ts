@@ -85,7 +85,7 @@ test('a complaint by mail labels its message, suppresses the recipient and makes
   expect([await suppressed(agent), await events(agent)]).toEqual([[], [messageId]])
 })
 
-test('a report without proof, or a report that is not a complaint, changes nothing', async () => {
+test('a complaint report without proof changes nothing, and neither does a report that is not a complaint', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const { from } = copies[0]!
@@ -126,7 +126,7 @@ const complaintOf = (id: string, more: object = {}) => ({
   ...more,
 })
 
-test('a complaint of a relay is matched by the id in the SMTP reply 250, and a repeated complaint changes nothing', async () => {
+test('a complaint from a relay is matched to the message by the id in the SMTP reply 250, and a repeated complaint changes nothing', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const complaint = complaintOf(copies[0]!.id)
@@ -143,7 +143,7 @@ test('a complaint of a relay is matched by the id in the SMTP reply 250, and a r
   expect(await suppressed(agent)).toEqual([])
 })
 
-test('without the id in the SMTP reply 250, the Message-ID or the envelope sender of a complaint finds the sent copy', async () => {
+test('without the id in the SMTP reply 250, a complaint is matched to the sent copy by its Message-ID or its envelope sender', async () => {
   for (const content of [
     (id: string, _: string) => `Received: by x\r\nMessage-ID: ${id}\r\n\r\nText`,
     (_: string, from: string) => `Return-Path: <${from}>\r\nSubject: x\r\n\r\nText`,

@@ -66,7 +66,7 @@ test('a recipient that is not exactly one mailbox, or whose name adds a header, 
   }
 })
 
-test('the display name of a project is the name in the From header of its mail', async () => {
+test('the From header of a project’s mail has the display name of the project', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const fromOf = async () => (await sunkAt(sink, (await sendMail(agent)).messageId)).email.from

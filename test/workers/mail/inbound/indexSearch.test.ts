@@ -51,7 +51,7 @@ test('a job builds the search index of a growing inbox, and a search finds the m
   expect(await find(agent, '"mail 1000"')).toEqual([])
 })
 
-test('housekeeping queues the search index job of an inbox again if the job was lost', async () => {
+test('housekeeping queues the job for the search index of an inbox again if the job was lost', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   await pool.query('alter table messages disable trigger messages_search_added')

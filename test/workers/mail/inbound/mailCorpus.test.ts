@@ -11,7 +11,10 @@ import {
 } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Sets the minimum share of messages with text. Some messages of a corpus have only one line or only a header. */
+/**
+ * Is the minimum share of the messages of a corpus that must show a text. Some messages of a corpus have only one line
+ * or only a header.
+ */
 const READABLE_SHARE = 0.95
 const UNPARSEABLE_SHARE = 0.03
 const BATCH = 50
@@ -55,7 +58,7 @@ for (const { name, items: files } of mailCorpora()) {
       [agent.project.id],
     )
     const count = Object.fromEntries(states.map(({ state, n }) => [state, n]))
-    // The corpus contains some messages twice, and the second copy counts as a repeated delivery.
+    // If the corpus contains a message twice, the second copy counts as a repeated delivery.
     expect(count.stored! + (count.retransmission ?? 0)).toBe(files.length)
     expect(count.retransmission ?? 0).toBeLessThan(files.length * 0.05)
 
@@ -71,7 +74,7 @@ for (const { name, items: files } of mailCorpora()) {
       ({ text, subject }) => text.trim() !== '' || subject.trim() !== '',
     )
     expect(readable.length / messages.length).toBeGreaterThan(READABLE_SHARE)
-    // A message with a missing boundary or an endless header shows its raw text, which is never empty.
+    // If a message has a missing boundary or an endless header, its raw text is shown, which is never empty.
     const unparseable = messages.filter(({ labels }) => labels.includes('unparseable'))
     expect(unparseable.length / messages.length).toBeLessThan(UNPARSEABLE_SHARE)
     expect(unparseable.filter(({ text }) => text.trim() === '')).toEqual([])

@@ -1,6 +1,6 @@
 /**
- * Mails that arrive together are parsed by one job. A slow or harmful mail is removed from the shared job and gets its
- * own job.
+ * Tests that one job parses all mails that arrive together. A slow or harmful mail is taken out of the shared job and
+ * gets its own job.
  */
 
 import { expect, test } from 'bun:test'
@@ -53,7 +53,7 @@ async function arrive(pool: Pool, arrivals: readonly Arrival[]): Promise<string[
   return rows.map(({ id }) => id)
 }
 
-/** Returns the queued jobs except for the jobs of the search index, of which each project has one. */
+/** Returns the queued jobs without the search index jobs, because each project has such a job. */
 const jobsOf = async (pool: Pool) => {
   const { rows } = await pool.query<{ key: string; payload: { inboundIds?: string[] } }>(
     `select key, payload from graphile_worker._private_jobs
@@ -110,7 +110,7 @@ test('a batch of mails for several inboxes is stored in few transactions, and a 
   expect(rowCount).toBe(24)
 })
 
-test('a batch stores replies, repeated mails and equal Message-IDs in the same way as single jobs do', async () => {
+test('a batch stores replies, repeated mails and equal Message-IDs in the same way as a separate job for each mail does', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -143,7 +143,7 @@ test('a batch stores replies, repeated mails and equal Message-IDs in the same w
   expect(threads.every(({ exact }) => exact)).toBe(true)
 })
 
-test('a mail with a silent name server, or a mail that the database refuses, is moved out of its batch', async () => {
+test('a mail is moved out of its batch if its name server is silent or if the database refuses it', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -175,7 +175,7 @@ test('a mail with a silent name server, or a mail that the database refuses, is 
   )
 })
 
-test('the mails of a burst are parsed in the batches in which the mails were queued, even while the processor is busy', async () => {
+test('the mails of a burst are parsed in the same batches in which they were queued, even while the processor is busy', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -237,7 +237,7 @@ test('when a project is deleted while a batch of mails is parsed, only the mail 
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('a flood of mail takes only its share of the parser slots, and one job has the other mails of the flood', async () => {
+test('a flood of mail takes only its share of the parser slots, and the rest of the flood waits in one job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]
@@ -322,7 +322,7 @@ testWhole(
     doomed.child.kill('SIGKILL')
     await doomed.exited
     await proxy.cut()
-    // This job has the form in which an earlier release, which had no batches, queued jobs.
+    // An earlier release, which had no batches, queued jobs in the form of this job.
     await pool.query(
       `select graphile_worker.add_job('parse_inbound', json_build_object('inboundId', $1::text), job_key := 'parse_inbound:' || $1)`,
       [ids[0]],

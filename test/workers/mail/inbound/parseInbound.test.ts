@@ -93,7 +93,7 @@ test('a message whose parsed form cannot be stored is stored unparsed', async ()
   expect(item.text).toContain('<p>Hello.</p>')
 })
 
-test('a message that claims to come from this service keeps its label when it is stored unparsed', async () => {
+test('a message that pretends to come from this service is labelled as unauthenticated even if it is stored unparsed', async () => {
   const { labels } = await refusedMail(
     'From: boss@mail.test\nSubject: Odd\nContent-Type: text/html\n\n<p>Pay.</p>\n',
   )
@@ -138,8 +138,8 @@ const labelsOf = async (pool: Pool, projectId: string): Promise<string[][]> => {
 }
 
 /**
- * Returns a database pool that calls `before` ahead of each query for an inbound mail, and calls `after` when the query
- * has ended.
+ * Returns a database pool that calls `before` ahead of each query about an inbound mail, and calls `after` when the
+ * query has ended.
  */
 const watched = (
   pool: Pool,
@@ -199,7 +199,7 @@ test('a fifth large message waits until four large messages are parsed or delete
   expect(await labelsOf(pool, kept!)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
-test('a second run of the job of an inbound mail changes nothing in the database', async () => {
+test('if the job of an inbound mail runs a second time, nothing in the database changes', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -208,7 +208,7 @@ test('a second run of the job of an inbound mail changes nothing in the database
   expect(await labelsOf(pool, projectId)).toHaveLength(1)
 })
 
-test('the service tries again to store a message that the database refuses before it stores the message unparsed', async () => {
+test('if the database refuses a message, the service first tries again, and only later stores the message unparsed', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -255,8 +255,8 @@ test('messages of one inbox that are parsed at the same time share a transaction
     if (name.startsWith('_dmarc.')) policies.add(name)
     return trustingLookUp(name, type)
   }
-  // The test locks the inbox, so that no message can be stored. The messages of the inbox wait together until the test
-  // unlocks the inbox.
+  // The test locks the inbox, so that no message can be stored. All messages of the inbox wait until the test unlocks
+  // the inbox.
   const client = await pool.connect()
   try {
     await client.query('begin')
@@ -276,6 +276,6 @@ test('messages of one inbox that are parsed at the same time share a transaction
     [projectId],
   )
   // The first message is stored in a separate transaction. A mail whose DNS answer comes late can miss the second
-  // transaction, so the test allows a few more.
+  // transaction, so the test allows a few more transactions.
   expect(rows[0]!.transactions).toBeLessThan(5)
 })

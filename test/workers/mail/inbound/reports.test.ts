@@ -1,4 +1,7 @@
-/** Follows aggregate reports (DMARC and TLS) of other hosts from SMTP to the sums that the operator reads. */
+/**
+ * Follows aggregate reports (DMARC and TLS) of other hosts, from their arrival by SMTP to the totals that the operator
+ * reads.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import nodemailer from 'nodemailer'
 import { dmarcXml, gzipped, tlsJson, zipped } from '../../../shared/mail/reports/reports.ts'
@@ -95,7 +98,7 @@ test('an aggregate report reaches the inbox of the postmaster, and the operator 
   expect((await operator.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a TLS report to tlsrpt is counted, but not a report about a foreign domain or a repeated report', async () => {
+test('a TLS report to the address tlsrpt is counted, but a repeated report and a report about a foreign domain are not', async () => {
   const xml = recent(dmarcXml(D, [PASSED]))
   await send({ filename: `a!${D}!1.xml.gz`, content: gzipped(xml) })
   await send({ filename: `b!x!1.xml.gz`, content: gzipped(dmarcXml('other.test', [PASSED], '18')) })
@@ -105,7 +108,7 @@ test('a TLS report to tlsrpt is counted, but not a report about a foreign domain
     content: gzipped(tlsJson(D).replace('2026-11-22T23:59:59Z', newest().toISOString())),
   })
   await waitFor('the TLS report', async () => (await stored()).includes('tls-1'))
-  // A single job reads the waiting aggregate reports one after another, in the order of arrival.
+  // The waiting aggregate reports are read by a single job, one after another, in the order of their arrival.
   expect(await stored()).toEqual(['17', 'tls-1'])
   const { days } = await reports()
   expect(days).toContainEqual(expect.objectContaining({ kind: 'tls', passed: 40, failed: 2 }))

@@ -150,7 +150,7 @@ test('a mail exchanger whose addresses cannot be looked up is skipped, and the m
   zone.failing.length = 0
 })
 
-test('the replies of a mail host in the SMTP transaction are final for the attempt, and no other host is tried', async () => {
+test('a reply of a mail host within the SMTP transaction is final for the attempt, and no other host is tried', async () => {
   zone.mx['strict.test'] = [
     [10, 'mx1.test'],
     [20, 'mx2.test'],
@@ -177,7 +177,7 @@ test('the replies of a mail host in the SMTP transaction are final for the attem
   expect(countAt(second, messageId)).toBe(0)
 })
 
-test('no other mail host gets a message if a host closes the connection during the message', async () => {
+test('if a host closes the connection while it receives a message, no other mail host gets the message', async () => {
   zone.mx['broken.test'] = [
     [10, 'cut.test'],
     [20, 'mx2.test'],
@@ -218,8 +218,8 @@ async function startHost(host: string, onClient: (client: Socket) => void) {
 }
 
 /**
- * Forwards the bytes of a client to a mail host. If the function `answer` returns a reply for a chunk of bytes, the
- * client gets this reply and the host gets nothing.
+ * Forwards the bytes of a client to a mail host. If the function `answer` returns a reply for some bytes, the client
+ * gets this reply, and the bytes are not forwarded.
  */
 const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (client: Socket) => {
   const outer = connect(first.port, host)
@@ -233,7 +233,7 @@ const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (c
     .on('close', () => outer.destroy())
 }
 
-test('a mail host that sends no greeting is tried once and named in the error, and the next host is tried', async () => {
+test('a mail host that sends no greeting is tried only once and named in the error, and then the next host is tried', async () => {
   using busy = await startHost('127.0.0.6', (client) => client.end('421 4.3.2 busy\r\n'))
   using shut = await startHost('127.0.0.7', (client) => client.destroy())
   Object.assign(zone.a, { 'busy.test': ['127.0.0.6'], 'shut.test': ['127.0.0.7'] })
@@ -312,7 +312,7 @@ test('a message above the size limit of a mail host fails at once', async () => 
   expect(small.mails).toEqual([])
 })
 
-test('a failed TLS handshake falls back to plain text', async () => {
+test('after a failed TLS handshake the mail is sent in plain text', async () => {
   const before = first.connections
   using breaker = await startHost('127.0.0.6', (inner) => {
     const outer = connect(first.port, '127.0.0.2')
@@ -331,7 +331,7 @@ test('a failed TLS handshake falls back to plain text', async () => {
   expect([breaker.connections(), first.connections - before]).toEqual([2, 2])
 })
 
-test('a domain that hangs delays neither the other recipients nor their outcomes', async () => {
+test('a domain that hangs delays neither other recipients nor the records of their outcomes', async () => {
   zone.mx['slow.test'] = [[10, 'mx2.test']]
   zone.mx['quick.test'] = [[10, 'mx1.test']]
   const { promise, resolve: release } = Promise.withResolvers<void>()
@@ -367,7 +367,7 @@ test('a domain that hangs delays neither the other recipients nor their outcomes
     await untilStatus(agent, mixed.messageId, 'sent')
     for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
     expect(countAt(first, mixed.messageId)).toBe(1)
-    // The outcome at the fast domain does not end the attempt at the domain that hangs.
+    // The result at the domain that responds fast does not end the attempt at the domain that hangs.
     const { rows } = await service.database.pool.query(
       `select o.attempt from outbound_mails o join messages m on m.row = o.message_row
        where m.message_id = $1`,

@@ -69,7 +69,7 @@ test('mail is unsigned without a DKIM key, and the DNS record that dkim:new prin
   const { raw } = await sunkAt(sink, signed.messageId)
   expect(await verify(raw, records)).toEqual([['pass', 'mail.test']])
   expect(await verify(raw.replace('AAAA', 'BBBB'), records)).not.toEqual([['pass', 'mail.test']])
-  // The second DKIM key also signs, so that either of the two DNS records verifies the mail.
+  // The mail is also signed with the second DKIM key, so either of the two DNS records is enough to verify the mail.
   const second = await dkimNew('Mail.Test.')
   expect(second.stderr).toContain(name!.split('.')[0]!)
   const both = await sunkAt(sink, (await sendMail(agent)).messageId)

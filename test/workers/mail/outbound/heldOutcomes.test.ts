@@ -11,14 +11,14 @@ import '../../../support/whole.ts'
 /** Limits how many mails one process hands to the smarthost (the mail relay) at the same time. */
 const AT_ONCE = 5
 /**
- * Sets an outage that lasts longer than a job waits for the database, and longer than the jobs of a dead worker pool
+ * Is the length of an outage, which is longer than a job waits for the database and longer than jobs of a dead pool
  * stay locked.
  */
 const AWAY_MS = 13_000
 
 /**
- * Delays the SMTP reply to the data of every mail. The function `answer` cuts the connection to the database, and then
- * sends the delayed SMTP replies.
+ * Delays the SMTP reply that follows the data of a mail, for every mail. The function `answer` cuts the connection to
+ * the database, and then sends the delayed SMTP replies.
  */
 function cutBeforeReplies(sink: Sink, proxy: TcpProxy) {
   const gate = Promise.withResolvers<null>()

@@ -32,7 +32,7 @@ test('at most three addresses of a mail host and six addresses of a domain are t
   expect(await addressesOf({ mx, a })).toEqual([...many(1).slice(0, 3), ...many(2).slice(0, 3)])
 })
 
-test('only the ten preferred mail exchangers of a domain are looked up', async () => {
+test('only the ten mail exchangers of a domain with the highest preference are looked up', async () => {
   const exchangers = Array.from({ length: 11 }, (_, n): [number, string] => [n, `x${n}.test`])
   const mx = { 'a.test': exchangers.toReversed() }
   expect(await faultOf({ mx, a: { 'x10.test': ['8.8.8.1'] } })).toMatch(/^none: 550 5.4.4/)
@@ -62,7 +62,7 @@ test('only public addresses of a mail host are used, unless private addresses ar
   expect(await faultOf(hidden)).toContain('no public address')
 })
 
-test('if the service itself is a mail exchanger of the domain, only more preferred exchangers are tried', async () => {
+test('if the service itself is a mail exchanger of the domain, only exchangers with a higher preference than its own are tried', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'y.test': ['8.8.8.2'], 'z.test': ['8.8.8.3'] }
   const with_ = (own: [number, string]): Zone => ({
     mx: { 'a.test': [[10, 'x.test'], [20, 'y.test'], [30, 'z.test'], own] },
@@ -72,7 +72,7 @@ test('if the service itself is a mail exchanger of the domain, only more preferr
   expect(await faultOf(with_([10, 'mx.own.test']))).toContain('lead back here')
 })
 
-test('a null MX is obeyed only when the domain has no other MX', async () => {
+test('a null MX is obeyed only if the domain has no other MX record', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'a.test': ['8.8.8.2'] }
   expect(await faultOf({ mx: { 'a.test': [[0, '.']] }, a })).toContain('null MX')
   const beside: Zone['mx'] = {

@@ -1,6 +1,6 @@
 /**
- * Tests mail to domains with an MTA-STS policy (RFC 8461), which web servers offer over real HTTPS, with mail hosts
- * over real STARTTLS.
+ * Tests mail to domains with an MTA-STS policy (RFC 8461); the policies come over real HTTPS, and the mail hosts use
+ * real STARTTLS.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'

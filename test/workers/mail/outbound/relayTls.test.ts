@@ -83,7 +83,7 @@ test('relay credentials are never sent in plain text: the mail is deferred, and 
   expect(JSON.stringify(lines)).not.toContain('hunter2')
 })
 
-test("a relay with a self-signed certificate gets no credentials, unless the certificate's file is named", async () => {
+test('a relay with a self-signed certificate gets no credentials, unless the settings name the file of the certificate', async () => {
   for (const offer of [{ startTls: true }, { startTls: false, implicit: true }]) {
     await using relay = await startRelay(offer)
     const strange = await sendUnder({ SMTP_RELAY_URL: relay.url })

@@ -7,7 +7,7 @@ import { startTestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/whole.ts'
 
-test('a message whose worker died between the SMTP reply 250 and the commit is sent once more, with the same bytes', async () => {
+test('if a worker dies after the SMTP reply 250 and before the commit, the message is sent once more, with the same bytes', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const direct = new URL(service.database.url)
@@ -20,8 +20,8 @@ test('a message whose worker died between the SMTP reply 250 and the commit is s
     DATA_DIR: service.config.dataDir,
     LOG_LEVEL: 'silent',
   })
-  // The relay has replied 250 to the mail. The worker sends the outcome of the mail to PostgreSQL, which no longer
-  // responds.
+  // The relay has replied 250 to the mail. The worker sends the outcome of the mail to PostgreSQL, which has stopped
+  // responding.
   proxy.muteOn = 'update outbound_recipients r set'
   const behindProxy = service.database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
   await using doomed = startProcess('workers/main.ts', env(behindProxy), ['--pool', 'mail'])
@@ -33,7 +33,7 @@ test('a message whose worker died between the SMTP reply 250 and the commit is s
   await waitFor('both copies', () => sink.mails.length === 2)
   doomed.child.kill('SIGKILL')
   expect(await doomed.exited).toBe('SIGKILL')
-  // The connection of the killed worker and its open transaction are gone.
+  // The killed worker's connection and its open transaction are gone.
   await proxy.cut()
   expect(
     (await agent.get(`/v0/messages/${encodeURIComponent(messageId)}`)).body.deliveryStatus,
@@ -47,7 +47,7 @@ test('a message whose worker died between the SMTP reply 250 and the commit is s
     .filter((_, n) => n % 2 === 0)
   expect([first![0], second![0], second![1]]).toEqual([messageId, messageId, first![1]])
   expect(copies.slice(2).toSorted()).toEqual(copies.slice(0, 2).toSorted())
-  // No job is left that could send the message a third time.
+  // After the second copy no job is left that could send the message a third time.
   await waitFor('the job to be done', async () => {
     const { rows } = await service.database.pool.query(
       'select count(*)::int as n from graphile_worker.jobs',

@@ -302,7 +302,7 @@ test('local inboxes get a message at once, and only once, while a remote mail ho
   }
 })
 
-test('an outbound mail is finished if a bounce ends its last deferred recipient', async () => {
+test('an outbound mail counts as finished if a bounce arrives for the last recipient that was still deferred', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
   const { messageId } = await sendMail(agent)

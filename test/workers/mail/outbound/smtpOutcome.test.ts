@@ -1,4 +1,4 @@
-/** Tests which outcome an SMTP reply gives to each recipient. */
+/** Tests which delivery outcome each recipient gets for an SMTP reply. */
 import { expect, test } from 'bun:test'
 import {
   allOf,
@@ -67,7 +67,7 @@ test('a missing mailbox is recognised only in the SMTP reply to RCPT', () => {
   })
 })
 
-test('an SMTP reply is kept as one line of limited length, and is truncated between characters', () => {
+test('an SMTP reply is stored as one line of limited length, and is never cut within a character', () => {
   const [told] = allOf(['a@x.test'], 'failed', ` a\r\n\tb\0c ${'x'.repeat(600)}`)
   expect(told?.error).toBe(`a b c ${'x'.repeat(494)}`)
   expect(allOf(['a@x.test'], 'failed', `${'x'.repeat(499)}😀`)[0]?.error).toBe(

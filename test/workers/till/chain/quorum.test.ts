@@ -20,7 +20,7 @@ const block = (number: number, hash = HASH) => ({
   hash,
   parentHash: HASH,
   timestamp: '0x5',
-  // Nodes add their own fields to a response, which must not break the agreement.
+  // Nodes add fields of their own to a response, and these fields must not break the agreement between the nodes.
   [`extra${number}`]: '0x1',
 })
 const receipt = (status: '0x0' | '0x1') => ({
@@ -181,7 +181,7 @@ test('the service records for each node whether its answer agrees with the other
   expect(nodes.outcomes).toContainEqual(['a', 'agrees'])
 })
 
-test('a node that responds with 429 is not asked again for the time that its response states', async () => {
+test('a node that responds with 429 gets no request during the time that its response states', async () => {
   using nodes = await together([429, upTo(100), upTo(100)])
   for (let look = 0; look < 5; look++) await readBlock(nodes.rpc, 'latest')
   expect(nodes.servers[0]!.requests).toBe(1)
@@ -209,7 +209,8 @@ test('one node that lies about chain, logs, code or a call is outvoted, but two 
     using one = await together([liar, honest, honest])
     const answer = JSON.stringify(await one.rpc.call(method, []))
     expect([method, answer.includes(HASH)]).toEqual([method, true])
-    // If as many nodes lie as the quorum requires, the lie wins, so an operator must choose nodes of different owners.
+    // If enough nodes for the quorum tell the same lie, the lie wins, so an operator must choose nodes of different
+    // owners.
     using two = await together([liar, honest, liar])
     const wrong = JSON.stringify(await two.rpc.call(method, []))
     expect([method, wrong.includes(HASH)]).toEqual([method, false])

@@ -121,8 +121,8 @@ function tellHits(): { hits: number } {
 test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (_, breakIt) => {
   breakIt()
   const told = tellHits()
-  // The service asks the nodes for the fee tip only from time to time, so the test waits for this request. The service
-  // asks the nodes for every other value at each payment.
+  // The service asks the nodes for the fee tip only from time to time, so the test waits for this request. Every other
+  // value is requested from the nodes at each payment.
   if (bad.answers.has('eth_maxPriorityFeePerGas')) {
     await waitFor('the fees to be read', () => told.hits > 0)
   }
@@ -131,10 +131,10 @@ test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (
   const answer = await redeemToEnd(seller, header)
   expect(answer.body).toMatchObject({ ok: true })
   expect(performance.now() - startedMs).toBeLessThan(GRANT_MAX_MS)
-  // The faulty node changes at least one response. Two other nodes can agree before the response of the faulty node
-  // arrives.
+  // The faulty node must change at least one response. Two nodes without a fault can agree before the response of the
+  // faulty node arrives.
   if (bad.fault === null) await waitFor('the faulty node to change an answer', () => told.hits > 0)
-  // The chain contains the transfer that paid for the request to which the service gave access.
+  // The transfer that paid for the request with access is on the chain.
   const receipt = await till.client.getTransactionReceipt({ hash: answer.body.txHash })
   expect(receipt.status).toBe('success')
   expect(receipt.logs.some(({ topics }) => topics[2] === authorization.nonce)).toBe(true)

@@ -80,8 +80,8 @@ test('a stuck transaction is replaced by one with a higher fee and the same nonc
   const before = await nonceOf()
   const { payment, id, txHash } = await inPool()
   const settled = await waitFor('the settlement', async () => {
-    // Every empty block lowers the base fee. After a few dozen empty blocks the first fee would be high enough, so the
-    // test raises the base fee again.
+    // Every empty block lowers the base fee. After a few dozen empty blocks the base fee would be low enough for the
+    // first fee, so the test raises the base fee again.
     await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
     await till.client.mine({ blocks: 1 })
     const now = await record(id)
@@ -104,8 +104,8 @@ test('a payment is settled by the transaction that a stranger broadcast first', 
   const { payment, id, txHash } = await inPool()
   const foreign = await broadcastPayment(till.client, payment)
   await waitFor('the foreign transaction to be in the pool', () => has(foreign))
-  // Earlier tests raised the base fee. With a low base fee the stranger’s transaction still pays a higher tip than the
-  // service’s transaction.
+  // Tests that ran before raised the base fee. With a low base fee the stranger’s transaction still pays a higher tip
+  // than the service’s transaction.
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('1') })
   await till.client.mine({ blocks: 1 })
   const settled = await reaches(id, 'settled')

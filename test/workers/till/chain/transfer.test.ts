@@ -1,4 +1,4 @@
-/** Tests which events prove the transfer of one payment. */
+/** Tests which log events of a transaction prove the transfer of one payment. */
 import { expect, test } from 'bun:test'
 import { type Address, encodeAbiParameters, encodeEventTopics, type Hex, pad, parseAbi } from 'viem'
 import {

@@ -100,7 +100,7 @@ test.each([
 })
 
 describe('a gas wallet sends payments', () => {
-  test('payments are sent one by one, with the next nonces, the given gas and the market fee', async () => {
+  test('payments are sent one by one, each with the next nonce, the given gas limit and the market fee', async () => {
     const [one, two] = (await payments(2)) as [Payment, Payment]
     await sendPayments(chain, account, [
       { payment: one, gas: 90_000n, code: null },
@@ -130,7 +130,7 @@ describe('a gas wallet sends payments', () => {
     expect(nudges).toBe(1)
   })
 
-  test('payments from wallets with the same contract code are sent one at a time only if this code has never paid', async () => {
+  test('payments from wallets with the same contract code are sent one at a time if no such wallet has ever paid', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     const sending = { gas: 90_000n, code: CODE }
     await sendPayments(chain, account, [{ ...sending, payment: one, isLone: true }])
@@ -141,7 +141,7 @@ describe('a gas wallet sends payments', () => {
     expect((await stored()).map((one) => one.payment_id)).toEqual([one.id, three.id, two.id])
   })
 
-  test('payments are sent after the batch before them, even if that batch failed', async () => {
+  test('a batch of payments is sent after the batch before it, even if the earlier batch failed', async () => {
     const broken = { ...chain, pool: null } as unknown as KnownChain
     const failed = sendPayments(broken, account, [
       { payment: await onePayment(), gas: 90_000n, code: null },
@@ -165,7 +165,7 @@ describe('a gas wallet sends payments', () => {
     expect(rows.map((one) => one.payment_id)).toEqual([one.id, three.id].toSorted())
   })
 
-  test('if only one payment of a group is left, it is sent as a single transfer with the highest gas', async () => {
+  test('if only one payment of a group is left, it is sent as a single transfer with the highest gas limit', async () => {
     const [one, two] = (await payments(2)) as [Payment, Payment]
     await sendPayments(chain, account, [{ payment: two, gas: 90_000n, code: null }])
     await sendGroup(chain, account, [one, two])
@@ -185,8 +185,8 @@ describe('a gas wallet sends payments', () => {
   })
 })
 
-describe('a gas wallet sends a call without a payment', () => {
-  test('a call without a payment is sent with the next nonce and its own gas', async () => {
+describe('a gas wallet sends a contract call that belongs to no payment', () => {
+  test('a call that belongs to no payment is sent with the next nonce and with the gas limit of the call', async () => {
     const call = { to: GROUP, data: '0x1234', gas: 55_000n } as const
     await sendCall(chain, account, call)
     await sendCall(chain, account, call)
@@ -197,7 +197,7 @@ describe('a gas wallet sends a call without a payment', () => {
     expect((await stored())[0]).toMatchObject({ payment_id: null, payer_code: null })
   })
 
-  test('an empty transfer to the gas wallet itself fills the gap of an assigned nonce', async () => {
+  test('if an assigned nonce has no transaction, the gas wallet fills the gap with an empty transfer to itself', async () => {
     await syncWallet(pool, WALLET, 9n)
     await fillGap(chain, account, 8n)
     const [filler] = sentCalls()
@@ -297,7 +297,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     expect(sent).toHaveLength(0)
   })
 
-  test('a replacement offers at most 100 gwei, and is not made above that fee', async () => {
+  test('a replacement offers at most 100 gwei, and is not made if the stuck transaction already offers this fee', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id], { maxFeeWei: CAP - 1n, tipWei: CAP - 1n })
     expect(await reprice(chain, account, { stuck, payments: [payment] })).toBe(true)
@@ -312,7 +312,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     ['the highest gas of its transfer if more was measured', 160_001n, 160_000n],
     ['the highest gas of its transfer if none is known', null, 160_000n],
   ])(
-    'a replacement of a single payment has %s, and keeps its code',
+    'a replacement of a single payment has %s, and keeps the stored contract code of the payer',
     async (_name, gasLimit, gas) => {
       const payment = await onePayment()
       const stuck = await newStuck([payment.id], { gasLimit, payerCode: CODE })
@@ -322,7 +322,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     },
   )
 
-  test('a replacement is an empty transfer if no payment of the stuck transaction waits any more', async () => {
+  test('a replacement is an empty transfer if none of the payments of the stuck transaction still waits', async () => {
     const payment = { ...(await onePayment()), state: 'failed' } as Payment
     const stuck = await newStuck([payment.id])
     await reprice(chain, account, { stuck, payments: [payment] })
@@ -331,7 +331,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     expect((await stored())[1].payment_id).toBeNull()
   })
 
-  test('a replacement of a group contains the payments that still wait, and has new gas for them', async () => {
+  test('a replacement of a group contains the payments that still wait, and has a gas limit that is computed anew for them', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     const stuck = await newStuck([one.id, two.id, three.id])
     const gone = { ...two, state: 'settled' } as Payment

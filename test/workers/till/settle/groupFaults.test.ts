@@ -1,6 +1,6 @@
 /**
- * Tests strangers and payers who interfere with a sent group of payments before its block. No payment may be made twice
- * or lost.
+ * Tests a group of payments in which strangers or payers interfere after the group was sent and before its block. No
+ * payment may be made twice or lost.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createWalletClient, type Hex, http, parseGwei } from 'viem'
@@ -41,7 +41,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const PRICE_ATOMIC = 10_000n
 const three: readonly Order[] = [{}, {}, {}]
 
-test('a payment that a stranger broadcast settles by the stranger’s transaction, and the rest of its group by the group', async () => {
+test('a payment that a stranger broadcast is settled by the stranger’s transaction, and the rest of its group by the group transaction', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool([...three, {}])
   const foreign = await broadcastPayment(till.client, payments[1]!)
@@ -55,7 +55,7 @@ test('a payment that a stranger broadcast settles by the stranger’s transactio
   }
 })
 
-test('payments of a group that are cancelled, blacklisted, unfunded or expired before the block fail, and the others settle', async () => {
+test('payments in a group fail if they are cancelled, blacklisted, unfunded or expired before the block, and the others settle', async () => {
   const before = await scene.received()
   const [barred, emptied] = [await newPayer(till.client), await newPayer(till.client)]
   const { payments, hash } = await scene.groupInPool([
@@ -102,7 +102,7 @@ test('a payment counts as paid if its payer is blacklisted after a stranger broa
   expect(await scene.settledBy(payments[1]!)).toBe(foreign)
 })
 
-test('a payer whose code burns all gas reverts the group, then the others settle, and this payer gets separate transactions', async () => {
+test('if the code of one payer burns all gas, the group reverts, the other payments settle, and this payer gets separate transactions', async () => {
   const { pool } = till.service.database
   const before = await scene.received()
   const spoiler = await newPayer(till.client)
@@ -129,8 +129,8 @@ test('a payer whose code burns all gas reverts the group, then the others settle
 })
 
 /**
- * Gives an account the code of a contract as defined by EIP-7702. The first transaction of the block contains the
- * EIP-7702 delegation.
+ * Gives an account the code of a contract as defined by EIP-7702. The first transaction of the block sets the account's
+ * code by an EIP-7702 delegation.
  */
 async function delegate(account: PrivateKeyAccount, to: Hex): Promise<void> {
   const sponsor = privateKeyToAccount(generatePrivateKey())
@@ -161,8 +161,8 @@ for (const [refusals, fate, members] of [
 ] as const) {
   test(`a payment that made ${refusals} settlement groups fail ${fate}`, async () => {
     const { pool } = till.service.database
-    // The payer’s balance covers only one of two payments. The simulation of each single payment succeeds, but the
-    // second payment in a group fails.
+    // The payer’s balance is enough for only one of its two payments. The simulation of each single payment succeeds,
+    // but the second payment in a group fails.
     const poor = await newPayer(till.client, PRICE_ATOMIC)
     await till.client.mine({ blocks: 1 })
     await till.client.setAutomine(false)

@@ -41,9 +41,9 @@ test('the transaction of a group of payments is broadcast again with the same by
 })
 
 /**
- * Mines an empty block whose base fee is just higher than the fee of every open transaction. Stops when the open
- * transaction with the highest fee contains `members` payments. Each call can double the base fee, and no transaction
- * may have a fee above 100 gwei.
+ * Mines an empty block whose base fee is slightly above the fee of every open transaction. Mines no more blocks when
+ * the open transaction with the highest fee contains `members` payments. Each call of this function can double the base
+ * fee, and no transaction may have a fee above 100 gwei.
  */
 async function passBy(members: number): Promise<void> {
   const { rows } = await till.service.database.pool.query(
@@ -51,8 +51,8 @@ async function passBy(members: number): Promise<void> {
             (select count(*)::int from transaction_payments m where m.hash = t.hash) as members
      from chain_transactions t where state = 'open' order by max_fee_wei desc limit 1`,
   )
-  // If a replacement transaction has not been sent yet, the base fee must stay as it was when the replacement
-  // transaction was made. Therefore the function returns without mining a block.
+  // While a replacement transaction has not been sent yet, the base fee must keep the value for which the replacement
+  // was made. In that case the function mines no block.
   if (rows[0] === undefined || rows[0].send_count === 0 || rows[0].members === members) return
   const baseFeePerGas = BigInt(rows[0].fee) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
@@ -70,15 +70,15 @@ const passByUntil = <Result>(wanted: string, members: number, probe: () => Promi
   })
 
 /**
- * Queues the settlement of a payment, so that the settler fails the payment if its authorization has expired by the
- * clock of the chain.
+ * Queues the settlement of a payment, because the settler fails a payment whose authorization has expired by the clock
+ * of the chain.
  */
 async function hasFailed({ id }: WaitingPayment): Promise<boolean> {
   await queueSettlement(till.service.database.pool, id, null)
   return (await seller.get(`/v0/payments/${id}`)).body.status === 'failed'
 }
 
-test('the stuck transaction of a group is replaced on its nonce by one without the payments that have ended', async () => {
+test('the stuck transaction of a group is replaced by one with the same nonce that leaves out the payments that have ended', async () => {
   const nonce = await scene.nonceOf()
   const { payments, hash } = await scene.groupInPool([{}, await scene.expiring(), {}])
   await till.client.increaseTime({ seconds: 120 })
@@ -100,7 +100,7 @@ test('the stuck transaction of a group is replaced on its nonce by one without t
   expect(await scene.nonceOf()).toBe(nonce + 1)
 })
 
-test('the stuck transaction of a group without a waiting payment becomes an empty transfer', async () => {
+test('the stuck transaction of a group is replaced by an empty transfer if no payment of the group waits any more', async () => {
   const nonce = await scene.nonceOf()
   const late = await scene.expiring()
   const { payments } = await scene.groupInPool([late, late])

@@ -99,7 +99,7 @@ test('a payment from an account with contract code has its own transaction, besi
   await reaches(seller, payments[1]!.id, 'settled')
   const [group] = await transactionsOf(till, payments.slice(0, 2))
   expect(group).toMatchObject({ members: 2, state: 'mined' })
-  // The payer’s account got the code of a wallet that refuses the signature, so the third payment fails.
+  // The third payment fails, because its payer’s account got the code of a wallet that refuses the signature.
   await reaches(seller, payments[2]!.id, 'failed')
 })
 

@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, GROUP_STATES, LOOK_STATES } from '../../../../workers/till/settle/laneStates.ts'
 
-/** Returns the lines of a state diagram for a transition table, without steps that keep the state. */
+/**
+ * Returns the lines of a state diagram for a transition table, leaving out transitions that do not change the state.
+ */
 const draw = (states: Record<string, Record<string, string>>) =>
   Object.entries(states).flatMap(([from, events]) =>
     Object.entries(events)
@@ -11,14 +13,14 @@ const draw = (states: Record<string, Record<string, string>>) =>
       .map(([event, to]) => `${from} --> ${to}: ${event}`),
   )
 
-test('the diagram in ARCHITECTURE.md shows the states of the looks into the queue and of the payment groups', () => {
+test('the diagram in ARCHITECTURE.md shows the same states as the tables, for reading the queue and for payment groups', () => {
   const text = readFileSync(join(import.meta.dir, '../../../../ARCHITECTURE.md'), 'utf8')
   const drawn = text.match(/^ {4}\S.* --> .*(?:: (?:asked|looked|begun|ended))$/gm)!
   const tables = [LOOK_STATES, GROUP_STATES].flatMap((states) => draw(states as never))
   expect(drawn.map((line) => line.trim()).toSorted()).toEqual(tables.toSorted())
 })
 
-test('a settlement request that arrives during a look into the queue leads to one more look', () => {
+test('if a settlement request arrives while the queue is being read, the queue is read once more', () => {
   const asked = after(LOOK_STATES, after(LOOK_STATES, 'idle', 'asked'), 'asked')
   expect(after(LOOK_STATES, asked, 'looked')).toBe('looking')
   expect(after(LOOK_STATES, 'looking', 'looked')).toBe('idle')

@@ -34,8 +34,8 @@ test('a payment that waits behind hundreds of payments of another project is in 
   })
   const [first, ...later] = await transactionsOf(till, [...greedy, single!])
   expect((await transactionsOf(till, [single!]))[0]!.hash).toBe(first!.hash)
-  // While another project waits, a project gets only a quarter of the places in a settlement group. When no other
-  // project waits, the project gets all places of a group.
+  // While another project waits, one project may fill only a quarter of a settlement group. If no other project waits,
+  // one project may fill a whole settlement group.
   expect(first!.members).toBe(17)
   expect(Math.max(...later.map(({ members }) => members))).toBe(64)
 })

@@ -32,7 +32,7 @@ afterEach(async () => {
 afterAll(() => till[Symbol.asyncDispose]())
 
 const run = (...ids: string[]) => settlePayments(till.chain, ids)
-/** Counts the transactions of the gas wallet that the node has in a block or in its transaction pool. */
+/** Counts the transactions of the gas wallet that are in a block or in the transaction pool of the node. */
 const sent = () => till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 const stateOf = async (id: string) => (await till.payment(id)).state
 const expired = async () => {
@@ -41,7 +41,7 @@ const expired = async () => {
 }
 
 describe('the settler sends a payment', () => {
-  test('a payment is sent once, and only on its own chain', async () => {
+  test('a payment is sent only once, and only on the chain for which it was made', async () => {
     const before = await sent()
     const here = await till.claim(await pay())
     const elsewhere = await till.claim(await pay(), { chainId: OTHER_CHAIN_ID })
@@ -99,7 +99,7 @@ describe('the settler ends a payment', () => {
     expect(await queuedPayments(till.pool)).toEqual([troubled])
   })
 
-  test('a payment ends only when the node tells whether its authorization was used, and is not sent before', async () => {
+  test('a payment ends only when the node tells whether its authorization was used, and is not sent before that', async () => {
     const id = await till.claim(await pay())
     const before = await sent()
     till.chain.head = { ...till.chain.head, timestamp: (await till.payment(id)).validBefore + 1n }
@@ -151,7 +151,7 @@ describe('the settler ends a payment', () => {
     })
   })
 
-  test('a payment ends with the failure stage settle if its transaction was sent before', async () => {
+  test('if the transaction of a payment was sent before, the failed payment has the failure stage settle', async () => {
     const id = await till.claim(await pay())
     await till.client.setAutomine(false)
     await run(id)

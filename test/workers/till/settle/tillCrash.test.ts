@@ -90,7 +90,7 @@ for (const { step, hold } of some([
     proxy.held = 0
     proxy.hold = hold
     const { header } = await pay()
-    // The payer repeats the request to redeem the payment while the payment is pending.
+    // The payer repeats the redeem request for as long as the payment is pending.
     const answer = redeemToEnd(seller, header)
     await waitFor('the step', () => proxy.held > 0)
     doomed.kill('SIGKILL')

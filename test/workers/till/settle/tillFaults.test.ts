@@ -1,6 +1,6 @@
 /**
- * Tests that a fault of the service or of its RPC node never fails a payment. Every payment of these tests must settle
- * or wait.
+ * Tests that no fault of the service or of its RPC node makes a payment fail. Every payment in this file must either
+ * settle or keep waiting.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -108,8 +108,8 @@ testWhole('a payment outlives a node without receipts', async () => {
 })
 
 test('a payment is not refused if a node that lags behind shows that the payer has no funds', async () => {
-  // For the block "latest" the node that lags behind answers from an old state. For the newest block the lagging node
-  // answers that it does not have the block.
+  // A node that lags behind answers a request for the block "latest" from an old state. If a request names the newest
+  // block, the lagging node answers that it does not have this block.
   proxy.errors.set('eth_call', ([, block]) =>
     block === 'latest'
       ? { code: 3, message: 'execution reverted: ERC20: transfer amount exceeds balance' }

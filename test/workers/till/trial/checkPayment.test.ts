@@ -56,7 +56,7 @@ const isQueued = async (checkId: string) => {
 }
 
 describe('the service checks a payment by a simulation', () => {
-  test('a check passes if a deployed wallet accepts the signature, and then leaves out the deployment', async () => {
+  test('a check passes if the wallet is already deployed and accepts the signature, and the payment then contains no deployment', async () => {
     const id = await newCheck(await pay({ from: wallet }), {
       factory: FACTORY,
       factoryData: '0x1234',
@@ -68,7 +68,7 @@ describe('the service checks a payment by a simulation', () => {
     expect((await till.payment(paymentId)).txHash).not.toBeNull()
   })
 
-  test('a check passes for a wallet that was deployed after the service last read the state of the chain', async () => {
+  test('a check passes for a wallet that was deployed after this process last read the head of the chain', async () => {
     const fresh = await deployWallet(till.client, payer.address)
     await fund(till.client, fresh, 10_000n)
     expect(await run(await newCheck(await pay({ from: fresh })))).toMatchObject({ state: 'passed' })
@@ -114,7 +114,7 @@ describe('the service checks a payment by a simulation', () => {
     Object.assign(till.chain, { network })
     await dropJobs(till.pool)
     for (const message of ['header not found', 'execution reverted: Pausable: paused']) {
-      // A node that lags behind judges the payment at its own newest block, because it does not have the highest known
+      // A node that lags behind does not have the highest known block, so it simulates the payment at its own newest
       // block.
       till.proxy.errors.set('eth_call', ([, at]) =>
         at === 'latest'
@@ -137,7 +137,7 @@ describe('the service checks a payment by a simulation', () => {
     expect(await isQueued(id)).toBe(false)
   })
 
-  test('a check of an authorization that is too early for the newest block uses the pending block', async () => {
+  test('if an authorization is too early for the newest block, its check uses the pending block', async () => {
     const { timestamp } = await till.client.getBlock()
     const soon = await pay({ from: wallet, validAfter: timestamp, validBefore: timestamp + 600n })
     await till.client.increaseTime({ seconds: 10 })

@@ -59,7 +59,7 @@ async function mine(txHash: Hex, ids: string[], block = SETTLED_IN, status: 0 | 
   hand.mine(txHash, block, await Promise.all(ids.map(payment)), status)
 }
 
-/** Replaces the block of the settlements, so that the next check of the chain finds a suspicious state. */
+/** Replaces the block of the settlements, so that the next check suspects a chain reorganisation. */
 const replaceBlock = () => hand.blocks.set(7n, blockAt(7n, { hash: OTHER_HASH }))
 
 /** Settles several payments by one transaction. */
@@ -82,14 +82,14 @@ describe('the service watches for chain reorganisations', () => {
     expect(memory).toMatchObject({ lastNumber: 12n, suspicious: false })
   })
 
-  test('the watch reads no receipts while the newest settlement is still in its block', async () => {
+  test('the watch reads no receipts while the block of the newest settlement is not replaced', async () => {
     await newSettled(pool)
     hand.blocks.set(7n, SETTLED_IN)
     await watch()
     expect([readReceipts(), memory.suspicious]).toEqual([false, false])
   })
 
-  test('the watch reads no receipts if the node does not have the block, unless the head of the chain became lower', async () => {
+  test('if the node does not have the block, the watch reads no receipts unless the head of the chain became lower', async () => {
     const { id } = await newSettled(pool)
     for (const [number, isSuspicious] of [
       [12n, false],
@@ -130,7 +130,7 @@ describe('the service watches for chain reorganisations', () => {
     expect([memory.suspicious, hand.asked]).toEqual([false, ['eth_getTransactionReceipt']])
   })
 
-  test('the watch undoes a settlement at the second check without its transaction, and then accepts the new head', async () => {
+  test('the watch undoes a settlement if its transaction is missing in two checks, and then accepts the new head', async () => {
     const { id } = await newSettled(pool)
     replaceBlock()
     await watch()
@@ -143,7 +143,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(memory.goneLooks.size).toBe(0)
   })
 
-  test('the watch keeps a settlement that two checks miss if a check between them finds it', async () => {
+  test('the watch keeps a settlement that is missing in two checks if it is found in a check between them', async () => {
     const settlements = [await newSettled(pool), await newSettled(pool)]
     const missing = async (n: number) => {
       for (const [m, { id, txHash }] of settlements.entries()) {
@@ -182,7 +182,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(await Promise.all(ids.map(stateOf))).toEqual(['settled', 'verified'])
   })
 
-  test('the watch stays suspicious while another settlement is missing for the first time', async () => {
+  test('the watch keeps its suspicion of a reorganisation while another settlement is missing for the first time', async () => {
     const [first, second] = [await newSettled(pool), await newSettled(pool)]
     await mine(second.txHash, [second.id])
     memory.suspicious = true
@@ -229,7 +229,7 @@ describe('the service records the finality of a settlement', () => {
     expect([await hasFinality(id), memory.suspicious]).toEqual([true, false])
   })
 
-  test('finality needs the successful transaction in the stored block, otherwise the next check covers all settlements', async () => {
+  test('a settlement becomes final only if its transaction succeeded in the stored block, otherwise the next check covers all settlements', async () => {
     setFinal(8n)
     const { id, txHash } = await newSettled(pool)
     const wrong: [name: string, change: () => unknown][] = [

@@ -81,7 +81,7 @@ async function take(payment: Payment, block: bigint): Promise<Hex> {
 }
 
 describe('the service follows an open payment of a purse (the wallet that pays sellers)', () => {
-  test('an open payment is released when the time of a final block reaches its expiry, and not one second earlier', async () => {
+  test('an open payment is released when the time of a final block reaches its expiry, and not if it is one second lower', async () => {
     const { id } = await sign()
     expect(await openSum()).toBe(PRICE)
     await look()
@@ -94,7 +94,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect(await openSum()).toBe(0n)
   })
 
-  test('an open payment counts as spent when the chain shows its transfer, before its expiry and after', async () => {
+  test('an open payment counts as spent when the chain shows its transfer, both before and after its expiry', async () => {
     for (const timestamp of [0n, VALID_BEFORE]) {
       const payment = await sign()
       const txHash = await take(payment, 850n)
@@ -118,7 +118,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect(await moneyOf(payment.id)).toBe('spent')
   })
 
-  test('an open payment is searched from five blocks before its signature, or from the first block if that is unknown', async () => {
+  test('the search for an open payment starts five blocks before its signature, or at the first block if that block is unknown', async () => {
     const cases = [
       [100n, 94n, 'open'],
       [100n, 95n, 'spent'],
@@ -134,7 +134,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     }
   })
 
-  test('open payments are searched from the earliest signature of all used payments', async () => {
+  test('the search for open payments starts at the earliest signature of all payments whose authorizations are used', async () => {
     const payments = [await sign(900n), await sign(99n), await sign(100n)]
     await take(payments[0]!, 900n)
     await take(payments[1]!, 95n)
@@ -144,7 +144,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect(states).toEqual(['spent', 'spent', 'spent'])
   })
 
-  test('a payment stays open without a successful transaction that contains its own transfer', async () => {
+  test('a payment stays open until a successful transaction contains the transfer of this payment', async () => {
     const payment = await sign()
     const other = await transferOf(await sign())
     const own = await transferOf(payment)
@@ -165,7 +165,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     }
   })
 
-  test('a payment that a node reports as used without showing the event does not stop other payments', async () => {
+  test('if a node reports a payment as used without showing its event, the other payments go on', async () => {
     const [hidden, shown] = [await sign(500n), await sign(500n)]
     addEvent(hidden, 10n)
     await take(shown, 850n)
@@ -173,7 +173,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect([await moneyOf(hidden.id), await moneyOf(shown.id)]).toEqual(['open', 'spent'])
   })
 
-  test('an open payment that the payer cancelled is released when the block of the cancellation is final', async () => {
+  test('an open payment that the payer cancelled is released only when the block of the cancellation is final', async () => {
     const payment = await sign()
     addEvent(payment, 850n, 'canceled')
     const seen = async () => (await purchase(payment.id)).cancel_seen_at !== null
@@ -216,7 +216,7 @@ describe('the service reads a list of more than 200 open payments', () => {
     return rows
   }
 
-  test('a long list of open payments is read in parts, one at each check of the chain, and then from the start', async () => {
+  test('a long list of open payments is read in parts, one part in each check, and starts again at the end of the list', async () => {
     const first = await sign()
     const last = (await copy(first, 200)).at(-1)!
     await take(last, 850n)
@@ -246,7 +246,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
   }
   const replaceBlock = () => hand.blocks.set(850n, blockAt(850n, { hash: pad('0xdead') }))
 
-  test('a transfer of a purse becomes final with its block, and not one block earlier', async () => {
+  test('a transfer of a purse becomes final when its block is final, and not one block earlier', async () => {
     setFinal(849n)
     await look()
     expect(await isFinal()).toBe(false)
@@ -255,7 +255,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
   })
 
-  test('a transfer of a purse is open again if the final chain does not have it in its block', async () => {
+  test('a transfer of a purse counts as open again if the final chain does not have it in its block', async () => {
     setFinal(850n)
     vanish()
     await look()
@@ -296,7 +296,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect(await moneyOf(payment.id)).toBe('open')
   })
 
-  test('a transfer of a purse that is still in its block is kept and not final, although a later block was replaced', async () => {
+  test('a transfer of a purse in an unchanged block stays recorded, but is not final, if a later block was replaced', async () => {
     const later = await sign()
     await take(later, 860n)
     await look()
@@ -332,7 +332,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
     hand.mine(made.txHash, blockAt(block), [transfer])
   }
 
-  test('a refund by hand becomes final with its block', async () => {
+  test('a refund by hand becomes final when its block is final', async () => {
     const made = await newRefund(850n)
     await mine(made, 850n)
     setFinal(849n)
@@ -343,7 +343,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
     expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
   })
 
-  test('a refund by hand that moved is recorded in its new block, and one that vanished is checked again', async () => {
+  test('a refund by hand that moved to another block is recorded there, and one that disappeared is checked again', async () => {
     const [moved, gone] = [await newRefund(850n), await newRefund(850n)]
     await mine(moved, 851n)
     setFinal(850n)
@@ -368,7 +368,7 @@ describe('the service reads the balance of a purse (the wallet that pays sellers
     return [balanceAtomic, balanceBlock]
   }
 
-  test('the balance of a purse is read at the head of the chain, and not again until it is old', async () => {
+  test('the balance of a purse is read at the head of the chain, and is read again only when it is outdated', async () => {
     const address = await addressOf(purse)
     hand.balances.set(address, 42n)
     await look()
@@ -393,7 +393,7 @@ describe('the service reads the balance of a purse (the wallet that pays sellers
   })
 })
 
-test('the balance of a purse that was read longest ago is read first', async () => {
+test('the balance of a purse that was not read for the longest time is read first', async () => {
   const others = [await newPurse(pool, keyring), await newPurse(pool, keyring)]
   const [recent, old, never] = [purse, ...others]
   for (const [{ projectId }, age] of [

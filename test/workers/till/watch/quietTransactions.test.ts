@@ -1,6 +1,6 @@
 /**
- * Tests that quiet transactions, which were not sent recently, are broadcast again, sent with a higher fee and
- * replaced.
+ * Tests that transactions whose state has not changed for some time are broadcast again, and are replaced with a higher
+ * fee.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Hex, parseGwei, parseTransaction } from 'viem'
@@ -36,7 +36,7 @@ const look = (times?: number) => till.reconcile(memory, times)
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 const newestOf = async (id: string) => (await till.payment(id)).txHash
 
-describe('the service follows up a quiet transaction, which was not sent recently', () => {
+describe('the service handles a quiet transaction, whose state has not changed for some time', () => {
   const sendsOf = async (hash: Hex) => (await transactionOf(hash)).send_count
   beforeEach(() => till.client.setAutomine(false))
 
@@ -49,7 +49,7 @@ describe('the service follows up a quiet transaction, which was not sent recentl
     expect(await sendsOf(txHash)).toBe(2)
   })
 
-  test('a quiet transaction gets a fee a quarter higher after a second send, if three blocks passed without it', async () => {
+  test('a quiet transaction gets a fee that is a quarter higher if it was sent twice and is missing from three blocks', async () => {
     const { id, txHash } = await till.send()
     const passBlocks = (count: number) => {
       till.chain.head = { ...till.chain.head, number: till.chain.head.number + BigInt(count) }
@@ -92,7 +92,7 @@ describe('the service follows up a quiet transaction, which was not sent recentl
     expect(rows).toHaveLength(4)
   })
 
-  test('if the payer’s wallet was deployed meanwhile, a transaction without the deployment replaces the quiet transaction', async () => {
+  test('if the payer’s wallet was deployed meanwhile, a transaction that does not deploy it replaces the quiet transaction', async () => {
     await till.client.setAutomine(true)
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 10_000n)
@@ -169,7 +169,7 @@ describe('the service broadcasts a transaction again that the pool of the node h
   }
   beforeEach(() => till.client.setAutomine(false))
 
-  test('a dropped transaction is broadcast again at once, so that the transactions after its nonce are mined', async () => {
+  test('a dropped transaction is broadcast again at once, because later nonces wait for it', async () => {
     const hashes = await sendThree()
     await passASecond()
     await lookAtPool()

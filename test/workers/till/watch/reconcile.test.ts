@@ -40,7 +40,7 @@ const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 
 describe('the service undoes a settlement that the chain no longer shows', () => {
-  test('a settlement is undone after two checks that miss it, even if its block came and went between the checks', async () => {
+  test('a settlement is undone after two checks that miss it, even if its block reappeared between the checks', async () => {
     await look()
     const { id } = await sendAndSettle()
     await till.client.setAutomine(false)
@@ -71,7 +71,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect(await stateOf(id)).toBe('verified')
   })
 
-  test('a settlement is undone at the start of a process, even if a later settlement is still on the chain', async () => {
+  test('when a process starts, it undoes a lost settlement even if a later settlement is still on the chain', async () => {
     const { id, txHash } = await sendAndSettle()
     const later = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', ([hash]) =>
@@ -91,7 +91,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect(till.chain.head.number).toBe(await till.client.getBlockNumber({ cacheTime: 0 }))
   })
 
-  test('a settlement is never undone because a node that lags behind does not have its block', async () => {
+  test('a settlement is not undone if a node that lags behind does not have its block', async () => {
     await look()
     const { id } = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', () => null)
@@ -122,7 +122,7 @@ test('a settlement that moved to another block becomes final in that block', asy
   expect((await row(till.pool, 'payments', id)).finalized_at).not.toBeNull()
 })
 
-test('a settlement with a wrong block hash becomes final only after another check corrects the hash', async () => {
+test('a settlement with a wrong block hash becomes final only after a further check has corrected the hash', async () => {
   const { id } = await sendAndSettle()
   await sendAndSettle()
   await look()
@@ -151,7 +151,7 @@ test('a lower head of the chain is accepted after eight consecutive checks', asy
   expect(till.chain.head.number).toBe(head.number)
 })
 
-test('the first check by a process queues payments without a job again and deletes stale payment checks', async () => {
+test('the first check of a process queues payments again that have no job, and deletes stale payment checks', async () => {
   const id = await till.claim(await pay())
   const check = newCheckId()
   await createCheck(till.pool, {
@@ -179,7 +179,7 @@ describe('the service fills a gap in the nonces of a gas wallet', () => {
     expect(await next()).toBe(before + 1)
   })
 
-  test('a gap in the nonces is filled again by the transaction that a reorganisation removed', async () => {
+  test('if a reorganisation removed the transaction of a nonce, the same transaction fills the gap again', async () => {
     const { txHash } = await sendAndSettle()
     await till.client.setAutomine(false)
     await reorganise()

@@ -20,7 +20,10 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const statusOf = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body.status
-/** Mines an empty block whose base fee is higher than the fee of every transaction, even than a raised fee. */
+/**
+ * Mines an empty block whose base fee is higher than the fee of every transaction, including transactions with a raised
+ * fee.
+ */
 async function passBy(): Promise<void> {
   const { rows } = await till.service.database.pool.query(
     'select coalesce(max(max_fee_wei), 0)::text as dearest from chain_transactions',
@@ -68,8 +71,8 @@ test('the transaction of a failed payment is replaced by an empty transfer with 
     )
     return rowCount === 1
   })
-  // The service may have replaced the empty transfer by an empty transfer with a higher fee. In either case no
-  // transaction of a payment used the nonce.
+  // The service may have replaced the empty transfer by another empty transfer with a higher fee. Whether or not the
+  // empty transfer was replaced, the transaction of no payment used the nonce.
   const { rows } = await till.service.database.pool.query(
     `select payment_id from chain_transactions where nonce = $1 and state = 'mined'`,
     [before],

@@ -62,7 +62,7 @@ describe('the service refuses an authorization that was used before the claim', 
   })
 
   for (const blocks of [1, 5]) {
-    test(`an authorization used ${blocks} blocks before the claim is refused even if the node has no old state`, async () => {
+    test(`an authorization used ${blocks} blocks before the claim is refused even if the node no longer has the state of that time`, async () => {
       const payment = await pay()
       await blockIn(3)
       const { transactionHash } = await used(payment)
@@ -74,7 +74,7 @@ describe('the service refuses an authorization that was used before the claim', 
     })
   }
 
-  test('an authorization is refused if it was used above the head stored with the claim, but before the time of the claim', async () => {
+  test('an authorization is refused if it was used above the stored head of its claim, but at an earlier time than the claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -96,7 +96,7 @@ describe('the service handles an authorization that was used after the claim', (
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('after a reorganisation a sent payment can settle in a block below the head stored with its claim', async () => {
+  test('after a reorganisation a payment that was sent can settle in a block below the stored head of its claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)

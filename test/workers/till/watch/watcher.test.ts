@@ -43,7 +43,7 @@ for (const [name, edit] of [
 ] as const) {
   test(`a settlement transaction ${name} settles nothing`, async () => {
     proxy.edits.set('eth_getTransactionReceipt', edit)
-    // The proxy hides the true transfer events until the watcher has judged the changed transaction receipt.
+    // The proxy hides the true transfer events until the watcher has read the changed transaction receipt and decided.
     proxy.answers.set('eth_getLogs', () => [])
     const { body } = await redeem(seller, (await pay()).header)
     expect(body).toMatchObject({ ok: false, reason: 'settlement_pending' })
@@ -104,7 +104,7 @@ test('a transaction is displaced if a stranger used its nonce, and its payment g
   expect((await redeem(seller, header)).body.ok).toBe(true)
 })
 
-test('a transaction without a payment, which only fills a nonce, ends once the transaction is mined', async () => {
+test('a transaction that only fills a nonce and contains no payment ends once it is mined', async () => {
   const { rows } = await pool().query(
     'update gas_wallets set next_nonce = next_nonce + 1 returning *',
   )

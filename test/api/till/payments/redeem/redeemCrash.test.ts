@@ -1,5 +1,5 @@
 /**
- * Tests that an API process is killed during a redeem call, and that the caller repeats the call at another process.
+ * Kills an API process during a redeem call, and repeats the call at another process.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../../shared/till/devnetAccounts.ts'

@@ -29,7 +29,7 @@ const sentByGasWallet = () =>
 const many = <Item>(count: number, make: (n: number) => Promise<Item>): Promise<Item[]> =>
   Promise.all(Array.from({ length: count }, (_, n) => make(n)))
 
-test('50 concurrent redeems of one payment header lead to one transaction, and only one of them succeeds', async () => {
+test('50 concurrent redeem calls for one payment header lead to one transaction, and only one of the calls succeeds', async () => {
   const before = await sentByGasWallet()
   const { header } = await pay()
   const answers = await many(50, () => redeem(seller, header))
@@ -46,7 +46,7 @@ test('50 concurrent redeems of one payment header lead to one transaction, and o
   })
 })
 
-test('50 concurrent redeems with one shared Idempotency-Key get the same stored response', async () => {
+test('50 concurrent redeem calls with the same Idempotency-Key get the same stored response', async () => {
   const before = await sentByGasWallet()
   const { header } = await pay()
   const keyed = { 'idempotency-key': 'one-and-the-same' }
@@ -117,8 +117,8 @@ test('several gas wallets share the settlement of concurrent payments', async ()
   }
   const shop = await shared.newSeller()
   const hashes = new Set<unknown>()
-  // A group transaction of one gas wallet may take all waiting payments, so the other wallet gets work only while the
-  // first is busy.
+  // One wallet's group transaction may take all waiting payments, so a second gas wallet gets work only while the first
+  // is busy.
   await waitFor('a transaction of each wallet', async () => {
     const payments = await many(60, () => pay())
     const answers = await many(60, (n) => redeem(shop, payments[n]!.header))

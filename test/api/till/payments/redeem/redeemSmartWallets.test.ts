@@ -67,7 +67,7 @@ describe('a contract wallet comes from a factory that the operator allows', () =
     expect(await balanceOf(wallet.address)).toBe(980_000n)
   })
 
-  test('a wallet of an allowed factory pays once, although many callers redeem the same header concurrently', async () => {
+  test('a wallet of an allowed factory pays only once, even if many callers redeem the same header at the same time', async () => {
     const wallet = await newWallet()
     const before = await sentByGasWallet()
     const header = await payFrom(wallet)
@@ -128,12 +128,12 @@ describe('the service sends no transaction and claims no payment for a wallet th
       const { body } = await redeem(seller, await header(wallet))
       expect(body).toMatchObject({ ok: false, stage: 'verify', reason })
       expect(await sentByGasWallet()).toBe(before)
-      // The same contract wallet still pays with an honest header, because the refused payment used up no nonce.
+      // The refused payment used up no nonce, so the same contract wallet can still pay with an honest header.
       expect((await redeem(seller, await payFrom(wallet))).body.ok).toBe(true)
     })
   }
 
-  test('a wallet without money causes no transaction and no claim', async () => {
+  test('if a wallet has no money, no transaction is sent and no payment is claimed', async () => {
     const wallet = await newWallet({ funds: 0n })
     const { body } = await redeem(seller, await payFrom(wallet))
     expect(body).toMatchObject({ ok: false, reason: 'insufficient_funds' })

@@ -40,7 +40,7 @@ const challenge = async (body: Record<string, unknown> = {}) => {
 }
 
 describe('a seller requests a challenge of x402 version 2', () => {
-  test('the challenge call accepts the network in both spellings, and returns the terms of both x402 versions', async () => {
+  test('the challenge call accepts the network in the spellings of both x402 versions, and returns the terms of both versions', async () => {
     for (const network of ['base-sepolia', NETWORK]) {
       const { accepts, headers } = await challenge({ network, description: 'Ein Bericht für 1 ct' })
       expect(accepts[0].network).toBe('base-sepolia')
@@ -129,7 +129,7 @@ describe('a seller redeems a payment of x402 version 2', () => {
     })
   })
 
-  test('the redeem call names the settlement of a payment that was redeemed before, in the x402 version of the call', async () => {
+  test('if a payment was redeemed before, the redeem call returns its settlement, in the x402 version of the call', async () => {
     const signed = await pay()
     const { body: paid } = await redeem(seller, signed.header)
     expect(paid.ok).toBe(true)

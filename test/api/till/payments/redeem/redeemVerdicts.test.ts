@@ -1,6 +1,6 @@
 /**
  * Compares the payments that the chain accepts with the payments that this service accepts. This service accepts no
- * payment that the chain rejects. The service rejects a payment that the chain accepts only for the reasons that this
+ * payment that the chain rejects. If the chain accepts a payment, the service refuses it only for the reasons that this
  * table lists.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -56,7 +56,7 @@ type Row = {
   tamper?: Partial<Authorization>
   envelope?: Record<string, unknown>
   asked?: Record<string, unknown>
-  /** Tells whether the chain accepts the authorization exactly as the payment header carries it. */
+  /** Tells whether the chain accepts the authorization exactly as it is in the payment header. */
   chain: boolean
   /**
    * Is the reason with which the service refuses the payment. If the reason is null, the payment is accepted and paid.
@@ -204,7 +204,7 @@ const ROWS: Row[] = [
 
 describe('redeem agrees with the chain', () => {
   for (const row of ROWS) {
-    test(`the verdict of redeem is the one that the table states beside the chain’s verdict: ${row.name}`, async () => {
+    test(`redeem gives the verdict that the table states for this payment: ${row.name}`, async () => {
       const changes = row.authorization?.() ?? {}
       const made = await pay(changes, row.domain === undefined ? {} : { network: row.domain })
       const authorization = { ...made.authorization, ...row.tamper }
@@ -241,7 +241,7 @@ test('a payment header with random bytes as its signature spends no nonce and is
   }
 })
 
-test('of 50 concurrent redeems of one contract wallet’s payment header, only one succeeds', async () => {
+test('if one contract wallet’s payment header is redeemed 50 times at once, only one call succeeds', async () => {
   const { header } = await pay({ from: wallet })
   const answers = await Promise.all(Array.from({ length: 50 }, () => redeem(seller, header)))
   expect(answers.filter(({ body }) => body.ok)).toHaveLength(1)

@@ -59,8 +59,8 @@ afterAll(async () => {
 })
 
 /**
- * Returns the services that the verdict on a payment uses. Without `daily`, the project has no daily limit on its
- * settlements.
+ * Returns the services on which the verdict on a payment depends. Without `daily`, the project has no daily limit on
+ * its settlements.
  */
 function services(daily: number | null = null): Services {
   const limits = { dailySettlements: daily, dailyGas: null }
@@ -85,7 +85,7 @@ const offer = (changes: Partial<Offer> = {}, project = projectId): Offer => ({
 /** Returns a signed payment that is valid until the year 2096, with a nonce of its own. */
 const signed = (changes: Partial<Authorization> = {}): Promise<PaymentPayload> =>
   paymentOf({ validAfter: 0n, validBefore: 4_000_000_000n, nonce: newHash(), ...changes })
-/** Returns a payment that only the contract at its payer's address can accept as signed. */
+/** Returns a payment whose signature only the contract at the payer's address can accept. */
 const ofWallet = (changes: Partial<Authorization> = {}) => signed({ from: WALLET, ...changes })
 
 type Given = { offer?: Offer; forMs?: number; daily?: number | null }
@@ -96,13 +96,13 @@ const present = (
   { offer: given = offer(), forMs = 0, daily = null }: Given = {},
 ) => settleWithin(services(daily), given, { ok: true, payload }, performance.now() + forMs)
 
-/** Returns the kind of a verdict on a payment, and for a refusal its stage and reason. */
+/** Returns the kind of the verdict on a payment, and if the payment is refused, the stage and the reason. */
 async function verdictOn(payload: PaymentPayload, given: Given = {}): Promise<string> {
   const outcome = await present(payload, given)
   return outcome.kind === 'refused' ? `${outcome.stage} ${outcome.reason}` : outcome.kind
 }
 
-/** Waits until the payment or the check of an authorization is stored, and returns the id of this row. */
+/** Waits until an authorization has a stored payment or a stored check, and returns the id of that row. */
 const stored = (payload: PaymentPayload, table: 'payments' | 'payment_checks'): Promise<string> =>
   waitFor(`a row of ${table}`, async () => {
     const nonce = table === 'payments' ? 'authorization_nonce' : `claim->>'authorization_nonce'`
@@ -112,7 +112,7 @@ const stored = (payload: PaymentPayload, table: 'payments' | 'payment_checks'): 
     return rows[0]?.id
   })
 
-/** Stores the payment of an authorization directly, without a check of its signature or its time. */
+/** Stores a payment for an authorization directly, without checking its signature or its time. */
 const claimed = (
   { payload: { authorization, signature } }: PaymentPayload,
   changes: Partial<NewClaim> = {},
@@ -141,7 +141,7 @@ describe('a caller presents a payment', () => {
     )
   })
 
-  test('a payment that is presented twice is claimed once, and is pending at the deadline', async () => {
+  test('if a payment is presented twice, it is claimed once, and it counts as pending when the time limit ends', async () => {
     const payload = await signed()
     const first = await present(payload)
     expect(first).toMatchObject({
@@ -186,7 +186,7 @@ describe('a caller presents a payment', () => {
     }
   })
 
-  test('the wait for a payment throws if the payment is deleted meanwhile', async () => {
+  test('if a payment is deleted while a caller waits for it, the wait throws an error', async () => {
     const payload = await signed()
     const waiting = present(payload, { forMs: 20_000 })
     const id = await stored(payload, 'payments')
@@ -223,7 +223,7 @@ describe('the service does not claim a payment', () => {
     expect(refusals).toBe(before + 1)
   })
 
-  test('a payment is refused if the payer gave its name to another payment before', async () => {
+  test('a payment is refused if the payer used its payment identifier for another payment before', async () => {
     const named = async () => ({ ...(await signed()), paymentIdentifier: 'order-5521-of-ada' })
     const first = await named()
     expect(await verdictOn(first)).toBe('pending')
@@ -246,7 +246,7 @@ describe('the service does not claim a payment', () => {
 describe('a caller presents a payment header that has expired', () => {
   const EXPIRED = 'verify invalid_exact_evm_payload_authorization_valid_before'
 
-  test('the payment is reported for an expired header if the header is exactly that of the payment', async () => {
+  test('an expired header leads to the payment that was made with it if both are exactly the same', async () => {
     const payload = await signed({ validBefore: 1n })
     expect(await verdictOn(payload)).toBe(EXPIRED)
     const id = await claimed(payload)
@@ -256,7 +256,7 @@ describe('a caller presents a payment header that has expired', () => {
     expect(await verdictOn(payload)).toBe('settled')
   })
 
-  test('the payment is not reported for an expired header if one member of the header differs', async () => {
+  test('an expired header leads to no payment if one of its members differs from the payment', async () => {
     const others: Partial<NewClaim>[] = [
       { validAfter: 1n },
       { validBefore: 2n },
@@ -273,7 +273,7 @@ describe('a caller presents a payment header that has expired', () => {
     }
   })
 
-  test('the payment is reported for an expired header in each spelling of its signature', async () => {
+  test('an expired header leads to the payment in each spelling of its signature', async () => {
     const payload = await signed({ validBefore: 1n })
     await claimed(payload)
     const { signature } = payload.payload
@@ -292,7 +292,7 @@ function wrapped(signature: Hex): Hex {
 }
 
 describe('a contract wallet makes a payment', () => {
-  /** Presents a payment, and ends its check on the chain in the way in which a worker does. */
+  /** Presents a payment, and then ends its check on the chain as a worker does. */
   async function checked(
     payload: PaymentPayload,
     end: (checkId: string) => Promise<unknown>,
@@ -331,7 +331,7 @@ describe('a contract wallet makes a payment', () => {
     expect((await pool.query(sql, [payload.payload.authorization.nonce])).rows).toEqual([])
   })
 
-  test('a payment joins the one that a parallel call has claimed, although the chain reports its authorization as used', async () => {
+  test('if a parallel call has claimed the same payment, a call gets its outcome, although the chain reports the authorization as used', async () => {
     const payload = await ofWallet()
     const outcome = await checked(payload, async (id) => {
       const paymentId = await claimed(payload)
@@ -358,14 +358,14 @@ describe('a contract wallet makes a payment', () => {
     }
   })
 
-  test('a payment is a duplicate, without a call to the chain, if another payment has its authorization', async () => {
+  test('if another payment has the same authorization, the payment is a duplicate, and the chain is not asked', async () => {
     const payload = await ofWallet()
     await claimed(payload, { resourceUrl: `${RESOURCE}2` })
     expect(await verdictOn(payload)).toBe('verify duplicate_settlement')
     expect(await isAsked(payload)).toBe(false)
   })
 
-  test('a payment is refused, without a call to the chain, if the daily limit is reached', async () => {
+  test('if the daily limit is reached, the payment is refused, and the chain is not asked', async () => {
     const own = offer({}, await newProject(pool))
     expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe('pending')
     const payload = await ofWallet()
@@ -375,7 +375,7 @@ describe('a contract wallet makes a payment', () => {
     expect(await isAsked(payload)).toBe(false)
   })
 
-  test('a payment that was not claimed after the chain accepted it is refused with the reason', async () => {
+  test('if a payment cannot be claimed after the chain has accepted it, it is refused with the reason', async () => {
     const paymentIdentifier = 'order-5523-of-ada'
     await claimed(await ofWallet(), { paymentIdentifier })
     expect(await checked({ ...(await ofWallet()), paymentIdentifier }, pass)).toBe(

@@ -18,8 +18,8 @@ import '../../../../support/whole.ts'
 const TABLE = 'Webhook deliveries'
 const ROWS = 640
 /**
- * Limits the number of rows in the DOM to four pages of fifty. These rows are the visible rows, and the rows of one
- * screen above and one below.
+ * Limits the number of rows in the DOM to four pages of fifty. These are the visible rows, and the rows of one screen
+ * height above and below them.
  */
 const ROWS_SHOWN_MAX = 200
 
@@ -74,7 +74,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
       expect(await scrollTo(console, 1)).toBeLessThanOrEqual(ROWS_SHOWN_MAX)
       const end = await urls(page)
       expect(end.length).toBeLessThanOrEqual(ROWS_SHOWN_MAX)
-      // The row elements have consecutive numbers, so no row is missing or doubled.
+      // The rows have consecutive numbers, so none is missing and none is shown twice.
       const numbers = end.map(numberOf)
       expect(numbers).toEqual(numbers.map((_, at) => numbers[0]! - at))
       expect(await rowOf(page, 1).getAttribute('aria-rowindex')).toBe(String(ROWS + 1))
@@ -106,7 +106,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     await waitFor('the focus', () =>
       row.evaluate((element: any) => element.contains(element.ownerDocument.activeElement)),
     )
-    // A screen without a list keeps its scroll position after Back too, although its content loads later.
+    // A screen without a list also keeps its scroll position after Back, although its content loads later.
     const { body } = await agent.post('/v0/messages/send', {
       to: ['a@b.example'],
       subject: 'Long',
@@ -188,7 +188,7 @@ describe.skipIf(!hasBrowser)('a person filters a list of the console', () => {
     const { pool } = service.database
     const other = await service.newAgent()
     const webhookId = await addDeliveries(service, other, { count: 3 })
-    // In the time zone of Auckland (UTC+13), only the second message is on 11 January.
+    // Only the second message is on 11 January in the time zone of Auckland (UTC+13).
     for (const [n, at] of [
       [1, '2026-01-10T10:59:59Z'],
       [2, '2026-01-10T11:00:00Z'],

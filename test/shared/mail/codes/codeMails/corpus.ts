@@ -1,9 +1,10 @@
 /**
  * Holds test mails of invented services with codes, links and other numbers. The test mails were written before the
- * extraction of codes existed. Half of the mail layouts, and one of two invented services in each language, are kept
- * aside. The hash of a name decides this. A mail that is kept aside has neither its layout nor its wording in common
- * with an open mail. The extraction rules are written with the help of the `open` mails only. The mails kept `aside`
- * show whether the rules work on mails that their author has not seen.
+ * program could extract codes. Half of the mail layouts are kept aside, and so is one of two invented services in each
+ * language. The hash of its name decides whether a mail layout or an invented service is kept aside. A mail that is
+ * kept aside has neither its layout nor its wording in common with an open mail. The extraction rules are written with
+ * the help of the `open` mails only. The mails kept `aside` show whether the rules work on mails that their author has
+ * not seen.
  */
 import { type CodeMail, hashOf, type Layout, VOICES, type Voice, valuesOf } from './build.ts'
 import { codeLayouts } from './codeLayouts.ts'
@@ -26,7 +27,7 @@ function mailsOf(aside: boolean): CodeMail[] {
   const voices = VOICES.filter((voice) => isVoiceAside(voice) === aside)
   const layouts = LAYOUTS.filter(({ name }) => isOdd(name) === aside)
   const made = layouts.flatMap(({ name, make }: Layout, n) =>
-    // Each mail layout is used in every second language, and the next layout is used in the other languages.
+    // Each mail layout is used with every second invented service, and the next layout with the other services.
     voices
       .filter((_, at) => (at + n) % 2 === 0)
       .map((voice) => {

@@ -1,7 +1,7 @@
 /**
  * Generates random test mails with numbers of every kind beside words that usually announce a one-time code. In these
- * mails none of the numbers is a code. Half of the templates are kept aside, and the training learns no weight from
- * them.
+ * mails none of the numbers is a code. Half of the templates are kept aside: the weights of the extraction rules are
+ * learned without them.
  */
 import { createRandom, type Random } from '../../../../chaos/random.ts'
 import { type CodeMail, coded, hashOf, VOICES, valuesOf } from './build.ts'

@@ -1,4 +1,4 @@
-/** Measures how many of the codes and links in test mails the parser finds. */
+/** Measures how many of the codes and links in test mails are found. */
 import { parseMail } from '../../../../../shared/mail/parse/parseMail.ts'
 import type { CodeMail } from './build.ts'
 
@@ -22,7 +22,7 @@ const rawOf = ({ id, subject, text, html }: CodeMail) =>
     ].join('\r\n'),
   )
 
-/** Holds how many cases of all cases are right. */
+/** Holds how many cases are right, and how many cases there are in all. */
 export type Share = { right: number; all: number }
 
 export const percent = ({ right, all }: Share): number => Math.round((1000 * right) / all) / 10
@@ -37,13 +37,15 @@ export function interval({ right, all }: Share): [low: number, high: number] {
   return [bound(middle - spread), bound(middle + spread)]
 }
 
-/** Counts, for each confidence, the values that were found with it and the right values among them. */
+/**
+ * Counts, for each confidence, the values that were found with this confidence, and how many of these values are right.
+ */
 export type Calibration = Map<number, Share>
 
 export type Score = {
   mails: number
   codes: { precision: Share; recall: Share }
-  /** Counts the mails with codes, and those among them whose most certain found value is a code of the mail. */
+  /** Counts the mails that have codes, and how many of them have a code as their most certain found value. */
   first: Share
   links: { precision: Share; recall: Share }
   calibration: Calibration

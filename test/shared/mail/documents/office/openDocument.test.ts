@@ -18,7 +18,7 @@ const readFiles = (kind: Kind, files: Record<string, string>) =>
     kind,
   )
 
-/** Reads a document that is built from the XML of its body and of its own styles. */
+/** Reads a document that is built from the given XML of its body and its styles. */
 const read = (kind: Kind, body: string, styles = '') =>
   readFiles(kind, {
     'content.xml': `<office:document-content><office:automatic-styles>${styles}</office:automatic-styles><office:body>${body}</office:body></office:document-content>`,
@@ -60,7 +60,7 @@ describe('the service reads an OpenDocument text', () => {
     expect([blanks('x'), blanks('1.5')]).toEqual([1, 1])
   })
 
-  test('the extracted text keeps the links to other places', () => {
+  test('the extracted text keeps links that lead to other documents', () => {
     const { text, links } = read(
       'odt',
       p('<text:a xlink:href="https://a.example/">a</text:a><text:a>b</text:a>'),
@@ -79,7 +79,7 @@ describe('the service reads an OpenDocument text', () => {
       expect(seen('odt', p(`a<${name}>no<${name}>no</${name}>no</${name}>b`))).toEqual(['ab'])
   })
 
-  test('the extraction names what it leaves out', () => {
+  test('the extraction reports which parts of the document it leaves out', () => {
     for (const [name, why] of [
       ['office:annotation', 'comments'],
       ['text:tracked-changes', 'deleted-text'],
@@ -159,12 +159,12 @@ describe('the extracted text leaves out words that a person does not see', () =>
     ])
   })
 
-  test('words that are left out still end their line', () => {
+  test('the line of words that are left out still ends', () => {
     expect(read('odt', p('a') + p('no', 'white') + p('b'), WHITE).text).toBe('a\n\nb')
   })
 
   test.each(['frame', 'custom-shape', 'rect', 'text-box'])(
-    'words in a %s of their own colour are left out',
+    'words are left out if they have the colour of the %s that contains them',
     (name) => {
       const drawn = `<draw:${name} draw:style-name="dark">${p(span('a', 'white'))}</draw:${name}>${p(span('no', 'white'))}`
       expect(seen('odt', drawn, WHITE + DARK)).toEqual(['a', 'invisible-text'])
@@ -223,7 +223,7 @@ describe('the service reads an OpenDocument sheet', () => {
     expect(sheet(row(two + cell('d')))).toBe('a b c\td')
   })
 
-  test('a repeated cell with words is written at most 200 times, and the sheet continues after all repeats', () => {
+  test('a repeated cell with words is written at most 200 times, and the next cell comes after all repetitions', () => {
     const count = (n: number) => sheet(row(cell('a', repeated(n)))).split('\t').length
     expect([count(1), count(200), count(201)]).toEqual([1, 200, 200])
     const cells = (n: number) => sheet(row(cell('', repeated(n)) + cell('a'))).length
@@ -309,7 +309,7 @@ describe('the service reads an OpenDocument slide', () => {
     expect(read('odp', page(table(row(cell('a') + cell('b'))))).text).toBe('Slide 1\na\tb')
   })
 
-  test('the text of a slide leaves out shapes that are beside the page', () => {
+  test('the text of a slide leaves out shapes that are outside of the page', () => {
     const size = '<style:page-layout-properties fo:page-width="100pt" fo:page-height="50pt"/>'
     const at = (x: number, y: number, more = '') =>
       seen('odp', page(frame('a', `svg:x="${x}pt" svg:y="${y}pt" ${more}`)), size).slice(1)

@@ -30,13 +30,13 @@ describe('the service reads the styles of a workbook', () => {
     expect(readSheetStyles(archive, 'xl/styles.xml')).toEqual([])
   })
 
-  test('the styles of a workbook are read up to 70,000', () => {
+  test('at most 70,000 styles of a workbook are read', () => {
     const many = (count: number) => stylesOf(`<cellXfs>${'<xf/>'.repeat(count)}</cellXfs>`).length
     expect(many(70_000)).toBe(70_000)
     expect(many(70_001)).toBe(70_000)
   })
 
-  test('a style takes its font and fill by their numbers, or otherwise the first ones', () => {
+  test('a style names its font and fill by their numbers, and gets the first ones if it names none', () => {
     const [first, second, third] = stylesOf(
       '<fonts><font><sz val="8"/></font><font><sz val="12"/></font></fonts>' +
         '<fills><fill><fgColor rgb="FF00FF00"/></fill><fill><fgColor rgb="FFFF0000"/></fill></fills>' +
@@ -48,7 +48,7 @@ describe('the service reads the styles of a workbook', () => {
     expect(third?.ink).toEqual({})
   })
 
-  test('a style takes no font and no fill whose number is outside of the lists', () => {
+  test('a style has no font and no fill if their numbers are not in the lists', () => {
     expect(stylesOf(`<dxfs><font><sz val="8"/></font><fill/></dxfs>${XF}`)[0]?.ink).toEqual({})
     expect(fontOf('')).toEqual({})
     expect(
@@ -56,7 +56,7 @@ describe('the service reads the styles of a workbook', () => {
     ).toEqual({})
   })
 
-  test('a style takes a number format of the workbook before a built-in format', () => {
+  test('the number format of a style is a format of the workbook if one fits, and otherwise a built-in format', () => {
     const styles = stylesOf(
       '<numFmts><numFmt numFmtId="14" formatCode="0.0"/><numFmt numFmtId="164" formatCode="h"/><numFmt numFmtId="165"/></numFmts>' +
         '<cellXfs><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="1"/></cellXfs>',
@@ -64,14 +64,14 @@ describe('the service reads the styles of a workbook', () => {
     expect(styles.map(({ format }) => format)).toEqual(['0.0', 'h', '', ''])
   })
 
-  test('a style takes no number format of a conditional style', () => {
+  test('the number format of a style is never taken from a conditional style', () => {
     const [style] = stylesOf(
       '<dxfs><numFmt numFmtId="14" formatCode="0.0"/></dxfs><cellXfs><xf numFmtId="14"/></cellXfs>',
     )
     expect(style?.format).toBe('yyyy-mm-dd')
   })
 
-  test('a style hides a cell if its number format is empty for each sign', () => {
+  test('a style hides a cell if its number format shows nothing for positive numbers, negative numbers and zero', () => {
     const isHidden = (code: string) =>
       stylesOf(
         `<numFmts><numFmt numFmtId="164" formatCode="${code}"/></numFmts><cellXfs><xf numFmtId="164"/></cellXfs>`,
@@ -84,13 +84,13 @@ describe('the service reads the styles of a workbook', () => {
 })
 
 describe('the service reads the colour of a font', () => {
-  test('the colour of a font is given by its digits, or is white or black of the theme', () => {
+  test('the colour of a font is given by its digits, or is the white or black of the theme', () => {
     expect(fontOf('<color rgb="FF12AB34"/>')).toEqual({ colour: '12ab34' })
     expect(fontOf('<color theme="0"/>')).toEqual({ colour: 'ffffff' })
     expect(fontOf('<color theme="1"/>')).toEqual({ colour: '000000' })
   })
 
-  test('the colour of a font is unknown for other colours of the theme, for a tint and for an index', () => {
+  test('the colour of a font is unknown if it is another colour of the theme, a tint or an index', () => {
     for (const color of ['theme="4"', 'theme="0" tint="-0.5"', 'indexed="9"'])
       expect([color, fontOf(`<color ${color}/>`)]).toEqual([color, { colour: null }])
   })
@@ -130,11 +130,11 @@ describe('the service writes the number of a cell', () => {
     expect(shown(-7, 'General')).toBe('-7')
   })
 
-  test('a number is written as an empty text unless it is finite', () => {
+  test('a number that is not finite is written as an empty text', () => {
     expect([shown(Number.NaN, ''), shown(Number.POSITIVE_INFINITY, '0%')]).toEqual(['', ''])
   })
 
-  test('a number with a percentage format is written as a percentage with the format’s decimals', () => {
+  test('a number with a percentage format is written as a percentage, with as many decimals as the format has', () => {
     expect(shown(0.726, '0.0%')).toBe('72.6%')
     expect(shown(0.726, '0%')).toBe('73%')
     expect(shown(0.12345, '0.?#%')).toBe('12.35%')
@@ -164,7 +164,7 @@ describe('the service writes the number of a cell', () => {
     expect(shown(2_958_465, 'yyyy')).toBe('9999-12-31')
   })
 
-  test('a number is not a date if it is before the first or after the last day of the calendar', () => {
+  test('a number outside of the days of the calendar is not written as a date', () => {
     expect(shown(-1, 'yyyy')).toBe('-1')
     for (const day of [2_958_466, 2_958_467, 2_958_465.999_999_9])
       expect(shown(day, 'yyyy')).toBe(String(day))

@@ -62,7 +62,7 @@ describe('the service reads a sheet of a workbook', () => {
     expect(read(row(cell('1') + cell('2')) + row('') + row(cell('3'))).text).toBe('One\n1\t2\n3')
   })
 
-  test('a cell of a sheet is at the place that it names, or after the cell before it', () => {
+  test('a cell of a sheet has the position that it names, or the position after the previous cell', () => {
     expect(rowsOf(row(cell('1', 'r="B1"') + cell('2') + cell('3', 'r="E1"')))).toEqual([
       '\t1\t2\t\t3',
     ])
@@ -71,7 +71,7 @@ describe('the service reads a sheet of a workbook', () => {
     expect(line).toBe(`${'\t'.repeat(27)}1`)
   })
 
-  test('a sheet keeps an empty place for an empty cell', () => {
+  test('an empty cell of a sheet keeps its position in the row', () => {
     expect(rowsOf(row(`<c/>${cell('2')}`))).toEqual(['\t2'])
   })
 
@@ -121,7 +121,7 @@ describe('the service reads an Excel workbook', () => {
     expect(reasonOf(() => readFiles({ a: '' }))).toBe('malformed')
   })
 
-  test('a workbook is read up to 500,000 cells', () => {
+  test('at most 500,000 cells of a workbook are read', () => {
     const cells = (count: number) => () => read(row('<c/>'.repeat(count)))
     expect(reasonOf(cells(500_000))).toBeNull()
     expect(reasonOf(cells(500_001))).toBe('too_large')
@@ -138,7 +138,7 @@ describe('the service reads an Excel workbook', () => {
 })
 
 describe('the service reads a cell of a sheet', () => {
-  test('a cell shows a text from the workbook’s list of texts', () => {
+  test('a cell can show a text from the list of texts of the workbook', () => {
     const strings =
       '<si><t>no</t></si><si><r><t>a </t>no</r><x>!</x><r><t>b\n c</t></r><rPh><t>p</t><t>h</t></rPh><r><t>d</t></r></si>'
     expect(rowsOf(row(cell('1', 't="s"') + cell('0', 't="s"')), { strings })).toEqual([
@@ -231,7 +231,7 @@ test('a workbook is read up to a million characters of text', () => {
   expect([...omitted]).toEqual(['truncated'])
 })
 
-test('the texts of a workbook are read up to 16,000,000 characters', () => {
+test('at most 16,000,000 characters are read from the list of texts of a workbook', () => {
   const strings = (more: number) => () =>
     read('', {
       strings: `<si><t>${'x'.repeat(8_000_000)}</t></si><si><t>${'x'.repeat(8_000_000 + more)}</t></si>`,

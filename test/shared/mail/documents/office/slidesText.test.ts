@@ -93,12 +93,12 @@ describe('the service reads a PowerPoint presentation', () => {
     expect(read([shape(p(run('x'.repeat(999_992))) + p(run('y')))]).text).toEndWith('x')
   })
 
-  test('a presentation is malformed without its main part, but a slide may be missing', () => {
+  test('a presentation without its main part is malformed, but a presentation that lacks a slide is not', () => {
     expect(() => readFiles({ a: '' })).toThrow('malformed')
     expect(readFiles({ [MAIN]: '<p:sldId r:id="r9"/><p:sldId/>' }).text).toBe('Slide 1\n\nSlide 2')
   })
 
-  test('the extraction names speaker notes that have a letter, and comments, as left out', () => {
+  test('the extraction reports that it leaves out comments, and speaker notes that contain a letter', () => {
     const own = (type: string) => ({
       'ppt/slides/_rels/s0.xml.rels': relations([['r1', type, '../n.xml']]),
     })
@@ -134,7 +134,7 @@ describe('the service reads the text of a slide', () => {
     ])
   })
 
-  test('the text of a slide has only one of two versions of a shape', () => {
+  test('if a shape exists in two versions, the text of a slide has only one of them', () => {
     const both = `<mc:Choice>${shape(p(run('a')))}</mc:Choice><mc:Fallback>${shape(p(run('no')))}<mc:Fallback>${shape(p('<a:br/>'))}</mc:Fallback>${shape(p(run('no')))}</mc:Fallback>`
     expect(seen(both + shape(p(run('b'))))).toEqual(['a\nb'])
     expect(seen(shape(p(run('a<mc:Fallback>no</mc:Fallback>b'))))).toEqual(['ab'])
@@ -192,7 +192,7 @@ describe('the text of a slide leaves out words that a person does not see', () =
     expect(seen(shape(p(run('a')), place(9_999, 9_999, 9, 9)), {}, '')).toEqual(['a'])
   })
 
-  test('words count as beside the page only if their shape states its place and size', () => {
+  test('words count as outside of the page only if their shape states both its position and its size', () => {
     const off = '<a:off x="5000" y="0"/>'
     expect(seen(shape(p(run('a')), off))).toEqual(['a'])
     expect(seen(shape(p(run('a')), '<a:ext cx="1" cy="1"/>'))).toEqual(['a'])
@@ -222,7 +222,7 @@ describe('the text of a slide leaves out words that a person does not see', () =
       expect([colour, seen(shape(p(run('a', colour))))]).toEqual([colour, ['a']])
   })
 
-  test('words have the colour that they state themselves, and not the colour of another element', () => {
+  test('words have the colour that they name themselves, and not the colour of another element', () => {
     expect(seen(shape(p(`<a:endParaRPr>${WHITE}</a:endParaRPr>${run('a')}`)))).toEqual(['a'])
     expect(seen(shape(p(`${run('a')}${WHITE}${run('b')}`)))).toEqual(['ab'])
     expect(seen(shape(p(`<a:r><a:rPr/>${WHITE}<a:t>a</a:t></a:r>`)))).toEqual(['a'])
@@ -267,7 +267,7 @@ describe('the service finds the colour behind a shape without colour', () => {
     }
   })
 
-  test('the colour behind a shape is that of the page over a shape without colour, and over a line', () => {
+  test('the colour behind a shape is that of the page if only lines and shapes without colour are below it', () => {
     expect(seen(shape('', HERE) + white(150, 150))[0]).toBe('')
     expect(seen(`<p:cxnSp><p:spPr>${HERE}${BLACK}</p:spPr></p:cxnSp>${white(150, 150)}`)[0]).toBe(
       '',
@@ -278,7 +278,7 @@ describe('the service finds the colour behind a shape without colour', () => {
     expect(seen(white(150, 150) + shape('', HERE + BLACK))[0]).toBe('')
   })
 
-  test('the colour behind a shape is unknown if a shape of unknown place comes after a painted shape', () => {
+  test('the colour behind a shape is unknown if its position is unknown and an earlier shape is painted', () => {
     expect(seen(shape('', HERE + BLACK) + shape(p(run('a', WHITE))))).toEqual(['a'])
   })
 })
@@ -297,7 +297,7 @@ describe('the service finds the colour of the page', () => {
       parts(layout, master),
     )[0]
 
-  test('the page has the colour of the slide, or otherwise of its layout, or otherwise of its master', () => {
+  test('the page has the colour of its slide, or if there is none, that of its layout, or of its master', () => {
     expect(onPage('')).toBe('')
     expect(onPage(bg(BLACK), bg(WHITE), bg(WHITE))).toBe('a')
     expect(onPage(bg(WHITE), bg(BLACK), bg(BLACK))).toBe('')

@@ -58,7 +58,7 @@ describe('the service reads a Word document', () => {
     )
   })
 
-  test('the text of a document has the tabs, line breaks and hyphens that are elements', () => {
+  test('tabs, line breaks and hyphens that are XML elements are kept in the text of a document', () => {
     expect(
       read(
         p(
@@ -73,14 +73,14 @@ describe('the service reads a Word document', () => {
     expect(read(`<w:p><w:pPr/><w:r><w:tab/><w:t>a</w:t></w:r></w:p>`).text).toBe('\ta')
   })
 
-  test('the text of a document shows only one of two versions of a drawing', () => {
+  test('if a drawing exists in two versions, the text of a document shows only one of them', () => {
     const choice = `<mc:Choice>${run('a')}</mc:Choice>`
     const fallback = `<mc:Fallback>${run('no')}<mc:Fallback>${run('no')}</mc:Fallback><w:br/></mc:Fallback>`
     expect(read(p(`${choice}${fallback}${run('b')}`)).text).toBe('ab')
     expect(read(p(run('a<mc:Fallback>no</mc:Fallback>'))).text).toBe('a')
   })
 
-  test('the text of a document has headers before the text, and footers and notes after it', () => {
+  test('in the text of a document the headers come first, and the footers and notes come last', () => {
     const links: Relation[] = [
       ['e', 'endnotes', 'e.xml'],
       ['n', 'footnotes', 'n.xml'],
@@ -133,7 +133,7 @@ describe('the service reads a link of a Word document', () => {
     expect(read(body, { links: [['r1', 'hyperlink', URL, EXTERNAL]] }).links[0]?.text).toBe('a')
   })
 
-  test('a link in a footer is named by the footer', () => {
+  test('a link in a footer is found by the relations of the footer', () => {
     const { links } = read(p(link('r1', 'no')), {
       links: [['f', 'footer', 'f.xml']],
       parts: {
@@ -154,7 +154,7 @@ describe('the service reads a table of a Word document', () => {
     expect(read(p(run('x')) + table(rows) + p(run('y'))).text).toBe('x\na\tb c\nd\n\ny')
   })
 
-  test('a wide cell of a table is followed by an empty cell for each further column', () => {
+  test('after a wide cell of a table there is an empty cell for each further column that it covers', () => {
     const wide = (span: string) => read(table(row(cell(run('a'), span) + cell(run('b'))))).text
     expect(wide('<w:gridSpan w:val="3"/>')).toBe('a\t\t\tb')
     expect(wide('<w:gridSpan/>')).toBe('a\tb')
@@ -294,7 +294,7 @@ describe('the service applies the styles of a Word document', () => {
     expect(styled('C')).toEqual(['a'])
   })
 
-  test('a style is followed through 20 base styles, even if they form a circle', () => {
+  test('at most 20 base styles of a style are followed, even if they form a circle', () => {
     const chain = (length: number) =>
       Array.from({ length }, (_, n) =>
         style(`s${n}`, n === length - 1 ? hidden : '', `s${n + 1}`),
@@ -308,7 +308,7 @@ describe('the service applies the styles of a Word document', () => {
     ])
   })
 
-  test('a style states its shade outside of its run properties, and other properties inside', () => {
+  test('a style may state its shade outside of its run properties, and other properties only inside', () => {
     const styles = style('W', `<w:pPr><w:shd w:fill="000000"/></w:pPr>`) + style('V', '<w:vanish/>')
     expect(seen(p(run('a', WHITE), '<w:pStyle w:val="W"/>'), { styles })).toEqual(['a'])
     expect(seen(p(run('a'), '<w:pStyle w:val="V"/>'), { styles })).toEqual(['a'])

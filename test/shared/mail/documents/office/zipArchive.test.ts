@@ -15,7 +15,7 @@ const zip = (files: Record<string, string>): Buffer =>
     zipSync(Object.fromEntries(Object.entries(files).map(([name, text]) => [name, strToU8(text)]))),
   )
 
-/** Changes a number in the last record of a given kind in the archive. */
+/** Changes a number in the last record of the given kind that the archive contains. */
 function changed(
   bytes: Buffer,
   record: string,
@@ -61,7 +61,7 @@ describe('the service reads a zip archive', () => {
     expect(archive.read('d')).toBeNull()
   })
 
-  test('a zip archive may hold a file compressed or uncompressed', () => {
+  test('the files in a zip archive may be compressed or uncompressed', () => {
     const stored = zipSync({ 'a.txt': [strToU8('Hello'), { level: 0 }] })
     expect(textOf(new ZipArchive(stored), 'a.txt')).toBe('Hello')
   })
@@ -99,7 +99,7 @@ describe('the service reads a zip archive', () => {
     expect([textOf(both, 'a.txt'), textOf(both, 'b.txt')]).toEqual(['one', 'two'])
   })
 
-  test('a zip archive is indexed up to 10,000 files', () => {
+  test('at most 10,000 files of a zip archive are listed', () => {
     const files = (count: number) =>
       new ZipArchive(zip(Object.fromEntries(Array.from({ length: count }, (_, n) => [`${n}`, '']))))
     const [whole, cut] = [files(10_000), files(10_001)]
@@ -119,14 +119,14 @@ describe('the service reads a damaged zip archive', () => {
     expect(open(bytes.subarray(0, -1))).toBe('malformed')
   })
 
-  test('an archive is damaged if it names more files than it has, or a place that has no entry', () => {
+  test('an archive is damaged if it names more files than it has, or a position at which there is no entry', () => {
     expect(open(changed(bytes, END, 10, 2))).toBe('malformed')
     expect(open(changed(bytes, END, 16, 0, 4))).toBe('malformed')
     expect(open(changed(bytes, END, 16, bytes.length, 4))).toBe('malformed')
     expect(open(changed(bytes, END, 16, bytes.length - 45, 4))).toBe('malformed')
   })
 
-  test('the directory of an archive may be at the very end', () => {
+  test('the directory of an archive may be at the very end of its bytes', () => {
     const end = Buffer.from(bytes.subarray(bytes.lastIndexOf(END, undefined, 'latin1')))
     const entry = Buffer.alloc(46)
     entry.write(ENTRY, 'latin1')
@@ -134,7 +134,7 @@ describe('the service reads a damaged zip archive', () => {
     expect(new ZipArchive(Buffer.concat([end, entry])).names).toEqual([''])
   })
 
-  test('an archive is damaged if there is no file at the place that an entry names', () => {
+  test('an archive is damaged if there is no file at the position that an entry names', () => {
     expect(unpack(changed(bytes, ENTRY, 42, 1, 4))).toBe('malformed')
     expect(unpack(changed(bytes, ENTRY, 42, bytes.length, 4))).toBe('malformed')
     expect(unpack(changed(bytes, ENTRY, 42, bytes.length - 29, 4))).toBe('malformed')
@@ -197,13 +197,13 @@ describe('the service decodes the name of a file in an archive', () => {
 })
 
 describe('the service describes an archive as text', () => {
-  test('the text of an archive lists the names and sizes of its files without the folders', () => {
+  test('the text of an archive lists the names and sizes of its files, and omits the folders', () => {
     const { text, omitted } = listArchive(new ZipArchive(zip({ 'b/': '', 'b/a.txt': 'Hello' })))
     expect(text).toBe('b/a.txt\t5 bytes')
     expect([...omitted]).toEqual([])
   })
 
-  test('the text of an archive has a blank in place of control characters of a name', () => {
+  test('control characters in a file name become blanks in the text of an archive', () => {
     expect(listArchive(new ZipArchive(zip({ 'a\n\tb': '' }))).text).toBe('a b\t0 bytes')
   })
 
@@ -217,7 +217,7 @@ describe('the service describes an archive as text', () => {
     expect(listed(2_001)).toEqual([2_000, 'truncated'])
   })
 
-  test('the text of an archive says that it is cut if the archive has more files than names', () => {
+  test('the text of an archive says that it is incomplete if the archive has more files than names', () => {
     const one = zip({ a: '' })
     const [start, end] = [ENTRY, END].map((record) => one.lastIndexOf(record, undefined, 'latin1'))
     const entries = Buffer.concat(Array(10_001).fill(one.subarray(start, end)))

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { layOut } from '../../../../../shared/mail/documents/pdf/pdfLayout.ts'
 import type { Run } from '../../../../../shared/mail/documents/pdf/pdfRuns.ts'
 
-/** Returns words that reach from `x` to `end` on the base line `y`, in letters of ten points. */
+/** Returns words on the base line `y` that extend from `x` to `end`, in letters of ten points. */
 const run = (text: string, x: number, end: number, y = 100, size = 10): Run => ({
   ...{ text, x, end, y, size },
   unseen: null,
@@ -17,7 +17,7 @@ test('a PDF page without words has no text', () => {
 })
 
 describe('the service forms lines from the words of a PDF page', () => {
-  test('a line has the words whose base lines differ by less than 0.45 of the letter size', () => {
+  test('words are on one line if their base lines differ by less than 0.45 of the letter size', () => {
     const at = (y: number, size = 10) => layOut([run('a', 0, 10), run('b', 10, 20, y, size)])
     expect([at(104.4), at(95.6)]).toEqual(['ab\n', 'ab\n'])
     expect([at(104.5), at(95.5)]).toEqual(['a\nb\n', 'a\nb\n'])
@@ -38,7 +38,7 @@ describe('the service forms lines from the words of a PDF page', () => {
     expect(row(['b', 20, 10], ['a', 10, 0])).toBe('ab\n')
   })
 
-  test('a line may continue after a line of another height, to the right of its end', () => {
+  test('a line may continue to the right of its end, even if a line at another height comes between', () => {
     const later = (x: number) =>
       layOut([run('a', 0, 50), run('b', 61, 80), run('c', 0, 50, 88), run('d', x, 200)])
     expect(later(80)).toBe('a\tbd\nc\n')
@@ -52,7 +52,7 @@ describe('the service forms lines from the words of a PDF page', () => {
     expect(shorter).toBe('b\ta\nc\nd\n')
   })
 
-  test('a line continues after at most seven other lines', () => {
+  test('a line continues only if at most seven other lines come between', () => {
     const after = (count: number) =>
       layOut([
         run('a', 0, 10),
@@ -69,7 +69,7 @@ describe('the service forms lines from the words of a PDF page', () => {
 })
 
 describe('the service interprets a gap between words on a PDF page', () => {
-  test('a gap is a space from 0.15 of the letter size on, and a tab if it is wider than the letter size', () => {
+  test('a gap counts as a space from 0.15 of the letter size on, and as a tab if it is wider than the letter size', () => {
     const gap = (width: number) => row(['a', 0, 10], ['b', 10 + width, 40])
     expect([gap(0), gap(1.5), gap(1.6), gap(10), gap(10.1)]).toEqual([
       'ab\n',
@@ -90,7 +90,7 @@ describe('the service interprets a gap between words on a PDF page', () => {
     expect(row(['a', 500, 510])).toBe('a\n')
   })
 
-  test('a gap begins at the furthest end of the words before it', () => {
+  test('a gap is measured from the end of that earlier word which extends furthest to the right', () => {
     expect(row(['a', 0, 30], ['b', 5, 10], ['c', 31, 40])).toBe('abc\n')
     expect(row(['a', 30, 0], ['c', 31, 40])).toBe('ac\n')
     expect(row(['a', 0, 10], ['b', 20, 10])).toBe('ab\n')
@@ -98,7 +98,7 @@ describe('the service interprets a gap between words on a PDF page', () => {
 })
 
 describe('the service forms paragraphs from the lines of a PDF page', () => {
-  test('a paragraph begins at a line that is lower than the line before by more than 1.9 of the letter size', () => {
+  test('a paragraph begins at a line that is lower than the previous line by more than 1.9 of the letter size', () => {
     const next = (y: number, size = 10) => layOut([run('a', 0, 10), run('b', 0, 10, y, size)])
     expect([next(81), next(80.9), next(119), next(119.1)]).toEqual([
       'a\nb\n',
@@ -112,19 +112,19 @@ describe('the service forms paragraphs from the lines of a PDF page', () => {
 })
 
 describe('the service orders the letters of a PDF page', () => {
-  test('the letters of Hebrew and Arabic are put into the order of reading', () => {
+  test('the letters of Hebrew and Arabic words are put into reading order', () => {
     expect(row(['םולש', 0, 40])).toBe('שלום\n')
     expect(row(['12.5 םולש', 0, 40])).toBe('שלום 12.5\n')
     expect(row(['abc', 0, 40])).toBe('abc\n')
     expect(row(['12 34', 0, 40])).toBe('12 34\n')
   })
 
-  test('the letters of Hebrew words within another language are put in order word by word', () => {
+  test('Hebrew words within a text in another language are put into reading order word by word', () => {
     expect(row(['hello all םולש end', 0, 40])).toBe('hello all שלום end\n')
     expect(row(['hello all רקוב בוט', 0, 40])).toBe('hello all טוב בוקר\n')
   })
 
-  test('the letters of a line count as right-to-left if at least half of them are', () => {
+  test('a line counts as right-to-left if at least half of its letters are right-to-left', () => {
     expect(row(['ab םא', 0, 40])).toBe('אם ab\n')
     expect(row(['abc םא', 0, 40])).toBe('abc אם\n')
   })

@@ -15,7 +15,7 @@ const FONTS: Record<string, ReturnType<PageOperators['fontOf']>> = {
   type3: { fontMatrix: [0.01, 0, 0, 0.01, 0, 0] },
 }
 
-/** Runs operators on a page of 600 × 800 points. The layer `off` of this page is not shown. */
+/** Runs the given operators on a page of 600 × 800 points. The layer `off` of this page is not shown. */
 const runs = (...operators: Operator[]): Run[] =>
   runsOf({
     fnArray: operators.map(([name]) => OPS[name]),
@@ -44,13 +44,13 @@ const fill = (
   [left, bottom, right, top],
 ]
 
-/** Shows a word at the position 100, 100 after some operators, and returns it. */
+/** Runs some operators, then shows a word at the position 100, 100, and returns this word. */
 const word = (...before: Operator[]): Run => runs(FONT, ...before, at(100, 100), WORD).at(-1)!
 const unseen = (...before: Operator[]) => word(...before).unseen
 const placeOf = ({ x, end, y }: Run) => [x, end, y].map((n) => Math.round(n * 1000) / 1000)
 
 describe('the service reads the words of a PDF page', () => {
-  test('words have a base line from their start to their end, and the size of their font', () => {
+  test('words have a base line from their start to their end, and the font size', () => {
     expect(word()).toEqual({ text: 'ab', x: 100, end: 110, y: 100, size: 10, unseen: null })
   })
 
@@ -62,7 +62,7 @@ describe('the service reads the words of a PDF page', () => {
     ])
   })
 
-  test('words need a list of glyphs, in which null and a glyph without letters take no space', () => {
+  test('words need a list of glyphs, in which null and glyphs without letters take no space', () => {
     expect(runs(FONT, at(1, 1), ['showText', 'x'], ['showText'])).toEqual([])
     expect(runs(FONT, at(1, 1), show(null), show({}))).toEqual([])
     expect(runs(FONT, at(1, 1), show(glyph('a'), null, {}, glyph('b')))[0]).toMatchObject({
@@ -121,11 +121,11 @@ describe('the service reads the words of a PDF page', () => {
   })
 })
 
-describe('the service computes the place of words on a PDF page', () => {
+describe('the service computes the position of words on a PDF page', () => {
   const places = (...operators: Operator[]) =>
     runs(FONT, ...operators).map((one) => placeOf(one).filter((_, n) => n !== 1))
 
-  test('the place of words moves by steps from the start of the line', () => {
+  test('the position of words moves by steps that are relative to the start of the line', () => {
     expect(places(['beginText'], ['moveText', 10, 20], WORD, ['moveText', 5, 7], WORD)).toEqual([
       [10, 20],
       [15, 27],
@@ -133,24 +133,24 @@ describe('the service computes the place of words on a PDF page', () => {
     expect(places(['moveText', 10, 20], ['beginText'], WORD)).toEqual([[0, 0]])
   })
 
-  test('the place of words moves to the next line by the leading', () => {
+  test('the position of words moves to the next line by the leading', () => {
     expect(places(at(10, 100), ['setLeading', 12], ['nextLine'], WORD)).toEqual([[10, 88]])
     expect(places(at(10, 100), ['setLeadingMoveText', 3, -9], ['nextLine'], WORD)).toEqual([
       [13, 82],
     ])
   })
 
-  test('the place of words is set by a matrix of six numbers or a list, and is kept if the matrix is broken', () => {
+  test('the position of words is set by a matrix of six numbers or a list, and does not change if the matrix is broken', () => {
     expect(places(['setTextMatrix', 1, 0, 0, 1, 7, 8], WORD)).toEqual([[7, 8]])
     expect(places(at(7, 8), ['setTextMatrix', [1, 2]], WORD)).toEqual([[7, 8]])
     expect(places(at(7, 8), ['transform', 1], WORD)).toEqual([[7, 8]])
   })
 
-  test('the place of words rises above the line by the text rise', () => {
+  test('the text rise moves words above the line', () => {
     expect(places(at(7, 8), ['setTextRise', 3], WORD)).toEqual([[7, 11]])
   })
 
-  test('the place of words is changed by the matrix of the page until the state is restored', () => {
+  test('the matrix of the page changes the position of words until the state is restored', () => {
     const double: Operator = ['transform', 2, 0, 0, 2, 10, 20]
     for (const [begin, end] of [
       ['save', 'restore'],
@@ -163,7 +163,7 @@ describe('the service computes the place of words on a PDF page', () => {
     expect(places(['restore'], at(1, 2), WORD)).toEqual([[1, 2]])
   })
 
-  test('the place of words is changed by the matrix of a form and by both matrices of an annotation', () => {
+  test('the matrix of a form, and both matrices of an annotation, change the position of words', () => {
     const moved = [1, 0, 0, 1, 10, 20]
     expect(
       places(
@@ -193,7 +193,7 @@ describe('the service computes the place of words on a PDF page', () => {
     ])
   })
 
-  test('the saved state of a page is restored through 500 levels', () => {
+  test('saved states of a page can be nested and restored up to 500 levels', () => {
     const deep = (levels: number) => {
       const saves = Array.from({ length: levels }, (): Operator[] => [
         ['save'],
@@ -218,7 +218,7 @@ describe('the service detects words that a person does not see', () => {
     expect(unseen(layer('OC', 'off'), ['beginMarkedContent', 'P'])).toBe('hidden-text')
   })
 
-  test('words are off the page if their middle is beside the page', () => {
+  test('words count as off the page if their middle is outside of the page', () => {
     const placed = (x: number, y: number) =>
       runs(['setFont', 'plain', 9], at(x, y), show(glyph('a', 1_000)))[0]!.unseen
     for (const [x, y] of [
@@ -254,7 +254,7 @@ describe('the service detects words that a person does not see', () => {
     expect(unseen(['paintFormXObjectBegin', [1, 0, 0, 1, 50, 0], [100, 0, 120, 800]])).toBeNull()
   })
 
-  test('words smaller than two points are hidden, unless their font scales its letters', () => {
+  test('words smaller than two points are hidden, unless the letters are scaled by their font', () => {
     expect(unseen(['setFont', 'plain', 1.9])).toBe('tiny-text')
     expect(unseen(['setFont', 'plain', 2])).toBeNull()
     expect(unseen(['setFont', 'unheard', 1.9])).toBe('tiny-text')
@@ -322,7 +322,7 @@ describe('the service takes account of painted areas on a PDF page', () => {
     expect(unseen(['constructPath', OPS.fill, [null], [90, 90]], WHITE)).toBe('invisible-text')
   })
 
-  test('a painted area moves with the matrix of the page, and ends at the clipping area', () => {
+  test('the matrix of the page moves a painted area, and the clipping area cuts it', () => {
     const moved: Operator = ['transform', 1, 0, 0, 1, 90, 90]
     expect(unseen(['save'], moved, fill(0, 0, 30, 30), ['restore'], WHITE)).toBeNull()
     const clip: Operator[] = [['clip'], ['constructPath', OPS.endPath, [null], [200, 0, 600, 800]]]
@@ -336,7 +336,7 @@ describe('the service takes account of painted areas on a PDF page', () => {
     expect(unseen(off, fill(90, 90, 120, 120), ['endMarkedContent'], WHITE)).toBe('invisible-text')
   })
 
-  test('a painted area has an unknown colour if it is a picture or is not a rectangle', () => {
+  test('a painted area has an unknown colour if it is a picture, or if it is not a rectangle', () => {
     const picture: Operator[] = [
       ['save'],
       ['transform', 90, 0, 0, 90, 90, 90],
@@ -383,7 +383,7 @@ describe('the service takes account of painted areas on a PDF page', () => {
     ).toBe('hidden-text')
   })
 
-  test('a painted area is remembered while it is among at least the last 500', () => {
+  test('a painted area is remembered at least while it is one of the last 500', () => {
     const more = (count: number) => Array.from({ length: count }, () => fill(300, 300, 310, 310))
     expect(unseen(fill(90, 90, 120, 120), ...more(999), WHITE)).toBeNull()
     expect(unseen(fill(90, 90, 120, 120), ...more(1_000), WHITE)).toBe('invisible-text')

@@ -7,10 +7,10 @@ export type ReplyMail = {
   text?: string
   html?: string
   expected: string
-  /** Lists texts besides `expected` that a careful reader may also accept as the reply. */
+  /** Lists other texts than `expected` that a careful reader may also accept as the reply. */
   alt?: string[]
   /**
-   * Tells how certain the expected text is: readers agree about a `core` mail, and docs/contract.md decides about a
+   * Tells how certain the expected text is: all readers agree about a `core` mail, and docs/contract.md decides for a
    * `policy` mail.
    */
   tier: 'core' | 'policy'
@@ -78,7 +78,7 @@ export const broken = (text: string) => escaped(text).replaceAll('\n', '<br>\n')
 
 export const tierOf = (length: Length) => (length === 'short' ? 'core' : 'policy')
 
-/** Splits the choice of a test mail, for example `de:short`, into its parts. */
+/** Splits the name of a variant of a test mail, for example `de:short`, into its parts. */
 export const chosen = (choice: string) => {
   const [language = '', length = 'short', form = 'text'] = choice.split(':')
   return {

@@ -1,5 +1,5 @@
 /**
- * Holds test replies with sign-offs, and replies with text that programs, virus scanners and lawyers add. Readers
+ * Holds test replies with sign-offs, and test replies with text that programs, virus scanners and lawyers add. Readers
  * disagree whether such text is part of the reply, so docs/contract.md decides.
  */
 import type { ReplyMail } from './build.ts'

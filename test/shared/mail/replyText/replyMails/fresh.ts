@@ -1,4 +1,4 @@
-/** Holds test mails that only seem to quote, and mails with tickets, disclaimers and signatures. */
+/** Holds test mails that only seem to contain a quote, and mails with tickets, disclaimers and signatures. */
 import { broken, chosen, fill, quoted, type ReplyMail, wrap } from './build.ts'
 
 /** Makes test mails that contain no quote. */
@@ -194,7 +194,7 @@ const disclaimers: ReplyMail[] = [
   ),
 ]
 
-/** Makes test mails with a banner that the recipient's mail gateway puts above mail from outside. */
+/** Makes test mails that have a banner at the top, which the recipient's mail gateway adds to mail from outside. */
 const external: ReplyMail = {
   id: 'external-banner',
   text: 'The gate code is 4471.\n\nFrom: Laura Whitfield <laura.whitfield@harbour-print.example>\nSent: Tuesday, March 3, 2026 9:14 AM\nTo: Owen Hale <owen@office.example>\nSubject: [EXTERNAL] Gate\n\nCAUTION: This email originated from outside the organization.\n\nWhich code opens the gate?\n',

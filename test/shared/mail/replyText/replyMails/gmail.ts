@@ -108,7 +108,10 @@ const signedPlain = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes nested quotes of three authors. The lines of older mails have more quote marks. */
+/**
+ * Makes quotes of three authors that are nested inside each other. The older a quoted mail is, the more quote marks its
+ * lines have.
+ */
 const deep = (choice: string): ReplyMail => {
   const { language, body, original, short } = chosen(choice)
   const older = `${short}\n\n${wrap(attribution(language).replace('9:14', '8:02'))}\n\n${quoted(original)}`

@@ -2,7 +2,7 @@
 export type Phrases = {
   me: string
   them: string
-  /** Is the address of the author whose mail is answered. */
+  /** Is the address of the person who wrote the earlier mail. */
   from: string
   /** Is the new text of the reply in a short form without a greeting. */
   short: string

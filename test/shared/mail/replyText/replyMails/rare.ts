@@ -14,8 +14,8 @@ type Head = {
    */
   head: string
   /**
-   * Is the text that the mail program writes before each quoted line. A mail program that only appends the earlier mail
-   * writes no such prefix.
+   * Is the text that the mail program writes before each quoted line. If a mail program only appends the earlier mail,
+   * there is no such prefix.
    */
   mark?: string
   /** Is the line that the mail program writes between the reply and the quote. */
