@@ -34,6 +34,15 @@ mta-sts.example.org. A ${STRANGER_ADDRESS}
 ${RECEIVERS.map((name) => `${name}. MX 10 mx.example.org.`).join('\n')}
 `
 
+/** Lists the hosts for which the Caddy of the simulated internet has certificates. */
+const TLS_HOSTS = [
+  ...['ca.example.net', 'base.example.com', 'www.cloudflare.com'],
+  ...['mx.example.org', 'mta-sts.example.org'],
+]
+const CADDY_LOG = '/run/units/stranger-caddy.log'
+const RELOAD_AFTER_FAILURE = `grep -q 'will retry' ${CADDY_LOG} && truncate -s 0 ${CADDY_LOG} &&
+  HOME=/var/stranger caddy reload --force --config /var/stranger/Caddyfile --adapter caddyfile`
+
 const CADDYFILE = `
 {
 	storage file_system ${STORAGE}
@@ -129,9 +138,14 @@ export async function startInternet(machine: Machine): Promise<void> {
     ${background('devnet', '/opt/purser/node_modules/.bin/bun /var/stranger/devnet.ts')}`,
     stranger,
   )
-  const certificate = `${STORAGE}/certificates/local/mx.example.org/mx.example.org`
-  await waitFor('the stranger to have a certificate', async () => {
-    const { exitCode } = await machine.run(`test -s ${certificate}.key && test -s ${CA_SOURCE}`)
+  const certificateOf = (host: string) => `${STORAGE}/certificates/local/${host}/${host}`
+  const certificate = certificateOf('mx.example.org')
+  const wanted = [CA_SOURCE, ...TLS_HOSTS.map((host) => `${certificateOf(host)}.key`)]
+  await waitFor('the stranger to have its certificates', async () => {
+    const { exitCode } = await machine.run(wanted.map((file) => `test -s ${file}`).join(' && '))
+    // While Caddy starts, it also removes empty folders from its storage. If it removes the folder of a new certificate,
+    // it tries again only a minute later.
+    if (exitCode !== 0) await machine.run(RELOAD_AFTER_FAILURE, stranger)
     return exitCode === 0
   })
   await machine.must(
