@@ -6,7 +6,7 @@ import type { Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
 /**
- * Is the key of the advisory lock for migrations. The number of the advisory lock is arbitrary. Because of the lock,
+ * Is the key of the advisory lock for migrations. The number of this lock has no meaning. Because of the lock,
  * processes that start at the same time migrate the database one after the other.
  */
 const MIGRATION_LOCK = 7_305_146
@@ -20,7 +20,7 @@ async function migrationNames(folder = FOLDER): Promise<string[]> {
  * Migrates the database: first by Graphile Worker's migrations, then by the service's migrations in the order of their
  * names. Each migration runs in one transaction, or builds indexes online. The function may run at any time and in
  * several processes at once.
- * @returns the names of the applied migrations.
+ * @returns the names of the migrations that it has applied.
  */
 export async function migrate(databaseUrl: string, folder = FOLDER): Promise<string[]> {
   const client = new pg.Client({
@@ -59,14 +59,15 @@ async function apply(client: pg.Client, folder: string, name: string): Promise<v
 }
 
 /**
- * Is the text with which the first line of an online migration begins. An online migration builds indexes while other
+ * Is the text at the beginning of the first line of an online migration. An online migration builds indexes while other
  * processes write to the table.
  */
 const ONLINE = '-- online:'
 const RECORD = 'insert into migrations (name) values ($1)'
 
 /**
- * Applies an online migration. The build of an index waits for older transactions, but does not block newer ones.
+ * Applies an online migration. The build of an index waits for older transactions to end, but does not block newer
+ * ones.
  */
 async function applyOnline(client: pg.Client, text: string, name: string): Promise<void> {
   for (const statement of text.split(/;\s*$/m)) {
@@ -76,12 +77,12 @@ async function applyOnline(client: pg.Client, text: string, name: string): Promi
 }
 
 /**
- * Limits the milliseconds that a migration waits for a lock. A waiting migration makes every later statement on that
- * table wait too.
+ * Limits the milliseconds that a migration waits for a lock. While a migration waits for a lock, every later statement
+ * on the same table waits too.
  */
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
-/** Is the pause between two tries of a migration. Other SQL statements can run in this pause. */
+/** Is the pause between two attempts to run a migration. Other SQL statements can run in this pause. */
 const LOCK_PAUSE_MS = 1_000
 const LOCK_TRIES_MAX = 100
 

@@ -1,12 +1,12 @@
 /**
- * Holds byte strings in one SQL parameter. The SQL expression `substring(bytes from start for length)` returns each
- * byte string.
+ * Holds byte strings in one SQL parameter. The SQL expression `substring(bytes from start for length)` extracts each of
+ * the byte strings.
  */
 export type PackedBytes = { bytes: Buffer; starts: number[]; lengths: number[] }
 
 /**
- * Packs byte strings into one SQL parameter. Without this packing, an array of `bytea` would be sent in hexadecimal
- * with twice the bytes, and each element would be encoded and decoded.
+ * Packs byte strings into one SQL parameter. Without this packing, an array of `bytea` would be sent in hexadecimal,
+ * with twice as many bytes, and each element would be converted separately.
  */
 export function packBytes(parts: readonly Uint8Array[]): PackedBytes {
   const lengths = parts.map((part) => part.length)

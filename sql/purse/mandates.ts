@@ -6,10 +6,10 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
-/** Limits the number of live payment mandates of one project, because each payment locks all of these mandates. */
+/** Limits how many live payment mandates a project may have, because each payment locks all of them. */
 export const MANDATES_MAX = 100
 
-/** Lists the periods (in UTC) for which a payment mandate may limit the sum of payments. */
+/** Lists the periods (in UTC) in which a payment mandate may limit the sum of the payments. */
 export const SUM_BOUNDS = ['hour', 'day', 'month', 'total'] as const
 type SumBound = (typeof SUM_BOUNDS)[number]
 
@@ -23,7 +23,7 @@ export type MandateTerms = MandateBounds & {
   limits: Record<SumBound, bigint | null>
   paymentsPerMinute: number
   risePercent: number
-  /** Is the time from which the mandate is valid. If the start time is null, the mandate is valid from now on. */
+  /** Is the time from which the mandate is valid. If the start time is null, the mandate is valid at once. */
   validFrom: Date | null
   validUntil: Date | null
 }
@@ -112,8 +112,8 @@ const valuesOf = (terms: MandateTerms) => [
 ]
 
 /**
- * Creates a mandate. @returns null if there is no such project. 'full' means that the project has {@link MANDATES_MAX}
- * live mandates.
+ * Creates a mandate. @returns null if there is no such project, and 'full' if the project already has {@link
+ * MANDATES_MAX} live mandates.
  */
 export function giveMandate(
   pool: Pool,
@@ -148,7 +148,7 @@ export function giveMandate(
  * Changes a mandate. Payments that were signed before the change stay valid, and still count against the limits of the
  * mandate.
  * @param options.change gets the present terms and state of the mandate, and returns the new terms and state. The
- * function `change` runs while the mandate is locked.
+ * mandate is locked while the function `change` runs.
  * @param options.within is a function that runs in the same database transaction as the change of the mandate.
  * @returns null if the project has no such mandate, or if the mandate has ended.
  */
@@ -165,7 +165,7 @@ export function changeMandate(
   },
 ): Promise<Mandate | null> {
   return transaction(pool, async (db) => {
-    // The lock of the purse is taken before the locks of mandates (sql/purse/purchases/reserve.ts).
+    // The purse must be locked before its mandates are locked (sql/purse/purchases/reserve.ts).
     await db.query('select from purses where project_id = $1 for update', [actor.projectId])
     const present = await lockMandate(db, actor.projectId, id)
     if (present === null || present.state === 'ended') return null
@@ -237,8 +237,8 @@ export async function listMandates(
 }
 
 /**
- * Locks the payment mandates of a project that are valid now. All payments lock the mandates in the same order, so that
- * two payments never deadlock.
+ * Locks the payment mandates of a project that are valid now. All payments lock these mandates in the same order, so
+ * that two payments cannot deadlock.
  */
 export async function lockMandates(db: Queryable, projectId: string): Promise<Mandate[]> {
   const { rows } = await db.query<MandateRow>({
@@ -259,8 +259,8 @@ export async function lockMandates(db: Queryable, projectId: string): Promise<Ma
 export type Used = Record<SumBound, bigint> & { lastMinute: number }
 
 /**
- * Returns how much of each locked mandate payments have used in the hour, the day and the month. @returns the sums, and
- * the database time that decides which hour, day and month are the present ones.
+ * Returns for each locked mandate how much of it payments have used in the hour, the day and the month. @returns the
+ * sums, and the database time that tells which hour, day and month are meant.
  */
 export async function readUsed(
   db: Queryable,

@@ -1,5 +1,5 @@
 /**
- * Orders the automatic transfers out of a purse. Money above the purse's maximum balance goes to the owner's address.
+ * Requests the automatic transfers out of a purse. Money above the purse's maximum balance goes to the owner's address.
  * Money at addresses whose key was replaced goes to the purse's present address.
  */
 import { randomBytes } from 'node:crypto'
@@ -13,7 +13,7 @@ import { lockPurse } from './purchases/reserve.ts'
 import { openSum, storePurseKey } from './purses.ts'
 import { chainOf, order } from './transferOut.ts'
 
-/** A new payout address that the owner sets becomes valid after this waiting time. */
+/** When the owner sets a new payout address, it becomes valid after this waiting time. */
 const PAYOUT_WAIT = '24 hours'
 /** Is the smallest amount of an automatic transfer: 0.01 USDC. A smaller transfer is not worth its gas. */
 const LEAST_ATOMIC = 10_000n
@@ -23,7 +23,7 @@ const LEAST_ATOMIC = 10_000n
  * the setting.
  */
 export type PurseLimits = {
-  /** A purse balance below this amount causes the event purse.low. */
+  /** If the purse balance falls below this amount, the event purse.low is recorded. */
   lowAtomic?: bigint | null
   /**
    * Is the maximum balance of the purse. Money above the purse's maximum balance goes to the payout address. If the
@@ -34,15 +34,15 @@ export type PurseLimits = {
 }
 
 /**
- * Is the SQL expression for the payout address of a purse `p` that is valid now. A new payout address becomes valid
- * after its waiting time.
+ * Is the SQL expression for the payout address that is valid at present for a purse `p`. A new payout address becomes
+ * valid after its waiting time.
  */
 const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
 
 /**
- * Sets three limits of a purse: the balance that counts as low, the maximum balance, and the payout address for money
- * above the maximum. The removal of a payout address takes effect at once. A new payout address waits 24 hours, and the
- * previous payout address stays valid until then.
+ * Sets three limits of a purse: the low-balance limit, the maximum balance, and the payout address for money above the
+ * maximum. The removal of a payout address takes effect at once. A new payout address waits 24 hours, and the previous
+ * payout address stays valid until then.
  * @returns false if the project has no purse.
  */
 export function setPurseLimits(
@@ -102,8 +102,8 @@ async function setAddress(db: Queryable, actor: Actor, address: string | null): 
 
 /**
  * Gives a purse a new private key, and moves the free money to the address of the new key. The old private key is kept,
- * because a seller may still settle a payment that was signed with this key. Money that reaches the address of the old
- * key later is moved too.
+ * because a seller may still settle a payment that this key has signed. Money that comes to the address of the old key
+ * later is moved too.
  * @returns null if the project has no purse.
  */
 export function rotatePurseKey(
@@ -140,8 +140,8 @@ export function rotatePurseKey(
 }
 
 /**
- * Orders a transfer out of a purse, if the amount is worth the gas. @returns the ordered amount, or 0 if the function
- * orders no transfer.
+ * Requests a transfer out of a purse if the amount is worth the gas. @returns the amount of the requested transfer, or
+ * 0 if no transfer was requested.
  */
 async function move(
   db: Queryable,
@@ -191,8 +191,8 @@ export async function queuePayouts(db: Queryable, addresses: readonly string[]):
 }
 
 /**
- * Orders the automatic transfers of a purse. A second call orders no further transfer, because the money of an ordered
- * transfer is no longer free.
+ * Requests the automatic transfers of a purse. A second call requests no further transfer, because the money of a
+ * requested transfer is no longer free.
  */
 export function payOut(pool: Pool, keyring: Keyring, projectId: string): Promise<void> {
   return transaction(pool, async (db) => {

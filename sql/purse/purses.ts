@@ -60,9 +60,10 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Writes SQL for the part of the balance that is no longer available at an address of a purse. This part is the sum of
- * signed payments that may still be settled, and of payments in blocks after the last reading of the balance. The
- * balance that was read last still includes the money of these payments, even if their block is final.
+ * Writes SQL for that part of the balance of a purse's address which is no longer available. This part is the sum of
+ * two kinds of payments: signed payments that may still be settled, and payments in blocks after the last reading of
+ * the balance. The last reading of the balance still includes the money of such payments, even if their blocks are
+ * final.
  * @param a is the SQL alias of a row of the table purses or purse_keys
  */
 export const openSum = (a: string): string => `(

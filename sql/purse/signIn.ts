@@ -11,8 +11,8 @@ import { purseSigner } from './purses.ts'
 
 /**
  * Signs a purse in at a seller's host only if the purse has paid this host before, because a sign-in reveals the
- * purse's address to the host. If the purse or its mandate is stopped, the purse signs no sign-in. A host that no
- * mandate covers gets no signature.
+ * purse's address to the host. A purse does not sign in while it is stopped, or while its mandate is stopped. If no
+ * mandate covers a host, the purse does not sign in there.
  * @param at.url is the URL at which the purse signs in, without query and fragment.
  * @returns null if the purse does not sign the sign-in.
  */

@@ -43,8 +43,8 @@ export function resumePurse(pool: Pool, actor: Actor): Promise<boolean> {
 }
 
 /**
- * Signs the cancellation of the open payments of one mandate or of all mandates. The payments stay open until the chain
- * shows whether the payment or the cancellation came first. @returns the number of signed cancellations.
+ * Signs the cancellation of the open payments of one mandate or of all mandates. Each payment stays open until the
+ * chain shows which came first, the payment or its cancellation. @returns the number of signed cancellations.
  */
 export async function cancelOpen(
   db: Client,

@@ -1,6 +1,6 @@
 /**
- * Orders transfers out of a purse for its owner: the withdrawal of all free money (a sweep), and refunds (refunds/). A
- * gas wallet of the service sends these transfers to the chain.
+ * Requests transfers out of a purse for its owner: the withdrawal of all free money (a sweep), and refunds (refunds/).
+ * A gas wallet of the service sends these transfers to the chain.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { type Address, getAddress, type Hex } from 'viem'
@@ -28,8 +28,8 @@ export type Ordered = {
 }
 
 /**
- * Signs and stores a transfer out of a purse, in the database transaction that orders it. The caller has locked the
- * purse and has read its balance.
+ * Signs and stores a transfer out of a purse, in the same database transaction that requests the transfer. The caller
+ * must have locked the purse and read its balance.
  */
 export async function order(
   db: Queryable,
@@ -96,8 +96,8 @@ export type Sweep =
   | { kind: 'no_purse' | 'no_chain' | 'nothing_free' }
 
 /**
- * Sends all free money of a purse to an address. The rest of the balance covers the payments that are signed and still
- * open.
+ * Sends all free money of a purse to an address. The rest of the balance stays in the purse, to cover payments that are
+ * signed and still open.
  */
 export function sweepPurse(
   pool: Pool,

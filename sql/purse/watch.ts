@@ -1,4 +1,4 @@
-/** Records what the chain shows about the signed payments of purses: settled, expired, or neither yet. */
+/** Records whether the chain shows that a signed payment of a purse is settled, has expired, or is still undecided. */
 import type { Address, Hex } from 'viem'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import { CHANGES_CHANNEL } from '../changes.ts'
@@ -54,9 +54,10 @@ const toSigned = (row: Row): Signed => ({
 })
 
 /**
- * Finds open payments of purses on a chain. Each poll reads one part of the list. A payment that no seller settles
- * stays open until a final block shows its expiry, and must not hide newer payments from the poll.
- * @param after is the row number of the payment at which the previous poll ended. The number 0 starts the list at the
+ * Finds open payments of purses on a chain. Each poll of the chain reads one part of the list of open payments. A
+ * payment that no seller settles stays open until a final block shows its expiry, so it must not keep a poll from
+ * reading newer payments.
+ * @param after is the row number of the last payment that the previous poll read. The number 0 starts the list at the
  * first payment.
  */
 export async function findOpen(
@@ -81,7 +82,7 @@ export async function recordCancelSeen(db: Queryable, id: string): Promise<void>
   )
 }
 
-/** Finds payments of purses that are spent in a block up to the given number, if the block is not known to be final. */
+/** Finds spent payments of purses whose blocks, up to the given number, are not known to be final. */
 export async function findSpent(
   db: Queryable,
   network: string,
@@ -126,7 +127,7 @@ export async function findNewestTransfer(
     : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
 }
 
-/** Writes SQL that changes the sums of every mandate that covers the purchase. */
+/** Writes SQL that changes the sums of every mandate that covers a purchase. */
 const inMandates = (change: string) => `
   update mandates m set ${change} from purchase_mandates pm, changed c
   where pm.purchase_row = c.row and m.row = pm.mandate_row`
@@ -216,8 +217,8 @@ export async function recordFinalSpent(db: Queryable, ids: readonly string[]): P
 }
 
 /**
- * Gives the amount of a payment that nobody settled back to its mandates, in the hour in which it was reserved. The
- * caller has checked, in the state of a final block, that no later block can settle the payment.
+ * If nobody settled a payment, gives its amount back to the mandates, in the hour in which it was reserved. The caller
+ * must have checked, in the state of a final block, that no later block can settle the payment.
  */
 export function recordReleased(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
@@ -240,8 +241,7 @@ export function recordReleased(pool: Pool, id: string): Promise<void> {
 }
 
 /**
- * Locks the purse's row in the database. The purse is always locked before its mandates are locked
- * (sql/purse/purchases/reserve.ts).
+ * Locks the purse's row in the database. A purse is always locked before its mandates (sql/purse/purchases/reserve.ts).
  */
 async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
   await db.query(
@@ -251,15 +251,15 @@ async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
 }
 
 /**
- * These constants say how old the known balance of a purse may be before the service reads it again. BUSY_AGE applies
+ * These constants limit how old the known balance of a purse may be before the service reads it again. BUSY_AGE applies
  * to a purse that has payments in progress, or that waits for its first money. IDLE_AGE applies to every other purse.
  */
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'
 
 /**
- * The service reads the balance of a retired address only this often, except on its first day and while a payment that
- * its key signed is open.
+ * The service reads the balance of a retired address this rarely, except on its first day and while a payment that its
+ * key signed is open.
  */
 const RETIRED_AGE = '1 hour'
 

@@ -20,15 +20,15 @@ export type ListedJob = {
 }
 
 /**
- * Limits how many characters of a job's error the list shows. This length of the error text is enough, because the
- * beginning of a stack trace names the error.
+ * Limits how many characters of a job's error the list shows. This length is enough, because the name of the error is
+ * at the beginning of a stack trace.
  */
 const ERROR_LENGTH = 2_000
 
 export type JobFilter = {
   state: JobState
   task?: string
-  /** Selects jobs that contain this text in the key or the error. */
+  /** Selects the jobs whose key or error contains this text. */
   text?: string
   /** Select jobs that are due at the time `after` or later, and before the time `before`. */
   after?: Date

@@ -4,8 +4,8 @@ import type { Queryable } from '../db.ts'
 
 /**
  * Is a job that a caller wants to queue (docs/decisions/postgres-queue.md). A job with a `key` replaces a waiting job
- * with the same key. If a job with the same key is running, the new job takes over the key, and the running job is then
- * superseded.
+ * with the same key. If a job with the same key is already running, the key moves to the new job, and the running job
+ * counts as superseded (replaced).
  */
 export type NewJob<Name extends TaskName = TaskName> = {
   task: Name
@@ -14,11 +14,14 @@ export type NewJob<Name extends TaskName = TaskName> = {
   runAt?: Date
   /** Is the priority of the job. Jobs with the lowest number go first. The default priority is 0. */
   priority?: number
-  /** Tells whether a waiting job with the same key keeps its run time, so that the new job does not delay it. */
+  /** Tells whether a waiting job with the same key keeps its run time, even if the new job has a later one. */
   keepsTime?: boolean
 }
 
-/** Writes the payload of a job as JSON. The job continues the trace context of its caller. */
+/**
+ * Writes the payload of a job as JSON. The payload also contains the trace context of the caller, so that the job
+ * continues its trace.
+ */
 export function jobPayload<Name extends TaskName>(task: Name, payload: TaskPayload<Name>): string {
   const trace = traceparent()
   return JSON.stringify({
@@ -73,9 +76,9 @@ export const addPayloadsFrom = (
     select row(s.task, s.payload, null, ${runAt}, null, s.key, ${priority}, null)::graphile_worker.job_spec from ${source} s))`
 
 /**
- * Deletes superseded jobs that no worker holds. When the key of a running job is added again, Graphile Worker clears
- * the job's key and uses up its attempts. If the end of such a job is then not recorded, its row stays for ever and
- * looks like a failed job.
+ * Deletes superseded jobs (whose key a newer job has) that no worker is running. If the key of a running job is added
+ * again, Graphile Worker removes the key from the running job and sets its attempts to the maximum. If the end of the
+ * running job is then not recorded, its row stays for ever and looks like a failed job.
  * @returns the number of superseded jobs that were deleted.
  */
 export async function deleteSupersededJobs(db: Queryable): Promise<number> {
@@ -87,8 +90,8 @@ export async function deleteSupersededJobs(db: Queryable): Promise<number> {
 }
 
 /**
- * Deletes jobs that have succeeded. It locks them in the order of their ids, because other statements lock several of
- * these jobs too.
+ * Deletes jobs that have succeeded. The jobs are locked in the order of their ids, because other statements lock
+ * several of these jobs too.
  */
 export const DELETE_DONE_JOBS = {
   name: 'delete-done-jobs',

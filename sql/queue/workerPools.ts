@@ -2,31 +2,31 @@ import pg from 'pg'
 import type { Pool, Queryable } from '../db.ts'
 
 /**
- * Is the first of the two keys of the advisory lock that a live worker pool holds. The number of this lock key is
- * arbitrary.
+ * Is the first of the two keys of the advisory lock that a live worker pool holds. The number of this lock key has no
+ * meaning.
  */
 const WORKER_LOCK_CLASS = 7_305_147
 
 /**
- * The jobs of a crashed process are released when the advisory lock of its worker pool has been free for this long. A
- * live worker pool whose database connection broke takes its lock again within about four seconds.
+ * If the advisory lock of a worker pool has been free for this long, its process has crashed, and its jobs are
+ * released. A live worker pool whose database connection broke takes its lock again within about four seconds.
  */
 const GRACE = '6 seconds'
 
 /**
- * A machine that vanishes does not close its connection, so Postgres must send TCP keepalives to notice it. With these
- * settings, Postgres closes a connection after about 10 s of silence.
+ * A machine that disappears does not close its connection, so Postgres must send TCP keepalives to notice this. With
+ * these settings, Postgres closes a connection after about 10 s of silence.
  */
 const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'
 
 /**
- * Limits the milliseconds that each database query may take during a pool's registration, which runs four short
+ * Limits how many milliseconds each database query may take while a pool is registered, which needs four short
  * statements. If one of these statements times out, the connection is closed and a new connection is tried.
  */
 const ANSWER_TIMEOUT_MS = 2_500
 /**
  * Is the time between two heartbeats on a worker pool's database connection. Without heartbeats, an idle connection
- * never notices that the database server has vanished.
+ * would never notice that the database server has disappeared.
  */
 const HEARTBEAT_MS = 1_500
 
@@ -40,7 +40,7 @@ export type PoolRegistration = {
 
 /**
  * Registers a Graphile Worker pool. After any kind of crash, Postgres frees the pool's advisory lock when the
- * connection ends. So dead worker pools are recognised without comparing clocks.
+ * connection ends. Therefore dead worker pools are recognised without comparing the clocks of two machines.
  * @param onLost is called once when the database connection of the pool breaks. The worker pool is then no longer
  * registered, and the caller must register it again.
  */
@@ -58,7 +58,7 @@ export async function registerPool(options: {
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })
-  // If the registration of a worker pool fails before the advisory lock is held, the function throws. If the database
+  // The function throws if the registration of a worker pool fails before the advisory lock is held. If the database
   // connection fails later, onLost is called once.
   let state: 'starting' | 'held' | 'over' = 'starting'
   let heartbeat: ReturnType<typeof setInterval> | undefined
@@ -79,7 +79,7 @@ export async function registerPool(options: {
     )
     id = rows[0]!.id
     await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
-    // Old rows of this worker pool are deleted. An old row whose advisory lock is free would make the live worker pool
+    // Old rows of this worker pool are deleted. If the advisory lock of an old row is free, the live worker pool would
     // look dead.
     await client.query('delete from worker_pools where graphile_pool_id = $1 and id <> $2', [
       options.graphilePoolId,
@@ -105,10 +105,10 @@ export async function registerPool(options: {
 /**
  * Releases the jobs of dead worker pools within seconds. Graphile Worker on its own would release these jobs only after
  * four hours. A worker pool that does not hold its advisory lock is suspect, and counts as dead after GRACE. If a
- * worker pool died before its registration, its jobs are released after the same time.
- * @param wasAway tells that the caller could not reach the database for some time. The time of this outage proves
- * nothing about a worker pool, so the waiting time GRACE begins again. Otherwise other pools would get the jobs of a
- * pool that only reconnects and still has to store the results of these jobs.
+ * worker pool died before it was registered, its jobs are released after the same waiting time.
+ * @param wasAway tells that the caller could not reach the database for some time. While the database was unreachable,
+ * no worker pool could prove that it was alive, so the waiting time GRACE begins again. Without a new waiting time,
+ * other pools would get the jobs of a pool that only reconnects and still has to store the results of these jobs.
  * @returns the ids of the Graphile Worker pools whose jobs were released.
  */
 export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promise<string[]> {
@@ -142,13 +142,13 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
   return dead
 }
 
-/** A worker pool that has not sent its heartbeat for this long runs no jobs. */
+/** If a worker pool has sent no heartbeat for this long, it is not running any jobs. */
 const SILENCE_MAX = '5 seconds'
 
 /**
- * Selects the names of worker pools that hold their advisory lock but send no heartbeat. The event loop of such a
- * pool's process hangs, or the process is frozen. A process that has ended is not among them, because its connection is
- * closed.
+ * Selects the names of worker pools that hold their advisory lock but send no heartbeat. Either the event loop of such
+ * a pool's process hangs, or the whole process is frozen. A process that has ended is not in this list, because its
+ * connection is closed.
  */
 export const SILENT_POOLS = `
   select distinct substring(application_name from '^purser worker (\\S+) \\(alive\\)$') as pool_name
@@ -180,8 +180,9 @@ export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Pro
 }
 
 /**
- * Is the lock of a Graphile Worker pool on a job. `attempts` grows each time a pool fetches the job, and so
- * distinguishes two locks on the same job. A superseded job has no key and no attempts left.
+ * Is the lock of a Graphile Worker pool on a job. The field `attempts` grows each time that a pool fetches the job, so
+ * it distinguishes two locks on the same job. A superseded job (whose key a newer job has) has no key and no attempts
+ * left.
  */
 export type JobLock = { id: string; attempts: number }
 
@@ -209,8 +210,8 @@ export async function hasLock(
 }
 
 /**
- * Releases the given locks of the Graphile Worker pool on jobs. A job that a pool has fetched again meanwhile keeps its
- * new lock. The job's `attempts` stays unchanged, because the job may have run.
+ * Releases the given locks of the Graphile Worker pool on jobs. If a pool has fetched a job again meanwhile, the job
+ * keeps its new lock. The job's `attempts` stays unchanged, because the job may have run.
  * @returns the number of job locks that were released.
  */
 export async function releaseLocks(

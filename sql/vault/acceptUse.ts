@@ -25,18 +25,18 @@ export type NewUse<Refusal> = {
   target: UseTarget
   idempotency: { key: string; hash: Buffer } | null
   /**
-   * Returns the reason for a refusal if this use may not have the credential. The result null means that the use of the
-   * secret may continue.
+   * Decides whether this use may have the credential, and returns the reason if it refuses. The result null means that
+   * the use of the secret may continue.
    */
   judge: (credential: OpenCredential) => Refusal | null
 }
 
 export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The given Idempotency-Key belongs to another request for the use of a secret. */
+  /** The Idempotency-Key of this call already belongs to another use of a secret. */
   | { kind: 'other_request' }
   /**
-   * The project has too many uses of secrets in progress, or the stored responses of its uses are too large together.
+   * The project has too many uses of secrets in progress, or the stored responses of these uses are too large together.
    */
   | { kind: 'busy' }
   | { kind: 'no_project' }
@@ -105,8 +105,8 @@ export function acceptUse<Refusal>(
 }
 
 /**
- * Tells whether the project has too many uses of secrets in progress. The project's row is locked, so that the counts
- * are exact.
+ * Tells whether the project has too many uses of secrets in progress. The row of the project must be locked, so that
+ * the counts are exact.
  */
 async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ open: number; bytes: string }>({
@@ -120,8 +120,8 @@ async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
 }
 
 /**
- * Stores the response of a use of a secret under its idempotency key. A refused use frees its idempotency key, so that
- * the caller may correct the request.
+ * Stores the response of a use of a secret under its idempotency key. If a use is refused, its idempotency key becomes
+ * free, so that the caller can correct the request.
  */
 async function keepKey(
   db: Queryable,

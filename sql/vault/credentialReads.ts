@@ -113,14 +113,14 @@ export async function openCredential(
 export type CredentialRead = {
   actor: Actor
   name: string
-  /** Tells whether the caller of the vault is the owner at the console. */
+  /** Tells whether the vault is called by the owner at the console. */
   isOwner: boolean
   /**
    * Is the version of the credential that the caller wants to read. If the version is absent, the current version is
    * read.
    */
   version?: number
-  /** Is the text that the audit entry about this read gets as its detail. */
+  /** Is stored as the detail of the audit entry about this read. */
   detail?: string
 }
 
@@ -252,16 +252,16 @@ const toListed = (name: string, row: Row): StoredCredential => ({
 })
 
 /**
- * Limits the bytes of metadata (JSON) in one page of credentials, because the metadata of ten thousand large
- * credentials would be 160 MB.
+ * Limits the bytes of metadata (JSON) in one page of credentials: without a limit, ten thousand large credentials would
+ * have 160 MB.
  */
 const PAGE_METADATA_BYTES = 8 * 1024 * 1024
 
 export type CredentialFilter = {
   projectId: string
   /**
-   * Selects only credentials that have expired or will expire within this time, the soonest first. The value null
-   * selects all credentials.
+   * Selects only credentials that have expired or will expire within this time, and lists the soonest first. The value
+   * null selects all credentials.
    */
   expiringWithinMs: number | null
   /** Selects credentials whose name contains this text. */

@@ -73,9 +73,9 @@ export const boundsOf = (row: Pick<VersionRow, 'type' | 'metadata'> & BoundsRow)
   effectiveBounds({ ...toBounds(row), type: row.type, metadata: row.metadata })
 
 /**
- * Returns the bounds that the given version of a credential and every later version have. Later versions are kept at
- * least as long as this version of the credential. If a later version has another type and the default placement, the
- * function uses the default placement of the given version's type.
+ * Returns the bounds that are common to the given version of a credential and all later versions. The later versions
+ * are all stored, because they are kept at least as long as the given version. If a later version has another type and
+ * the default placement, the function uses the default placement of the given version's type.
  */
 export async function boundsSince(
   db: Queryable,

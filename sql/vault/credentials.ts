@@ -63,8 +63,8 @@ export type Locked = {
 const LOCKED = 'row, id, version, reveal, bounded_by_owner as "isBounded"'
 
 /**
- * Is the content that a caller gives for a credential. A bound that is absent from the content gets its default. If the
- * API key must not widen the credential's bounds, an absent bound stays unchanged.
+ * Is the content of a credential as a caller gives it. If a bound is absent from the content, it gets its default. If
+ * the API key must not widen the credential's bounds, an absent bound stays unchanged.
  */
 export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bounds>
 
@@ -126,9 +126,9 @@ async function narrowedContent(
 }
 
 /**
- * Tells whether the secret was withheld from API keys before a change, or is withheld after the change. In both cases
- * every new version of the credential counts as a rotation of its secret. If the service compared the secrets, the
- * result would tell a caller whether the caller's guess of the secret was right.
+ * Tells whether the secret was withheld from API keys before a change, or is withheld after the change. If the secret
+ * was or is withheld, every new version of the credential counts as a rotation of its secret. If the service compared
+ * the secrets, the result would show a caller whether a guess of the secret was right.
  */
 export const isWithheld = (...credentials: readonly { reveal: Reveal }[]): boolean =>
   credentials.some(({ reveal }) => reveal === 'owner')
@@ -154,7 +154,7 @@ export async function lockCredential(
 
 /**
  * Creates a credential while the project's row is locked, so that concurrent calls respect the limit on credentials.
- * The function that overwrites a credential does not take this lock.
+ * When a credential is overwritten, the row of the project is not locked.
  */
 async function create(db: Queryable, actor: Actor, name: string): Promise<Locked | null> {
   const { projectId } = actor
@@ -178,8 +178,8 @@ async function create(db: Queryable, actor: Actor, name: string): Promise<Locked
 }
 
 /**
- * Returns the data of a credential before a caller replaces them. @returns null if the data cannot be decrypted. A
- * caller may replace data that cannot be decrypted, too.
+ * Returns the data of a credential before a caller replaces them. @returns null if the data cannot be decrypted. Even
+ * if data cannot be decrypted, a caller may replace them.
  */
 export async function openCurrent(
   db: Queryable,

@@ -17,9 +17,9 @@ import { boundsSince, openData, readVersion, toBounds } from './credentialVersio
 
 /**
  * Stores an old version of a credential as the newest version. Backup codes that were used since the old version was
- * stored stay marked as used. If an API key restores the version, it gets the bounds that the old version and every
- * later version have in common, so that a removed host is not allowed again. If the owner restores the version, the new
- * version gets the bounds of the old version.
+ * stored stay marked as used. If an API key restores a version, the new version gets only the bounds that the old
+ * version and all later versions have in common, so that a removed host stays forbidden. If the owner restores the
+ * version, the new version gets the bounds of the old version.
  */
 export async function restoreVersion(
   pool: Pool,

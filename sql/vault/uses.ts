@@ -8,8 +8,8 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 
 /**
- * The response to a use of a secret is kept for this time after the use has ended. A request that uses a secret and
- * waits longer than this time is not sent.
+ * Is the time for which the response to a use of a secret is kept after the use has ended. If a request that uses a
+ * secret waits longer than this time, it is not sent.
  */
 export const USE_KEPT = '10 minutes'
 

@@ -1,4 +1,4 @@
-/** Makes the lines of a report about one-time codes, with the 95 % interval of each share. */
+/** Makes the lines of a report about one-time codes, with the confidence interval of each share. */
 import {
   type Calibration,
   interval,

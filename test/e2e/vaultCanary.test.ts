@@ -28,7 +28,8 @@ function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const
   const encoded = texts.flatMap((form) => {
-    // The bytes are cut to a multiple of three, so that their base64 also matches inside a longer base64 text.
+    // The bytes are cut to a multiple of three, so that their encoding also occurs inside the encoding of a longer
+    // text.
     const text = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString(form)
     return [text, text.toUpperCase()]
   })

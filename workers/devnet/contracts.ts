@@ -56,7 +56,7 @@ export type DevnetClient = ReturnType<typeof devnetClient>
 
 /**
  * Is the option that makes Bun's `fetch` send loopback requests directly and not through HTTP_PROXY. The TypeScript
- * type in viem does not contain the option `proxy` of Bun's `fetch`.
+ * type in viem does not contain this option, which only Bun has.
  */
 const NO_PROXY = { proxy: false } as RequestInit
 

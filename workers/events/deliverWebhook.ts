@@ -139,8 +139,8 @@ function judge(
 }
 
 /**
- * Cuts the text of an HTTP response for the delivery log. The NUL character is removed, because PostgreSQL cannot store
- * it, and the cut must not split a character.
+ * Cuts the text of an HTTP response for the delivery log. U+0000 is removed, because PostgreSQL cannot store it, and
+ * the cut of the response text must not split a character.
  */
 function loggedPrefix(text: string): string {
   const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, LOGGED_BYTES)

@@ -71,9 +71,9 @@ export async function readLeaves(
 }
 
 /**
- * Returns the messages that contain given whole words, by the id of the search segment and the key of the word. A word
- * that no message of a segment contains is absent in the result. The block that can hold a word is the last block whose
- * first term does not follow the word.
+ * Returns the messages that contain the given whole words, for each search segment (by its id) and each word (by its
+ * key). If no message of a segment contains a word, the word is absent from the result. The block that may contain a
+ * word is the last block whose first term is not after the word.
  */
 export async function readWords(
   db: Queryable,
@@ -105,14 +105,14 @@ export async function readWords(
 }
 
 /**
- * Limits the blocks of the search index that are read for one prefix to about 250 KB. The number is limited because a
- * stranger can write millions of words with one prefix.
+ * Limits the blocks of the search index that are read for one prefix, to about 250 KB. The number of blocks is limited
+ * because a stranger can write millions of words with the same prefix.
  */
 const BEGINNING_BLOCKS = 128
 
 /**
- * Returns the messages of a search segment that have a word with a wanted prefix, by the key of the prefix. If too many
- * words have the prefix, the function returns all messages of the segment for it.
+ * Returns, by the key of each wanted prefix, the messages of a search segment that have a word with this prefix. If too
+ * many words have a prefix, the function returns all messages of the segment for this prefix.
  */
 export async function readBeginnings(
   db: Queryable,
@@ -124,8 +124,8 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // No byte of UTF-8 is 0xff. So every word with a prefix sorts before the byte string of the prefix followed by
-    // 0xff.
+    // The byte 0xff never occurs in UTF-8. Therefore every word with a prefix sorts before the byte string that
+    // consists of the prefix and the byte 0xff.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)
@@ -152,7 +152,10 @@ export async function readBeginnings(
   return found
 }
 
-/** Reads one block of the search index for a wanted word. Adds the messages that the block lists for a wanted word. */
+/**
+ * Reads one block of the search index for a wanted word. The messages that the block lists for this word are added to
+ * the result.
+ */
 function addPlaces(
   found: Map<string, Places>,
   range: LeafRange,
@@ -171,7 +174,7 @@ function addPlaces(
 
 const bytesOf = ({ term }: WantedTerm): Buffer => Buffer.from(term, 'latin1')
 
-/** Reads the blocks of a search segment in the order of their words, several blocks in each query. */
+/** Reads the blocks of a search segment in the order of their words, and reads several blocks in each query. */
 export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGenerator<TermBlock> {
   for (let after: Buffer | null = null; ; ) {
     const { rows }: { rows: { first_term: Buffer; terms: Buffer }[] } = await db.query({
@@ -191,12 +194,12 @@ export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGen
 }
 
 /**
- * Sets the number of search blocks that are read or written at once. This many blocks of the search index have about 64
- * KB. A search block with many postings has 8 KB at most.
+ * Sets the number of search blocks that are read or written at once. Together, this many blocks of the search index
+ * have about 64 KB. A search block with many postings (entries for messages) has at most 8 KB.
  */
 export const BLOCKS_AT_ONCE = 32
 
-/** Stores a new segment of the search index over leaves that are stored already. */
+/** Stores a new segment of the search index, whose leaves (groups of messages) must already be stored. */
 export async function insertSegment(
   db: Queryable,
   projectId: string,
@@ -233,8 +236,8 @@ export async function insertBlocks(
 }
 
 /**
- * Adds a leaf (a group of messages) to the search index. @param rows lists the rows of the leaf's messages, in the
- * order of their places.
+ * Adds a leaf (a group of messages) to the search index. @param rows lists the database rows of the leaf's messages, in
+ * the order of their positions in the leaf.
  */
 export async function insertLeaf(
   db: Queryable,
@@ -252,8 +255,8 @@ export async function insertLeaf(
 }
 
 /**
- * Returns where deleted messages stand in the leaves of the search index, and whether all messages of these leaves are
- * deleted.
+ * Returns the positions of deleted messages in the leaves of the search index, and whether all messages of these leaves
+ * are deleted.
  */
 export async function deletedPlaces(
   db: Queryable,

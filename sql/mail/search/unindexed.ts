@@ -1,7 +1,7 @@
 import type { Queryable } from '../../db.ts'
 import type { Message } from '../messages/messages.ts'
 
-/** Lists messages that a version without a search index stored, at most `limit`. */
+/** Lists at most `limit` messages that were stored by a version without a search index. */
 export async function listUnindexed(
   db: Queryable,
   limit: number,

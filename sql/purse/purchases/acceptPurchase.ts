@@ -9,8 +9,8 @@ import type { Failed } from '../../vault/credentials.ts'
 import { CONTENT, sealContent } from './purchaseContent.ts'
 
 /**
- * Limits the number of purchases of one project that are still in progress. Concurrent purchase calls may exceed this
- * limit by at most the number of these calls.
+ * Limits the number of purchases of one project that are still in progress. If several purchase calls run at the same
+ * time, the limit may be exceeded by at most the number of these calls.
  */
 const OPEN_MAX = 500
 /** Limits the total bytes of purchase requests and seller responses that are stored for one project. */
@@ -39,21 +39,24 @@ export type NewPurchase<Refusal> = {
 
 export type AcceptedPurchase<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The given Idempotency-Key already belongs to another purchase request. */
+  /** The Idempotency-Key of this call already belongs to another purchase request. */
   | { kind: 'other_request' }
   /**
-   * The project has too many purchases in progress, or the stored responses of its purchases are too large together.
+   * The project has too many purchases in progress, or its stored responses are too large together.
    */
   | { kind: 'busy' }
   | { kind: 'no_project' }
-  /** The vault does not give out the credential, or the function `judge` refuses the purchase request. */
+  /**
+   * The purchase request is refused because the vault does not give out the credential, or because the function `judge`
+   * refuses it.
+   */
   | { kind: 'credential'; failed: Failed }
   | { kind: 'refused_by_judge'; refusal: Refusal }
 
 /**
  * Stores a purchase and the job that carries it out. A call with the same Idempotency-Key finds the first purchase,
- * however old it is. The function does not lock the project's row, because two hundred concurrent purchases waited five
- * seconds for this lock.
+ * even if it is very old. The function does not lock the project's row, because two hundred concurrent purchases waited
+ * five seconds for this lock.
  */
 export function acceptPurchase<Refusal>(
   pool: Pool,
@@ -119,8 +122,8 @@ const auditDetail = ({ method, host, path }: UseTarget): string =>
   `${method} ${host}${path}`.slice(0, 1_000)
 
 /**
- * Opens the credential of a purchase request, and writes an audit entry about this read. @returns the reason why the
- * request is refused, or null. The result null means that the request uses no credential, or that it may use its
+ * Opens the credential that a purchase request uses, and writes an audit entry about this read. @returns the reason why
+ * the request is refused, or null. The result null means that the request uses no credential, or that it may use its
  * credential.
  */
 async function judgeCredential<Refusal>(

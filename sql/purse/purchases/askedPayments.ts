@@ -1,6 +1,6 @@
 /**
- * Stores payments that wait for the owner's approval. The approval request and the purchase change together, while the
- * purchase is locked.
+ * Stores payments that wait for the owner's approval. The approval request and the purchase are always changed
+ * together, while the purchase is locked.
  */
 import { newApprovalId } from '../../../shared/ids.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -64,9 +64,9 @@ export type PaymentDecision =
   | { state: 'expired' }
 
 /**
- * Tells the result of a decision about a payment. `before` means that the owner's earlier decision is already recorded.
- * `changed` means that the payment terms have changed since the owner saw them. `late` means that the owner decided
- * after the approval request had expired.
+ * Tells the result of a decision about a payment. The result `before` means that an earlier decision of the owner is
+ * already recorded. The result `changed` means that the payment terms have changed since the owner saw them. The result
+ * `late` means that the owner decided when the approval request had already expired.
  */
 export type PaymentDecisionEnd = {
   kind: 'done' | 'before' | 'changed' | 'late'
@@ -178,8 +178,7 @@ async function end(
 export type AskedPayment = { askedFor: AskReason; hash: Buffer }
 
 /**
- * Returns, for each given purchase that waits for the owner, the reason for the approval request and the hash of the
- * payment terms.
+ * Returns, for each given purchase that waits for its owner, why the owner is asked and the hash of the payment terms.
  */
 export async function readAsked(
   db: Queryable,

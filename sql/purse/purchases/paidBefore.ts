@@ -1,9 +1,9 @@
-/** Reads the earlier payments of a project: which payees a host had, and which prices a URL path had. */
+/** Reads the earlier payments of a project: which payees each host had, and which prices each URL path had. */
 import type { Queryable } from '../../db.ts'
 
 /**
- * Describes where a purchase pays and whom it pays: the host, path, tool and payee. `row` is the row number of the
- * purchase in the database. A later purchase has a greater row number.
+ * Describes where a purchase pays and whom it pays: the host, path, tool and payee. The field `row` is the row number
+ * of the purchase in the database. A later purchase has a greater row number.
  */
 export type PaidPlace = {
   row: bigint
@@ -13,7 +13,7 @@ export type PaidPlace = {
   payTo: string
 }
 
-/** Is the base price of a URL path at a seller. The service measures a rise of the price against this base price. */
+/** Is the base price of a URL path at a seller. The rise of a price is measured from this base price. */
 export type Base = { atomic: bigint; at: Date }
 
 type Last = { row: bigint; amountAtomic: bigint; base: Base }
@@ -27,8 +27,8 @@ export type PaidBefore = {
    */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
   /**
-   * Adds a newly signed payment to the earlier payments. When the service judges the next payment of the same group, it
-   * counts this new payment too.
+   * Adds a payment that was just signed to the earlier payments. The decision about the next payment of the same group
+   * then includes this new payment.
    */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }
@@ -36,7 +36,7 @@ export type PaidBefore = {
 const BASE_AGE_MS = 30 * 24 * 3_600_000
 
 /**
- * Reads what a project has paid before at the given hosts and resources. The caller holds the lock of the project's
+ * Reads what a project has paid before at the given hosts and resources. The caller must hold the lock on the project's
  * purse.
  */
 export async function readPaidBefore(

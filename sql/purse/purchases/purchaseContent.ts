@@ -10,7 +10,7 @@ import type { UseRequest } from '../../../shared/vault/useRequest.ts'
 /** The seller's response is kept for this time after the purchase has ended. */
 export const ANSWER_KEPT = '10 minutes'
 
-/** Lists the values of the column `content_version`, which tell what a purchase's row holds in encrypted form. */
+/** Lists the values of the column `content_version`, which tell what encrypted content a purchase's row holds. */
 export const CONTENT = { request: 1, signed: 2, answer: 3 } as const
 
 /**

@@ -14,7 +14,7 @@ export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** Normally, within this time after a purchase is due, its own job has run or is at least in the queue. */
+/** Within this time after a purchase is due, its own job has normally run, or is at least in the queue. */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 

@@ -1,4 +1,4 @@
-/** Records the steps of a purchase in the worker: asked, signed (sql/purse/purchases/reserve.ts), sent, ended. */
+/** Records the steps of a purchase that a worker makes: asked, signed (sql/purse/purchases/reserve.ts), sent, ended. */
 import type { PurchaseEventData } from '../../../shared/events/events.ts'
 import { keptOffer, type ProofVerdict } from '../../../shared/purse/offerReceipt.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -106,9 +106,9 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
 }
 
 /**
- * Marks a queued purchase as being asked at the seller, or takes over a purchase whose worker was interrupted. @returns
- * the HTTP request of the purchase. The result null means that the seller was already asked and the purchase is in a
- * later step.
+ * Marks a queued purchase before the seller is asked about it, or takes over a purchase whose worker was interrupted.
+ * @returns the HTTP request of the purchase. The result null means that the purchase is in a later step, because the
+ * seller was already asked.
  */
 export async function startAsking(
   db: Queryable,
@@ -125,14 +125,14 @@ export async function startAsking(
 }
 
 /**
- * Is a signed purchase request that the worker is about to send. `sends` counts how often the request was sent,
- * including this time.
+ * Is a signed purchase request that the worker is about to send. The field `sends` counts how often the request was
+ * sent, including the sending that is about to happen.
  */
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
 /**
- * Adds one to the number of sends of a signed purchase request, before the request is sent. @returns null if the
- * purchase has ended, or if the seller can no longer settle the payment.
+ * Before a signed purchase request is sent, adds one to the number of times that it was sent. @returns null if the
+ * purchase has ended, or if it is too late for the seller to settle the payment.
  */
 export async function startSend(
   db: Queryable,
@@ -157,9 +157,9 @@ export type PurchaseEnd = {
   reason?: string
   detail?: string
   answer?: UseAnswer
-  /** Is the seller's offer, if the purchase ends before a payment was signed. */
+  /** Is the seller's offer, if the purchase ends without a signed payment. */
   offer?: Offer | null
-  /** Is the hash of the transaction that settled the payment, according to the seller. */
+  /** Is the hash of the transaction that settled the payment, as the seller states it. */
   claimedTx?: string | null
   sellerReceipt?: string | null
   receiptVerdict?: ProofVerdict | null
@@ -167,8 +167,8 @@ export type PurchaseEnd = {
 }
 
 /**
- * Ends a purchase. The seller's response replaces the stored request. If the purchase has already ended, the function
- * does not change it.
+ * Ends a purchase. The seller's response takes the place of the stored request. If the purchase has already ended, the
+ * function does not change it.
  */
 export function endPurchase(
   pool: Pool,

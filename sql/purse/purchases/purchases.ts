@@ -21,8 +21,8 @@ export type PurchaseState =
   | 'unknown'
 
 /**
- * Is the state of the money that a purchase has reserved. The database migration defines the meaning of the three state
- * words.
+ * Is the state of the money that a purchase has reserved. The database migration explains what each of the three state
+ * words means.
  */
 type MoneyState = 'open' | 'spent' | 'released'
 

@@ -27,7 +27,7 @@ export type Reserved =
   | { kind: 'signed'; content: SignedRequest; payer: string; validBefore: bigint }
   | { kind: 'refused'; reason: RefusalReason }
   | { kind: 'ask'; reason: AskReason }
-  /** Another worker has taken the purchase, or its project is deleted. */
+  /** The payment is not due, because another worker has taken the purchase, or because its project is deleted. */
   | { kind: 'not_due' }
 
 type PurchaseRow = ContentRow & {
@@ -40,14 +40,14 @@ type PurchaseRow = ContentRow & {
   tool: string | null
 }
 
-/** Describes a payment that a purchase wants to make: the purchase, the URL, and the payment terms. */
+/** Describes a payment that is to be made for a purchase: the purchase, the URL, and the payment terms. */
 export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer }
 
 /**
  * Reserves and signs payments of one project. Each payment is reserved in every mandate that covers it. If a payment is
- * not signed, the result tells why. The function takes the locks once for a whole group of payments, because otherwise
- * 50 purchases of one purse waited 220 ms each for their turn. Each payment of the group counts against the limits that
- * apply to the next payment.
+ * not signed, the result tells why. The locks are taken only once for a whole group of payments: with a lock for each
+ * payment, 50 purchases of one purse waited 220 ms each for their turn. Each payment of the group reduces what the
+ * limits leave for the next payment.
  * @returns one result for each payment, in the order of the payments.
  */
 export function reserve(
@@ -99,8 +99,8 @@ const refused = (reason: RefusalReason): Reserved => ({ kind: 'refused', reason 
 const NO_PURSE = refused('no_purse')
 
 /**
- * Holds the sums and facts that decide whether a payment may be signed. Each signed payment of a group changes these
- * sums for the next payment.
+ * Holds the sums and facts that decide whether a payment may be signed. When a payment of a group is signed, these sums
+ * change for the next payment.
  */
 type State = {
   now: Date
@@ -170,7 +170,7 @@ async function sign({
 
 /**
  * Adds a signed payment to the sums that decide about the next payment of the same group. @returns the warnings about
- * mandates whose limits are nearly reached.
+ * mandates of which this payment nearly reaches a limit.
  */
 function count(
   { purse, paidBefore }: State,
@@ -187,7 +187,9 @@ function count(
   return events
 }
 
-/** Locks purchases that must be signed, in the order of their rows, so that two groups never deadlock. */
+/**
+ * Locks the purchases whose payments must be signed, in the order of their rows, so that two groups cannot deadlock.
+ */
 async function lockPurchases(
   db: Queryable,
   projectId: string,
@@ -216,8 +218,8 @@ export async function lockPurse(
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // The purse's sums are read in a separate statement, whose snapshot begins after the lock is taken. So the statement
-  // sees the reservations that the previous holder of the lock has committed.
+  // A separate statement reads the sums of the purse, so that its snapshot begins after the lock was taken. Therefore
+  // the statement sees what the previous holder of the lock has committed.
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,
@@ -243,8 +245,8 @@ function brokenSum(
 }
 
 /**
- * Returns the reason why the owner must approve the payment: a high price, a new payee of a known host, or a price that
- * rose. @returns null if the owner need not approve.
+ * Returns the reason why the owner must approve the payment: it is expensive, a known host names a new payee, or the
+ * price rose. @returns null if the owner need not approve.
  */
 function askReason(
   { paidBefore, place, base }: { paidBefore: PaidBefore; place: PaidPlace; base: Base },
@@ -266,8 +268,8 @@ function askReason(
 const WARNINGS = [95, 80] as const
 
 /**
- * Returns an event for each spending limit of a mandate whose use reaches 80 or 95 % with this payment. The sums of the
- * mandate do not include this payment yet.
+ * Returns an event for each spending limit of a mandate of which 80 or 95 % is used up with this payment. The sums of
+ * the mandate must not include this payment yet.
  */
 const warnings = (
   projectId: string,

@@ -23,8 +23,8 @@ export type SignedPayment = {
 }
 
 /**
- * Stores signed payments, and adds each payment to the sums of its mandates. The function already counts the first
- * sending of each payment, because the payment is sent at once afterwards.
+ * Stores signed payments, and adds each payment to the sums of its mandates. The first sending of each payment is
+ * counted at once, because the payment is sent directly afterwards.
  */
 export async function storeSigned(
   db: Queryable,

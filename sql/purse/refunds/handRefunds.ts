@@ -16,7 +16,7 @@ export type ClaimedRefund = {
    * block.
    */
   paidBlock: bigint
-  /** Tells whether the seller named the transaction so long ago that a chain node would know it. */
+  /** Tells whether the seller named the transaction so long ago that a chain node must know it by now. */
   isOld: boolean
 }
 
@@ -60,8 +60,8 @@ export async function findClaimed(
 }
 
 /**
- * Records why the transaction that a seller named does not count as the refund. After that, the service expects the
- * seller to send the refund again.
+ * Records why the transaction that a seller named does not count as the refund. The service then expects the seller to
+ * send the refund again.
  */
 export async function refuseClaim(
   db: Queryable,
@@ -75,7 +75,7 @@ export async function refuseClaim(
   )
 }
 
-/** Returns the log indexes of those events in a transaction that already count for refunds. */
+/** Returns the log indexes of the events in a transaction that already count as the transfers of other refunds. */
 export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
   const { rows } = await db.query<{ log_index: number }>(
     'select log_index from hand_refunds where tx_hash = $1 and log_index is not null',
@@ -128,7 +128,7 @@ export function recordHandRefund(
   })
 }
 
-/** Lists refunds sent by hand in blocks up to the given number that are not known to be final. */
+/** Lists the refunds sent by hand whose blocks, up to the given number, are not known to be final. */
 export async function findUnfinalRefunds(
   db: Queryable,
   network: string,

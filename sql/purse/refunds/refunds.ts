@@ -1,6 +1,7 @@
 /**
- * Stores refunds of payments. A refund is a transfer out of a purse, or a transfer that a seller makes by hand and the
- * chain proves. The sum of the expected, open and spent refunds of a payment never exceeds the amount of the payment.
+ * Stores refunds of payments. A refund is either a transfer out of a purse, or a transfer that a seller makes by hand
+ * and that the chain proves. The sum of the expected, open and spent refunds of a payment never exceeds the amount of
+ * the payment.
  */
 import type { Hex } from 'viem'
 import { newHandRefundId } from '../../../shared/ids.ts'
@@ -99,7 +100,10 @@ export function refundPayment(
   })
 }
 
-/** Tells whether the payee's address belongs to the project's purse, under the present key or an earlier key. */
+/**
+ * Tells whether the payee's address belongs to the project's purse, either under its present key or under an earlier
+ * key.
+ */
 async function isOwnAddress(db: Queryable, projectId: string, address: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'select from purse_keys where project_id = $1 and address = $2',
@@ -175,7 +179,7 @@ const REFUNDS_OF = `
   from hand_refunds where payment_id = $1
   order by created_at, id`
 
-/** Lists the refunds of a purchase, oldest first. Sellers that use this service made them. */
+/** Lists the refunds of a purchase, oldest first. These refunds were made by sellers that use this service. */
 export async function refundsOfPurchase(
   db: Queryable,
   { payer, nonce, network }: { payer: string; nonce: string; network: string },
@@ -195,8 +199,8 @@ export async function refundsOfPurchase(
 export type HandRefundChange = 'ok' | 'not_found' | 'not_by_hand' | 'proved'
 
 /**
- * Records the transaction that the seller names as the transfer of a refund. A worker then looks up this transaction on
- * the chain.
+ * Records the transaction that the seller names as the transfer of a refund. A worker then searches for this
+ * transaction on the chain.
  */
 export function claimRefund(
   pool: Pool,

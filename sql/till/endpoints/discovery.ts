@@ -14,8 +14,8 @@ export type DiscoveredEndpoint = {
   payTo: string
   description: string | null
   /**
-   * Holds the endpoint's metadata from three sources: the seller, the OpenAPI document, and the endpoint's own 402
-   * response. If two sources contradict each other, the source that comes first in this order counts.
+   * Holds the metadata of the endpoint from three sources, in this order: the seller, the OpenAPI document, and the
+   * endpoint's own 402 response. If two sources contradict each other, the one that comes first counts.
    */
   metadata: Metadata & SeenMetadata
   /** Lists the versions of x402 that the last check found in the endpoint's 402 response. */
@@ -28,7 +28,7 @@ export type DiscoveryFilter = {
   payTo: string | null
   network: NetworkName | null
   /**
-   * Holds the words of the search in lower case. Endpoints that match most of the search words come first. An endpoint
+   * Holds the words of the search in lower case. The endpoints that match the most search words come first. An endpoint
    * that matches none of the search words is left out. If the search words are null, the list contains all endpoints,
    * oldest first.
    */
@@ -48,8 +48,8 @@ export type DiscoveryFilter = {
 
 const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
-// Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. The
-// public list never relies on what a payer claims.
+// Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. Nothing
+// that a payer claims has an effect on the public list.
 const LISTED = `
   from seller_endpoints e
   join projects p on p.id = e.project_id

@@ -36,7 +36,7 @@ export type EndpointChange = {
   metadata?: MetadataChange
   /**
    * Is the URL of the endpoint's OpenAPI document. The value null removes the document, and all metadata that a worker
-   * has read in it.
+   * has read from it.
    */
   openApiUrl?: string | null
 }
@@ -45,8 +45,8 @@ export type EndpointChange = {
 export type MetadataChange = { [Part in keyof Metadata]?: Metadata[Part] | null }
 
 /**
- * Is an endpoint after a change. `newSecret` is the endpoint's new webhook secret, which no other response shows. If
- * `newSecret` is null, the webhook secret is unchanged.
+ * Is an endpoint after a change. The field `newSecret` holds the endpoint's new webhook secret, which no other response
+ * shows. If `newSecret` is null, the webhook secret is unchanged.
  */
 export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
 
@@ -191,15 +191,15 @@ async function changeEndpoint(
       change.openApiUrl ?? null,
     ],
   )
-  // A worker reads the OpenAPI document when it next checks the endpoint.
+  // The next time that a worker checks the endpoint, it also reads the OpenAPI document.
   if (typeof change.openApiUrl === 'string') await queueEndpointCheck(db, id)
   return { endpoint: toEndpoint(rows[0]!), newSecret }
 }
 
 /**
- * Replaces the secret of an endpoint's webhook. All later webhook attempts use the new secret.
- * @returns the endpoint with its new webhook secret. The result null means that the project has no endpoint with this
- * id.
+ * Replaces the secret of an endpoint's webhook. All webhook requests from then on are signed with the new secret.
+ * @returns the endpoint with its new webhook secret. The result null means that the project has no endpoint with the
+ * given id.
  * @throws {SecretWithoutWebhookError}
  */
 export async function rotateWebhookSecret(

@@ -12,11 +12,11 @@ export type EndpointCheck = {
   detail: string | null
   checkedAt: Date | null
   /**
-   * Counts the milliseconds since a check of the endpoint was queued. If the number is null, no check of the endpoint
-   * is queued.
+   * Is the number of milliseconds since a check of the endpoint was queued. If the number is null, no check of the
+   * endpoint is queued.
    */
   queuedMs: number | null
-  /** Tells whether a worker requests the endpoint's URL right now. */
+  /** Tells whether a worker is requesting the endpoint's URL at this moment. */
   isRunning: boolean
 }
 
@@ -51,7 +51,8 @@ export async function findEndpointCheck(db: Queryable, id: string): Promise<Endp
 }
 
 /**
- * Verifies an MCP tool at once. For an endpoint with a URL, the function queues a check in the caller's transaction.
+ * Marks an MCP tool as verified at once. For an endpoint with a URL, the function queues a check in the caller's
+ * transaction.
  */
 export async function checkEndpoint(
   db: Queryable,
@@ -101,9 +102,10 @@ export function checkEndpointAnew(
 
 /**
  * Queues a check of an endpoint whose x402 challenge would be refused. The function queues at most one check of the
- * endpoint in `pauseMs` milliseconds. The function queues no check while another check of the endpoint waits.
- * @returns the milliseconds until the next check may be queued. The number 0 means that a check is queued, now or
- * already before, or that the endpoint is deleted.
+ * endpoint in `pauseMs` milliseconds. If another check of the endpoint already waits, the function queues no further
+ * check.
+ * @returns the milliseconds until the next check may be queued. The number 0 means that a check is now queued, or was
+ * queued before, or that the endpoint is deleted.
  */
 export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<number> {
   return transaction(pool, async (db) => {

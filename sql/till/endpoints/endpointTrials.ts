@@ -9,8 +9,8 @@ export type EndpointTrial = {
   state: TrialState
   buy: boolean
   /**
-   * Is the x402 challenge of the endpoint. It contains x402Version and accepts, and in version 2 also resource and
-   * extensions.
+   * Is the x402 challenge of the endpoint. The object contains x402Version and accepts, and in version 2 also resource
+   * and extensions.
    */
   challenge: Record<string, unknown> | null
   /** Is the HTTP status of the endpoint's last response. */
@@ -27,8 +27,8 @@ export const TRIAL_BODY_MAX = 16_384
 export const TRIAL_CHALLENGE_MAX = 40_000
 
 /**
- * An endpoint's trial that has not ended after this time is lost, because the worker waits 20 s for the challenge and
- * 30 s for the payment.
+ * If the trial of an endpoint has not ended after this time, it is lost, because the worker waits at most 20 s for the
+ * challenge and 30 s for the payment.
  */
 const LOST_AFTER = '90 seconds'
 
@@ -80,8 +80,8 @@ export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promis
   })
 
 /**
- * Is the trial of an endpoint, with the data that the worker needs. `payment` is a payment that an earlier attempt of
- * the job has signed.
+ * Is the trial of an endpoint, with the data that the worker needs. The field `payment` holds a payment that an earlier
+ * attempt of the job has signed.
  */
 export type DueTrial = {
   id: string
@@ -111,8 +111,8 @@ export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial 
 }
 
 /**
- * Stores the payment that the endpoint's trial will send, unless a payment is already stored. @returns the stored
- * payment. The result null means that the endpoint's trial has ended.
+ * Stores the payment that the endpoint's trial will send, unless a payment is already stored. @returns the payment that
+ * is stored then. The result null means that the endpoint's trial has ended.
  */
 export async function storePayment(
   db: Queryable,

@@ -39,7 +39,7 @@ export type Endpoint = {
   row: bigint
 }
 
-/** Counts the settled payments of an endpoint, and holds their sum in atomic USDC. */
+/** Holds the number of an endpoint's settled payments, and their sum in atomic USDC. */
 export type EndpointTotals = { callCount: number; revenueAtomic: bigint }
 
 /** Holds one row of the table seller_endpoints with the columns ENDPOINT_COLUMNS. */
@@ -115,7 +115,7 @@ export async function findEndpoint(
 
 export type EndpointFilter = {
   projectId: string
-  /** Selects endpoints that contain this text in the URL or the description. */
+  /** Selects the endpoints whose URL or description contains this text. */
   text?: string
   verification?: VerificationStatus
   active?: boolean
@@ -228,7 +228,7 @@ export async function recordVerification(
 
 /**
  * Records the metadata that a worker read in an endpoint's OpenAPI document, unless the endpoint names another document
- * by now.
+ * meanwhile.
  */
 export async function recordOpenApi(
   db: Queryable,

@@ -1,9 +1,9 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes the SQL condition that a project other than the given one sells a resource. The condition holds if the x402
- * challenge at the other project's verified endpoint names that project's payTo address, and not this project's
- * address. A 402 response alone does not prove who sells a resource, because anyone may register its URL.
+ * Writes the SQL condition that a resource is sold by a project other than the given project. The condition holds if
+ * the x402 challenge at the other project's verified endpoint names the payTo address of that project and not that of
+ * the given project. A 402 response alone does not prove who sells a resource, because anyone may register its URL.
  *
  * @param projectId is an SQL expression, and so is `matchKey`.
  */
@@ -15,7 +15,9 @@ export const soldByAnother = (projectId: string, matchKey: string): string => `e
     and not exists (
       select from projects own where own.id = ${projectId} and lower(own.pay_to) = any (e.challenge_pay_to)))`
 
-/** Tells whether another project sells the given resource. {@link soldByAnother} explains the condition. */
+/**
+ * Tells whether a project other than the given one sells the resource. {@link soldByAnother} explains the condition.
+ */
 export async function isSoldByAnother(
   db: Queryable,
   projectId: string,

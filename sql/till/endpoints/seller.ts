@@ -75,7 +75,7 @@ export type Sale = {
  */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
-  // Equal items of `wanted` are read once, because concurrent payments are often for one resource.
+  // Equal items of `wanted` are read only once, because many concurrent payments may be for the same resource.
   const distinct = [...new Map(wanted.map((sale) => [keyOf(sale), sale])).values()]
   const { rows } = await db.query<
     SellerColumns & {

@@ -1,11 +1,11 @@
 import type { Queryable } from '../../db.ts'
 
-/** Counts settled payments, and holds the sum of their amounts in atomic USDC. */
+/** Holds the number of settled payments, and the sum of their amounts in atomic USDC. */
 export type Income = { count: number; amountAtomic: bigint }
 
 /**
- * Describes the income of a project: in total, by day (UTC), by endpoint and by payer. Payments from the project's own
- * addresses are left out.
+ * Describes the income of a project: in total, by day (UTC), by endpoint and by payer. Payments that come from the
+ * project's own addresses do not count as income.
  */
 export type Activity = {
   total: Income
@@ -21,8 +21,8 @@ export type Activity = {
   /** Sums up the payments that came from addresses of the project itself. */
   own: Income
   /**
-   * Sums up the refunds that were made in the time range, even if the refunded payment came in before that range. The
-   * other sums of the income are not reduced by refunds.
+   * Sums up the refunds that were made in the time range, even if the refunded payment was received before it. Refunds
+   * are not subtracted from the other sums of the income.
    */
   refunded: Income
 }

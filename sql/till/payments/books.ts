@@ -9,7 +9,8 @@ import type { Queryable } from '../../db.ts'
  */
 export type BookEntry = {
   /**
-   * Are the row number and the kind of the book entry. They sort entries of the account book that have the same time.
+   * Hold the row number and the kind of the book entry. Entries of the account book that have the same time are sorted
+   * by these values.
    */
   row: bigint
   kind: 'payment' | 'refund' | 'purchase' | 'sweep'
@@ -32,21 +33,21 @@ export type BookEntry = {
   /** Tells whether the block of the transfer is final. */
   isFinal: boolean
   /**
-   * Is this entry's part of the transaction fee that the service's gas wallet paid. Each part of the fee is a whole
-   * number of wei, and the parts of one transaction add up to its fee. The fee is null if somebody else sent the
-   * transaction, if it also contained calls of purses, or if an older release recorded it.
+   * Is the part of the transaction fee that belongs to this entry, if the service's gas wallet paid the fee. Each part
+   * of the fee is a whole number of wei, and the parts of one transaction add up to its fee. The fee is null if
+   * somebody else sent the transaction, if it also contained calls of purses, or if an older release recorded it.
    */
   feeWei: bigint | null
 }
 
-/** Is the position in the account book after which the list continues. */
+/** Is the position in the account book from which the next page of the list continues. */
 export type BookCursor = { settledAt: Date; row: bigint }
 
 const AFTER = '> ($4, $5::bigint)'
 
 /**
- * The SQL query limits each kind of book entry separately, so that PostgreSQL finds the first entries of a kind by the
- * index of that kind.
+ * The SQL query limits each kind of book entry separately, so that PostgreSQL finds the first entries of each kind by
+ * an index.
  */
 const PARTS = {
   payments: `
@@ -75,8 +76,7 @@ const PARTS = {
 }
 
 /**
- * Lists the account book's entries from a start time until before an end time, oldest first, at most `limit` entries
- * after the cursor.
+ * Lists entries of the account book in a period, oldest first, at most `limit` entries after the cursor.
  * @param wanted.withPurse tells whether the list also contains the purse's purchases and withdrawals (sweeps).
  */
 export async function listBookEntries(

@@ -37,7 +37,10 @@ export async function addOfferCounts(db: Queryable, counts: readonly OfferCount[
   })
 }
 
-/** The service keeps the counts of challenges for this time. The activity page shows the counts of the last 90 days. */
+/**
+ * Is the time for which the service keeps the counts of challenges. The activity page shows the counts of the last 90
+ * days.
+ */
 const RETENTION = '400 days'
 
 export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
@@ -45,12 +48,12 @@ export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
 }
 
 /**
- * Counts the steps from x402 challenges to settled payments, as one row of the statistics. A payment counts for the day
+ * Counts the steps from x402 challenges to settled payments, as one row of the statistics. A payment counts on the day
  * on which the service claimed it.
  */
 export type FunnelSums = {
   challenges: number
-  /** Counts the payment attempts that the service refused before it claimed a payment. */
+  /** Counts the payment attempts that the service refused before claiming a payment. */
   refused: number
   /**
    * Counts the payments that the service claimed, that is, reserved for settlement. The service claims a payment only

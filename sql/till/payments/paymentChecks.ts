@@ -11,18 +11,18 @@ import {
 import { findClaim } from './payments.ts'
 
 /**
- * Is a check of a payment authorization against the chain, which the service makes before it claims the authorization
- * or without a claim.
+ * Is a check of a payment authorization against the chain, after which the service claims the authorization or only
+ * reports the result.
  */
 export type NewCheck = {
   /** Is the id of the payment check, from `newCheckId`. */
   id: string
   claim: NewClaim
-  /** Tells whether the service claims the authorization after the check has passed. */
+  /** Tells whether the service claims the authorization when the check has passed. */
   claims: boolean
   /**
-   * Is the reason with which the service refuses the payment if the payer's address has no contract code. If the reason
-   * is null, the service has verified the payer's own signature.
+   * If the payer's address turns out to have no contract code, the service refuses the payment with this reason. If the
+   * reason is null, the service has verified the payer's own signature.
    */
   reasonWithoutCode: X402Reason | null
 }
@@ -32,8 +32,8 @@ export type Check = Omit<NewCheck, 'claim'> & {
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
   /**
-   * Is the id of the payment that has claimed the authorization of this check. This payment may come from an earlier
-   * claim of the same authorization.
+   * Is the id of the payment that has claimed the authorization of this check. The authorization may have been claimed
+   * earlier, and not by this check.
    */
   paymentId: string | null
 }
@@ -102,8 +102,8 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
 }
 
 /**
- * Ends a payment check that has passed. If `claims` is set and the project's daily limits allow it, the service claims
- * the authorization.
+ * Ends a payment check whose result is that the payment passes. If `claims` is set and the project's daily limits allow
+ * it, the service claims the authorization.
  */
 export async function passCheck(
   pool: Pool,
@@ -114,8 +114,8 @@ export async function passCheck(
     await pass(pool, check, limits)
   } catch (error) {
     if (!isBudgetRace(error)) throw error
-    // The first try may fail because a concurrent claim has used up the project's daily limit. The second try then sees
-    // that the daily limit is reached.
+    // The first attempt may fail because a concurrent claim has used up the project's daily limit. The second attempt
+    // then sees that the daily limit is used up.
     await pass(pool, check, limits)
   }
 }

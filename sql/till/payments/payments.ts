@@ -31,8 +31,8 @@ export type Payment = Transfer & {
   troubleCount: number
   revertCount: number
   /**
-   * Is the hash of the transaction that settled the payment. While the payment is `verified`, this is the hash of its
-   * newest signed transaction.
+   * Is the hash of the transaction that settled the payment. While the state of the payment is `verified`, this is the
+   * hash of the newest signed transaction for it.
    */
   txHash: Hex | null
   /**
@@ -199,8 +199,8 @@ export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment
 }
 
 /**
- * Tells whether the payer has already given this name to another payment in the project. Failed payments with the same
- * name do not count.
+ * Tells whether the payer has already used this name (payment identifier) for another payment in the project. Failed
+ * payments with the same name do not count.
  */
 export async function isNamedPayment(
   db: Queryable,

@@ -11,7 +11,7 @@ import { keptKey } from '../../keyring/keptKey.ts'
 const FILE = 'receipt-signing-key'
 
 /**
- * Returns the seeds of the keys that sign payment receipts, the current signing seed first. The seeds come from
+ * Returns the seeds of the keys that sign payment receipts, beginning with the seed that signs now. The seeds come from
  * RECEIPT_SIGNING_KEYS, or from the generated seed in DATA_DIR. In production the configuration requires
  * RECEIPT_SIGNING_KEYS.
  */
@@ -38,7 +38,7 @@ export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[
   )
 }
 
-/** Tells whether a worker has published the receipt key. */
+/** Tells whether a worker has already published the receipt key. */
 export async function isPublishedKey(db: Queryable, kid: string): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'is-published-key',

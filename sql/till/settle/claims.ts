@@ -16,8 +16,8 @@ export type NewClaim = Transfer & {
   id: string
   projectId: string
   /**
-   * Is the id of the seller's endpoint. If the id is null, no endpoint is registered for the paid resource, because a
-   * seller called the facilitator directly.
+   * Is the id of the seller's endpoint. The id is null if no endpoint is registered for the paid resource, which
+   * happens if a seller calls the facilitator directly.
    */
   endpointId: string | null
   matchKey: string | null
@@ -31,16 +31,19 @@ export type NewClaim = Transfer & {
    * resource.
    */
   resourceSource: 'seller' | 'payer'
-  /** Is the name that the payer gave to the payment. No other payment of the project may have the same name. */
+  /**
+   * Is the name (payment identifier) that the payer gave to the payment. No other payment of the project may have the
+   * same name.
+   */
   paymentIdentifier: string | null
   /**
-   * Is the trace context (traceparent) that the claim of the payment continues. If the field is absent or null, the
-   * claim continues no trace.
+   * Is the trace context (traceparent) of the request that claims the payment, so that the claim belongs to the same
+   * trace. If the field is absent or null, the claim belongs to no trace.
    */
   traceparent?: string | null
 }
 
-/** Writes the claim of a payment as JSON, with numbers as decimal strings. */
+/** Converts the claim of a payment to JSON, in which numbers are decimal strings. */
 export const claimRecord = (claim: NewClaim) => ({
   id: claim.id,
   project_id: claim.projectId,
@@ -69,7 +72,7 @@ export const claimRecord = (claim: NewClaim) => ({
 export type ClaimRecord = ReturnType<typeof claimRecord>
 
 /**
- * Takes locks for the names that payers gave to payments, because two unique indexes decide whether a named payment may
+ * Locks the names that payers gave to payments, because two unique indexes together decide whether a named payment may
  * be stored. All batches of claims take these locks in the same order, so that two batches cannot deadlock.
  */
 const LOCK_NAMES = `
@@ -124,16 +127,16 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // This error means that a concurrent claim has used up the project's daily limit on claims. If the batch holds
-    // several claims, the batcher then runs each claim alone.
+    // The error means that a concurrent claim has used up the project's daily limit on claims. If the batch has several
+    // claims, the batcher then tries each claim separately.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }
 }
 
 /**
- * Runs {@link claimPayments} for claims that are stored as JSON, within a transaction that holds the locks of the
- * payments' names.
+ * Runs {@link claimPayments} for claims in their JSON form, within a transaction that has locked the names of the
+ * payments.
  */
 export async function claimRecords(
   client: Client,
@@ -196,8 +199,8 @@ const TAKE_GRANTS = `
 /**
  * Marks settled payments as redeemed in one statement, and stores the responses under their idempotency keys.
  * @returns a boolean for each request, in the order of the requests. The value true means that this caller has redeemed
- * the payment, which only one caller can do. The value false means that another caller redeemed the payment before, or
- * that the payment is not settled at present.
+ * the payment, which only one caller can do. The value false means that another caller has redeemed the payment before,
+ * or that the payment is not settled now.
  */
 export async function takeGrants(
   db: Queryable,

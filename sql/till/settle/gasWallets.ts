@@ -10,7 +10,7 @@ export type SignedTransaction = {
   nonce: bigint
   /**
    * Lists the payments that the transaction settles. A transaction that settles several payments is called a group. A
-   * transaction without payments calls a contract, or only uses up a nonce.
+   * transaction that settles no payment calls a contract, or only uses up a nonce.
    */
   paymentIds: readonly string[]
   raw: Hex
@@ -29,8 +29,8 @@ export type SignedTransaction = {
 }
 
 /**
- * Registers a gas wallet, or raises its next nonce to the number of its transactions on the chain. Another holder of
- * its key may have sent transactions.
+ * Registers a gas wallet, or raises its next nonce to the number of transactions that the chain shows for it. Another
+ * program that has the wallet's key may have sent transactions.
  * @returns the nonce that the gas wallet assigns to its next transaction.
  */
 export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
@@ -45,12 +45,12 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
 }
 
 /**
- * Assigns nonces to signed transactions and stores them in one database transaction, before any of them is sent. So a
- * crash never loses the hash of a sent transaction, and never leaves an assigned nonce without a stored transaction.
- * Payments that already have an open transaction, or are not in the state `verified`, are skipped.
+ * Assigns nonces to signed transactions, and stores all of them in one database transaction before any of them is sent.
+ * Therefore a crash never loses the hash of a sent transaction, and never leaves an assigned nonce without a stored
+ * transaction. A payment is skipped if it already has an open transaction, or if its state is not `verified`.
  * @param parcels lists the payments of each transaction.
- * @param lone maps payments of contract wallets to the hashes of the wallets' code. If a wallet code already has an
- * open transaction, payments of wallets with this code are skipped too.
+ * @param lone contains payments of contract wallets, each with the hash of its wallet's code. If a transaction is
+ * already open for a wallet code, payments of other wallets with this code are skipped too.
  * @param sign is called while the gas wallet is locked. The function `sign` is called once for each parcel (the
  * payments of one transaction), with the payments that have no open transaction. The function `sign` must not wait for
  * anything except cryptography, because the gas wallet is locked meanwhile.
@@ -70,8 +70,8 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // The payments without an open transaction are read in a separate statement. The separate statement sees
-    // transactions that another process stored while this process waited for the lock of the gas wallet.
+    // A separate statement reads which payments have no open transaction. This statement also sees transactions that
+    // another process stored while this process waited for the lock of the gas wallet.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',
       text: `
@@ -116,8 +116,8 @@ export async function storeCall(
 }
 
 /**
- * Stores transactions of a gas wallet with consecutive nonces, beginning with `next`. The caller has locked the gas
- * wallet.
+ * Stores transactions of a gas wallet under consecutive nonces, of which `next` is the first. The caller must have
+ * locked the gas wallet.
  */
 async function insertNext(
   db: Queryable,
@@ -138,8 +138,8 @@ async function insertNext(
  * fills a nonce gap.
  * @param replaces is the hash of the open transaction that is replaced. If `replaces` is null, the nonce has no
  * transaction yet.
- * @returns false if the nonce is unassigned, or if another transaction has taken the nonce meanwhile. In both cases the
- * function has changed nothing.
+ * @returns false if the nonce is unassigned, or if another transaction has taken the nonce meanwhile. If the function
+ * returns false, it has changed nothing.
  */
 export async function storeForNonce(
   pool: Pool,

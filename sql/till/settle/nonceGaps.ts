@@ -2,7 +2,7 @@ import type { Queryable } from '../../db.ts'
 import type { WalletId } from './gasWallets.ts'
 
 /**
- * Finds assigned nonces of a gas wallet that are unused on the chain and have no open transaction, the lowest nonce
+ * Finds nonces that a gas wallet has assigned, that are unused on the chain, and that have no open transaction, lowest
  * first.
  */
 export async function findGaps(

@@ -13,9 +13,9 @@ export const NO_SETTLEMENT_LIMITS: SettlementLimits = { dailySettlements: null, 
 export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 
 /**
- * Is the part of the claim statement (`with budgets as …, affordable as …`) that checks the daily limits. `affordable`
- * holds the ids of those claims in $1 that stay within the limits $2 (settlements) and $3 (gas). If a project has
- * limits of its own, they replace $2 and $3.
+ * Checks the daily limits, as a part of the claim statement (`with budgets as …, affordable as …`). The query
+ * `affordable` returns the ids of those claims in $1 that stay within the limits $2 (settlements) and $3 (gas). If a
+ * project has limits of its own, they replace $2 and $3.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -35,8 +35,8 @@ export const AFFORDABLE = `
   )`
 
 /**
- * Is the part of the claim statement (`with counted as …`) that counts the new claims. This part adds the number of
- * rows in `claimed` to each project's count of claims today.
+ * Counts the new claims, as a part of the claim statement (`with counted as …`). The number of rows in `claimed` is
+ * added to the project's count of claims for today.
  */
 export const COUNTED = `
   counted as (
@@ -51,13 +51,13 @@ export const COUNTED = `
   )`
 
 /**
- * Tells whether an error means that a concurrent claim has used up the limit of a project. In this case the statement
- * has stored nothing.
+ * Tells whether an error means that a concurrent claim has used up the limit of a project. If a concurrent claim used
+ * up the limit, the statement has stored nothing.
  */
 export const isBudgetRace = (error: unknown): boolean =>
   (error as { constraint?: string }).constraint === 'settlement_budgets_within'
 
-/** Tells whether a project has used up its limits on claims or gas of today. */
+/** Tells whether a project has used up its limit on claims or on gas for today. */
 export async function isBudgetUsedUp(
   db: Queryable,
   projectId: string,
@@ -78,8 +78,8 @@ export async function isBudgetUsedUp(
 
 /**
  * Adds the gas that mined transactions used to the daily gas count of their projects. Each transaction counts once,
- * even if several processes record it. The payments of a group transaction share its gas. The caller has locked the
- * transactions, and calls this function in the transaction that records them.
+ * even if several processes record it. The payments of a group transaction share its gas. The caller must have locked
+ * the transactions, and must call this function in the transaction that records them.
  */
 export async function countGas(
   db: Queryable,
@@ -122,8 +122,8 @@ export async function countGas(
 }
 
 /**
- * Returns how much of their daily limits all projects have used today. `share` is the highest fraction of a daily limit
- * that any project has used, from 0 to 1.
+ * Returns how much of their daily limits all projects have used today. The field `share` is the highest fraction of a
+ * daily limit that any project has used, from 0 to 1.
  */
 export async function readBudgetUse(
   db: Queryable,

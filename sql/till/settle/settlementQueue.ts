@@ -3,22 +3,22 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Is the time for which a payment belongs to the settler that took it. If this settler has crashed, another settler may
- * take the payment after that time. A slow settler may also lose the payment to another settler, but the two then store
- * only one transaction.
+ * Is the time for which a payment belongs to the settler that took it. If the settler crashes, another settler may take
+ * its payment after that time. If the settler is slow, another settler may also take the payment, but the two then
+ * store only one transaction.
  */
 const TAKEN = "interval '3 seconds'"
 /**
- * Limits the number of waiting payments among which one query shares the places fairly between projects. Payments
- * beyond this limit are served in the order of their age.
+ * Limits how many waiting payments one query considers when it shares the places of a batch fairly between projects.
+ * Payments beyond this limit are taken in the order of their age.
  */
 const WAITING_MAX = 20_000
 
 /**
- * Is the SQL condition that a verified payment `p` must be settled in its own transaction. A payment needs its own
- * transaction after an earlier revert, after another payment of its payer made a group revert, with a contract wallet's
- * signature, or with a deployment. A signature of 65 bytes comes from an ordinary account, unless the payer's address
- * has contract code. The settler asks the chain whether the address has code.
+ * Is the SQL condition under which a verified payment `p` must be settled in its own transaction. The payment needs its
+ * own transaction if it reverted, if its payer made a group revert, if a contract wallet signed it, or if a wallet must
+ * be deployed. A signature of 65 bytes comes from an ordinary account, unless the payer's address has contract code.
+ * The settler asks the chain whether the address has code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -32,10 +32,11 @@ const MAY_BE_TAKEN = `
  * Takes verified payments that wait to be sent, for one settler. Projects take turns, so that each waiting project gets
  * one payment before any project gets its second. While several projects wait, none of them gets more payments than the
  * limit for one project.
- * @param room.grouped limits the number of payments that may share a transaction, both in total and for one project.
+ * @param room.grouped limits how many payments that may share a transaction are taken, in total and for one project.
  * `room.alone` sets the same limits for payments that need their own transaction.
- * @param own lists payments that the caller has taken before and still holds.
- * @returns the taken payments of each kind (shared or own transaction), and how many payments of each kind still wait.
+ * @param own lists payments that the caller has taken before and has not finished.
+ * @returns the taken payments of each kind (with a shared or a separate transaction), and how many payments of each
+ * kind still wait.
  */
 export async function takeWaiting(
   db: Queryable,
@@ -106,13 +107,14 @@ export async function takeWaiting(
   }
 }
 
-/** Is a verified payment that the settler did not take, although the payment's job ran. */
+/** Is a verified payment that the settler did not take when the job of the payment ran. */
 export type Untaken = {
   id: string
   /**
-   * Tells the state of the payment's transaction. The state `waiting` means that no transaction of the payment is in
+   * Tells the state of the payment's transaction. The state `waiting` means that the payment has no transaction in
    * progress. The state `sent` means that a transaction is in progress, and that the payment waits for it. The state
-   * `open` means that a transaction is in progress, but the node has not accepted it, or the authorization has expired.
+   * `open` means that a transaction is in progress, but that the node has not accepted it or the authorization has
+   * expired.
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
@@ -121,8 +123,8 @@ export type Untaken = {
 }
 
 /**
- * Returns those of the given payments that are still `verified` on a chain. @param headTime is the time of the chain's
- * newest block, in seconds.
+ * Returns those of the given payments that still have the state `verified` on a chain. @param headTime is the time of
+ * the chain's newest block, in seconds.
  */
 export async function findUntaken(
   db: Queryable,
@@ -159,7 +161,7 @@ export async function findUntaken(
 
 /**
  * Queues the settlement job of a payment. The new settlement job replaces a waiting job of the same payment. If the
- * time is null, the job is queued at once, even if a settler has taken the payment.
+ * time is null, the job is due at once, even if a settler has taken the payment.
  */
 export async function queueSettlement(
   db: Queryable,
@@ -182,7 +184,7 @@ export async function queueSettlement(
 
 /**
  * Queues settlement jobs again for payments whose transfer is missing in the group transaction that should have settled
- * them. From now on each of these payments gets its own transaction.
+ * them. From then on, each of these payments gets its own transaction.
  */
 export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   if (paymentIds.length === 0) return
@@ -195,7 +197,10 @@ export async function sendAlone(db: Queryable, paymentIds: readonly string[]): P
   for (const { id } of rows) await queueSettlement(db, id, null)
 }
 
-/** Records trouble of this service (RPC node, gas), and queues the affected payments again for a later time. */
+/**
+ * Records trouble of this service (with the RPC node or with gas), and queues the affected payments again for a later
+ * time.
+ */
 export async function postponePayments(
   pool: Pool,
   payments: readonly { paymentId: string; trouble: string; runAt: Date }[],

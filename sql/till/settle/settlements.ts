@@ -12,13 +12,13 @@ import { recordWalletCodes } from './walletCodes.ts'
 /** Identifies a block of the chain. */
 export type BlockRef = { blockNumber: bigint; blockHash: Hex }
 
-/** Describes a settled payment: the block, the transaction and the Transfer event in which its transfer was seen. */
+/** Describes how a payment was settled: the block, the transaction and the Transfer event that show its transfer. */
 export type Settlement = BlockRef & {
   paymentId: string
   txHash: Hex
   /** Is the index of the payment's Transfer event in its block. */
   logIndex: number
-  /** Is the signed receipt, which is stored and sent unchanged. */
+  /** Is the signed receipt, which is stored and sent without any change. */
   receiptText: string
   settledAt: Date
 }
@@ -28,7 +28,7 @@ export type MinedTransaction = BlockRef & {
   hash: Hex
   succeeded: boolean
   gasUsed: bigint
-  /** Is the fee of the transaction. Null means that the node does not tell the fee. */
+  /** Is the fee of the transaction. The fee is null if the node does not tell it. */
   feeWei: bigint | null
 }
 
@@ -76,10 +76,10 @@ const paymentEvent = (row: EventRow): NewEvent => ({
  * Records the settlement of payments in one database transaction: the state, the receipt and the webhook delivery of
  * each payment. The function also notifies callers that wait for these payments. A payment that settles again after a
  * reorganisation causes no second webhook. Such a payment keeps its receipt if the same transaction settles it again.
- * @param mined lists the transactions that settled the payments. Other transactions with the same nonces can no longer
- * be mined, and the function marks them as void.
+ * @param mined lists the transactions that settled the payments. Other transactions with the same nonces can then no
+ * longer be mined, and the function marks them as void.
  * @param apart lists payments whose transfer is missing in the group transaction that should have settled them. Each of
- * these payments is examined and sent in its own transaction.
+ * these payments is then examined, and sent in its own transaction.
  * @param spoilers lists payers whose payment made a group transaction revert. The payments of these payers are sent in
  * separate transactions for a day.
  */
@@ -120,8 +120,8 @@ export async function recordSettlements(
 }
 
 /**
- * Locks transactions of gas wallets in the order of their hashes, so that concurrent processes can record the same
- * transactions without a deadlock.
+ * Locks transactions of gas wallets in the order of their hashes, so that processes that record the same transactions
+ * cannot deadlock.
  */
 export async function lockTransactions(db: Queryable, hashes: readonly Hex[]): Promise<void> {
   await db.query({
@@ -227,8 +227,8 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * Ends a payment that was never transferred on the chain. This end is final, so callers use this function only if the
- * authorization can never be settled.
+ * Ends a payment that was never transferred on the chain. Callers use this function only if the authorization can never
+ * be settled, because the end of the payment is final.
  * @param alongside is a function that runs in the same database transaction, but only if this call ends the payment.
  */
 export async function failPayment(

@@ -4,7 +4,7 @@ import type { Pool, Queryable } from '../../db.ts'
 import { failPayment } from './settlements.ts'
 
 /**
- * After a payment of a contract wallet has reverted on chain, the wallet must wait this long before its next payment.
+ * If a payment of a contract wallet has reverted on the chain, the wallet must wait this long before its next payment.
  */
 const WAIT = "interval '6 hours'"
 
@@ -12,9 +12,9 @@ const WAIT = "interval '6 hours'"
 export type PayerCode = { payer: string; code: Hex | null }
 
 /**
- * Returns for each payer, in order, whether the payer must wait because a payment reverted on chain. While a wallet is
- * suspended, all wallets with the same code must wait, unless wallets at two addresses have paid with this code.
- * Without this exception the owner of one proxy contract could stop all wallets of the same product.
+ * Returns for each payer, in the given order, whether the payer must wait because a payment has reverted on the chain.
+ * While a wallet is suspended, all wallets with the same code must wait, unless wallets at two addresses have already
+ * paid with this code. Otherwise the owner of one proxy contract could stop all wallets of the same product.
  */
 export async function findSuspended(
   db: Queryable,
@@ -40,7 +40,7 @@ export async function findSuspended(
   return payers.map((_, n) => found.has(n + 1))
 }
 
-/** Returns which of the given wallet codes have never paid, and which of these have an open transaction. */
+/** Returns which of the given wallet codes have never paid, and which of those codes have an open transaction now. */
 export async function findUnprovenUnderWay(
   db: Queryable,
   chainId: number,
@@ -61,7 +61,7 @@ export async function findUnprovenUnderWay(
   }
 }
 
-/** Returns, for each payment whose transaction reverted on chain, the code hash of its contract wallet. */
+/** Returns for each payment whose transaction reverted on the chain the code hash of its contract wallet. */
 export async function findRevertedCodes(
   db: Queryable,
   paymentIds: readonly string[],

@@ -5,8 +5,8 @@ import { lockTransactions, type MinedTransaction, markMined } from '../settle/se
 
 /**
  * Records transactions that reverted, or whose nonce another transaction used, and queues the payments of these
- * transactions again. If a group transaction reverted, each of its payments gets its own transaction, and the revert
- * does not count against these payments.
+ * transactions again. If a group transaction reverted, each of its payments gets its own transaction, and the revert is
+ * not counted for these payments.
  * @param displaced lists hashes of transactions that can never be mined, because another transaction used their nonces.
  */
 export async function recordMisses(

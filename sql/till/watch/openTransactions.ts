@@ -50,8 +50,8 @@ const toOpen = (row: OpenRow): OpenTransaction => ({
 })
 
 /**
- * Finds the open transactions that should settle payments. A transaction of several payments occurs only once in the
- * result.
+ * Finds the open transactions that should settle payments. The result contains each transaction only once, even if it
+ * has several payments.
  */
 export async function findOpenTransactions(
   db: Queryable,
@@ -97,7 +97,7 @@ export async function findDeployingPayers(
 }
 
 /**
- * Finds open transactions whose nonce is already used on the chain. A block then holds either the open transaction or
+ * Finds open transactions whose nonce is already used on the chain. A block then contains either this transaction, or
  * another transaction with the same nonce.
  */
 export async function findUsedNonces(
@@ -116,7 +116,7 @@ export async function findUsedNonces(
   return rows.map(toOpen)
 }
 
-/** Finds open transactions about which the node has reported nothing for a while, so that they are sent again. */
+/** Finds open transactions whose state has not changed for a while, so that they can be sent again. */
 export async function findQuietTransactions(
   db: Queryable,
   wallet: WalletId,
@@ -134,7 +134,7 @@ export async function findQuietTransactions(
 }
 
 /**
- * Finds the open transaction of a nonce that was sent only once, at least `quietMs` ago, and that the node accepted.
+ * Finds the open transaction of a nonce that the node accepted, and that was sent only once and at least `quietMs` ago.
  * @returns null if no open transaction with this nonce was sent only once.
  */
 export async function findSentOnce(

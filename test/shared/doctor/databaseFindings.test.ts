@@ -201,7 +201,7 @@ describe('storage', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 10 * GB })
 
-  test('the disk must have one free gigabyte, and should have five', () => {
+  test('a disk with less than one free gigabyte is broken, and one with less than five is a warning', () => {
     const verdicts = [GB - 1, GB, 5 * GB - 1, 5 * GB].map((free) => disk(free).verdict)
     expect(verdicts).toEqual(['broken', 'warning', 'warning', 'ok'])
     expect(disk(1.26 * GB)).toEqual({

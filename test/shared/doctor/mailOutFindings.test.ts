@@ -111,7 +111,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     )
     for (const name of ['7-113-0.isp.example', 'other.example'])
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
-    // The name host7.example contains the only number of the address ::7, but does not belong to the provider.
+    // The name of the seventh host contains the only number of the address ::7, but does not belong to the provider.
     expect(found('host7.example', '::7')).toBe(`"host7.example", and EHLO says ${MX}`)
     expect(found('p-2001-db8-9.example', '2001:db8::9')).toContain("is the provider's name")
   })
@@ -399,7 +399,7 @@ describe('the doctor command judges the mail relay', () => {
     )
   })
 
-  test('a relay should accept the login, use TLS for the mail, and state its size limit', () => {
+  test('the service wants a relay to accept the login, to use TLS for the mail, and to state its size limit', () => {
     expect(judged({}).map(({ check, found }) => [check, found])).toEqual([
       ['relay relay.example', 'it takes our login'],
       ['TLS of the relay', 'mail goes out encrypted'],

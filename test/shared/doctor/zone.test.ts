@@ -89,7 +89,7 @@ test('the relay’s host is the name or address in its URL, and is null if no re
   for (const text of ['direct', 'capture', '']) expect(relayHost(text)).toBeNull()
 })
 
-test('DMARC reports go to the service only for its own domain, and TLS reports go to the service for every domain', () => {
+test('reports about DMARC go to the service only for its own domain, and reports about TLS go to it for every domain', () => {
   expect(dmarcRecord('host.example', 'host.example').value).toBe(
     'v=DMARC1; p=none; rua=mailto:dmarc@host.example',
   )

@@ -85,7 +85,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     }
   })
 
-  test('an offer of a challenge is left out if it lacks a required member, or if one of its texts has more than 2,048 characters', () => {
+  test('an offer of a challenge is left out if it lacks a required member, or if one of its texts has 2,049 characters', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       for (const member of Object.keys(entry)) {
         const lacking = { ...entry, [member]: undefined }

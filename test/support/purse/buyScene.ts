@@ -23,8 +23,8 @@ export const PAYEE = `0x${'11'.repeat(20)}`
 type Json = Record<string, unknown>
 
 /**
- * Makes the response of the fake seller to a request of the buyer. The parameter `paid` is the name and value of the
- * header with a payment or a sign-in, or null if there is no such header.
+ * Makes the response of the fake seller to a request of the buyer. The text that the function gets is the name and
+ * value of the header with a payment or a sign-in, or null if there is no such header.
  */
 type Answer = (request: Request, paid: string | null) => Response | Promise<Response>
 

@@ -46,7 +46,7 @@ const CONNECTION_MAX_MS = 20 * 60_000
  * Delivers mail to the mail hosts of each recipient's domain. The service uses TLS opportunistically and checks no
  * certificate. An encrypted connection to an unverified host is better than plain text (RFC 3207 §4.1). After a failed
  * TLS handshake the mail is sent in plain text. A domain whose MTA-STS policy is `enforce` gets its mail only over TLS.
- * If the policy of a domain is `enforce`, its mail goes only to hosts that the policy names and that prove their names
+ * If the policy of a domain demands TLS, its mail goes only to hosts that the policy names and that prove their names
  * with a certificate (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {

@@ -12,8 +12,8 @@ const CONNECT_TIMEOUT_MS = 20_000
 const SOCKET_TIMEOUT_MS = 60_000
 
 /**
- * Returns one consignment (recipients that one call of `send` serves) with all recipients of a mail. The smarthost gets
- * a separate copy for each recipient.
+ * Returns one consignment (recipients that are served together) with all recipients of a mail. The smarthost gets a
+ * separate copy for each recipient.
  */
 export const oneConsignment = (addresses: string[]): Consignment[] =>
   addresses.length === 0 ? [] : [{ lane: null, to: addresses }]

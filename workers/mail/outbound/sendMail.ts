@@ -107,9 +107,8 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
       await send(sender, mail, consignment, { message, report })
     }),
   )
-  // An error of one consignment (recipients that one call of `send` serves) is thrown only after all consignments of
-  // the mail have ended. If the error were thrown earlier, the next run could start while a consignment is still being
-  // sent.
+  // An error of one consignment (recipients that are served together) is thrown only after all consignments of the mail
+  // have ended. If the error were thrown earlier, the next run could start while a consignment is still being sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
@@ -158,8 +157,8 @@ function createRecorder(
 }
 
 /**
- * Sends one consignment (recipients that one call of `send` serves) when its lane (the queue of its destination) gives
- * it a turn. Reports the outcome of each recipient once, unless the message is deleted.
+ * Sends one consignment (recipients that are served together) when its lane (the queue of its destination) gives it a
+ * turn. Reports the outcome of each recipient once, unless the message is deleted.
  */
 async function send(
   sender: Sender,

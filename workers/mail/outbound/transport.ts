@@ -23,8 +23,8 @@ export type Consignment = { lane: string | null; to: string[] }
 export type Transport = {
   route: MailRoute
   /**
-   * Splits the recipients of a mail into consignments (recipients that one call of `send` serves). Each call of `send`
-   * takes one consignment.
+   * Splits the recipients of a mail into consignments (recipients that are served together). Each call of `send` takes
+   * one consignment.
    */
   split(addresses: string[]): Consignment[]
   /**

@@ -48,7 +48,7 @@ const receiptSchema = z.object({
   blockHash: hex,
   gasUsed: quantity,
   effectiveGasPrice: quantity.optional(),
-  // Only Base reports the fee `l1Fee`, which is the cost of storing the data of the transaction on Ethereum.
+  // Only Base reports this fee, which is the cost of storing the data of a transaction on Ethereum.
   l1Fee: quantity.nullish(),
   logs: z.array(logSchema),
 })

@@ -71,8 +71,8 @@ export function transferCall(
 }
 
 /**
- * Returns the call data of a USDC transfer. The variant of `transferWithAuthorization` with a `bytes` signature accepts
- * signatures of accounts and of wallet contracts.
+ * Returns the call data of a USDC transfer. The variant of the function with a `bytes` parameter accepts signatures of
+ * accounts and of wallet contracts.
  */
 export function transferData(transfer: Transfer): Hex {
   return encodeFunctionData({

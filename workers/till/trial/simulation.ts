@@ -61,8 +61,8 @@ export function readSimulation(
     return { kind: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
   }
   const refusal = readRevert(answer.message, answer.data)
-  // The contract Multicall3 catches a revert of the deployment or of the charge. If the whole call to Multicall3
-  // reverts, its gas ran out.
+  // The contract Multicall3 catches a revert of the deployment or of the charge. If the whole batch of calls reverts,
+  // its gas ran out.
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 

@@ -54,7 +54,7 @@ describe('the service reads an SES notification about a received mail', () => {
     expect(mail({ action: { type: 'S3', bucketName: 7 } }).content).toEqual({ bucket: '', key: '' })
   })
 
-  test('a received mail must be encoded in Base64, and SES may write the word Base64 in any letter case', () => {
+  test('a received mail must be encoded in Base64, and SES may write the name of the encoding in any letter case', () => {
     expect(mail({ action: { type: 'SNS', encoding: 'Base64' } }).kind).toBe('mail')
     for (const action of [{ encoding: 'UTF-8' }, {}, null, { type: 's3' }])
       expect(faultOf(() => mail({ action }))).toEqual([

@@ -119,7 +119,7 @@ describe('the service orders the letters of a PDF page', () => {
     expect(row(['12 34', 0, 40])).toBe('12 34\n')
   })
 
-  test('Hebrew words within a text in another language are put into reading order word by word', () => {
+  test('words in Hebrew within a text in another language are put into reading order word by word', () => {
     expect(row(['hello all םולש end', 0, 40])).toBe('hello all שלום end\n')
     expect(row(['hello all רקוב בוט', 0, 40])).toBe('hello all טוב בוקר\n')
   })
