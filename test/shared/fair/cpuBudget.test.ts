@@ -22,3 +22,22 @@ test('the excess CPU time of an owner is still known after ten thousand other ow
   budget.charge('one more', 1)
   expect(budget.delayMs('heavy')).toBeGreaterThan(0)
 })
+
+test('a sharer at the limit of its burst waits for its next millisecond', () => {
+  const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => 0)
+  budget.charge('a', 1_000)
+  expect(budget.delayMs('a')).toBe(10)
+  budget.charge('a', 100)
+  expect(budget.delayMs('a')).toBe(1_010)
+})
+
+test('of ten thousand sharers with an excess, the record that is oldest makes room for a new one', () => {
+  const budget = new CpuBudget({ burstMs: 10, perSecondMs: 1 }, () => 0)
+  for (let n = 0; n < 10_000; n++) budget.charge(`sharer ${n}`, 100)
+  expect(budget.delayMs('sharer 0')).toBeGreaterThan(0)
+  budget.charge('new', 100)
+  expect(budget.delayMs('sharer 0')).toBe(0)
+  expect(budget.delayMs('sharer 1')).toBeGreaterThan(0)
+  budget.charge('new', 1)
+  expect(budget.delayMs('sharer 1')).toBeGreaterThan(0)
+})

@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'bun:test'
+import { fitsChallenge, isChallenge, isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
+
+describe('a new token of OAuth', () => {
+  test.each(['access', 'refresh', 'code'] as const)('of the kind %s has only this kind', (kind) => {
+    const token = newToken(kind)
+    const kinds = (['access', 'refresh', 'code'] as const).filter((one) => isToken(token, one))
+    expect(kinds).toEqual([kind])
+    expect(newToken(kind)).not.toBe(token)
+  })
+
+  test.each([
+    ['in capitals', (token: string) => token.toUpperCase()],
+    ['with a character more', (token: string) => `${token}0`],
+    ['with a character less', (token: string) => token.slice(0, -1)],
+    ['with a line break', (token: string) => `${token}\n`],
+    ['with its prefix alone', (token: string) => token.slice(0, 5)],
+    ['without its prefix', (token: string) => token.slice(5)],
+  ])('is no token %s', (_name, change) => {
+    expect(isToken(change(newToken('access')), 'access')).toBe(false)
+  })
+})
+
+describe('a code verifier of PKCE', () => {
+  // RFC 7636, appendix B
+  const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
+  const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
+
+  test('fits the challenge that was made from it, and no other challenge', () => {
+    expect(fitsChallenge(VERIFIER, CHALLENGE)).toBe(true)
+    expect(fitsChallenge(VERIFIER, `${CHALLENGE.slice(0, -1)}N`)).toBe(false)
+    expect(fitsChallenge(`${VERIFIER.slice(0, -1)}l`, CHALLENGE)).toBe(false)
+  })
+
+  test.each(['', CHALLENGE.slice(0, -1), `${CHALLENGE}a`, `${CHALLENGE}=`])(
+    'does not fit the challenge %p of another length',
+    (challenge) => expect(fitsChallenge(VERIFIER, challenge)).toBe(false),
+  )
+
+  test('has 43 to 128 unreserved characters', async () => {
+    const fits = (verifier: string) => {
+      const digest = new Bun.CryptoHasher('sha256').update(verifier).digest('base64url')
+      return fitsChallenge(verifier, digest)
+    }
+    expect([42, 43, 128, 129].map((length) => fits('a'.repeat(length)))).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ])
+    expect(fits(`${'a'.repeat(42)}~`)).toBe(true)
+    expect(fits(`${'a'.repeat(42)}/`)).toBe(false)
+  })
+
+  test('has a challenge of 43 characters of base64url', () => {
+    expect(isChallenge(CHALLENGE)).toBe(true)
+    for (const text of ['', CHALLENGE.slice(1), `${CHALLENGE}a`, `${CHALLENGE.slice(1)}+`]) {
+      expect(isChallenge(text)).toBe(false)
+    }
+  })
+})
