@@ -1,0 +1,119 @@
+/** Tests what the service knows of the earlier payments of a project: hosts, payees and base prices. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Keyring } from '../../../../shared/vault/envelope.ts'
+import { type PaidPlace, readPaidBefore } from '../../../../sql/purse/purchases/paidBefore.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newKeyring, newPurse, OTHER_PAYEE } from '../../../support/purse/purseRows.ts'
+
+const PAYEE = `0x${'11'.repeat(20)}`
+const DAY_MS = 24 * 3_600_000
+const PLACE: PaidPlace = {
+  row: 1_000n,
+  host: 'seller.test',
+  path: '/weather',
+  tool: null,
+  payTo: PAYEE,
+}
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let keyring: Keyring
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  keyring = await newKeyring(pool)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/** Makes a project that has signed payments of the given prices, and reads what it paid before. */
+async function paidBefore(prices: bigint[], places: PaidPlace[] = [PLACE]) {
+  const purse = await newPurse(pool, keyring)
+  for (const price of prices) await purse.reserve([await purse.wanted(price)])
+  return readPaidBefore(pool, purse.projectId, places)
+}
+
+/** Makes the memory of a place whose last payment and base price are given. */
+async function remembered(lastAtomic: bigint, base: { atomic: bigint; at: Date }) {
+  const before = await paidBefore([])
+  before.note(PLACE, lastAtomic, base)
+  return before
+}
+
+describe('the hosts and payees that a project knows', () => {
+  test('are empty before its first payment', async () => {
+    const before = await paidBefore([])
+    expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])
+  })
+
+  test('are those that it has paid, each payee at its own host', async () => {
+    const places = [
+      PLACE,
+      { ...PLACE, payTo: OTHER_PAYEE },
+      { ...PLACE, host: 'other.test' },
+      { ...PLACE, path: '/tides', tool: 'tides' },
+    ]
+    const before = await paidBefore([1_000n], places)
+    expect(places.map(before.hostIsKnown)).toEqual([true, true, false, true])
+    expect(places.map(before.payeeIsKnown)).toEqual([true, false, false, true])
+  })
+
+  test('do not include a seller that was asked and not paid', async () => {
+    const purse = await newPurse(pool, keyring)
+    await purse.wanted(1_000n)
+    const before = await readPaidBefore(pool, purse.projectId, [PLACE])
+    expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])
+  })
+
+  test('include a payment of the same group as soon as it is noted', async () => {
+    const before = await remembered(1_000n, { atomic: 1_000n, at: new Date() })
+    expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([true, true])
+  })
+})
+
+describe('the base price of a path', () => {
+  const now = new Date()
+
+  test('is the price itself at the first payment', async () => {
+    expect((await paidBefore([])).baseOf(PLACE, 700n, now)).toEqual({ atomic: 700n, at: now })
+  })
+
+  test('is the lowest price that was paid before', async () => {
+    const before = await paidBefore([1_000n, 900n, 1_050n])
+    expect(before.baseOf(PLACE, 950n, now).atomic).toBe(900n)
+    expect(before.baseOf(PLACE, 901n, now).at).not.toBe(now)
+  })
+
+  test('is set anew by the same price or a lower price', async () => {
+    const before = await paidBefore([1_000n])
+    expect(before.baseOf(PLACE, 1_000n, now)).toEqual({ atomic: 1_000n, at: now })
+    expect(before.baseOf(PLACE, 999n, now)).toEqual({ atomic: 999n, at: now })
+  })
+
+  test('of another path, tool or host is not used', async () => {
+    const others = [
+      { ...PLACE, path: '/tides' },
+      { ...PLACE, tool: 'weather' },
+      { ...PLACE, host: 'other.test' },
+    ]
+    const before = await paidBefore([100n], others)
+    for (const place of others) expect(before.baseOf(place, 700n, now).atomic).toBe(700n)
+  })
+
+  test('is the last price that was paid, once the lowest price is more than 30 days old', async () => {
+    const aged = (ms: number) => ({ atomic: 900n, at: new Date(now.getTime() - ms) })
+    const young = await remembered(1_100n, aged(30 * DAY_MS))
+    expect(young.baseOf(PLACE, 1_150n, now)).toEqual(aged(30 * DAY_MS))
+    const old = await remembered(1_100n, aged(30 * DAY_MS + 1))
+    expect(old.baseOf(PLACE, 1_150n, now)).toEqual({ atomic: 1_100n, at: now })
+  })
+
+  test('comes from the later of two noted payments, in whatever order they are noted', async () => {
+    const before = await remembered(1_000n, { atomic: 1_000n, at: now })
+    before.note({ ...PLACE, row: 999n }, 500n, { atomic: 500n, at: now })
+    expect(before.baseOf(PLACE, 1_200n, now).atomic).toBe(1_000n)
+    before.note({ ...PLACE, row: 1_000n }, 600n, { atomic: 600n, at: now })
+    expect(before.baseOf(PLACE, 1_200n, now).atomic).toBe(1_000n)
+    before.note({ ...PLACE, row: 1_001n }, 700n, { atomic: 700n, at: now })
+    expect(before.baseOf(PLACE, 1_200n, now).atomic).toBe(700n)
+  })
+})
