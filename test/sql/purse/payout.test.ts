@@ -1,0 +1,241 @@
+/** Tests the limits of a purse, and when its money above the maximum is paid out. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import {
+  type PurseLimits,
+  payOut,
+  queuePayouts,
+  rotatePurseKey,
+  setPurseLimits,
+} from '../../../sql/purse/payout.ts'
+import { stopPurse } from '../../../sql/purse/stop.ts'
+import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { BALANCE, newKeyring, newPurse } from '../../support/purse/purseRows.ts'
+import { dropJobs, newProject } from '../../support/till/tillRows.ts'
+
+const ONE = `0x${'a1'.repeat(20)}`
+const OTHER = `0x${'b2'.repeat(20)}`
+const LEAST = 10_000n
+const HEAD = {
+  chainId: 84532,
+  network: 'base-sepolia',
+  number: 7n,
+  hash: `0x${'07'.repeat(32)}`,
+} as const
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let keyring: Keyring
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  keyring = await newKeyring(pool)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'owner', requestId: 'req_1' })
+const set = (projectId: string, limits: PurseLimits) =>
+  setPurseLimits(pool, actorOf(projectId), limits)
+
+async function stored(projectId: string) {
+  const { rows } = await pool.query(
+    `select address, low_atomic::text as low, max_atomic::text as max, payout_address as payout, payout_next as next,
+       extract(epoch from payout_next_at - clock_timestamp()) / 3600 as hours
+     from purses where project_id = $1`,
+    [projectId],
+  )
+  return rows[0]
+}
+/** Lets the waiting time of a new payout address end. */
+const endWait = (projectId: string) =>
+  pool.query('update purses set payout_next_at = clock_timestamp() where project_id = $1', [
+    projectId,
+  ])
+
+describe('the limits of a purse', () => {
+  test('cannot be set for a project without a purse', async () => {
+    expect(await set(await newProject(pool), { maxAtomic: 1n })).toBe(false)
+  })
+
+  test('change only if they are given, and null removes a limit', async () => {
+    const { projectId } = await newPurse(pool, keyring)
+    expect(await set(projectId, { lowAtomic: 5n, maxAtomic: 9n })).toBe(true)
+    expect(await stored(projectId)).toMatchObject({ low: '5', max: '9', payout: null })
+    await set(projectId, { lowAtomic: null })
+    expect(await stored(projectId)).toMatchObject({ low: null, max: '9' })
+    await set(projectId, {})
+    expect(await stored(projectId)).toMatchObject({ low: null, max: '9' })
+    await set(projectId, { maxAtomic: null })
+    expect((await stored(projectId)).max).toBeNull()
+  })
+
+  test('stand in the audit log, each change with its new value', async () => {
+    const { projectId } = await newPurse(pool, keyring)
+    await set(projectId, { lowAtomic: 5n, maxAtomic: null, payoutAddress: ONE })
+    await set(projectId, { payoutAddress: null })
+    const { rows } = await pool.query(
+      `select action || ' ' || detail as line from audit_log
+       where project_id = $1 and action like 'purse.set_%' order by "row"`,
+      [projectId],
+    )
+    expect(rows.map(({ line }) => line)).toEqual([
+      'purse.set_low 5',
+      'purse.set_max none',
+      `purse.set_payout ${ONE}`,
+      'purse.set_payout none',
+    ])
+  })
+})
+
+describe('a payout address', () => {
+  test('waits 24 hours, and the earlier address stays valid until then', async () => {
+    const { projectId } = await newPurse(pool, keyring)
+    await set(projectId, { payoutAddress: ONE })
+    const first = await stored(projectId)
+    expect(first).toMatchObject({ payout: null, next: ONE })
+    expect(Number(first.hours)).toBeCloseTo(24, 1)
+    await endWait(projectId)
+    await set(projectId, { payoutAddress: OTHER })
+    expect(await stored(projectId)).toMatchObject({ payout: ONE, next: OTHER })
+  })
+
+  test('that is valid already needs no wait, and ends the wait of another address', async () => {
+    const { projectId } = await newPurse(pool, keyring)
+    await set(projectId, { payoutAddress: ONE })
+    await endWait(projectId)
+    await set(projectId, { payoutAddress: OTHER })
+    await set(projectId, { payoutAddress: ONE })
+    expect(await stored(projectId)).toMatchObject({ payout: ONE, next: null, hours: null })
+  })
+
+  test('is removed at once, with the address that waits', async () => {
+    const { projectId } = await newPurse(pool, keyring)
+    await set(projectId, { payoutAddress: ONE })
+    await endWait(projectId)
+    await set(projectId, { payoutAddress: OTHER })
+    await set(projectId, { payoutAddress: null })
+    expect(await stored(projectId)).toMatchObject({ payout: null, next: null, hours: null })
+  })
+})
+
+/** Makes a purse whose balance is `above` the maximum, with a valid payout address. */
+async function full(above: bigint, { address = ONE as string | null } = {}) {
+  const { projectId } = await newPurse(pool, keyring)
+  await set(projectId, { maxAtomic: BALANCE - above, payoutAddress: address })
+  if (address !== null) await endWait(projectId)
+  return projectId
+}
+
+describe('a payout', () => {
+  /** Tells whether a payout of the project is queued. */
+  async function isQueued(projectId: string, addresses?: string[]): Promise<boolean> {
+    await queuePayouts(pool, addresses ?? [(await stored(projectId)).address])
+    const { rowCount } = await pool.query('select from graphile_worker.jobs where key = $1', [
+      `pay_out:${projectId}`,
+    ])
+    await dropJobs(pool)
+    return rowCount === 1
+  }
+
+  test('is queued from 0.01 USDC above the maximum', async () => {
+    expect(await isQueued(await full(LEAST))).toBe(true)
+    expect(await isQueued(await full(LEAST - 1n))).toBe(false)
+  })
+
+  test('is not queued without a payout address, or while the address waits', async () => {
+    expect(await isQueued(await full(LEAST, { address: null }))).toBe(false)
+    const { projectId } = await newPurse(pool, keyring)
+    await set(projectId, { maxAtomic: 0n, payoutAddress: ONE })
+    expect(await isQueued(projectId)).toBe(false)
+  })
+
+  test('is not queued without a maximum', async () => {
+    const projectId = await full(LEAST)
+    await set(projectId, { maxAtomic: null })
+    expect(await isQueued(projectId)).toBe(false)
+  })
+
+  test('is not queued for a stopped purse, or for an address that was not named', async () => {
+    const projectId = await full(LEAST)
+    expect(await isQueued(projectId, [OTHER])).toBe(false)
+    await stopPurse(pool, keyring, actorOf(projectId))
+    expect(await isQueued(projectId)).toBe(false)
+  })
+
+  test('leaves the money of open payments in the purse', async () => {
+    const purse = await newPurse(pool, keyring)
+    await set(purse.projectId, { maxAtomic: BALANCE - LEAST, payoutAddress: ONE })
+    await endWait(purse.projectId)
+    expect(await isQueued(purse.projectId)).toBe(true)
+    await purse.reserve([await purse.wanted(1n)])
+    expect(await isQueued(purse.projectId)).toBe(false)
+  })
+})
+
+/** Lists the transfers out of the purse of a project: amount and receiver. */
+async function transfers(projectId: string): Promise<[amount: string, to: string][]> {
+  const { rows } = await pool.query(
+    `select amount_atomic::text as amount, lower(pay_to) as to_address from purchases
+     where project_id = $1 and kind = 'sweep' order by row`,
+    [projectId],
+  )
+  return rows.map(({ amount, to_address: to }) => [amount, to])
+}
+
+describe('the transfers of a payout', () => {
+  test('wait until the service knows its chain', async () => {
+    await pool.query('delete from chain_status')
+    const projectId = await full(LEAST)
+    await payOut(pool, keyring, projectId)
+    expect(await transfers(projectId)).toEqual([])
+    await recordHead(pool, HEAD)
+    await payOut(pool, keyring, projectId)
+    expect(await transfers(projectId)).toEqual([[String(LEAST), ONE]])
+  })
+
+  test('move the money above the maximum once', async () => {
+    await recordHead(pool, HEAD)
+    const projectId = await full(LEAST + 5n)
+    await payOut(pool, keyring, projectId)
+    await payOut(pool, keyring, projectId)
+    expect(await transfers(projectId)).toEqual([[String(LEAST + 5n), ONE]])
+  })
+
+  test('do not happen for less than 0.01 USDC, without a maximum, without an address, or for a stopped purse', async () => {
+    await recordHead(pool, HEAD)
+    const endless = await full(LEAST)
+    await set(endless, { maxAtomic: null })
+    const stopped = await full(LEAST)
+    await stopPurse(pool, keyring, actorOf(stopped))
+    for (const projectId of [
+      await full(LEAST - 1n),
+      endless,
+      await full(LEAST, { address: null }),
+      stopped,
+      await newProject(pool),
+    ]) {
+      await payOut(pool, keyring, projectId)
+      expect(await transfers(projectId)).toEqual([])
+    }
+  })
+})
+
+describe('a new key of a purse', () => {
+  test('needs a purse', async () => {
+    expect(await rotatePurseKey(pool, keyring, actorOf(await newProject(pool)))).toBeNull()
+  })
+
+  test('gets the free money of the former address, and leaves the money of open payments', async () => {
+    await recordHead(pool, HEAD)
+    const purse = await newPurse(pool, keyring)
+    await purse.reserve([await purse.wanted(1_000n)])
+    const before = await stored(purse.projectId)
+    const rotated = await rotatePurseKey(pool, keyring, actorOf(purse.projectId))
+    const after = await stored(purse.projectId)
+    expect(after.address).toBe(rotated!.address.toLowerCase())
+    expect(after.address).not.toBe(before.address)
+    expect(rotated!.movedAtomic).toBe(BALANCE - 1_000n)
+    expect(await transfers(purse.projectId)).toEqual([[String(BALANCE - 1_000n), after.address]])
+  })
+})
