@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import pino from 'pino'
 import { ConfigError, parseConfig, readConfig } from '../../../shared/config/config.ts'
 import { misspeltVariables } from '../../../shared/config/misspelt.ts'
@@ -229,4 +229,105 @@ test('if one environment variable is wrong, its setting keeps its default, and t
   const { config, faults } = readConfig({ PORT: 'x', MAIL_DOMAIN: 'mail.example.com' }, [])
   expect(faults.map(({ variable }) => variable)).toEqual(['PORT'])
   expect([config.http.port, config.mailDomain]).toEqual([3000, 'mail.example.com'])
+})
+
+const KEY = `0x${'1'.repeat(64)}`
+const SEED = Buffer.alloc(32, 1).toString('base64')
+
+test.each([
+  ['DAILY_SEND_LIMIT', 'recipientsPerDay', 1],
+  ['STORAGE_MB', 'storageBytes', 1024 * 1024],
+  ['DAILY_SETTLEMENT_LIMIT', 'dailySettlements', 1],
+  ['DAILY_GAS_LIMIT', 'dailyGas', 1],
+  ['DAILY_TEXT_MB', 'dailyTextBytes', 1024 * 1024],
+  ['DAILY_TEXT_SECONDS', 'dailyTextSeconds', 1],
+] as const)('%s limits a project, and 0 means no limit', (variable, name, unit) => {
+  expect(parseConfig({ [variable]: '0' }).limits[name]).toBeNull()
+  expect(parseConfig({ [variable]: '7' }).limits[name]).toBe(7 * unit)
+  expect(parseConfig({}).limits[name]).toBeGreaterThan(0)
+})
+
+test('sales have six times the requests of a project, unless a setting says otherwise', () => {
+  const of = (env: Record<string, string>) => parseConfig(env).limits.facilitatorRequestsPerMinute
+  expect(of({ RATE_LIMIT_REQUESTS: '10' })).toBe(60)
+  expect(of({ RATE_LIMIT_REQUESTS: '10', RATE_LIMIT_FACILITATOR: '5' })).toBe(5)
+})
+
+test('the health port is open only if it is set, on the host of the service', () => {
+  expect(parseConfig({}).health).toBeNull()
+  expect(parseConfig({ HEALTH_PORT: '9000', HOST: '0.0.0.0' }).health).toEqual({
+    port: 9000,
+    host: '0.0.0.0',
+  })
+})
+
+test('people sign in with the company only if both its issuer and the client id are set', () => {
+  const issuer = { OIDC_ISSUER: 'https://id.example.com' }
+  const client = { OIDC_CLIENT_ID: 'purser' }
+  const of = (env: Record<string, string>) => readConfig(env, []).config.company
+  expect([of({}), of(issuer), of(client)]).toEqual([null, null, null])
+  expect(of({ ...issuer, ...client })).toMatchObject({
+    issuer: 'https://id.example.com',
+    clientId: 'purser',
+    clientSecret: null,
+  })
+})
+
+describe('the chain of the service', () => {
+  const chainOf = (env: Record<string, string>) => readConfig(env, ['SETTLEMENT_KEYS']).config.chain
+
+  test('is the devnet at its port, and private networks are allowed, if no node is named in development', () => {
+    expect(chainOf({})).toMatchObject({
+      embeddedDevnet: true,
+      rpcUrls: ['http://127.0.0.1:8545'],
+      devnetPort: 8545,
+      devnetPortIsGiven: false,
+      settlementKeys: [DEVNET_ACCOUNTS.gasWallet.privateKey],
+    })
+    expect(chainOf({ DEVNET_PORT: '8600' })).toMatchObject({
+      rpcUrls: ['http://127.0.0.1:8600'],
+      devnetPortIsGiven: true,
+    })
+    expect(parseConfig({}).allowPrivateNetworks).toBe(true)
+    expect(parseConfig({ ALLOW_PRIVATE_NETWORKS: 'false' }).allowPrivateNetworks).toBe(false)
+  })
+
+  test('is no devnet if a node is named, or in production', () => {
+    const named = { RPC_URL: 'https://node.example.com' }
+    expect(chainOf(named).embeddedDevnet).toBe(false)
+    expect(chainOf({ NODE_ENV: 'production' }).embeddedDevnet).toBe(false)
+    expect(readConfig(named, []).config.allowPrivateNetworks).toBe(false)
+    expect(readConfig({ NODE_ENV: 'production' }, []).config.allowPrivateNetworks).toBe(false)
+  })
+
+  test('has the settlement keys that are set, each once, and none of its own in production', () => {
+    expect(
+      chainOf({ SETTLEMENT_KEYS: `${KEY},${KEY.toUpperCase().replace('0X', '0x')}` }),
+    ).toMatchObject({
+      settlementKeys: [KEY],
+    })
+    expect(chainOf({ NODE_ENV: 'production' }).settlementKeys).toEqual([])
+  })
+
+  test('needs two nodes that agree, if more than one node is named', () => {
+    const nodes = (count: number) =>
+      Array.from({ length: count }, (_, n) => `https://node${n}.example.com`).join(',')
+    expect([1, 2, 3].map((count) => chainOf({ RPC_URL: nodes(count) }).rpcQuorum)).toEqual([
+      1, 2, 2,
+    ])
+    expect(chainOf({ RPC_URL: nodes(3), RPC_QUORUM: '3' }).rpcQuorum).toBe(3)
+  })
+})
+
+test('mail over HTTP is open only with a secret, and mail of Amazon SES only with its topics', () => {
+  const of = (env: Record<string, string>) => readConfig(env, ['INBOUND_SECRETS']).config.smtp.http
+  expect(of({})).toBeNull()
+  expect(of({ INBOUND_SECRETS: `one:${SEED}` })).toMatchObject({
+    secrets: [{ id: 'one' }],
+    ses: null,
+  })
+  const topic = 'arn:aws:sns:eu-west-1:123456789012:mail'
+  expect(of({ INBOUND_SECRETS: `one:${SEED}`, INBOUND_SES_TOPICS: topic })?.ses).toMatchObject({
+    topics: [topic],
+  })
 })

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { isCertificateUrl, isSnsUrl, readSns } from '../../../../shared/mail/http/sns.ts'
+import { sign } from 'node:crypto'
+import { isCertificateUrl, isSnsUrl, proveSns, readSns } from '../../../../shared/mail/http/sns.ts'
+import { newCertificate, newRsaCertificate } from '../../../support/process/tlsServer.ts'
 
 const MESSAGE = {
   Type: 'Notification',
@@ -92,4 +94,57 @@ test('the URL of an SNS certificate has a file name that ends with `.pem`, direc
   expect(at('/SimpleNotificationService-0f.pem')).toBe(true)
   for (const path of ['/a/b.pem', '/.pem', '/a.pem/x', '/a.txt', `/${'a'.repeat(201)}.pem`])
     expect([path, at(path)]).toEqual([path, false])
+})
+
+describe('the signature of an SNS message', () => {
+  const own = newRsaCertificate('sns.amazonaws.com')
+  const message = read()
+  const signed = (version: '1' | '2', { digest = '', key = own.key as string } = {}) => ({
+    ...message,
+    signatureVersion: version,
+    signature: sign(
+      digest || (version === '2' ? 'RSA-SHA256' : 'RSA-SHA1'),
+      Buffer.from(message.signedText),
+      key,
+    ).toString('base64'),
+  })
+  const nowMs = Date.now()
+  const prove = (one: typeof message, pem: string = own.ca, atMs = nowMs) => {
+    try {
+      proveSns(one, pem, atMs)
+      return 'proven'
+    } catch (error) {
+      return (error as Error).message
+    }
+  }
+
+  test('proves the message in version 1 with SHA-1, and in version 2 with SHA-256', () => {
+    expect([prove(signed('1')), prove(signed('2'))]).toEqual(['proven', 'proven'])
+    const wrong = 'Signature: does not fit the message'
+    expect(prove(signed('2', { digest: 'RSA-SHA1' }))).toBe(wrong)
+    expect(prove(signed('1', { digest: 'RSA-SHA256' }))).toBe(wrong)
+  })
+
+  test('does not prove another message, and a foreign key proves nothing', () => {
+    const wrong = 'Signature: does not fit the message'
+    expect(prove({ ...signed('2'), signedText: `${message.signedText} ` })).toBe(wrong)
+    expect(prove({ ...signed('2'), signature: '' })).toBe(wrong)
+    const stranger = newRsaCertificate('sns.amazonaws.com')
+    expect(prove(signed('2', { key: stranger.key as string }))).toBe(wrong)
+  })
+
+  test('needs an RSA certificate of SNS', () => {
+    const wrong = 'SigningCertURL: must lead to a valid certificate of sns.amazonaws.com'
+    const other = newRsaCertificate('sns.evil.example')
+    expect(prove(signed('2', { key: other.key as string }), other.ca)).toBe(wrong)
+    expect(prove(signed('2'), newCertificate('sns.amazonaws.com').ca)).toBe(wrong)
+    expect(prove(signed('2'), 'no certificate')).toBe('SigningCertURL: leads to no certificate')
+  })
+
+  test('needs a certificate that is valid now', () => {
+    const wrong = 'SigningCertURL: must lead to a valid certificate of sns.amazonaws.com'
+    const century = 100 * 365 * 24 * 3_600_000
+    expect(prove(signed('2'), own.ca, nowMs - century)).toBe(wrong)
+    expect(prove(signed('2'), own.ca, nowMs + century)).toBe(wrong)
+  })
 })
