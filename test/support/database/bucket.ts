@@ -1,10 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import S3rver from 's3rver'
 import { openObjectStore } from '../../../shared/blobs/objectStore.ts'
 import { startTcpProxy, type TcpProxy } from '../process/tcpProxy.ts'
 import { silentLog } from '../service.ts'
+import { waitFor } from '../waitFor.ts'
 
 const NAME = 'mail'
 /** Is the account name that s3rver, the test’s S3 server, accepts. */
@@ -32,6 +33,7 @@ export async function startBucket(): Promise<Bucket> {
     directory,
     configureBuckets: [{ name: NAME }],
   })
+  answerAfterWrite(server)
   const { port } = await server.run()
   const proxy = await startTcpProxy(port)
   const endpoint = `http://127.0.0.1:${proxy.port}`
@@ -70,5 +72,22 @@ export async function startBucket(): Promise<Bucket> {
       await server.close()
       rmSync(directory, { recursive: true, force: true })
     },
+  }
+}
+
+/**
+ * Lets the server answer a PUT only after the object is in its file. The server s3rver answers before that, so a reader
+ * could get no object or an empty one.
+ */
+function answerAfterWrite({ store }: S3rver): void {
+  const put = store.putObject.bind(store)
+  store.putObject = async (object) => {
+    const written = await put(object)
+    const file = store.getResourcePath(object.bucket, object.key, 'object')
+    await waitFor(
+      'the object in its file',
+      async () => existsSync(file) && statSync(file).size === written.size,
+    )
+    return written
   }
 }
