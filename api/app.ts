@@ -287,7 +287,7 @@ async function passGate(
     )
   }
   checkEncoding(url)
-  // Pages on other sites link to public pages and add query parameters that no route knows.
+  // Pages on other sites link to public pages of the service and add query parameters that no route defines.
   if (access !== 'public') refuseUnknownQuery(url.searchParams, match.route.query)
   return { request }
 }

@@ -6,8 +6,8 @@ import type { Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
 /**
- * Is the key of the advisory lock for migrations. The number of this lock has no meaning. Because of the lock,
- * processes that start at the same time migrate the database one after the other.
+ * Is the key of the advisory lock for migrations. The number of the advisory lock for migrations is arbitrary. Because
+ * of the lock, processes that start at the same time migrate the database one after the other.
  */
 const MIGRATION_LOCK = 7_305_146
 
@@ -20,7 +20,7 @@ async function migrationNames(folder = FOLDER): Promise<string[]> {
  * Migrates the database: first by Graphile Worker's migrations, then by the service's migrations in the order of their
  * names. Each migration runs in one transaction, or builds indexes online. The function may run at any time and in
  * several processes at once.
- * @returns the names of the migrations that it has applied.
+ * @returns the names of the migrations that this call has applied.
  */
 export async function migrate(databaseUrl: string, folder = FOLDER): Promise<string[]> {
   const client = new pg.Client({
@@ -82,7 +82,10 @@ async function applyOnline(client: pg.Client, text: string, name: string): Promi
  */
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
-/** Is the pause between two attempts to run a migration. Other SQL statements can run in this pause. */
+/**
+ * Is the pause between two attempts to run a migration. Other SQL statements can run in the pause between two attempts
+ * to run a migration.
+ */
 const LOCK_PAUSE_MS = 1_000
 const LOCK_TRIES_MAX = 100
 

@@ -1,7 +1,7 @@
 /**
- * Runs `npm test`. It starts one embedded PostgreSQL with a migrated template database, runs the test files by `bun
- * test`, and ends with a line `N passed, N failed, N skipped`. An argument without a leading dash selects the test
- * files whose path contains it. Arguments that are options are passed on to `bun test`.
+ * Runs `npm test`. The command `npm test` starts one embedded PostgreSQL with a migrated template database, runs the
+ * test files by `bun test`, and ends with a line `N passed, N failed, N skipped`. An argument without a leading dash
+ * selects the test files whose path contains it. Arguments that are options are passed on to `bun test`.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -26,7 +26,10 @@ const LANES = 4
  */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
 
-/** Matches test files that measure time or memory of the service. These test files run last, one after another. */
+/**
+ * Matches test files that measure time or memory of the service. The test files that measure time or memory run last,
+ * one after another.
+ */
 const RUNS_ALONE = importOf('support/process/alone.ts')
 
 /** Matches test files that only the whole suite runs, unless a command line argument names the file. */

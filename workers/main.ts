@@ -128,7 +128,7 @@ type Parts = {
 
 /**
  * Creates the parts that the runners of this process need. The code of each runner is loaded only if that runner
- * starts. Loading the code of the other runners would cost a process up to 35 MB and 0.3 s of CPU.
+ * starts. Loading the code of runners that do not start would cost a process up to 35 MB and 0.3 s of CPU.
  */
 function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config

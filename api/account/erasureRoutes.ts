@@ -112,8 +112,8 @@ const toView = (
 })
 
 /**
- * Tells until when a backup can still hold data of the deleted project. The service assumes that the last backup with
- * data of the deleted project was made just before the erasure ended.
+ * Returns the time until which a backup can still hold data of the deleted project. The service assumes that the last
+ * backup with data of the deleted project was made just before the erasure ended.
  */
 const backups = (completedAt: Date | null, days: number | null): Static<typeof Outside> => ({
   place: 'backups',
@@ -128,8 +128,9 @@ const backups = (completedAt: Date | null, days: number | null): Static<typeof O
 })
 
 /**
- * An object is removed from the object store an hour after the database deletes the last row that names the object. The
- * stated time is twice the hour after which an unused object is removed, so that it also covers a late removal.
+ * An object is removed from the object store an hour after the database deletes the last row that names the object. An
+ * unused object is normally removed after one hour; the stated time is two hours, so that it also covers a late
+ * removal.
  */
 const OBJECTS_GONE_MS = 2 * IDLE_MAX_S * 1000
 

@@ -14,7 +14,7 @@ import { ApiError } from '../http/errors.ts'
  * database from removing old rows.
  */
 const LIMIT_MS = 6 * 60 * 60_000
-/** The service sends an export in chunks of about this many bytes. */
+/** The service sends an export in chunks that each have about this number of bytes. */
 const CHUNK_BYTES = 64 * 1024
 
 /** Holds the open exports of this process. */
@@ -33,7 +33,7 @@ export type Exports = {
     pieces: AsyncGenerator<Uint8Array>,
     signal: AbortSignal,
   ): ReadableStream<Uint8Array>
-  /** Ends all exports, because the process stops. */
+  /** Ends all exports when the process stops. */
   stop(): Promise<void>
 }
 
@@ -78,8 +78,8 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
             } catch (error) {
               if (open.has(end)) log.warn({ err: error }, 'an export ended early')
               await end()
-              // The runtime prints the error that ends an export early. When an export ends early, the client sees a
-              // broken connection, and never a file that looks complete.
+              // If an error ends an export early, the runtime prints this error. When an export ends early, the client
+              // sees a broken connection, and never a file that looks complete.
               controller.error(new Error('an export ended early'))
             }
           },

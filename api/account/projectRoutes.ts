@@ -44,7 +44,7 @@ import { projectExportRoutes } from './projectExportRoutes.ts'
 import { Limits } from './projectSettings.ts'
 
 /**
- * Serves the management of projects. The routes have two path names, because some clients call a project an identity.
+ * Serves the management of projects. Each of the routes has two paths, because some clients call a project an identity.
  */
 export const projectRoutes = (services: Services) =>
   new Elysia()

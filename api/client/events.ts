@@ -4,7 +4,7 @@ import { type CallOptions, type Http, pause } from './http.ts'
 
 /** Describes an event of the project. */
 export type PurserEvent = {
-  /** Identifies the event. Pass this event id as `lastEventId` to receive the events after this event. */
+  /** Is the id of the event. Pass this event id as `lastEventId` to receive the events after this event. */
   id: string
   /**
    * Is the type of the event. The event `stream.gap` says that the client missed events: they are deleted, or a
@@ -100,14 +100,14 @@ export type EventsQuery = {
 }
 
 const RETRY_MS = 2_000
-/** Limits how long an event stream may be silent: three keep-alive intervals of the service (15 s). */
+/** Limits how long an event stream may be silent: three keep-alive intervals of the service, which are 15 s each. */
 const SILENCE_MAX_MS = 45_000
 
 /**
  * Follows the events of the project until the iteration ends. After a broken connection the iteration continues after
  * the last received event, without a gap or a repeated event.
  * @throws {PurserError} when the service refuses the API key or the query. If the caller aborts the signal, the
- * iteration throws the reason of the signal.
+ * iteration throws the abort reason of the signal.
  */
 export async function* followEvents(
   http: Http,

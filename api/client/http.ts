@@ -21,7 +21,7 @@ export type ClientOptions = {
 }
 
 export type CallOptions = {
-  /** Aborts the call, even between two attempts. */
+  /** Is a signal that aborts the call, even between two attempts. */
   signal?: AbortSignal | undefined
   /** Is the maximum duration of this call with all its retries, in milliseconds. */
   timeoutMs?: number | undefined
@@ -79,7 +79,7 @@ export class Http {
    * the service did nothing for the refused call. The client also retries repeatable calls after 502, 503, 504 and a
    * broken connection.
    * @throws {PurserError} of the class in errors.ts that fits the failure of the call. If the caller aborts the call,
-   * the client throws the reason of the abort signal.
+   * the client throws the abort reason of the signal.
    */
   async call<Id extends OperationId>(
     id: Id,
@@ -118,7 +118,7 @@ export class Http {
   }
 
   /**
-   * Opens a stream of bytes, which the response to an API operation returns. The method that opens a stream never
+   * Opens the stream of bytes that an API operation returns as its response. The method that opens a stream never
    * retries, because the reader of the stream reconnects.
    * @throws {PurserError} when the service returns an error instead of a stream.
    */

@@ -14,7 +14,7 @@ import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import { type PaidFetch, paidFetch } from './paidFetch.ts'
 
 /**
- * Is the client of a project: inbox, vault and till.
+ * Is the client library's access to a project: inbox, vault and till.
  *
  * @example
  * const purser = new Purser({ apiKey: 'loid-…', baseUrl: 'https://purser.example.com' })
@@ -62,7 +62,7 @@ export class Purser {
   /**
    * Sends a request through the service, which pays from the purse if the seller asks for a payment. If the response of
    * this call is lost, repeat the call with the same `key`: two calls with the same `key` pay only once.
-   * @throws {PurchaseError} when the seller sent no response.
+   * @throws {PurchaseError} if the seller sent no response to the purchase.
    */
   fetch(url: string, payment: PaidFetch, options?: CallOptions): Promise<Response> {
     return paidFetch(this.purse, url, payment, options)

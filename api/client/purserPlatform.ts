@@ -12,7 +12,8 @@ export type Project = Operations['getPlatformProjectsByProjectId']['result']
 type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']>
 
 /**
- * Is the client of a platform: projects, mail domains, mail that waits for approval, and the health of the service.
+ * Is the client library's access to a platform: projects, mail domains, mail that waits for approval, and the health of
+ * the service.
  *
  * @example
  * const platform = new PurserPlatform({ apiKey: 'lopk-…' })

@@ -25,7 +25,7 @@ const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'ei
 /**
  * Checks a receipt offline against the trusted keys of the service.
  *
- * @param receipt is the receipt from a redeem call, a payment record or a webhook.
+ * @param receipt is a receipt that you got from a redeem call, a payment record or a webhook.
  * @param keys is the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use a key that stands
  * in a receipt, because anyone can sign a receipt with a key of their own.
  * @returns the body of the valid receipt. Compare the receipt's `projectId`, `resource` and `amountUsdcRaw` with your
@@ -112,7 +112,7 @@ function isEdDsa(header: string): boolean {
   return alg === 'EdDSA' || alg === 'Ed25519'
 }
 
-/** Tells whether the JWS payload of a receipt and the receipt's body have the same members with equal values. */
+/** Tells whether the JWS payload of a receipt and the body of this receipt have the same members with equal values. */
 function saysTheSame(payload: string, body: Receipt['body']): boolean {
   const said = readJson(payload)
   return (

@@ -2,8 +2,8 @@ import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
 
 /**
- * Reports a webhook delivery without a valid signature. On this error, return status 400 and ignore the content of the
- * delivery.
+ * Reports a webhook delivery without a valid signature. If the client throws this error, return status 400 and ignore
+ * the content of the delivery.
  */
 export class InvalidWebhookError extends PurserError {
   override readonly name = 'InvalidWebhookError'

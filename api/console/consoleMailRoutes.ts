@@ -30,8 +30,8 @@ const OutgoingQuery = t.Composite([
 ])
 
 /**
- * Serves those mail routes that exist only for the console. The console's mail routes never mark a message as read,
- * because only the agent marks messages as read.
+ * Serves the mail routes that only the console uses. The console's mail routes never mark a message as read, because
+ * only the agent marks messages as read.
  */
 export function consoleMailRoutes(services: Services) {
   const { pool, searches } = services

@@ -92,8 +92,8 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PATCH /v0/messages/drafts/:draftId': null,
     'POST /v0/messages/drafts/:draftId/send': 'message.send',
     'DELETE /v0/messages/drafts/:draftId': 'draft.delete',
-    // The handlers of these three kinds of routes write audit log entries themselves, so the console writes no entries
-    // for them.
+    // The handlers of some routes write audit log entries themselves, so the console writes no entries for these
+    // routes.
     'POST /v0/messages/:messageId/cancel': null,
     'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
     'POST /v0/platform/projects/:projectId/held/:approvalId/approve': null,
@@ -175,7 +175,7 @@ export function readDelegation(pathname: string): Delegation | null {
 }
 
 /**
- * Returns the lowest role that may use a route, and the audit action of the route.
+ * Returns the lowest role that may use a route, and the name under which the audit log records the route's action.
  * @throws {ApiError} 404 for a route that the console may not call.
  */
 export function findOpened(route: Route, { projectId }: Delegation): Opened {

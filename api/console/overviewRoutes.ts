@@ -13,8 +13,8 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 
 /**
- * Sets into how many parts each time range of the overview is divided. `widthMs` is the duration of one part of the
- * time range, and `parts` is the number of parts.
+ * Sets the number of parts into which the overview divides each time range. `widthMs` is the duration of one part of
+ * the time range, and `parts` is the number of parts.
  */
 const RANGES = {
   hour: { widthMs: MINUTE_MS, parts: 60 },

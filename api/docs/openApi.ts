@@ -207,8 +207,9 @@ const json = (schema: unknown, example: unknown): Json => ({
 
 /**
  * Returns a TypeBox schema as plain JSON Schema, without symbols and `error` texts. If a schema has the member
- * `openapi`, the document shows that member instead of the schema, because some schemas only check a query string. A
- * property of an object may have the name `openapi` or `error`, because property names are not schema keywords.
+ * `openapi`, the document shows this member instead of the schema itself, because some schemas exist only to check a
+ * query string. A property of an object may have the name `openapi` or `error`, because property names are not schema
+ * keywords.
  */
 export function plain(schema: TSchema): unknown {
   return JSON.parse(

@@ -23,7 +23,7 @@ export type Route = {
   bodyMaxBytes?: number
   /** Names a field. Only a request body that contains this field may be larger than the default limit. */
   largeFor?: string
-  /** Names a scope. Only a caller whose key has this scope may send a body larger than the default limit. */
+  /** Names a scope. Only a caller whose API key has the named scope may send a body larger than the default limit. */
   largeScope?: Scope
   /** Tells whether web pages of every origin may read the response. */
   cors?: true

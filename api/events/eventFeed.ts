@@ -27,8 +27,8 @@ export type EventReader = {
 }
 
 /**
- * Holds all event readers of a process. One database connection listens for all readers. The process reads each event
- * from the database once for all readers of its project.
+ * Holds the readers of all event streams of a process. One database connection listens for all readers. The process
+ * reads each event from the database once for all readers of its project.
  */
 export type EventFeed = {
   /**
@@ -52,7 +52,8 @@ export type EventFeed = {
 
 const READ_AT_ONCE = 200
 /**
- * Limits the open event streams and open waits of a project, because each of them holds a connection of this process.
+ * Limits how many event streams and waiting calls a project may keep open, because each of them holds a connection of
+ * this process.
  */
 const READERS_MAX = 1_000
 /**
@@ -73,7 +74,7 @@ type Channel = {
    */
   recent: StoredEvent[]
   head: bigint
-  /** Tells that the database may hold events that are newer than the event `head`. */
+  /** Tells that the database may hold events that are newer than the event with the sequence number `head`. */
   stale: boolean
   reading: Promise<void> | null
 }
@@ -250,8 +251,8 @@ async function findBegin(
     after.seq > newest.seq ||
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
-  // This case occurs when a restored backup lacks the last event that the client knows. The client has not seen any
-  // event that is newer than its last known event.
+  // The database can hold no further event if a restored backup lacks the last event that the client knows. The client
+  // has not seen any event that is newer than its last known event.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

@@ -60,8 +60,8 @@ export function eventRoutes(services: Services) {
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
       const { reader, begin, missed } = await services.events.open(projectId, last)
-      // The owner may have replaced the API key after the service authenticated it and before the event reader was
-      // opened.
+      // The owner may have replaced the API key after the service authenticated the key and before it opened the event
+      // reader.
       const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
         reader.close()
         throw error

@@ -189,7 +189,7 @@ async function change(
   { url, events }: Static<typeof Change>,
 ) {
   requireEventScopes(request, events ?? [])
-  // When a webhook gets a new URL, this URL receives all events of the webhook. So the API key also needs the scopes
+  // When a webhook gets a new URL, the new URL receives all events of the webhook. So the API key also needs the scopes
   // for the events that the webhook receives already.
   const target = await findTarget(services, request, id)
   const changed = await updateProjectWebhook(services.pool, target, {

@@ -15,14 +15,14 @@ export const browserOf = (request: Request, baseUrl: string): string =>
 
 /**
  * Returns the headers of a response that sets the browser's cookie. The headers forbid caches to store the response
- * that sets the cookie.
+ * with the browser's cookie.
  */
 export const browserHeaders = (baseUrl: string, secret: string): Record<string, string> => ({
   'set-cookie': `${cookieName(baseUrl)}=${secret}; Max-Age=3600; Path=/; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`,
   'cache-control': 'no-store',
 })
 
-/** Returns the secret in the browser's cookie. Returns `null` if the browser sent no such cookie. */
+/** Returns the secret in the browser's cookie. Returns `null` if the browser sent no cookie of this name. */
 export function readBrowser(request: Request, baseUrl: string): string | null {
   for (const pair of request.headers.get('cookie')?.split(';') ?? []) {
     const [name = '', value = ''] = pair.trim().split('=')

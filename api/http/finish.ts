@@ -6,8 +6,8 @@ import type { Services } from './services.ts'
 
 const MINUTE_MS = 60_000
 /**
- * From this length in bytes, Bun may send the head and the body of a response separately, because its send buffer holds
- * 16 KB.
+ * If a response has at least this many bytes, Bun may send its head and body separately, because Bun's send buffer
+ * holds 16 KB.
  */
 const LARGE_BYTES = 12_000
 /**
@@ -98,10 +98,11 @@ function untouchedBudget(limit: number): Budget | null {
 }
 
 /**
- * Gives a large JSON response a stream as its body. If the response follows an `await`, Bun sends the head of a large
- * response in many system calls (oven-sh/bun pull request 41341). Bun makes one system call for each part of each
- * header. Bun sends head and body in one call only if they fit into its send buffer. A response page of 25 KB costs 33
- * system calls and 0.2 ms of CPU. With a direct stream as its body, a response of 25 KB costs two system calls.
+ * Gives a large JSON response a stream instead of a string as its body. If a handler returns its response after an
+ * `await`, Bun sends the head of a large response in many system calls (oven-sh/bun pull request 41341). Bun makes one
+ * system call for each part of each header. Bun sends head and body in one call only if they fit into its send buffer.
+ * A response page of 25 KB costs 33 system calls and 0.2 ms of CPU. With a direct stream as its body, a response of 25
+ * KB costs two system calls.
  */
 export async function sendLargeAtOnce(response: Response): Promise<Response> {
   if (!WHOLE_JSON.test(response.headers.get('content-type') ?? '')) return response

@@ -19,8 +19,8 @@ export type Budget = { limit: number; remaining: number; resetsAt: Date }
 export const MCP_PATH = '/mcp'
 
 /**
- * The x402 facilitator routes below this path have their own request limit. So a seller's sales do not use up the
- * request limit of the project, and the project's own calls do not use up the limit of sales.
+ * The x402 facilitator routes, whose paths begin with this path, have their own request limit. So a seller's sales do
+ * not use up the request limit of the project, and the project's own calls do not use up the limit of sales.
  */
 const FACILITATOR = '/v0/x402/'
 

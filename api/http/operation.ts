@@ -27,7 +27,10 @@ export type Operation = {
    * on the body size.
    */
   bodyMaxBytes?: number
-  /** Names a field. Names a field: a request body with this field may be larger than the default limit. */
+  /**
+   * Names a field. Names a field of the request body: only a body that contains this field may be larger than the
+   * default limit.
+   */
   largeFor?: string
   /** Names a scope of API keys. A caller whose API key has this scope may send a body above the default limit. */
   largeScope?: Scope
@@ -51,8 +54,8 @@ export type Operation = {
     contentType?: string
   }
   /**
-   * Describes a second success status of the route. The response with the second success status has the same body, or
-   * no body if the status is 204.
+   * Describes a second success status of the route. The response with the second success status has the same body as
+   * the first, or has no body if the status is 204.
    */
   alsoAnswer?: { status: number; description: string }
   /** Is an example of the request body for the documentation. */
@@ -83,7 +86,7 @@ const PageToken = t.String({
 /** Describes the query of a paged list. */
 export const PageQuery = t.Object({ limit: t.Optional(Limit), pageToken: t.Optional(PageToken) })
 
-/** Describes a query parameter whose text every returned row of a list must contain. */
+/** Describes a query parameter: every returned row of the list must contain its text. */
 export const PartOf = (what: string) =>
   t.Optional(
     t.String({

@@ -5,13 +5,13 @@ import { isDeadlock, type Pool } from '../../sql/db.ts'
 import { type Lsn, markWritten, readReplayed } from '../../sql/operations/replica.ts'
 import type { Searches } from '../mail/messages/searches.ts'
 
-/** Holds the connection pool of one database server. */
+/** Holds the pool of connections to one database server. */
 type Server = { pool: Pool; searches: Searches }
 
 /**
- * Decides on which database server the reads of lists run. A read runs on the replica if the replica has already
- * replayed everything that the project wrote. If the replica has not replayed everything that the project wrote, the
- * read runs on the primary.
+ * Decides which database server executes the read queries of lists. A read runs on the replica if the replica has
+ * already replayed everything that the project wrote. If the replica has not replayed everything that the project
+ * wrote, the read runs on the primary.
  */
 export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
@@ -20,7 +20,10 @@ export type Reads = {
    * function before it answers a request that may have written to the database.
    */
   wrote(projectId: string): Promise<void>
-  /** Tells that the gate must read the position in the write-ahead log up to which the project has written. */
+  /**
+   * Tells that the gate (the checks before every handler) must read the position in the write-ahead log up to which the
+   * project has written.
+   */
   needsWritten: boolean
   stop(): Promise<void>
 }

@@ -11,21 +11,22 @@ export type RequestState = {
   requestId: string
   /**
    * Is the IP address of the caller, which is not the address of a trusted proxy. The caller's address is empty until
-   * the gate has run.
+   * the gate (the checks before every handler) has run.
    */
   clientAddress: string
   route: Route | null
   budget: Budget | null
   /**
-   * Is the identity to which the API key belongs. The gate sets the identity when it has checked the API key and its
-   * scope.
+   * Is the identity to which the API key belongs. The gate (the checks before every handler) sets the identity when it
+   * has checked the API key and its scope.
    */
   identity: Identity | null
   /**
-   * Is the session of the person at the console. The gate sets the session when it has checked the console's cookie.
+   * Is the session of the person at the console. The gate (the checks before every handler) sets the session when it
+   * has checked the console's cookie.
    */
   session: ConsoleSession | null
-  /** Holds the error behind an HTTP response with a status of 500 or more. */
+  /** Holds the error that caused an HTTP response with a status of 500 or more. */
   error: unknown
   /**
    * Is a position in the write-ahead log that comes after everything that the caller's project has written. Only a
@@ -79,8 +80,8 @@ export type Caller = Actor & {
   /** Tells whether the caller is a person at the console. */
   isOwner: boolean
   /**
-   * Tells whether mail of this caller waits for the owner's approval. When the owner connected the app, the owner
-   * decided that the app's mail waits for approval.
+   * Tells whether the mail of this caller must wait for the owner's approval. When the owner connected an app to the
+   * project, the owner decided that the app's mail waits for approval.
    */
   holdsMail: boolean
 }

@@ -46,14 +46,14 @@ const STATEMENT_TIMEOUT_MS = 10_000
 /** Is the maximum number of milliseconds of one SQL statement of a search. */
 const SEARCH_TIMEOUT_MS = 3_000
 /**
- * A process has a limited number of database connections. One in POOL_PART connections is reserved for the
- * authentication of requests, and the same number is reserved for searches.
+ * A process has a limited number of database connections. The service reserves one connection in every POOL_PART
+ * connections for the authentication of requests, and the same number for searches.
  */
 const POOL_PART = 5
 
 /**
- * Is the maximum number of message reads that the service combines in one database query. A message has some megabytes
- * at most, and the largest messages of one query must fit into memory.
+ * Is the maximum number of message reads that the service combines in one database query. A message has a size of some
+ * megabytes at most, and the largest messages of one query must fit into memory.
  */
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 

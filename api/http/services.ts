@@ -22,7 +22,7 @@ import type { OfferCounts } from '../till/payments/offerCounts.ts'
 import type { Reads } from './reads.ts'
 import type { Waiters } from './waiters.ts'
 
-/** Holds the services that the routes of the API use. Each process has one set of these services. */
+/** Holds the services that the routes of the API use. Each API process has one set of these services. */
 export type Services = {
   config: Config
   pool: Pool

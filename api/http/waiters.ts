@@ -4,13 +4,13 @@ import { CHANGES_CHANNEL } from '../../sql/changes.ts'
 import { subscribe } from '../../sql/listen.ts'
 
 /**
- * Waits for changes of one database row. The caller starts the watch before it reads the row, so that it misses no
- * change.
+ * Waits for changes of one database row. The caller starts to watch the row before it reads the row, so that it misses
+ * no change.
  */
 type Watch = {
   /**
-   * Resolves to `true` if the row has changed since the last call, or to `false` at the deadline (a value of
-   * performance.now()).
+   * Resolves to `true` if the row has changed since the last call, and to `false` if the deadline (a value of
+   * performance.now()) passes first.
    */
   changed(deadlineMs: number): Promise<boolean>
   close(): void
@@ -22,7 +22,7 @@ type Watch = {
  */
 export type Waiters = {
   watch(id: string): Watch
-  /** Ends every wait of this process, because the process stops; each wait ends as if its deadline had passed. */
+  /** Ends every wait of this process when the process stops; each wait ends as if its deadline had passed. */
   release(): void
   stop(): Promise<void>
 }

@@ -29,7 +29,7 @@ export async function exchange(
 
 /**
  * Tells whether an `initialize` request names no MCP version. For an `initialize` request without a version, the SDK
- * would return the code of an internal error.
+ * would return the error code of an internal error.
  */
 const lacksVersion = (body: object): boolean =>
   methodOf(body) === 'initialize' &&

@@ -13,8 +13,8 @@ import { methodOf } from './methodOf.ts'
 import { findTool } from './naming.ts'
 
 /**
- * Is the last version of MCP that allows JSON-RPC batches. Clients of the last MCP version with batches send no header
- * that names the version.
+ * Is the last version of MCP that allows JSON-RPC batches. Clients that use the last MCP version with batches send no
+ * header that names the version.
  */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
@@ -98,9 +98,9 @@ async function answer(
 }
 
 /**
- * Asks an MCP host to request a further scope from the owner (RFC 6750 §3.1), if the owner can give this scope by
- * consent. The challenge lists both the present and the missing scopes, because some MCP hosts forget the present
- * scopes.
+ * Asks an MCP host to request an additional scope from the owner (RFC 6750 §3.1), if the owner can grant this scope on
+ * the consent page. The challenge lists both the present and the missing scopes, because some MCP hosts forget the
+ * present scopes.
  * @throws {ApiError} 403 with the missing scope in the header WWW-Authenticate.
  */
 function requireScope(
@@ -163,9 +163,9 @@ export function parseError(): Response {
 }
 
 /**
- * Tells whether a JSON-RPC message cancels a request. Because there are no MCP sessions, a cancelling message cannot
- * find a request of another connection. If a message cancelled a request of the same batch, the transport would wait
- * forever for the response to that request.
+ * Tells whether a JSON-RPC message cancels a request. Because the service keeps no MCP sessions, a message that cancels
+ * a request cannot find a request of another connection. If a message cancelled a request of the same batch, the
+ * transport would wait forever for the response to that request.
  */
 const isCancellation = (message: unknown): boolean =>
   methodOf(message) === 'notifications/cancelled'

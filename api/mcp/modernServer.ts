@@ -38,7 +38,7 @@ const { fetch: serve } = createMcpHandler(
     })
     return mcp
   },
-  // A separate MCP server handles the other revisions of MCP (server.ts).
+  // A separate MCP server (server.ts) handles all other revisions of MCP.
   { legacy: 'reject' },
 )
 

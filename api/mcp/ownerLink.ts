@@ -1,8 +1,8 @@
 /**
  * Handles held mail for an MCP host that can show a link to its user, the owner (MCP 2026-07-28, elicitation in URL
- * mode). The link for the owner leads to the console, where the owner signs in. The link for the owner gives no access
- * by itself. If the MCP host repeats the tool call, the service sends no second mail. The response to the repeated tool
- * call tells the owner's decision.
+ * mode). The link for the owner leads to the console, where the owner signs in. The link alone gives nobody access,
+ * because the owner must sign in. If the MCP host repeats the tool call, the service sends no second mail. The response
+ * to the repeated tool call tells the owner's decision.
  */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import {
@@ -30,7 +30,7 @@ const digest = (name: string, args: unknown): string =>
 
 /**
  * Authenticates the state that an MCP client carries from one call to the next. A caller with another API key of the
- * project cannot use the state that an MCP client carries.
+ * same project cannot use the state that an MCP client carries between calls.
  */
 export const heldCalls = (connection: Connection) => {
   const { services, caller, projectId } = connection
@@ -113,8 +113,8 @@ const refusal = (text: string): CallToolResult => ({
 })
 
 /**
- * Tells whether the MCP host declares that it can show links. If the host declares an empty `elicitation`, it can show
- * forms only.
+ * Tells whether the MCP host declares that it can show links. If the host declares an empty `elicitation` capability,
+ * it can show only forms and no links.
  */
 function showsLinks({ mcpReq }: ServerContext): boolean {
   const envelope = mcpReq.envelope as Record<string, unknown> | undefined

@@ -7,7 +7,10 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { McpConfig } from '../../shared/config/mcpConfig.ts'
 
-/** Is the JSON-RPC error code for an error of the service. JSON-RPC reserves -32000 to -32099 for server errors. */
+/**
+ * Is the JSON-RPC error code for an error of the service. JSON-RPC reserves the codes -32000 to -32099 for server
+ * errors.
+ */
 const SERVER_ERROR = -32_000
 
 type Call = Extract<JSONRPCMessage, { method: string; id: string | number }>
@@ -44,8 +47,8 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   host.onmessage = (message) => {
     const cancelled = cancelledId(message)
     if (cancelled !== null) {
-      // The service keeps no MCP sessions, so the relay must close the connection to tell the service that a call is
-      // cancelled.
+      // The service keeps no MCP sessions, so only a closed connection tells the service that the relay's host has
+      // cancelled a call.
       underWay.get(cancelled)?.abort()
       return
     }
@@ -92,7 +95,9 @@ async function post(
   throw new RefusedError(`${body.error}: ${body.message}.${again}`)
 }
 
-/** Reads a JSON object. @returns null if the text is not a JSON object, such as the error page of a proxy. */
+/**
+ * Reads a JSON object. @returns null if the text is not a JSON object, for example if it is the error page of a proxy.
+ */
 function readObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text)

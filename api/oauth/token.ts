@@ -48,7 +48,7 @@ export async function giveTokens(services: Services, form: Form) {
 }
 
 /**
- * Returns the scopes that a client asks for when it refreshes a token. `null` means that the refreshed token keeps the
+ * Returns the scopes that a client requests when it refreshes a token. `null` means that the refreshed token keeps the
  * scopes of the old token.
  */
 function narrowed(scope: string | undefined): string[] | null {

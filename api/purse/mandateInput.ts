@@ -162,8 +162,8 @@ export const changedTerms = (
 
 /**
  * Returns the terms of a mandate with the given changes.
- * @param rules.start is the time from which the present mandate is valid. Null means that the mandate is new and has no
- * such time yet.
+ * @param rules.start is the time from which the present mandate is valid. A `null` means that the mandate is new and
+ * therefore has no start time yet.
  * @throws {ApiError} 400
  */
 function merged(
@@ -194,8 +194,8 @@ function merged(
   }
   const from = terms.validFrom ?? start
   const hasTimes = given.validFrom !== undefined || given.validUntil !== undefined
-  // A change of other fields, such as a stop of the mandate, never fails because of times that an earlier version has
-  // stored.
+  // A change of other fields, such as a stop of the mandate, never fails because of invalid times that an earlier
+  // version has stored.
   if (hasTimes && terms.validUntil !== null && from !== null && terms.validUntil <= from) {
     throw badRequest('validUntil must be after validFrom')
   }

@@ -94,8 +94,8 @@ export async function purchase(
       request,
       maxAmount: String(maxAtomic),
       why: why ?? null,
-      // The hash of a purchase covers only the fields that the request names, so that requests of earlier versions keep
-      // their hash.
+      // The hash of a purchase covers only those fields that the request names, so the requests of earlier versions
+      // keep their hashes.
       ...(tool === undefined ? {} : { tool: tool.name }),
       ...(name === undefined ? {} : { credential: name }),
     }),
@@ -163,7 +163,7 @@ function orBadAmount(amount: string): bigint {
 /**
  * Handles GET /v0/purse/payments/{purchaseId}, which reads a purchase. Waits at most `waitMs` until the purchase has
  * ended.
- * @param untilAsked tells that the call also returns when the purchase waits for its owner's approval.
+ * @param untilAsked tells that the call also returns as soon as the purchase waits for its owner's approval.
  * @throws {ApiError} 403 for a missing scope, 404 for an unknown purchase.
  */
 export async function readPurchase(

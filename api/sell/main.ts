@@ -80,7 +80,8 @@ try {
   const { origin, prices, port, host, public: given, timeoutMs } = readArguments()
   const { url, apiKey } = parseMcpConfig(process.env)
   const purser = new Purser({ baseUrl: url, apiKey })
-  // A buyer may send a request before the proxy is ready. So a buyer's early request waits until this promise resolves.
+  // A buyer may send a request before the proxy is ready. So a request that a buyer sends early waits until this
+  // promise resolves.
   const { promise: ready, resolve: isReady } =
     Promise.withResolvers<ReturnType<typeof createSellProxy>>()
   const server = serve({

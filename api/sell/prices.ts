@@ -2,8 +2,8 @@
 import { z } from 'zod'
 
 /**
- * Holds an amount and the path that the seller registers for this amount: the exact path, or the part of a glob before
- * its wildcards.
+ * Holds an amount, and the path for which the seller registers it: the exact path, or the part of a glob before its
+ * wildcards.
  */
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
@@ -11,8 +11,8 @@ export type Price = { amount: string; registered: string; description?: string |
 type PriceOf = (path: string) => Price | null
 
 /**
- * Holds the prices of everything that the proxy sells. The function `of` returns the price of a path. The function
- * `registeredAt` returns the price that is registered for the given path.
+ * Holds the prices of all paths that the proxy sells. The function `of` returns the price at which the proxy sells a
+ * path. The function `registeredAt` returns the price that is registered for the given path.
  */
 export type Prices = { all: readonly Price[]; of: PriceOf; registeredAt: PriceOf }
 

@@ -12,8 +12,8 @@ export class PathError extends Error {}
 /** Matches one unreserved character of a URL (RFC 3986 §2.3). */
 const UNRESERVED = /^[A-Za-z0-9._~-]$/
 /**
- * Matches an encoded slash, backslash, percent sign or control character, because the server behind the proxy may
- * decode it again.
+ * Matches a percent-encoded slash, backslash, percent sign or control character, because the server behind the proxy
+ * may decode it again.
  */
 const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
 
@@ -36,7 +36,7 @@ export function normalPath(pathname: string): string {
     const char = String.fromCharCode(Number.parseInt(code.slice(1), 16))
     return UNRESERVED.test(char) ? char : code.toUpperCase()
   })
-  // The decoding of %2e can make a new dot segment in the path.
+  // When %2e is decoded, a new dot segment can appear in the path.
   if (/\/\.{1,2}(?:\/|$)/.test(decoded)) throw new PathError('the path must not hold dot segments')
   if (decoded.includes('//')) throw new PathError('the path must not hold an empty segment')
   return decoded

@@ -63,7 +63,7 @@ export function createSellProxy(
       }
       // To check an endpoint, the service itself requests each registered path without a payment. If the registered
       // path comes from a glob, the service requests the part of the glob without wildcards. The proxy answers a
-      // request for this part of the glob with a payment challenge, but sells nothing at this path.
+      // request for the part of the glob without wildcards with a payment challenge, but sells nothing at this path.
       const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
       const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
       if (price === null) return refuse(404, 'not_found', 'This path is not for sale')

@@ -76,8 +76,8 @@ export class AddressBook {
   }
 
   /**
-   * Applies changes to the local copy of the addresses one at a time. Without this order, the listener could write back
-   * a page of addresses that it had read before one of them was deleted.
+   * Applies changes to the local copy of the addresses one at a time. Without this order, the listener could read a
+   * page of addresses, and then write back an address that was deleted in the meantime.
    */
   #inTurn(work: () => Promise<void>): void {
     this.#turn = this.#turn.then(work)

@@ -1,14 +1,17 @@
 import { workOfGreediest } from '../../shared/fair/greediest.ts'
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
-/** A /48 network may have this many times the connections of a /64, because one IPv6 client can own a whole /48. */
+/**
+ * A /48 network may have this many times as many connections as a /64 network, because one IPv6 client can own a whole
+ * /48.
+ */
 const WIDE_FACTOR = 4
 
 /** Describes an open SMTP connection. */
 export type OpenConnection = {
   /**
-   * Holds the networks that contain the client's IP address, the narrowest first: the IPv4 address itself, or the /64
-   * and the /48 network of an IPv6 address.
+   * Holds the networks that contain the client's IP address, smallest first: the IPv4 address itself, or the /64 and
+   * the /48 network of an IPv6 address.
    */
   readonly networks: readonly string[]
   /**
@@ -22,8 +25,8 @@ export type OpenConnection = {
 
 /**
  * Shares the SMTP connections of a listener among the networks of its clients. Each network may have only a limited
- * number of SMTP connections. When the listener has no free connection, it ends a connection to admit a new connection.
- * The listener ends the longest idle connection of the network with the most connections.
+ * number of SMTP connections. When the listener has no free connection, it ends an existing connection to admit a new
+ * one. The listener ends the longest idle connection of the network with the most connections.
  */
 export class ConnectionLimits {
   readonly #max: number

@@ -7,8 +7,8 @@ const INTERVAL_MS = 5_000
 
 /**
  * Holds the inboxes that have reached their storage limit, so that the listener can refuse their mail at RCPT. The list
- * of full inboxes may be some seconds old. If an inbox has become full since then, the listener still accepts its mail,
- * and the service always stores accepted mail.
+ * of full inboxes may be some seconds old. If an inbox has become full since the list was read, the listener still
+ * accepts its mail, and the service always stores accepted mail.
  */
 export class FullInboxes {
   #full = new Set<string>()

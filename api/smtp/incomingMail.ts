@@ -8,17 +8,17 @@ import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
 /**
- * Is the largest size in bytes of a message that stays in memory. The listener never drops a message of this size to
- * make room for other messages.
+ * Is the largest size in bytes of a message that stays in memory. The listener never drops a message of at most this
+ * size to make room for other messages.
  */
 const SMALL_BYTES = 64 * 1024
 /**
- * Is the maximum number of bytes of incompletely received messages on disk: for all connections together, and for one
- * network.
+ * Is the maximum number of bytes that incompletely received messages may take on disk. The two values apply to all
+ * connections together, and to one network.
  */
 const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB }
 /**
- * After its first half minute, a message that arrives slower than LEAST_BYTES_PER_S is an attack, or will never be
+ * If a message still arrives slower than LEAST_BYTES_PER_S after half a minute, it is an attack, or it will never be
  * complete.
  */
 const GRACE_MS = 30_000
@@ -26,7 +26,7 @@ const LEAST_BYTES_PER_S = 1024
 
 /**
  * Is the beginning of the name of the folder for incomplete messages. Each SMTP listener has a separate folder for
- * incomplete messages. The next start of a listener removes the folder that a killed listener left behind.
+ * incomplete messages. If a listener was killed, the next start of a listener removes the folder that it left behind.
  */
 const FOLDER = 'incoming-'
 

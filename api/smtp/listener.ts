@@ -38,15 +38,17 @@ const PATIENCE = {
   connectionMs: 20 * 60_000,
 }
 export type Patience = typeof PATIENCE
-/** Is the maximum number of SMTP connections that are closing while their clients still read the last reply. */
+/**
+ * Is the maximum number of SMTP connections that the listener is closing while their clients still read the last reply.
+ */
 const ENDING_MAX = 200
 /**
  * If an SMTP client names this many unknown recipients in a session, the listener assumes that it guesses addresses.
  */
 const UNKNOWN_RECIPIENTS_MAX = 20
 /**
- * After SIGTERM, the listener waits at most this many milliseconds for a message that is still arriving. The sender of
- * a message that did not arrive completely sends it again later.
+ * After SIGTERM, the listener waits at most this many milliseconds for a message that is still arriving. If a message
+ * did not arrive completely, its sender sends it again later.
  */
 const CLOSE_TIMEOUT_MS = 5_000
 
@@ -174,8 +176,8 @@ export function createListener(
 }
 
 /**
- * Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The SMTP library shows domains in Unicode, so only the local
- * part of the address decides whether SMTPUTF8 is needed.
+ * Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The SMTP library gives domains to the listener in Unicode, so
+ * only the local part of the address decides whether SMTPUTF8 is needed.
  */
 const needsUtf8 = (address: string, args: object | false | undefined) =>
   /[^ -~]/.test(address.slice(0, address.lastIndexOf('@'))) || (args && 'SMTPUTF8' in args)

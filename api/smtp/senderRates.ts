@@ -42,7 +42,7 @@ export class SenderRates {
     for (const inbox of inboxes) this.#messages.add(`inbox ${inbox}`)
   }
 
-  /** Tells whether the network of an IP address is guessing inbox addresses. */
+  /** Tells whether the network of an IP address is trying to guess inbox addresses. */
   isGuessing = (address: string): boolean => !this.#within(this.#unknown, address, UNKNOWN_MAX)
 
   /** Counts a recipient that does not exist against the limit of the sending network. */
@@ -58,7 +58,7 @@ export class SenderRates {
   }
 }
 
-/** Counts events by name. After a time window of fixed length, the count of an event begins again at 0. */
+/** Counts events by name. When a time window of fixed length ends, the count of an event begins again at 0. */
 class WindowCounts {
   readonly #windowMs: number
   readonly #nowMs: () => number

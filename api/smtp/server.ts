@@ -34,8 +34,8 @@ import { Spool } from './spool/spool.ts'
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 /**
- * Limits how many bytes of large mails can arrive at the same time. At any moment, a network or an inbox may use as
- * many bytes as its rate limit allows in this many seconds.
+ * Limits how many bytes of large mails can arrive at the same time. At any moment, the arriving mail of a network or an
+ * inbox may have as many bytes as its rate limit allows in this many seconds.
  */
 const LARGE_BURST_S = 2
 
@@ -182,8 +182,9 @@ function sesAdapter(
 }
 
 /**
- * Returns the mail addresses whose mail reaches the operator. Mail for postmaster, with or without the domain, reaches
- * the operator (RFC 5321 §4.5.1). The operator also receives the reports that this service's DNS records ask for.
+ * Returns the mail addresses at which the operator receives mail. Mail for postmaster, with or without the domain,
+ * reaches the operator (RFC 5321 §4.5.1). The operator also receives the reports that this service's DNS records ask
+ * for.
  */
 function postmasterAliases({ mailDomain, postmaster }: Config): Map<string, string[]> {
   const own = `postmaster@${mailDomain}`

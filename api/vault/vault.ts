@@ -98,7 +98,7 @@ export async function storeCredential(
   try {
     const stored = await storeRow(pool, { ...target, content, reveal: body.reveal })
     if (stored === 'withheld') throw ownersAlone()
-    // This error means that the project was deleted after the gate had accepted the API key.
+    // Tells that the project was deleted after the gate (the check of the API key) had accepted the request.
     if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
     return config.answers === 'full' ? toItem(stored) : toStored(stored)
   } catch (error) {

@@ -19,8 +19,9 @@ import { badRequest } from '../http/errors.ts'
 const METHODS: readonly string[] = USE_METHODS
 
 /**
- * Holds the parser for the entries of each bound, such as the allowed hosts. A parser returns the canonical form of an
- * entry, such as an allowed host. For an invalid entry the parser returns `null`.
+ * Holds the parsers for the limits on a credential: one parser for the entries of each limit, such as the allowed
+ * hosts. A parser returns the canonical form of an entry, such as an allowed host. For an invalid entry the parser
+ * returns `null`.
  */
 const READERS = {
   allowedHosts: { most: ALLOWED_HOSTS_MAX, rule: ALLOWED_HOST_RULE, parse: parseAllowedHost },

@@ -259,8 +259,8 @@ export async function lockMandates(db: Queryable, projectId: string): Promise<Ma
 export type Used = Record<SumBound, bigint> & { lastMinute: number }
 
 /**
- * Returns for each locked mandate how much of it payments have used in the hour, the day and the month. @returns the
- * sums, and the database time that tells which hour, day and month are meant.
+ * Returns for each locked mandate how much of its limits payments have used in the present hour, day and month.
+ * @returns the sums, and the database time that tells which hour, day and month are meant.
  */
 export async function readUsed(
   db: Queryable,

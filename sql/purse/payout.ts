@@ -19,8 +19,8 @@ const PAYOUT_WAIT = '24 hours'
 const LEAST_ATOMIC = 10_000n
 
 /**
- * Holds the settings of a purse that an owner changes. A setting that is absent stays unchanged. The value null removes
- * the setting.
+ * Holds the changes that an owner makes to the settings of a purse. A setting that is absent stays unchanged. The value
+ * null removes the setting.
  */
 export type PurseLimits = {
   /** If the purse balance falls below this amount, the event purse.low is recorded. */

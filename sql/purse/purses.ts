@@ -60,10 +60,10 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Writes SQL for that part of the balance of a purse's address which is no longer available. This part is the sum of
- * two kinds of payments: signed payments that may still be settled, and payments in blocks after the last reading of
- * the balance. The last reading of the balance still includes the money of such payments, even if their blocks are
- * final.
+ * Writes SQL that computes how much of the balance of a purse's address is no longer available. The unavailable part of
+ * a balance is the sum of two kinds of payments: signed payments that may still be settled, and payments in blocks
+ * after the last reading of the balance. The last reading of a balance still includes the money of payments in later
+ * blocks, even if those blocks are final.
  * @param a is the SQL alias of a row of the table purses or purse_keys
  */
 export const openSum = (a: string): string => `(

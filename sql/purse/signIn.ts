@@ -14,7 +14,7 @@ import { purseSigner } from './purses.ts'
  * purse's address to the host. A purse does not sign in while it is stopped, or while its mandate is stopped. If no
  * mandate covers a host, the purse does not sign in there.
  * @param at.url is the URL at which the purse signs in, without query and fragment.
- * @returns null if the purse does not sign the sign-in.
+ * @returns null if the purse does not sign in at the URL.
  */
 export function signInAt(
   pool: Pool,

@@ -82,7 +82,9 @@ export async function recordCancelSeen(db: Queryable, id: string): Promise<void>
   )
 }
 
-/** Finds spent payments of purses whose blocks, up to the given number, are not known to be final. */
+/**
+ * Finds spent payments of purses that are in blocks up to the given number, if these blocks are not known to be final.
+ */
 export async function findSpent(
   db: Queryable,
   network: string,
@@ -258,8 +260,8 @@ const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'
 
 /**
- * The service reads the balance of a retired address this rarely, except on its first day and while a payment that its
- * key signed is open.
+ * The service reads the balance of a retired address at most once in this time, except on the address's first day and
+ * while a payment that its key signed is open.
  */
 const RETIRED_AGE = '1 hour'
 

@@ -30,7 +30,7 @@ export type JobFilter = {
   task?: string
   /** Selects the jobs whose key or error contains this text. */
   text?: string
-  /** Select jobs that are due at the time `after` or later, and before the time `before`. */
+  /** The list contains only jobs that are due at the time `after` or later, and before the time `before`. */
   after?: Date
   before?: Date
 }

@@ -12,7 +12,7 @@ export type NewJob<Name extends TaskName = TaskName> = {
   payload: TaskPayload<Name>
   key: string
   runAt?: Date
-  /** Is the priority of the job. Jobs with the lowest number go first. The default priority is 0. */
+  /** Is the priority of the job. Jobs with the lowest priority number run first. The default priority is 0. */
   priority?: number
   /** Tells whether a waiting job with the same key keeps its run time, even if the new job has a later one. */
   keepsTime?: boolean

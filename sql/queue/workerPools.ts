@@ -20,8 +20,9 @@ const GRACE = '6 seconds'
 const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'
 
 /**
- * Limits how many milliseconds each database query may take while a pool is registered, which needs four short
- * statements. If one of these statements times out, the connection is closed and a new connection is tried.
+ * Limits how many milliseconds each database query may take during the registration of a worker pool. The registration
+ * needs four short statements. If a statement of the registration times out, the database connection is closed and a
+ * new connection is tried.
  */
 const ANSWER_TIMEOUT_MS = 2_500
 /**

@@ -25,8 +25,8 @@ export type NewUse<Refusal> = {
   target: UseTarget
   idempotency: { key: string; hash: Buffer } | null
   /**
-   * Decides whether this use may have the credential, and returns the reason if it refuses. The result null means that
-   * the use of the secret may continue.
+   * Decides whether this use of a secret may have the credential, and returns the reason for a refusal. The result null
+   * means that the use of the secret may continue.
    */
   judge: (credential: OpenCredential) => Refusal | null
 }

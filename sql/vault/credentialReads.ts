@@ -120,7 +120,7 @@ export type CredentialRead = {
    * read.
    */
   version?: number
-  /** Is stored as the detail of the audit entry about this read. */
+  /** This value is stored as the detail of the audit entry about this read. */
   detail?: string
 }
 

@@ -8,8 +8,8 @@ import type { Setting } from './setting.ts'
 const MESSAGES = 200
 const REQUESTS = 3_000
 /**
- * Is the number of parallel requests for pages. The service lets one project have more searches than this waiting at
- * the same time.
+ * Is the number of parallel requests for pages. The service lets one project have more waiting searches at the same
+ * time than this number.
  */
 const LANES = 16
 const PAGES: readonly [name: string, path: string][] = [

@@ -37,7 +37,7 @@ type Work = {
   /** Is the SQL statement that returns the number of unfinished jobs or rows as `n`. */
   open: string
   /**
-   * Tells that a job may stay in the queue for a while although its work is done. For example, if another process
+   * Tells whether a job may stay in the queue for a while although its work is done. For example, if another process
    * settles a payment, the payment's own job comes back only after three seconds.
    */
   jobsStay?: true

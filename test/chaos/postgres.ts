@@ -14,7 +14,10 @@ const RESTART_LIMIT_MS = 60_000
 export type Database = {
   /** Is the database URL that leads through the proxy. */
   url: string
-  /** Returns the database URL that does not lead through the proxy. This URL changes each time the database starts. */
+  /**
+   * Returns the database URL that does not lead through the proxy. The database URL that does not lead through the
+   * proxy changes each time the database starts.
+   */
   directUrl(): string
   proxy: RoughProxy
   /** Is the database server that the harness may kill. If the server is null, the harness did not start it. */

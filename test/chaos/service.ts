@@ -53,8 +53,8 @@ export async function startService(env: Record<string, string>, logFile: string)
   const service: Service = {
     logFile,
     pidsOf(part) {
-      // If a process is killed during the first start, the whole service ends. Therefore no process ids are returned
-      // before the service is ready.
+      // If a process is killed during the first start, the whole service ends. No process ids are returned before the
+      // service is ready, because a kill during the first start would end the whole service.
       const pids = child.pid === undefined || !isReady() ? [] : childrenOf(child.pid)
       return pids.filter((pid) => commandOf(pid).split(' ').includes(join(ROOT, PARTS[part])))
     },

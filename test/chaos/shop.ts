@@ -80,7 +80,8 @@ export async function startShop(): Promise<Shop> {
     settle: () => Promise.reject(new Error('there is no chain yet')),
     endSilence() {
       // If only the response object is destroyed, Bun’s server ends a connection that it keeps open with an empty
-      // response of status 200. For this reason the test destroys the socket.
+      // response of status 200. The test destroys the socket, because destroying only the response object would send an
+      // empty response of status 200.
       for (const response of silenced) response.socket?.destroy()
       silenced.clear()
     },

@@ -1,4 +1,7 @@
-/** Starts a seller behind each HTTP paywall of the client library. All of these sellers use the same handler. */
+/**
+ * Starts a seller behind each HTTP paywall of the client library. All sellers behind the paywalls of the client library
+ * use the same handler.
+ */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'

@@ -46,12 +46,12 @@ export const trainingMails = (): { mail: CodeMail; weight: number; author?: stri
 ]
 
 /**
- * Is the weight of mails that one author made from templates. This weight is lower than the weight of mails that other
- * people wrote.
+ * Is the weight of mails that one author made from templates. The weight of mails made from templates is lower than the
+ * weight of mails that other people wrote.
  */
 const OWN_WEIGHT = 0.2
 /**
- * Sets the weight of mails that consist of one line. Such short mails have only one reading, so the model must judge
- * each of them right.
+ * Sets the weight of mails that consist of one line. A mail of one line has only one reading, so the model must judge
+ * each of these mails right.
  */
 const SHORT_WEIGHT = 3

@@ -67,7 +67,7 @@ test('the profile sell of compose.yaml listens on all addresses, and its health 
   const { sell, api } = compose.services
   expect([sell.profiles, api.profiles]).toEqual([['sell'], undefined])
   expect(sell.command).toEqual(expect.arrayContaining(['--host', '0.0.0.0']))
-  // A program that does not use the database must not get its address.
+  // A program that does not use the database must not get the address of the database.
   expect(Object.keys(sell.environment)).toEqual(['PURSER_URL', 'PURSER_API_KEY'])
   expect(sell.ports).toEqual(['127.0.0.1:4402:4402'])
   // A path with `%2f` is never for sale (test/api/sell/sell.test.ts).

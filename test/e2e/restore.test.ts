@@ -100,8 +100,8 @@ beforeAll(async () => {
     ;({ done } = load)
     await waitFor('the webhooks', () => around.webhooks().size >= done.received.length)
     listening.abort()
-    // The backup does not contain the transaction of this payment, so the restored service believes that its nonce is
-    // unused.
+    // The backup does not contain the transaction of this payment, so the restored service believes that the nonce of
+    // the transaction is unused.
     await around.client.setAutomine(false)
     expect((await redeem(first.agent, unmined)).body).toMatchObject({
       reason: 'settlement_pending',

@@ -1,6 +1,6 @@
 /**
- * Finds for each candidate (a place in the code where a fault can be planted) the test files that run this place. To
- * find this out, one run of the suite executes code that has a mark at each such place.
+ * Finds for each candidate (a place in the code where a fault can be planted) the test files that run this place. One
+ * run of the test suite executes code that has a mark at each place where a fault can be planted.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -9,8 +9,8 @@ import type { Reader } from './readers/reader.ts'
  */
 const RATIO_MAX = 2.5
 /**
- * Limits the same ratio of steps for the doubling of the input length that comes before the last doubling. Quadratic
- * work that runs beside linear work becomes visible only at longer inputs.
+ * Limits the ratio of steps for the doubling of the input length that comes before the last doubling. Quadratic work
+ * that runs beside linear work becomes visible only at longer inputs.
  */
 const EARLIER_RATIO_MAX = 2.1
 /**

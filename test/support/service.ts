@@ -99,8 +99,8 @@ export type TestServiceOptions = {
   /** Is a function that responds in place of Amazon SNS. */
   askSns?: AskSns
   /**
-   * Is the port of the hosts that serve MTA-STS policies, and turns on MTA-STS. If this port is set, a mail host may
-   * have a certificate that `ca` signed.
+   * Is the port of the hosts that serve MTA-STS policies, and turns on MTA-STS. If the port for MTA-STS policies is
+   * set, a mail host may have a certificate that `ca` signed.
    */
   policyPort?: number
 }
@@ -128,8 +128,8 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
 const objectStoreOf = ({ blobStore }: Config) => openStoreOf(blobStore, fetch, silentLog)
 
 /**
- * Returns the parts of the job runner for outbound mail. The mail transport of this runner only records mail and sends
- * none.
+ * Returns the parts of the job runner for outbound mail. The mail transport of the runner for outbound mail only
+ * records mail and sends none.
  */
 export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({
   mailDomain: config.mailDomain,

@@ -2,8 +2,8 @@
  * Runs the embedded devnet: one anvil process with chain id 84532, USDC and Multicall3. The state of the devnet’s chain
  * survives restarts. The devnet is for development and tests. Signatures made for the devnet are worthless on Base.
  *
- * anvil's own option `--state` writes the state only on exit, or at intervals but not atomically. Therefore this module
- * fetches the chain state over RPC and renames the new file over the old file, at most a second after each block.
+ * anvil's own option `--state` writes the state only on exit, or at intervals but not atomically. This module fetches
+ * the chain state over RPC and renames the new file over the old file, at most a second after each block.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -142,7 +142,7 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--host', '127.0.0.1'],
     ['--port', String(port)],
     ['--chain-id', String(CHAIN_ID)],
-    // The cache path on the command line also shows which state file the anvil process serves.
+    // The cache path in the command line of the anvil process also shows which state file the process serves.
     ['--cache-path', `${stateFile}.cache`],
     // The default limit of anvil for a request is 2 MB. After some thousand payments, the state of the chain is larger
     // than anvil's default limit for a request.
@@ -153,8 +153,8 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
 }
 
 /**
- * Reads the port from the text that anvil prints at its start. If port 0 was requested, only this text tells which port
- * anvil chose.
+ * Reads the port from the text that anvil prints at its start. If port 0 was requested, only the text that anvil prints
+ * at its start tells which port anvil chose.
  */
 function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   return new Promise((done, fail) => {

@@ -18,8 +18,8 @@ const TIMEOUT_MS = 5_000
 const TRIES = 2
 
 /**
- * Creates DNS lookups at the resolvers of the operating system, or at `servers` (`address:port`). These DNS lookups
- * ignore /etc/hosts.
+ * Creates DNS lookups at the resolvers of the operating system, or at `servers` (`address:port`). The DNS lookups for
+ * mail ignore /etc/hosts.
  */
 export function createDns(servers?: readonly string[]): Dns {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })

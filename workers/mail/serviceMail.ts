@@ -18,7 +18,7 @@ export type ServiceSender = {
 /**
  * Sends a mail of the service to its one recipient. Sends no mail to an address at a domain of this service, because an
  * agent must not read a person's link in its own inbox. The domain of the address is checked again for each mail,
- * because this service may serve it only since the address was set.
+ * because this service may have begun to serve the domain after the address was set.
  * @returns `isDeferred`, which is true if the receiving host asks for another attempt.
  */
 export async function sendServiceMail(

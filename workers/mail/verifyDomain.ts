@@ -20,9 +20,9 @@ type Options = {
 }
 
 /**
- * Checks the DNS records of a mail domain and stores the findings. If the name server does not answer, this proves
- * nothing about the DNS records of the domain. A verified domain whose DNS records are missing stays verified for a
- * while, because the mail of all its projects depends on it.
+ * Checks the DNS records of a mail domain and stores the findings. A name server that does not answer proves nothing
+ * about the DNS records of the domain. A verified domain whose DNS records are missing stays verified for a while,
+ * because the mail of all its projects depends on it.
  */
 export const createVerifyDomain =
   ({ pool, log }: PoolContext, { mailDomain, mailHostname, dns }: Options): Task<'verify_domain'> =>
@@ -44,7 +44,8 @@ export const createVerifyDomain =
       token: claim.token,
       status,
       findings,
-      // If the name server does not answer, a verified domain stays verified for just as long.
+      // If the name server does not answer, a verified domain stays verified for the same time as a domain whose DNS
+      // records are missing.
       wantingSince: verdict === 'unknown' ? claim.wantingSince : wantingSince,
       recheckAt,
     })

@@ -84,8 +84,8 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
 
 type Child<Request, Result> = {
   /**
-   * Sends a request to the child process. @throws if the child process cannot handle the request. After such an error,
-   * the child process has ended.
+   * Sends a request to the child process. @throws if the child process cannot handle the request. After an error of a
+   * request, the child process has ended.
    */
   ask(request: Request): Promise<{ result: Result; cpuMs: number }>
   /** Ends the child process if it stays idle. */

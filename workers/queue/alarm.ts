@@ -14,8 +14,9 @@ const LOOK_MS = 500
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
 /**
- * Sets the gap between two rings of the alarm, as a multiple of the duration of a job fetch. Because of this gap,
- * fetching jobs takes at most a fifth of the time. A job fetch takes longer if more jobs wait (18 ms at 100,000).
+ * Sets the gap between two rings of the alarm, as a multiple of the duration of a job fetch. Because of the gap between
+ * two rings, fetching jobs takes at most a fifth of the time. A job fetch takes longer if more jobs wait (18 ms at
+ * 100,000).
  */
 const GAP_PER_FETCH = 4
 

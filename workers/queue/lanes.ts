@@ -6,11 +6,12 @@
  *
  * A slow receiver holds a slot until the time-out. Without a limit, one slow receiver (or one tenant with many
  * receivers) would take every slot, and all other work would be late. A job of a fast lane (the queue for one receiver)
- * may wait in its slot for its turn, for a moment. A job of a slow lane is refused, and is told when it may come back.
- * This refusal costs one SQL statement, and does not count as an attempt of the job.
+ * may wait in its slot for its turn, but only for a moment. A job of a slow lane (the queue for a slow receiver) is
+ * refused, and is told when it may ask again. The refusal of a job of a slow lane costs one SQL statement, and does not
+ * count as an attempt of the job.
  */
 
-/** Sets the lane limits for one kind of work, such as webhooks. Each of these caps limits concurrent requests. */
+/** Sets the lane limits for one kind of work, such as webhooks. Each cap of a lane limits concurrent requests. */
 export type LaneLimits = {
   /**
    * Limits the concurrent requests of one lane (the queue for one receiver). For a slow lane the limit is
@@ -21,13 +22,14 @@ export type LaneLimits = {
   /** Limits the concurrent requests that all slow lanes (queues for one receiver) of one project have together. */
   slowSharerCap: number
   /**
-   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as slow. This number is
-   * compared with the lane's average response time, and with the age of its oldest open request.
+   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as slow. The limit for a
+   * slow lane is compared with the lane's average response time, and with the age of its oldest open request.
    */
   slowMs: number
   /**
-   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as late. This number is
-   * compared with the age of the oldest open request of the lane. A receiver that was fast before may still hang now.
+   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as late. The limit for a
+   * late lane is compared with the age of the oldest open request of the lane. A receiver that was fast before may
+   * still hang now.
    */
   lateMs: number
   /** Tells whether a lane (the queue for one receiver) counts as fast until its host responds for the first time. */

@@ -13,8 +13,8 @@ export type ReceivedAnswer = {
   status: number
   statusText: string
   /**
-   * Lists the headers as an alternating sequence of names and values. Each character of these strings represents one
-   * byte.
+   * Lists the headers as an alternating sequence of names and values. Each character of the header names and values
+   * represents one byte.
    */
   headers: string[]
   body: Uint8Array

@@ -21,8 +21,8 @@ type Edit = Operations['patchPlatformProjectsByProjectIdHeldByApprovalId']['inpu
  */
 export function held(http: Http) {
   /**
-   * Returns one page of the approval requests for mail, newest first. With the parameter `state` the list can also hold
-   * approval requests that are already decided.
+   * Returns one page of the approval requests for mail, newest first. With the query parameter `state`, the list can
+   * also hold approval requests that the owner has already decided.
    */
   const list = (projectId: string, query: ListQuery = {}, options?: CallOptions) =>
     http.call('getPlatformProjectsByProjectIdHeld', { path: { projectId }, query }, options)

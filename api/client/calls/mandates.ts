@@ -41,8 +41,8 @@ export function purses(http: Http) {
     open: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurse', at(projectId), options),
     /**
-     * Sets the balance in USDC below which the service sends the event purse.low. A `null` balance turns the event
-     * purse.low off.
+     * Sets the balance in USDC below which the service sends the event purse.low. A balance of `null` turns off the
+     * event purse.low.
      */
     setLow: (projectId: string, low: string | null, options?: CallOptions) =>
       http.call(
@@ -51,8 +51,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Sets the highest USDC balance of the purse, and the address that receives any USDC above this balance. A `null`
-     * value removes the setting of the purse.
+     * Sets the highest USDC balance of the purse, and the address that receives any USDC above this balance. A value of
+     * `null` removes that setting of the purse.
      * @param change holds the new payout settings of the purse. A new `payoutAddress` takes effect after 24 hours.
      */
     setPayout: (
@@ -90,7 +90,7 @@ export function purses(http: Http) {
         { path: { paymentId, refundId }, body: { txHash } },
         options,
       ),
-    /** Withdraws a refund that you were to send by hand and did not send. */
+    /** Withdraws a refund that you had to send by hand but have not sent. */
     withdrawRefund: (
       { paymentId, refundId }: { paymentId: string; refundId: string },
       options?: CallOptions,
@@ -106,8 +106,8 @@ export function purses(http: Http) {
     resume: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseResume', at(projectId), options),
     /**
-     * Returns the sums that the purse paid in the last days, by day and host. By default the sums cover the last 30
-     * days.
+     * Returns the sums that the purse paid in recent days, grouped by day and host. By default the sums cover the last
+     * 30 days.
      */
     spending: (projectId: string, query: { days?: number } = {}, options?: CallOptions) =>
       http.call(
@@ -116,8 +116,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Lists the payments that wait for the owner's approval, newest first. With the parameter `state` the list can also
-     * hold payments that are already approved or rejected.
+     * Lists the payments that wait for the owner's approval, newest first. With the query parameter `state`, the list
+     * can also hold payments that the owner has already approved or rejected.
      */
     asked: (projectId: string, query: AskedQuery = {}, options?: CallOptions) =>
       http.call(
@@ -203,8 +203,8 @@ export function mandates(http: Http) {
         options,
       ),
     /**
-     * Changes a mandate. Fields that the change leaves out stay unchanged in the mandate. A `null` value removes a
-     * limit of the mandate.
+     * Changes a mandate. Fields that the change leaves out stay unchanged in the mandate. A value of `null` removes
+     * that limit of the mandate.
      */
     change: (projectId: string, mandateId: string, change: Change, options?: CallOptions) =>
       http.call(

@@ -47,8 +47,8 @@ export function messages(http: Http) {
   /**
    * Waits for the next received message that matches the query. Returns `undefined` after the timeout.
    * @param query filters the messages. The query's `timeout` is in seconds, at most 60. With a time `after` in the
-   * query, the wait also ends for a message that was received since that time. With `has`, the wait ends only for a
-   * message with a one-time code, an attachment whose text was read, or an invite.
+   * query, the wait also ends for a message that was received since that time. The query field `has` names what the
+   * awaited message must have: a one-time code, an attachment whose text was read, or an invite.
    */
   const wait = ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
     http.call(
@@ -126,8 +126,8 @@ export function messages(http: Http) {
       options?: CallOptions,
     ) => http.call('patchMessagesByMessageId', { path: { messageId }, body: change }, options),
     /**
-     * Sends a mail in a new thread. With `sendAt`, the service sends the mail at that time. If the response is lost,
-     * the client retries only with an `idempotencyKey`.
+     * Sends a mail in a new thread. If `sendAt` is set, the service sends the mail at the time that `sendAt` names. If
+     * the response is lost, the client retries only with an `idempotencyKey`.
      */
     send: (mail: Operations['postMessagesSend']['input']['body'], options?: CallOptions) =>
       http.call('postMessagesSend', { body: mail }, options),

@@ -63,8 +63,8 @@ export function sellers(http: Http) {
     trial: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointIdTrial', { path: { endpointId } }, options),
     /**
-     * Replaces the webhook secret of an endpoint. Only the response to this call shows the endpoint's new webhook
-     * secret.
+     * Replaces the webhook secret of an endpoint. Only the response to the call that replaces the webhook secret shows
+     * the endpoint's new secret.
      */
     rotateSecret: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdRotateSecret', { path: { endpointId } }, options),

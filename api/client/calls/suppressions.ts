@@ -22,7 +22,10 @@ export function suppressions(http: Http) {
     http.call('getSuppressions', { query }, options)
   return {
     list,
-    /** The iteration loads the pages of suppressed addresses one after another. The iteration loads the pages. */
+    /**
+     * The iteration loads the pages of suppressed addresses one after another. Each page of suppressed addresses is
+     * loaded when the iteration reaches it.
+     */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

@@ -78,8 +78,8 @@ export function vault(http: Http) {
     ) => http.call('patchVaultByName', { ...named(name), body: protection }, options),
     /**
      * Sends an HTTPS request into which the service fills a secret, and returns the response without the secret. The
-     * service sends the request with the secret at most once. With an `idempotencyKey` you can call again when the
-     * response of the service is lost. If the use of the secret is in the state `pending`, read the result with
+     * service sends the request with the secret at most once. If the response of the service is lost, you can repeat
+     * the call with the same `idempotencyKey`. If the use of the secret is in the state `pending`, read the result with
      * `getUse`.
      */
     use: (

@@ -10,9 +10,9 @@ export type HttpPaywallOptions = PaywallOptions & {
    */
   trustProxy?: boolean
   /**
-   * Names the web origin whose pages may buy the resource. The value `*` allows pages of any origin. With an allowed
-   * origin, the paywall answers preflight requests, and lets a page read the payment headers. Without an allowed
-   * origin, the paywall sends no CORS headers.
+   * Names the web origin whose pages may buy the resource from a browser. The value `*` allows pages of any origin.
+   * With an allowed origin, the paywall answers preflight requests, and lets a page read the payment headers. Without
+   * an allowed origin, the paywall sends no CORS headers.
    */
   cors?: string
 }
@@ -47,7 +47,9 @@ export type HttpVerdict =
    * instead of the body.
    */
   | (Refused & { page: string | null })
-  /** Means that the server answers a CORS preflight request with status 204 and these headers. */
+  /**
+   * Means that the server answers a CORS preflight request with status 204 and the CORS headers that this value holds.
+   */
   | { kind: 'preflight'; headers: Record<string, string> }
 
 const PAYMENT_HEADERS = 'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE'
@@ -99,9 +101,9 @@ export function createHttpPaywall(
 }
 
 /**
- * Lists the request headers that may change the content of the response. Two requests are equal only if the values of
- * these headers are equal too. So a stranger who copied a payment cannot get a response that was made for another
- * person's cookie.
+ * Lists the request headers that may change the content of the response. The paywall treats two requests as equal only
+ * if the values of all these headers are equal. So a stranger who copied a payment cannot get a response that was made
+ * for another person's cookie.
  */
 const ASKING_HEADERS = [
   'authorization',
@@ -120,8 +122,8 @@ async function askedBy({ method, target, header, hashBody }: HttpRequest) {
 }
 
 /**
- * Lists the response headers that describe one connection. The paywall sends a stored response without these headers,
- * because the new connection sets its own values.
+ * Lists the response headers that apply to one connection only. The paywall sends a stored response without the headers
+ * that apply to one connection, because the new connection sets its own values.
  */
 const CONNECTION_HEADERS = new Set(['connection', 'content-length', 'date', 'transfer-encoding'])
 

@@ -21,8 +21,8 @@ const WAIT_MS = 30_000
 type Stored<Answer> = { answer: Answer; bytes: number }
 
 /**
- * Ends the processing of the first of several equal paid requests, as sold or unsold. A second call of `sold` or
- * `unsold` has no effect.
+ * Marks the first of several equal paid requests as finished, either as sold or as unsold. After the first call of
+ * `sold` or `unsold`, further calls have no effect.
  */
 export type Sale<Answer> = {
   /**
@@ -38,8 +38,8 @@ export type Sale<Answer> = {
 
 export type Asked<Answer> =
   /**
-   * Means that no equal request came before this request. So the caller of this function redeems the payment and serves
-   * the paid resource.
+   * Means that the paywall has seen no equal request before this request. So the caller of this function redeems the
+   * payment and serves the paid resource.
    */
   | { kind: 'first'; sale: Sale<Answer> }
   | { kind: 'answered'; answer: Answer }

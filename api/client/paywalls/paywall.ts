@@ -60,9 +60,9 @@ export type Payment = {
   payment: string | object | null
   resource: string
   /**
-   * Holds the parts of the request, besides the resource, that determine the content of the response. `null` means that
-   * the paywall does not know which parts of the request determine the content. If the parts are unknown, the paywall
-   * never sends a stored response again.
+   * Holds those parts of the request, apart from the resource, that determine the content of the response. `null` means
+   * that the paywall does not know which parts of the request determine the content. If the parts are unknown, the
+   * paywall never sends a stored response again.
    */
   asked: readonly unknown[] | null
 }
@@ -81,9 +81,9 @@ const RETRY_AFTER_S = 5
 const ANSWERS = new PaidAnswers<unknown>()
 
 /**
- * If the process has lost the response, the payer may repeat a paid request for this many milliseconds without a new
- * payment. The payer chooses the time window of an authorization. Without this time limit, one payment could buy new
- * content for a whole day.
+ * If the process has lost a paid response, the payer may repeat the paid request for this many milliseconds without a
+ * new payment. The payer chooses the time window of an authorization. Without this time limit, one payment could buy
+ * new content for a whole day.
  */
 const AGAIN_MS = 10 * 60_000
 
@@ -99,8 +99,8 @@ export function createPaywall<Answer>(
   const answers = ANSWERS as PaidAnswers<Answer>
 
   /**
-   * Redeems the payment of a request at the service. Without `sale` the paywall does not store the response, and a
-   * second equal request gets `duplicate_settlement`.
+   * Redeems the payment of a request at the service. If the seller does not call `sale`, the paywall does not store the
+   * response, and a second equal request gets `duplicate_settlement`.
    */
   const redeem = async (
     payment: string | object,

@@ -15,7 +15,7 @@ import { sha256 } from './paidRequest.ts'
 const REQUEST_MAX_BYTES = 1024 * 1024
 
 type Judged =
-  /** Means that the server sends this response and does not run the handler. */
+  /** Means that the server sends the given response and does not run the handler. */
   | { kind: 'answer'; response: Response }
   /**
    * Means that the request is paid, so the server serves it. The function `finish` makes the response to the paid
@@ -105,7 +105,7 @@ async function readUpTo(
     pieces.push(value)
     if (bytes <= maxBytes) continue
     // The code does not await the promise that `cancel` returns, because the promise may resolve late. The promise that
-    // `cancel` returns resolves only after the other branch of the `tee` has ended too.
+    // `cancel` returns resolves only after the other stream of the `tee` has ended too.
     reader.cancel().catch(() => {})
     return null
   }

@@ -26,7 +26,7 @@ ${body}
 </html>
 `
 
-/** Returns a page that says only how an approval request ended. */
+/** Returns an approval page that says only how an approval request ended. */
 export const endHtml = (title: string, text: string): string =>
   frame(title, `<p>${escaped(text)}</p>`)
 

@@ -1,9 +1,10 @@
 import type { InlineImage } from '../../../sql/mail/messages/messageHtml.ts'
 
 /**
- * Lists the HTML elements that load resources, navigate, submit forms or run scripts. The frame's sandbox and
- * Content-Security-Policy forbid loading, navigation, submission and scripts. Some browsers look up a host name or
- * connect before they check the policy, so the service also removes these elements.
+ * Lists the HTML elements that load resources, navigate, submit forms or run scripts. The sandbox and the
+ * Content-Security-Policy of the frame forbid a mail to load resources, navigate, submit forms or run scripts. Some
+ * browsers look up a host name or connect before they check the policy, so the service also removes elements that load
+ * resources.
  */
 const REMOVED =
   'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template'

@@ -79,7 +79,7 @@ async function begin(
 }
 
 /**
- * Waits until a company sign-in has reached the given state, or a later one.
+ * Waits until a company sign-in has reached the given state, or a state that comes after it.
  * @throws {ApiError} 400 when the identity provider refuses the sign-in, 503 when the service cannot reach the
  * provider.
  */

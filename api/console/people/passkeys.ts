@@ -13,8 +13,8 @@ import type { Person } from '../../../sql/account/people/people.ts'
 import type { Pool } from '../../../sql/db.ts'
 
 /**
- * Loads the WebAuthn library only when a request needs it. The WebAuthn library parses certificates of eight vendors at
- * load, and would delay the start of the service.
+ * Loads the WebAuthn library only when a request needs it. When the WebAuthn library is loaded, it parses certificates
+ * of eight vendors, which would delay the start of the service.
  */
 const library = () => import('@simplewebauthn/server')
 
@@ -153,8 +153,8 @@ function challengeOf(clientDataJSON: string): string {
 }
 
 /**
- * Turns an error of the WebAuthn library into a PasskeyError, because the library throws plain errors for every fault
- * of a response.
+ * Turns an error of the WebAuthn library into a PasskeyError, because the library throws a plain error for every fault
+ * in an authenticator's response.
  */
 function refuse(error: unknown): never {
   throw new PasskeyError(error instanceof Error ? error.message.slice(0, 200) : 'it is malformed')

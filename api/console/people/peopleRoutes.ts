@@ -161,7 +161,7 @@ function checkProjects({ role, projectIds }: Pick<Person, 'role' | 'projectIds'>
   throw badRequest('projectIds must be empty for an operator, who sees every project')
 }
 
-/** Changes the accounts of people, and turns the errors of this change into API errors. @throws {ApiError} 400, 409 */
+/** Changes a person's account, and turns the errors of the change into API errors. @throws {ApiError} 400, 409 */
 async function readingFaults<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

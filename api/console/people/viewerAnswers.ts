@@ -7,7 +7,7 @@
 const HOOKS = new Set(['url', 'webhookUrl'])
 
 /**
- * Reduces each webhook URL in a response to its host. Files, exports and responses without a body are sent to a viewer
+ * Reduces each webhook URL in a response to its host. A viewer gets files, exports and responses without a body
  * unchanged.
  */
 export async function withoutHookSecrets(response: Response): Promise<Response> {

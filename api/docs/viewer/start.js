@@ -36,8 +36,8 @@ globalThis.SwaggerUIBundle({
   docExpansion: 'list',
   filter: true,
   tryItOutEnabled: true,
-  // By default Swagger UI sends the OpenAPI document to a validator on the internet, so this setting turns the
-  // validator off.
+  // By default Swagger UI sends the OpenAPI document to a validator on the internet, so this code turns the validator
+  // off.
   validatorUrl: null,
   requestSnippetsEnabled: true,
   requestSnippets: {

@@ -9,12 +9,12 @@ export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
 /** Describes the limits on the body of one HTTP request. */
 export type BodyLimit = {
   maxBytes: number
-  /** Names a field. Only a request body that contains this field may be larger than {@link BODY_MAX_BYTES}. */
+  /** Names a field. Only a request body that contains the named field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
   /**
    * Is a function that the body reader calls with the number of bytes of each chunk of the request body. The function
-   * throws if the bytes in memory exceed the limit. If another request body needs the memory later, the function calls
-   * `end` to drop this body.
+   * throws an error if the bytes in memory exceed the limit. If another request body needs the memory later, the
+   * process calls `end` to drop this body.
    * @returns the milliseconds to wait before reading the next chunk of the request body.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
@@ -85,10 +85,10 @@ const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 12
 
 /**
  * Counts the values of a JSON text without parsing it. The counter finds the end of each JSON string with a fast
- * search, and so skips the string.
+ * search, so it need not look at each character of the string.
  */
 function hasFewValues(text: string): boolean {
-  // In JSON, every value except the first follows a comma, a colon, `[` or `{`.
+  // @param path is the name that the error message uses for `value`.
   if (text.length <= VALUES_MAX) return true
   let values = 1
   for (let at = 0; at < text.length; at++) {
@@ -120,16 +120,16 @@ function endOfString(text: string, start: number): number {
 
 /**
  * Reads the JSON body of an HTTP request. Returns `undefined` for a request without a body, even if it has a
- * Content-Type, because some clients send that header on every request.
- * @throws {ApiError} 413 for a body that exceeds its limit, 415 for another media type, 400 for invalid JSON or U+0000.
+ * Content-Type, because some clients send that header on every request. JSON.parse refuses a JSON text in which a
+ * string has no closing quote.
  */
 export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {
   const read = await readJsonValue(request, limit)
   if (read === undefined) return undefined
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
-  // Only a body with a NUL, or with the escape of a NUL or a surrogate, can hold a character that PostgreSQL cannot
-  // store. The service does not walk over every body, because the walk would cost more than the parsing.
+  // If `path` is empty, it stands for the whole body. The service does not walk over every body, because the walk would
+  // cost more than the parsing.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }

@@ -26,8 +26,8 @@ const RETRY_S = 2
 const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 
 /**
- * Describes an HTTP request body that the process holds in memory. The function `end` stops a request body that is
- * still arriving. If `end` is `null`, the request body has arrived completely.
+ * Describes an HTTP request body that the process holds in memory. The function `end` stops the transfer of a request
+ * body that is still arriving. If `end` is `null`, the request body has arrived completely.
  */
 type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
 
@@ -44,7 +44,8 @@ export class HeldBodies {
 
   /**
    * Adds bytes of a request's body to the count of body bytes in memory.
-   * @param end is called with an error when the service must drop the body to make room for other bodies.
+   * @param end is the function that the service calls with an error when it must drop the body to make room for other
+   * bodies.
    * @returns the milliseconds to wait before reading the next bytes of the body.
    * @throws {ApiError} 503 when the caller already occupies its fair share of the memory.
    */

@@ -3,10 +3,10 @@ import type { Logger } from 'pino'
 type Options<Count> = {
   everyMs: number
   log: Logger
-  /** Names for the log what is counted, for example `requests`. */
+  /** Names the counted events for the log, for example `requests`. */
   name: string
   keyOf: (count: Count) => string
-  /** Returns the sum of two counts that have the same key. */
+  /** Returns the sum of two counts that belong to the same key. */
   sum: (before: Count, added: Count) => Count
   write: (counts: readonly Count[]) => Promise<void>
 }

@@ -11,7 +11,8 @@ const FLUSH_MS = 2_000
 
 /**
  * Counts requests by project and by platform key. The process writes the counts of projects and of platform keys in
- * separate statements. So a failed write for projects does not make the counts of platform keys count twice.
+ * separate statements. So if the write of the projects' counts fails, the counts of platform keys are not written
+ * twice.
  */
 export class UsageRecorder {
   readonly #counts: Record<UsageSubject['kind'], MemoryCounts<UsageCount>>

@@ -32,9 +32,9 @@ export type ReviewPage = {
    */
   obstacles: string[]
   /**
-   * Is the seal (a cryptographic proof) that shows that the service has displayed this page of the held mail. A request
-   * for the next page of the held mail must contain this seal. The approval of the mail must contain the seal of the
-   * last page.
+   * Is the seal (a cryptographic proof) which shows that the service has displayed this page of the held mail. A
+   * request for the next page of the held mail must contain this seal. The approval of the mail must contain the seal
+   * of the last page.
    */
   seal: string
   hasHtml: boolean
@@ -42,14 +42,14 @@ export type ReviewPage = {
 
 const WHOLE_CHARS = 2 ** 30
 /**
- * Is the page number that stands for all pages of a held mail. The seal (a cryptographic proof) for this page number
- * allows the approval of a held mail.
+ * Is a special page number that stands for all pages of a held mail. The seal (a cryptographic proof) for this page
+ * number allows the approval of a held mail.
  */
 const ALL_PAGES = 0
 
 /**
  * Returns a page of the text of a held mail. The service shows a page of a held mail only to a person who has seen the
- * page before it. Any other request for a page gets the first page.
+ * page before it. Any other request for a page of the held mail gets the first page.
  * @param seen is the seal (a cryptographic proof) that shows that the person has seen the previous page.
  * @throws {ApiError} 404 for an unknown approval request.
  */

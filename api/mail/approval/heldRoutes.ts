@@ -43,8 +43,8 @@ const actorOf = (request: Request, projectId: string): Actor => ({
 type Approval = Static<typeof Params> & Static<typeof ApproveBody>
 
 /**
- * Approves a held mail. A platform key needs no proof that its holder saw the mail, because the holder can read the
- * bytes anyway. An operator at the console must prove that the console showed all pages.
+ * Approves a held mail. A caller with a platform key need not prove that it saw the mail, because this caller can read
+ * the bytes anyway. An operator at the console must prove that the console showed all pages.
  */
 async function approve(
   services: Services,

@@ -165,8 +165,8 @@ const withoutInvite = (original: SingleMessage) =>
 const nameOf = (person: Person | null): string | null => person?.name ?? null
 
 /**
- * Returns the attendee of an event that stands for this inbox. If the organizer invited a mailing list, the inbox
- * answers under its own address.
+ * Returns the attendee of an event whose address is the address of this inbox. If the organizer invited a mailing list,
+ * the inbox answers under its own address.
  */
 function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   const own = addressKey(inboxAddress)

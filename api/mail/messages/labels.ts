@@ -17,7 +17,7 @@ export const LabelsQuery = t.String({
   examples: ['received,unread'],
 })
 
-/** Reads the query parameter `labels` of a list. @throws {ApiError} 400 */
+/** Reads the labels in the query parameter `labels` of a list. @throws {ApiError} 400 */
 export function readLabels(query: string | undefined): string[] {
   if (query === undefined || query === '') return []
   const labels = [...new Set(query.split(',').map((label) => label.trim()))]

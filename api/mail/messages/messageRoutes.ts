@@ -136,8 +136,8 @@ export async function readMessages(
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
   // A read with several labels may scan a large part of an inbox. Each of the labels may be on a million messages, even
-  // if no message has all the labels. A read that combines a label with a status may have to scan equally many
-  // messages. So a read with several labels must wait for its turn, like a search.
+  // if no message has all the labels. A read of messages that combines a label with a status may have to scan just as
+  // many messages. So a read with several labels must wait for its turn, like a search.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null

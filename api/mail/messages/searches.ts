@@ -18,8 +18,8 @@ const isTooSlow = (error: unknown): boolean =>
 /** Runs searches and other database reads that may scan a large part of an inbox. */
 export type Searches = {
   /**
-   * Runs one database read, and runs the read again if it took too long. @throws {ApiError} 400 for a read that takes
-   * too long in both runs, 429 for too many concurrent reads of one project.
+   * Runs one database read, and runs it a second time if the first run took too long. @throws {ApiError} 400 for a read
+   * that takes too long in both runs, 429 for too many concurrent reads of one project.
    */
   run<Result>(projectId: string, read: (db: Pool) => Promise<Result>): Promise<Result>
 }

@@ -5,8 +5,8 @@ import { RECIPIENTS_MAX, unique } from './sendInput.ts'
 
 /**
  * Returns the recipients of a reply: the addresses in Reply-To, otherwise the addresses in From. If this inbox sent the
- * original mail, returns the recipients of the original mail. The function drops invalid addresses. The inbox that
- * replies is a recipient only if no other recipient is left.
+ * original mail, returns the recipients of the original mail instead. The function drops invalid addresses. The inbox
+ * that replies is a recipient only if no other recipient is left.
  */
 export function replyRecipients(
   original: Message,

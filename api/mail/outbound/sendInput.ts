@@ -46,7 +46,7 @@ const AddressList = (minItems: number) =>
 
 /**
  * Is the maximum number of characters of the text body, and of the HTML body. A whole request body without attachments
- * has the same maximum size.
+ * has the same maximum size as the text body.
  */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
 const Text = t.String({

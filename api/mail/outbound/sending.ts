@@ -46,7 +46,7 @@ type SentAnswer = {
 }
 /** Lists the recipients that the service refused because of a rule or a suppression. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
-/** Describes the additional response field of a mail that waits for its sending time or for its owner's approval. */
+/** Describes the response to a `reply` call. */
 type Waiting = { deliveryStatus: 'scheduled' | 'held' }
 /** Describes the response to `reply`. With the setting `ANSWERS=full` the response also has the field `inboxId`. */
 export type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
@@ -59,8 +59,9 @@ export type Prepared<Answer> = Omit<
 }
 
 /**
- * Holds the idempotency key of a call, and the draft that the call sends. Both the idempotency key and the draft keep a
- * repeated call from sending a second mail. If `held` is true, each mail of this caller waits for the owner's approval.
+ * Holds the idempotency key of a call, and the draft that the call sends. The idempotency key and the draft each
+ * prevent that a repeated call sends a second mail. If `held` is true, each mail of this caller waits for the owner's
+ * approval.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 
@@ -244,7 +245,8 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'no thread') throw notFound('Message not found')
   if (outcome.kind === 'accepted') return answered(answer, outcome)
-  // Meanwhile a concurrent call with the same idempotency key may have stored the response and used up the send quota.
+  // Meanwhile a parallel call with the same idempotency key may have stored its response and used up the project's
+  // daily limit of mails.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
@@ -295,8 +297,8 @@ function quotaExceeded(limit: number | null): ApiError {
 }
 
 /**
- * Makes the 413 error for a project whose storage is full. The error stops when the project deletes messages, or when
- * the operator raises the storage limit.
+ * Makes the 413 error for a project whose storage is full. The error no longer occurs when the project has deleted
+ * messages, or when the operator has raised the storage limit.
  */
 function storageFull(): ApiError {
   const message = 'The storage of this project is used up: delete messages or ask the operator'

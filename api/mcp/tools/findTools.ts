@@ -190,5 +190,5 @@ const getAttachment = defineTool({
   },
 })
 
-/** Lists the MCP tools that find messages and read attachments. */
+/** Lists the MCP tools with which an agent finds messages and reads attachments. */
 export const findTools: readonly Tool[] = [search, wait, waitForCode, getAttachment]

@@ -40,7 +40,7 @@ export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: strin
   })
 
 /**
- * Holds the MCP hints of the tools that send mail. The hints warn MCP hosts, because nobody can recall a sent mail and
+ * Holds the MCP hints of the tools that send mail. The hints warn MCP hosts that nobody can recall a sent mail and that
  * a repeated call sends a second mail.
  */
 export const SENDS = {

@@ -54,8 +54,8 @@ type ToolSpecification<Input extends TObject> = {
   name: string
   title: string
   /**
-   * Describes the tool for a language model: its purpose, its result and one example. The description writes names of
-   * other MCP tools with dots.
+   * Describes the tool for a language model: its purpose, its result and one example. The description of a tool writes
+   * the names of other MCP tools with dots.
    */
   description: string
   scope: Exclude<Access, 'public'>

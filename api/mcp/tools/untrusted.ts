@@ -12,13 +12,13 @@ export const UntrustedMark = t.Object({
   notice: t.String(),
 })
 
-/** Is the marker on text of third parties, which tells the language model that the text is untrusted data. */
+/** Is the marker on text of third parties. The marker tells the language model that the text is untrusted data. */
 export const UNTRUSTED = { untrusted: true, notice: NOTICE } as const
 
 /**
- * Wraps text of third parties in delimiters. The delimiters contain a random boundary for each result, so that a mail
- * cannot contain the closing delimiter. Mail that an older version of the service stored may still hold characters that
- * are invisible to people.
+ * Wraps text of third parties in delimiters. The delimiters contain a new random boundary in each result, so that a
+ * mail cannot contain the closing delimiter. Mail that an older version of the service stored may still hold characters
+ * that are invisible to people.
  */
 export const fence = (text: string): string => `${NOTICE}\n${fenceOf('MAIL', readableText(text))}`
 

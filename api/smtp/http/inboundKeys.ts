@@ -9,8 +9,8 @@ import {
 /** A revoked inbound secret of a domain stays valid for at most this many milliseconds. */
 const FRESH_MS = 30_000
 /**
- * Is the shortest pause in milliseconds between two database reads for an unknown key id. Because of the pause, a
- * stranger who guesses key ids cannot load the database.
+ * Is the shortest pause in milliseconds between two database reads that search for an unknown key id. Because of the
+ * pause, a stranger who guesses key ids cannot load the database.
  */
 const AGAIN_MS = 1_000
 /** While the database is unreachable, the listener accepts a known inbound secret for this many milliseconds. */

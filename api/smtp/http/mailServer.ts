@@ -88,7 +88,7 @@ type ServerParts = HttpParts & {
   limits: ConnectionLimits
   keys: InboundKeys
   pool: Pool
-  /** Is the adapter that receives mail from Amazon SES. `null` means that the operator has set no SNS topic. */
+  /** Is the adapter that receives mail from Amazon SES. `null` means that the operator has configured no SNS topic. */
   ses: Adapter | null
 }
 

@@ -29,7 +29,10 @@ const FETCH_MS = 5_000
  */
 const CERTIFICATES_MAX = 20
 
-/** Requests a certificate from SNS, or confirms a subscription. @throws when SNS does not return a text. */
+/**
+ * Requests a certificate from Amazon SNS, or confirms a subscription to an SNS topic. @throws when SNS does not return
+ * a text.
+ */
 export type AskSns = (url: string, maxBytes: number) => Promise<string>
 
 /**

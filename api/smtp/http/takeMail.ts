@@ -34,8 +34,7 @@ export type HandedMail = {
   envelope: Envelope
   provider: MailProvider
   /**
-   * Is a UUID that identifies the HTTP request. An identical request has the same UUID, so that the service stores a
-   * repeated request only once.
+   * Is a UUID that identifies the HTTP request. Is a UUID that identifies the HTTP request that delivered the mail.
    */
   sourceKey: string
   /** Holds the bytes of the message (RFC 5322). */
@@ -111,8 +110,8 @@ async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
       const inbox = await findInbox(
         parts,
         { address, sender: envelope.from, mailDomain: key.domain ?? parts.mailDomain },
-        // Unknown recipients are not counted here, so a stranger who guesses addresses cannot get the mail service
-        // blocked that delivers everybody's mail.
+        // The listener does not count unknown recipients of this mail, so a stranger who guesses addresses cannot get
+        // the mail service blocked that delivers everybody's mail.
         () => {},
       )
       byInbox.set(inbox, address)

@@ -13,8 +13,8 @@ import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
  */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
   /**
-   * Identifies the mail in the spool. If this key is absent, the mail gets a new key. If two mails have the same source
-   * key, the service stores only the first of them.
+   * Is the key that identifies the mail in the spool. If this key is absent, the mail gets a new key. If two mails have
+   * the same source key, the service stores only the first of them.
    */
   sourceKey?: string
 }
@@ -30,7 +30,7 @@ const RESERVE_BYTES = 16 * 1024 * 1024
 
 /**
  * The spool measures the free space of the disk again after this many milliseconds. Between two measurements the spool
- * subtracts the size of accepted mail from the last measurement.
+ * subtracts the size of each accepted mail from the last measured free space.
  */
 const ROOM_MS = 100
 
@@ -46,7 +46,7 @@ const ACCEPTING = {
   weight: { of: ([, bytes]: SpooledColumns) => bytes.length, max: 16 * 1024 * 1024 },
 }
 
-/** Is the size class of a spooled mail: `small` up to 64 KB, and `large` above that size. */
+/** Is the size class of a spooled mail: `small` for a mail of at most 64 KB, and `large` for a bigger mail. */
 export type SpooledSize = 'small' | 'large'
 /**
  * A mail whose content goes to the object store counts as large. While the object store is unreachable, small mail
@@ -79,9 +79,9 @@ type SpoolRow = {
 
 /**
  * Holds accepted mail that waits for PostgreSQL in one SQLite file, the spool. With `synchronous = FULL` in WAL mode,
- * SQLite has a commit on disk when it reports success. So a message with a 250 reply survives a crash of the process
- * and of the machine. Several SMTP listeners may share the spool's file, which also holds the local copy of the inbox
- * addresses.
+ * SQLite reports the success of a commit only when the commit is on disk. So a message with a 250 reply survives a
+ * crash of the process and of the machine. Several SMTP listeners may share the spool's file, which also holds the
+ * local copy of the inbox addresses.
  */
 export class Spool {
   readonly #db: Database
@@ -90,8 +90,8 @@ export class Spool {
   readonly #accepting: Batcher<SpooledColumns, boolean>
   #room = { untilMs: 0, bytes: 0 }
   /**
-   * Is the local copy of the inbox addresses. The local copy lets the listener accept mail while PostgreSQL is
-   * unreachable.
+   * Is the local copy of the inbox addresses that the spool's file holds. The local copy lets the listener accept mail
+   * while PostgreSQL is unreachable.
    */
   readonly addresses: SpoolAddresses
 

@@ -2,8 +2,8 @@ import { Database } from 'bun:sqlite'
 import type { SpoolAnswer, SpooledColumns, SpoolWork } from './spoolWriter.ts'
 
 /**
- * Writes to the spool for `SpoolWriter` in a separate thread, so that an fsync delays no SMTP dialogue. The thread
- * opens the spool's file when the first write request names the file.
+ * Writes mails to the spool on behalf of `SpoolWriter` in a separate thread, so that an fsync delays no SMTP dialogue.
+ * The thread opens the spool's file when the first write request names the file.
  */
 declare const self: { onmessage: (event: { data: SpoolWork }) => void }
 

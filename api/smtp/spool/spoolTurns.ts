@@ -22,8 +22,8 @@ export type SpoolBatch = (SpooledMail & { id: number })[]
 
 /**
  * Chooses which spooled mails the mover stores next: those whose inboxes and sender network have recently caused the
- * least load. So the mails that a stranger sends in a flood wait in the spool until the mails of all other senders are
- * stored. Mails with the same inboxes and the same sender network keep their order.
+ * least load. So if a stranger sends a flood of mails, these mails wait in the spool until the mails of all other
+ * senders are stored. Mails with the same inboxes and the same sender network keep their order.
  */
 export class SpoolTurns {
   readonly #spool: Spool
@@ -62,7 +62,7 @@ export class SpoolTurns {
     }
   }
 
-  /** Removes those mails that have left the spool from the queues of waiting mails. */
+  /** If mails have left the spool, removes these mails from the queues of waiting mails. */
   moved(ids: readonly number[]): void {
     const gone = new Set(ids)
     for (const key of new Set(ids.map((id) => this.#keys.get(id)))) {
@@ -76,7 +76,7 @@ export class SpoolTurns {
     }
     for (const id of ids) this.#keys.delete(id)
     // When the last spooled mail is deleted, SQLite gives its row id to the next mail. So `#lastId` goes back to the
-    // newest row id that still exists.
+    // newest row id that still exists in the spool.
     if (gone.has(this.#lastId)) {
       this.#lastId = 0
       for (const id of this.#keys.keys()) this.#lastId = Math.max(this.#lastId, id)
@@ -100,8 +100,8 @@ export class SpoolTurns {
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
     // The measured load of a queue only grows in this loop. So a batch of `count` mails takes mails only from the
-    // `count` queues with the least load. So large mails of a flood in the same batch do not delay a mail of a sender
-    // that causes little load.
+    // `count` queues with the least load. So the large mails of a flood do not delay a mail in the same batch whose
+    // sender causes little load.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)

@@ -120,8 +120,9 @@ export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>
 }
 
 /**
- * Returns the blockchain whose USDC the prices mean. The service sells on the chain to which the payment workers are
- * connected. Before a payment worker has reported its chain, the service sells on the devnet if the devnet is on.
+ * Returns the blockchain on which the prices in USDC are paid. The service sells on the chain to which the payment
+ * workers are connected. Before a payment worker has reported its chain, the service sells on the devnet if the devnet
+ * is on.
  * @throws {ApiError} 503 before any payment worker has reported its chain.
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {

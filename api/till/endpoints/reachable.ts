@@ -9,7 +9,8 @@ import type { Services } from '../../http/services.ts'
 import type { Offer } from '../payments/offer.ts'
 
 /**
- * A request for a payment challenge waits at most this many milliseconds for an endpoint check that is still queued.
+ * A request for a payment challenge waits at most this many milliseconds for an endpoint check that has not started
+ * yet.
  */
 const WAIT_MS = 5_000
 /**
@@ -75,7 +76,8 @@ export async function checkAnew(
 
 /**
  * Waits until a running check of a seller's endpoint has ended. `isOurs` tells that the endpoint check is still running
- * after the wait. In that case the current HTTP request may be a result of the call that the check makes to the seller.
+ * when the wait ends. If the endpoint check is still running, the current HTTP request may result from the call that
+ * the check makes to the seller.
  */
 async function waitForCheck(
   pool: Services['pool'],

@@ -44,8 +44,8 @@ const DidDocument = t.Object({
 })
 
 /**
- * Serves the public keys with which anybody can verify receipts. The route also serves retired keys, because old
- * receipts need them.
+ * Serves the public keys with which anybody can verify receipts. The route also serves retired public keys, because
+ * receipts that were signed with them must stay verifiable.
  */
 export function wellKnownRoutes({ pool, config }: Services) {
   const did = didWeb(config.http.baseUrl)

@@ -11,13 +11,13 @@ import type { Services } from '../../http/services.ts'
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 
 /**
- * Settled payments can cause checks of an endpoint: sets the minimum number of milliseconds between two of these
- * checks.
+ * Sets the minimum number of milliseconds between two checks of an endpoint that are caused by settled payments.
  */
 const LOOK_PAUSE_MS = 60_000
 
 /**
- * Is the maximum number of characters of a bazaar declaration, because a longer declaration does not fit into a header.
+ * Is the maximum number of characters of a bazaar declaration (an x402 extension), because a longer declaration does
+ * not fit into a header.
  */
 const DECLARED_CHARS_MAX = 16_384
 

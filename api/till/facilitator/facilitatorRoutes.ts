@@ -95,7 +95,8 @@ const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
 /**
  * Serves the routes of an x402 facilitator, for versions 1 and 2. The payment payload decides which x402 version
- * applies. x402 middleware of sellers settles its payments at these routes, and needs no change to do so.
+ * applies. Sellers can use their existing x402 middleware without a change, because it settles its payments at these
+ * routes.
  */
 export function facilitatorRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const

@@ -160,7 +160,7 @@ function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>):
 
 /**
  * Returns the lines of the accounting export and reads them from the database page by page. When the client stops
- * reading the export, the queries stop too.
+ * reading the export, the service stops the database queries too.
  */
 async function* linesOf(
   pool: Pool,

@@ -161,7 +161,7 @@ export const RedeemResult = t.Union([
       description: 'This value describes the settlement. `headers` holds it under its name.',
     }),
     txHash: t.String({ description: TX_HASH }),
-    // These two fields are absent from a stored response of an older version of this service.
+    // A response that an older version of this service stored does not have these two fields.
     logIndex: t.Optional(LogIndex),
     grantedAt: t.Optional(Time),
     payer: t.String(),

@@ -21,8 +21,8 @@ import {
 import { PAYMENT_FILTERS, readFilter } from './paymentQuery.ts'
 
 /**
- * Matches a word such as `intents`, which is a path in the API of another payment service. Ids of this service contain
- * an underscore, but paths of that API do not.
+ * Matches a word such as `intents`, which stands in a path of another payment service's API. The ids of this service
+ * contain an underscore, but the paths of the other payment service's API do not.
  */
 const WORD = /^[a-z]+(?:-[a-z]+)*$/i
 

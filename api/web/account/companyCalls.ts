@@ -6,7 +6,7 @@ const KEY = 'purser-company'
 
 /**
  * Sends the browser to the company's identity provider.
- * @param connects tells that a signed-in person connects a company account.
+ * @param connects tells that a person who is already signed in connects a company account.
  */
 export async function goToCompany(connects: boolean): Promise<void> {
   const path = connects ? '/company-account' : '/company-sign-ins'

@@ -106,7 +106,8 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
       text: `select exists (select from attachment_texts where message_row = $1 and state = 'pending') as waits`,
       values: [messageRow],
     })
-    // The events are recorded at the end, because this locks the project's event stream until the commit.
+    // The events are recorded at the end of the transaction, because the recording locks the project's event stream
+    // until the commit.
     await recordEvents(db, events)
     return !rows[0]!.waits
   })
@@ -114,7 +115,7 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
 
 /**
  * Records everything that follows from an attachment's text: the daily sums, the attachment's description, one-time
- * codes and invites. @returns the events to record.
+ * codes and invites. @returns the events that the caller must record.
  */
 async function recordFirst(
   db: Client,

@@ -16,8 +16,8 @@ export type AttachmentContent = {
 }
 
 /**
- * Returns the bytes of an attachment that its database row must hold. If an attachment is in the object store, its
- * database row holds no bytes.
+ * Returns the attachment bytes that must be stored in the database row of the attachment. If an attachment is in the
+ * object store, its database row holds no bytes.
  */
 export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentId'>): Uint8Array =>
   blob == null ? content : NO_BYTES
@@ -26,8 +26,8 @@ const NO_BYTES = new Uint8Array()
 /**
  * Writes large attachments to the object store, before their rows are stored. The attachments are written one at a
  * time, because two copies of all attachments would take too much memory.
- * @returns the object of each attachment, in the order of the attachments. Null means that the attachment's row holds
- * the bytes.
+ * @returns for each attachment its object in the object store, in the order of the attachments. Null means that the
+ * attachment's row holds the bytes.
  * @throws {BlobsAwayError}
  */
 export async function keepAttachments(
@@ -131,8 +131,8 @@ export async function findAttachment(
 }
 
 /**
- * Finds a received message with its attachments, which must be read as aggregate reports. @returns null if the received
- * message is deleted.
+ * Finds a received message whose attachments must be read as aggregate reports, and returns the attachments with its
+ * sender. @returns null if the received message is deleted.
  */
 export async function findReportMail(
   db: Queryable,

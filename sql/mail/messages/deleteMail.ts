@@ -90,7 +90,7 @@ export async function deleteRows(
   projectId: string,
   rows: readonly string[],
 ): Promise<void> {
-  // The outbound mails are locked first, as in `recordMailAttempts`, so the two functions cannot deadlock.
+  // This function locks the outbound mails first, as `recordMailAttempts` does, so the two functions cannot deadlock.
   await db.query(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
     [rows],

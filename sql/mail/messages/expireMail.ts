@@ -3,8 +3,8 @@ import { deleteRows, shrinkThreads } from './deleteMail.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /**
- * The constants below limit how many messages one batch expires, and approximately how many bytes, because a message
- * has up to 35 MB.
+ * The constants below limit the number of messages, and roughly the number of bytes, that one batch expires, because a
+ * message can have up to 35 MB.
  */
 const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
@@ -35,8 +35,8 @@ const due = (condition: string): string => `
   )`
 
 /**
- * Deletes the oldest mail of a project from before a time, as the API does. Nothing is deleted while another
- * transaction, such as one that stores new mail, holds the lock of the inbox.
+ * Deletes the oldest mail of a project that is older than a given time, in the same way as a deletion through the API.
+ * Nothing is deleted while another transaction, such as one that stores new mail, holds the lock of the inbox.
  * @returns the number of deleted messages and inbound mails. The number 0 means that no old mail is left, or that the
  * inbox is locked.
  */
@@ -83,7 +83,8 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
 }
 
 /**
- * Removes the oldest raw mails of a project from before a time. The parsed messages without their raw mails are kept.
+ * Removes the oldest raw mails of a project that are older than a given time. The parsed messages are kept, but their
+ * raw mails are not.
  * @returns the number of removed raw mails.
  */
 export async function expireRawMail(pool: Pool, projectId: string, before: Date): Promise<number> {

@@ -37,7 +37,7 @@ export async function* exportMails(
   }
 }
 
-/** Is the maximum number of bytes at the start of a mail in which a header field is searched. */
+/** Limits how many bytes at the start of a mail are searched for a header field. */
 const HEADER_MAX_BYTES = 64 * 1024
 
 /**

@@ -96,7 +96,10 @@ const COLUMNS = `
   m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, m.attachments, m.labels, m.delivery_status,
   m.delivery_error, m.send_at, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
 
-/** Lists the columns of a message that is read alone. Lists of messages leave out the codes, links and invites. */
+/**
+ * Lists the columns that a query reads if it reads one message and not a list of messages. Lists of messages leave out
+ * the codes, links and invites.
+ */
 const SINGLE_COLUMNS = `${COLUMNS}, m.codes, m.links, m.invites`
 
 const toSingle = (row: MessageRow & Found): SingleMessage => ({
@@ -199,7 +202,10 @@ const page = (byStatus: boolean) => `
     order by created_at desc, row desc limit $4
   )`
 
-/** Reads the messages that carry the first label, and keeps those that carry all other labels too. */
+/**
+ * Reads the messages that carry the first label of the filter, and keeps only those that also carry all other labels of
+ * the filter.
+ */
 const labelledPage = (byStatus: boolean) => {
   const given = `$${byStatus ? 7 : 6}::text[]`
   return `
@@ -214,8 +220,8 @@ const labelledPage = (byStatus: boolean) => {
 }
 
 /**
- * Is the maximum number of messages that are counted for a label to find rare labels. A label that stands on more
- * messages than this counts as common.
+ * To find rare labels, the code counts at most this many messages for each label. A label that is on more messages than
+ * this maximum counts as common.
  */
 const COUNTED_MAX = 1_000
 
@@ -243,8 +249,8 @@ export async function rarestFirst(
 }
 
 /**
- * Selects the messages of the query `page`, newest first, up to PAGE_TEXT_BYTES. The query does not read the bodies of
- * messages that exceed this limit.
+ * Selects the messages of the query `page`, newest first, until their text reaches the size limit PAGE_TEXT_BYTES. The
+ * query does not read the bodies of messages that exceed this limit.
  */
 export const WITHIN_BYTES = `
   select ${COLUMNS}, t.id as thread_id, p.email_address, s.found
@@ -307,7 +313,7 @@ export async function findMessage(
   return rows[0] === undefined ? null : toSingle(rows[0])
 }
 
-/** Lists the newest `limit` messages of a thread, oldest first, up to PAGE_TEXT_BYTES. */
+/** Lists the newest `limit` messages of a thread, oldest first, with at most PAGE_TEXT_BYTES bytes of text in all. */
 export async function listThreadMessages(
   db: Queryable,
   { threadRow, limit }: { threadRow: string; limit: number },

@@ -12,14 +12,14 @@ import { queueReading } from './attachmentTexts.ts'
 export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 
 /**
- * Is the number of seconds after which another run may take an attachment, because the first run must have died. This
- * time is long enough, because a run needs only seconds of processor time to read a file.
+ * After this number of seconds another run of the reading job may take an attachment, because the first run must have
+ * died. This time is long enough, because a run needs only seconds of processor time to read a file.
  */
 const CLAIM_SECONDS = 120
 
 /**
- * Is the SQL condition for mail whose files may be read. A file of the project's own mail is read only when the mail is
- * being sent, because a waiting mail may never be sent.
+ * Is the SQL condition for mail whose attached files may be read. A file of the project's own mail is read only when
+ * the mail is being sent, because a waiting mail may never be sent.
  */
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
@@ -30,8 +30,8 @@ const IS_ON_ITS_WAY = `(m.delivery_status is null
 const SCHEDULED_SECONDS = 1
 
 /**
- * Is an attachment whose text must be read. The field `tries` counts the runs that took the attachment, and includes
- * this run.
+ * Is an attachment whose text must be read. The field `tries` counts the runs of the reading job that took the
+ * attachment, including the current run.
  */
 export type PendingText = {
   messageRow: string
@@ -43,8 +43,8 @@ export type PendingText = {
 }
 
 /**
- * Takes the oldest attachment of a project that no run is reading. @returns null if no attachment of the project waits
- * for reading.
+ * Takes the oldest attachment of a project that no other run of the reading job is reading. @returns null if no
+ * attachment of the project waits for reading.
  * @param claim identifies the run of the reading job. If the run asks twice with the same claim, it gets the same
  * attachment both times.
  */
@@ -87,9 +87,9 @@ export async function takePendingText(
 }
 
 /**
- * Returns the time at which a project's next attachment may be read. The time is later if the project has used up its
- * daily limits, or if another run is reading the attachment. @returns null if no attachment of the project waits for
- * reading.
+ * Returns the time at which a project's next attachment may be read. The next attachment must wait longer if the
+ * project has used up its daily limits, or if another run is reading the attachment. @returns null if no attachment of
+ * the project waits for reading.
  */
 export async function nextTextAt(
   db: Queryable,
@@ -121,7 +121,7 @@ export async function nextTextAt(
   return rows[0]?.at ?? null
 }
 
-/** Is the maximum number of characters of one message's attachments that are indexed for search. */
+/** Is the maximum number of characters that are indexed for search from all attachments of one message together. */
 const SEARCHED_CHARS = 256 * 1024
 
 /**

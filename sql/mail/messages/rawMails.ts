@@ -11,14 +11,15 @@ export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): P
 }
 
 /**
- * Deletes the raw mails among `ids` that no inbox holds, because several inboxes can hold one raw mail. If an inbound
+ * Deletes the raw mails among `ids` to which no inbox refers. Several inboxes can refer to one raw mail. If an inbound
  * mail that was already processed still refers to a raw mail, only the bytes of the raw mail are deleted. The locks on
  * the raw mails are held until the caller's transaction ends.
  */
 export async function deleteUnusedRawMails(db: Client, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   // Without the locks, two inboxes that release a raw mail at the same time would each see the reference of the other
-  // inbox. Because of this reference, neither inbox would delete the raw mail.
+  // inbox. If each of two inboxes still saw the other's reference to a raw mail, neither inbox would delete the raw
+  // mail.
   await db.query(
     'select from raw_mails where id = any ($1::bigint[]) order by id for no key update',
     [ids],

@@ -44,8 +44,8 @@ export type ThreadPage = {
 
 /**
  * Returns one page of threads, the most recently updated first. A new message moves its thread to the top of the list,
- * out of the later pages. So the page token holds the time at which the first page was read. Later pages order threads
- * by their state at that time, so no thread is lost or repeated.
+ * out of the later pages. The page token of a list of threads holds the time at which the first page was read. Later
+ * pages order the threads by their state at the time of the first page, so no thread is lost or repeated.
  */
 export async function listThreads(
   db: Queryable,

@@ -3,7 +3,9 @@ import { type Pool, transaction } from '../../db.ts'
 import { withdrawHeld } from '../approval/heldMails.ts'
 import { endUnsent, lockUnsent } from './unsentMails.ts'
 
-/** Is the result of a request to cancel a mail. `before` means that the mail was already cancelled. */
+/**
+ * Is the result of a request to cancel a mail. `before` means that the mail was already cancelled before this request.
+ */
 export type CancelEnd = 'cancelled' | 'before' | 'not found' | 'too late'
 
 /**

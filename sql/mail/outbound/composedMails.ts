@@ -17,8 +17,8 @@ export type MailStores = {
   keyring: KeyringSource
   blobs: Blobs
   /**
-   * Stores the composed bytes of several messages in one statement. If `keep` is absent, the bytes of each message are
-   * stored alone.
+   * Stores the composed bytes of several messages in one statement. If `keep` is absent, the composed bytes of each
+   * message are stored in a separate statement.
    */
   keep?: Batcher<Composed, Kept | null>
 }

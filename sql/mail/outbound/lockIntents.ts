@@ -4,8 +4,8 @@ import type { Queryable } from '../../db.ts'
 import { OPERATION, type SendIntent } from './sendIntents.ts'
 
 /**
- * Holds what the database knows about a send intent (an API request to send or reply). A `null` thread or draft does
- * not exist.
+ * Holds what the database knows about a send intent (an API request to send or reply). If the thread or the draft is
+ * `null`, it does not exist.
  */
 export type LockedIntent = {
   sendPolicy: SendPolicy
@@ -38,10 +38,10 @@ export type LockedIntents = {
 
 /**
  * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads their rows. Each
- * batch locks one kind of rows after the other, and locks the rows of one kind in the order of their keys. So two
- * batches never deadlock.
- * @returns null if a project has no quota row for today yet. A quota row that does not exist cannot be locked. So the
- * caller ends the transaction, stores the missing quota row with `beginQuotas`, and starts again.
+ * batch of send intents locks one kind of database rows after the other, and locks the rows of each kind in the order
+ * of their keys. Two batches of send intents never deadlock, because both lock their rows in the same order.
+ * @returns null if a project has no quota row for today yet. A quota row that does not exist cannot be locked. If a
+ * quota row is missing, the caller ends the transaction, stores the row with `beginQuotas`, and starts again.
  */
 export async function lockIntents(
   db: Queryable,

@@ -57,9 +57,9 @@ export type AttemptOutcome = {
  * delivery attempt, the transaction also queues the job of the next attempt. The mails of one project share one lock of
  * the project's event stream. One commit for many mails keeps several processes from waiting for each other.
  * @param outcomes holds at most one outcome for each message.
- * @returns a boolean for each outcome, in order. False means that another run of the job has begun since then, or has
- * recorded the outcome first. For such an outcome, only the recipients that have received the mail are recorded,
- * because the other run must not send to them again.
+ * @returns a boolean for each outcome, in order. False means that another run of the sending job began after this
+ * delivery attempt, or recorded the outcome first. If another run of the job has begun, only the recipients that have
+ * already received the mail are recorded, because the other run must not send to them again.
  */
 export async function recordMailAttempts(
   pool: Pool,

@@ -44,7 +44,7 @@ export type OutboundMail = OutboundContent & {
   traceparent: string | null
 }
 
-/** Is a recipient of an outbound mail with the number of the earlier attempts. */
+/** Is a recipient of an outbound mail, with the number of the earlier delivery attempts to this recipient. */
 type DueRecipient = {
   address: string
   attempts: number

@@ -79,7 +79,7 @@ export type SendOutcome =
   | ({ kind: 'accepted' } & AcceptedMessage)
   | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
 
-/** Returns the weight of a send intent in a batch, in bytes. */
+/** Returns the number of bytes that a send intent adds to the size of its batch. */
 export const intentBytes = ({ text, html, attachments }: SendIntent): number =>
   attachments.reduce(
     (sum, { content }) => sum + content.length,

@@ -1,11 +1,14 @@
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Client, Queryable } from '../../db.ts'
 
-/** Is an outbound mail for which no delivery attempt has begun, locked against the worker. */
+/**
+ * Is an outbound mail for which no delivery attempt has begun. The mail is locked, so the worker cannot begin an
+ * attempt.
+ */
 type Unsent = { messageRow: string; status: string }
 
 /**
- * Locks the outbound mail of a message, in the lock order of the worker.
+ * Locks the outbound mail of a message, and takes the locks in the same order as the worker.
  * @returns the status of the mail, read while the mail is locked. Null means that the project has sent no message with
  * this Message-ID.
  */
@@ -30,7 +33,8 @@ export async function lockUnsent(
 
 /**
  * Ends a mail that is scheduled or held for approval, without sending it. The recipients of the ended mail no longer
- * count towards the quota of the day on which the mail was accepted. The caller holds the lock of {@link lockUnsent}.
+ * count towards the quota of the day on which the mail was accepted. The caller holds the lock that {@link lockUnsent}
+ * takes.
  */
 export async function endUnsent(
   db: Queryable,

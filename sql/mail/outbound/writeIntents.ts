@@ -33,9 +33,10 @@ const GIVEN = `
   )`
 
 /**
- * Assigns row numbers for its message and its thread to each send intent, in the order of the numbers. The query uses
- * no join, because the planner would expect one row for the whole batch and would scan the batch once for each send
- * intent. Without the join, storing one send intent in a batch of 60 takes 0.2 instead of 0.35 ms.
+ * Gives each send intent the row numbers of its message and its thread. The intents get these row numbers in the order
+ * of the intents' own numbers. The query uses no join, because the planner would expect one row for the whole batch and
+ * would scan the batch once for each send intent. Without the join, storing one send intent in a batch of 60 takes 0.2
+ * instead of 0.35 ms.
  */
 const PLACED = `
   placed as materialized (

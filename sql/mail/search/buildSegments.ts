@@ -240,8 +240,8 @@ async function* mergedTerms(
 }
 
 /**
- * Returns the search segment whose check for deleted messages was longest ago, if its next check is due. From now on
- * the search segment counts as checked.
+ * Returns the search segment whose check for deleted messages was longest ago, if its next check is due. After this
+ * call, the search segment counts as checked for deleted messages.
  */
 async function takeUnchecked(db: Client, projectId: string): Promise<Segment | null> {
   const { rows } = await db.query<Segment>({

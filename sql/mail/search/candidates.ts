@@ -98,7 +98,8 @@ export async function* pendingCandidates(
 }
 
 /**
- * Yields those messages from the search segments that may match the search. The words of each message fit the search.
+ * Yields those messages from the search segments that may match the search. The words of each yielded message match the
+ * search.
  */
 export async function* segmentCandidates(
   db: Queryable,

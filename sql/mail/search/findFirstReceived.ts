@@ -84,7 +84,8 @@ const FIRST = {
     select distinct ${COLUMNS} from attachment_texts x join messages on row = x.message_row
     where x.project_id = $1 and x.state = 'ready'
       and messages.project_id = $1 and direction = 'received' and created_at > $2 and ${CARRIES} and ${MATCHES}`,
-  // The query reads the messages that carry the first label, and keeps those that carry all other labels too.
+  // The query reads the messages that carry the first label of the filter, and keeps only those that also carry all its
+  // other labels.
   labelled: `
     select m.row, m.created_at, m.text_bytes
     from message_labels l join messages m on m.row = l.message_row
@@ -105,7 +106,8 @@ async function firstOf(db: Queryable, search: FirstSearch, found: string): Promi
 async function check(db: Client, search: FirstSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>({
     name: 'first-received-among',
-    // The CTE `given` reads the messages by their rows before the query compares the words, as in a search.
+    // The CTE `given` reads the messages by their rows before the query compares the words. A search works in the same
+    // way.
     text: `with given as materialized (
              select row, project_id, created_at, labels, direction, search from messages
              where row = any ($5::bigint[])

@@ -54,7 +54,7 @@ export async function listLeaves(
 
 /**
  * Returns the row numbers of the messages in the given leaves (groups of messages) of the search index. For each leaf
- * (group of messages), the result holds a list of row numbers in the order of the messages' places.
+ * (group of messages), the result holds a list of row numbers, in the order of the messages' positions in the leaf.
  */
 export async function readLeaves(
   db: Queryable,
@@ -124,8 +124,8 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // The byte 0xff never occurs in UTF-8. Therefore every word with a prefix sorts before the byte string that
-    // consists of the prefix and the byte 0xff.
+    // The byte 0xff never occurs in UTF-8. Every word with a prefix sorts before the byte string that consists of the
+    // prefix and the byte 0xff, because 0xff never occurs in UTF-8.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)
@@ -153,8 +153,8 @@ export async function readBeginnings(
 }
 
 /**
- * Reads one block of the search index for a wanted word. The messages that the block lists for this word are added to
- * the result.
+ * Reads one block of the search index for a wanted word. The messages that a block of the search index lists for a
+ * wanted word are added to the result.
  */
 function addPlaces(
   found: Map<string, Places>,

@@ -48,15 +48,15 @@ export type AcceptedPurchase<Refusal> =
   | { kind: 'no_project' }
   /**
    * The purchase request is refused because the vault does not give out the credential, or because the function `judge`
-   * refuses it.
+   * refuses the request.
    */
   | { kind: 'credential'; failed: Failed }
   | { kind: 'refused_by_judge'; refusal: Refusal }
 
 /**
  * Stores a purchase and the job that carries it out. A call with the same Idempotency-Key finds the first purchase,
- * even if it is very old. The function does not lock the project's row, because two hundred concurrent purchases waited
- * five seconds for this lock.
+ * even if it is very old. The function does not lock the project's row. With that lock, two hundred concurrent
+ * purchases waited five seconds.
  */
 export function acceptPurchase<Refusal>(
   pool: Pool,

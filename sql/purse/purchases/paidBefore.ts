@@ -28,7 +28,7 @@ export type PaidBefore = {
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
   /**
    * Adds a payment that was just signed to the earlier payments. The decision about the next payment of the same group
-   * then includes this new payment.
+   * of payments then takes the new payment into account.
    */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }

@@ -1,4 +1,6 @@
-/** Records the steps of a purchase that a worker makes: asked, signed (sql/purse/purchases/reserve.ts), sent, ended. */
+/**
+ * Records each step that a worker makes for a purchase: asked, signed (sql/purse/purchases/reserve.ts), sent, ended.
+ */
 import type { PurchaseEventData } from '../../../shared/events/events.ts'
 import { keptOffer, type ProofVerdict } from '../../../shared/purse/offerReceipt.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -106,7 +108,8 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
 }
 
 /**
- * Marks a queued purchase before the seller is asked about it, or takes over a purchase whose worker was interrupted.
+ * Marks a queued purchase as `asking` before the seller is asked, or takes over a purchase whose worker was interrupted
+ * while asking.
  * @returns the HTTP request of the purchase. The result null means that the purchase is in a later step, because the
  * seller was already asked.
  */

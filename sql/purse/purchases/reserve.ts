@@ -45,9 +45,9 @@ export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer 
 
 /**
  * Reserves and signs payments of one project. Each payment is reserved in every mandate that covers it. If a payment is
- * not signed, the result tells why. The locks are taken only once for a whole group of payments: with a lock for each
- * payment, 50 purchases of one purse waited 220 ms each for their turn. Each payment of the group reduces what the
- * limits leave for the next payment.
+ * not signed, the result tells why. The locks are taken only once for a whole group of payments. With separate locks
+ * for each payment, 50 purchases of one purse waited 220 ms each. Each payment of the group reduces what the limits
+ * leave for the next payment.
  * @returns one result for each payment, in the order of the payments.
  */
 export function reserve(
@@ -170,7 +170,7 @@ async function sign({
 
 /**
  * Adds a signed payment to the sums that decide about the next payment of the same group. @returns the warnings about
- * mandates of which this payment nearly reaches a limit.
+ * each limit of a mandate that this payment nearly reaches.
  */
 function count(
   { purse, paidBefore }: State,
@@ -218,8 +218,9 @@ export async function lockPurse(
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // A separate statement reads the sums of the purse, so that its snapshot begins after the lock was taken. Therefore
-  // the statement sees what the previous holder of the lock has committed.
+  // A separate statement reads the sums of the purse, so that the snapshot of this statement begins after the purse was
+  // locked. A statement that begins after the lock was taken sees everything that the previous holder of the lock has
+  // committed.
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,

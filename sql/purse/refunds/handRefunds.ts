@@ -128,7 +128,9 @@ export function recordHandRefund(
   })
 }
 
-/** Lists the refunds sent by hand whose blocks, up to the given number, are not known to be final. */
+/**
+ * Lists the refunds sent by hand that are in blocks up to the given number, if these blocks are not known to be final.
+ */
 export async function findUnfinalRefunds(
   db: Queryable,
   network: string,

@@ -34,8 +34,9 @@ export type Refunded =
   | { kind: 'not_found' | 'other_request' | 'not_final' | 'too_much' | 'insufficient_funds' }
 
 /**
- * Pays back to the payer a part of a payment whose block is final. The payment's row is locked, so that the sum of its
- * refunds is exact. If the payment did not go to a purse of the project, the seller must send the refund by hand.
+ * Pays a part of a payment back to the payer. The block of the payment must be final. The payment's row is locked, so
+ * that the sum of its refunds is exact. If the payment did not go to a purse of the project, the seller must send the
+ * refund by hand.
  * @param refund.key is the Idempotency-Key of the refund call. A second call with the same key finds the first refund.
  */
 export function refundPayment(

@@ -112,7 +112,7 @@ export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial 
 
 /**
  * Stores the payment that the endpoint's trial will send, unless a payment is already stored. @returns the payment that
- * is stored then. The result null means that the endpoint's trial has ended.
+ * is stored after this call. The result null means that the endpoint's trial has ended.
  */
 export async function storePayment(
   db: Queryable,

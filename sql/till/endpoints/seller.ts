@@ -70,8 +70,8 @@ export type Sale = {
 }
 
 /**
- * Reads sellers with their resources in one statement. @returns one sale for each item of `wanted`, in the order of the
- * items.
+ * Reads sellers with their resources in one statement. @returns one sale (a seller with its endpoint) for each item of
+ * `wanted`, in the order of the items.
  */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`

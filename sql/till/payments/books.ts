@@ -9,8 +9,8 @@ import type { Queryable } from '../../db.ts'
  */
 export type BookEntry = {
   /**
-   * Hold the row number and the kind of the book entry. Entries of the account book that have the same time are sorted
-   * by these values.
+   * These fields hold the row number and the kind of the book entry. Entries of the account book that have the same
+   * time are sorted by these values.
    */
   row: bigint
   kind: 'payment' | 'refund' | 'purchase' | 'sweep'

@@ -11,8 +11,8 @@ import {
 import { findClaim } from './payments.ts'
 
 /**
- * Is a check of a payment authorization against the chain, after which the service claims the authorization or only
- * reports the result.
+ * Is a check of a payment authorization against the chain. After the check, the service claims the authorization or
+ * only reports the result.
  */
 export type NewCheck = {
   /** Is the id of the payment check, from `newCheckId`. */
@@ -114,8 +114,8 @@ export async function passCheck(
     await pass(pool, check, limits)
   } catch (error) {
     if (!isBudgetRace(error)) throw error
-    // The first attempt may fail because a concurrent claim has used up the project's daily limit. The second attempt
-    // then sees that the daily limit is used up.
+    // The first attempt to claim the authorization may fail because a concurrent claim has used up the project's daily
+    // limit. The second attempt to claim the authorization then sees that the daily limit is used up.
     await pass(pool, check, limits)
   }
 }

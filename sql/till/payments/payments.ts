@@ -31,8 +31,8 @@ export type Payment = Transfer & {
   troubleCount: number
   revertCount: number
   /**
-   * Is the hash of the transaction that settled the payment. While the state of the payment is `verified`, this is the
-   * hash of the newest signed transaction for it.
+   * Is the hash of the transaction that settled the payment. While the state of the payment is `verified`, this field
+   * holds the hash of the newest signed transaction for the payment.
    */
   txHash: Hex | null
   /**

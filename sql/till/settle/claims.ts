@@ -114,8 +114,8 @@ const CLAIM = `
  * payment, even if the signature is written in different forms. Claims to which the payer gave no name are stored in
  * one statement.
  * @returns a boolean for each claim, in the order of the claims. The value true means that the service has claimed the
- * authorization. The value false has one of three reasons. Another payment already has the authorization or the name,
- * the project is deleted, or the project has reached its daily limit.
+ * authorization. The value false has one of three reasons. A claim fails if another payment already has the
+ * authorization or the name, if the project is deleted, or if the project has reached its daily limit.
  */
 export async function claimPayments(
   pool: Pool,
@@ -127,8 +127,8 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // The error means that a concurrent claim has used up the project's daily limit on claims. If the batch has several
-    // claims, the batcher then tries each claim separately.
+    // The error means that a concurrent claim has used up the project's daily limit on claims. If a batch of several
+    // claims fails in this way, the batcher tries each claim separately.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }

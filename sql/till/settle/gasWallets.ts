@@ -70,8 +70,8 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // A separate statement reads which payments have no open transaction. This statement also sees transactions that
-    // another process stored while this process waited for the lock of the gas wallet.
+    // A separate statement reads which payments have no open transaction. The separate statement also sees transactions
+    // that another process stored while this process waited for the lock of the gas wallet.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',
       text: `

@@ -9,8 +9,8 @@ import { addJob } from '../../queue/jobs.ts'
  */
 const TAKEN = "interval '3 seconds'"
 /**
- * Limits how many waiting payments one query considers when it shares the places of a batch fairly between projects.
- * Payments beyond this limit are taken in the order of their age.
+ * Limits how many waiting payments one query considers when it shares a batch fairly between projects. Payments beyond
+ * this limit are taken in the order of their age.
  */
 const WAITING_MAX = 20_000
 
@@ -220,8 +220,8 @@ export async function postponePayments(
 }
 
 /**
- * Finds verified payments that have no settlement job. The authorization of such a payment has expired, or the payment
- * has no open transaction because a process crashed.
+ * Finds verified payments that have no settlement job. The authorization of a verified payment without a job has
+ * expired, or the payment has no open transaction because a process crashed.
  */
 export async function findIdlePayments(
   db: Queryable,

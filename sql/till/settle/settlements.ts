@@ -75,9 +75,10 @@ const paymentEvent = (row: EventRow): NewEvent => ({
 /**
  * Records the settlement of payments in one database transaction: the state, the receipt and the webhook delivery of
  * each payment. The function also notifies callers that wait for these payments. A payment that settles again after a
- * reorganisation causes no second webhook. Such a payment keeps its receipt if the same transaction settles it again.
- * @param mined lists the transactions that settled the payments. Other transactions with the same nonces can then no
- * longer be mined, and the function marks them as void.
+ * reorganisation causes no second webhook. A payment that settles again after a reorganisation keeps its receipt if the
+ * same transaction settles it again.
+ * @param mined lists the transactions that settled the payments. Other transactions with the same nonces as the mined
+ * ones can no longer be mined, and the function marks them as void.
  * @param apart lists payments whose transfer is missing in the group transaction that should have settled them. Each of
  * these payments is then examined, and sent in its own transaction.
  * @param spoilers lists payers whose payment made a group transaction revert. The payments of these payers are sent in

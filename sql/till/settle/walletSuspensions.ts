@@ -14,7 +14,8 @@ export type PayerCode = { payer: string; code: Hex | null }
 /**
  * Returns for each payer, in the given order, whether the payer must wait because a payment has reverted on the chain.
  * While a wallet is suspended, all wallets with the same code must wait, unless wallets at two addresses have already
- * paid with this code. Otherwise the owner of one proxy contract could stop all wallets of the same product.
+ * paid with this code. Without this exception, the owner of one proxy contract could stop all wallets of the same
+ * product.
  */
 export async function findSuspended(
   db: Queryable,

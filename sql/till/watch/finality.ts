@@ -103,8 +103,8 @@ export async function recordMoved(db: Queryable, moved: readonly MovedPayment[])
 }
 
 /**
- * Undoes settlements whose blocks a reorganisation removed. Each of these payments is `verified` again, and its signed
- * transaction is sent again unchanged.
+ * Undoes settlements whose blocks a reorganisation removed. Each payment of an undone settlement is `verified` again,
+ * and its signed transaction is sent again unchanged.
  */
 export async function recordReorganised(pool: Pool, undone: readonly SettledBy[]): Promise<void> {
   await transaction(pool, async (db) => {

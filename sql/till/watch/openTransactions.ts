@@ -97,8 +97,8 @@ export async function findDeployingPayers(
 }
 
 /**
- * Finds open transactions whose nonce is already used on the chain. A block then contains either this transaction, or
- * another transaction with the same nonce.
+ * Finds open transactions whose nonce is already used on the chain. A block then contains either the open transaction
+ * or another transaction with the same nonce.
  */
 export async function findUsedNonces(
   db: Queryable,

@@ -30,7 +30,7 @@ test('each function of the client has an example', () => {
   expect(wanted.filter(({ example }) => example === undefined).map(({ name }) => name)).toEqual([])
 })
 
-test('the examples of the client calls pass its type check', () => {
+test('the examples of the client calls pass the type check', () => {
   const folder = join(ROOT, 'test/artefacts/examples')
   mkdirSync(folder, { recursive: true })
   const given = `import { readFileSync } from 'node:fs'

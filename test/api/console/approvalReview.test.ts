@@ -86,7 +86,7 @@ const HIDING: Record<string, string> = {
 }
 
 for (const [name, html] of Object.entries(HIDING)) {
-  test(`the approval pages show words that are hidden behind ${name}, and approval is possible only after that`, async () => {
+  test(`the approval pages show words that are hidden behind ${name}, and the owner can approve the mail only after these pages`, async () => {
     const mail = { subject: name, text: 'Hello', html }
     const { link, sha256, approvalId, messageId } = await held(mail)
     const early = await decideBy(link, { sha256 })

@@ -194,10 +194,10 @@ describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
   })
 })
 
-test('the console removes elements that load, navigate, submit or run from a mail', () => {
+test('the console removes from a mail all elements that load, navigate, submit or run', () => {
   const shown = framedHtml({ html: hostileHtml(), images: [] })
-  // Style elements are left out of this comparison, because only the content security policy stops the requests that
-  // they cause.
+  // The test leaves style elements out of this comparison, because only the content security policy stops the requests
+  // that style elements cause.
   const body = shown.slice(shown.indexOf('<body>')).replace(/<style>[\s\S]*?<\/style>/g, '')
   expect(body).not.toMatch(
     /<(script|iframe|object|embed|link|meta|base|form|video|audio|source)\b/i,

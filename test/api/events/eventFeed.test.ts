@@ -80,7 +80,7 @@ async function deafFeed(
   return deaf
 }
 
-describe('an event reader starts without the id of an event that its caller has received', () => {
+describe('an event reader starts without a known event (an event that its caller has received)', () => {
   test('a reader without a known event begins after the newest event, and gets the next event immediately', async () => {
     const projectId = await projectWith(2)
     const { reader, begin, missed } = await feed.open(projectId, null)
@@ -132,7 +132,7 @@ describe('an event reader continues after an event that its caller has received'
     return opened
   }
 
-  test('a reader after a known event gets the later events in order, at most 200 at once', async () => {
+  test('a reader that starts after a known event gets the later events in order, at most 200 at once', async () => {
     const projectId = await projectWith(401)
     const { reader, begin, missed } = await feed.open(projectId, after(0))
     expect([begin, missed]).toEqual([after(0), false])

@@ -163,7 +163,7 @@ describe('the event stream of a project sends its events', () => {
     expect(again.told).toEqual(stream.told)
   })
 
-  test('the event stream sends a project only its own events, and a key only the types of its scopes', async () => {
+  test('the event stream sends a project only its own events, and an API key only the event types that its scopes allow', async () => {
     const [agent, other] = [await service.newAgent(), await service.newAgent()]
     const seller = await service.newAgent({ scopes: ['payments:accept'] })
     using stream = await listen(agent)
@@ -188,7 +188,7 @@ describe('the event stream of a project sends its events', () => {
     expect(sellers.told).toEqual([{ id: expect.stringMatching(/^1-/), event: null, data: null }])
   })
 
-  test('the event stream filters events by type, and a type without its scope gets status 403 and an unknown type 400', async () => {
+  test('the event stream filters events by type; a type that the scopes do not allow gets status 403, and an unknown type gets 400', async () => {
     const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
     using stream = await listen(agent, { query: '?types=message.sent' })
     await deliver(agent, 'Not asked for')

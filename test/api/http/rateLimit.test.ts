@@ -20,7 +20,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip })
 
-test('each API key gets exactly 200 requests a minute, even if it uses two API processes', async () => {
+test('each API key gets exactly 200 requests a minute, even if the requests go to two API processes', async () => {
   const other = startApi(service.config, service.database.url, silentLog)
   try {
     const agent = await service.newAgent()

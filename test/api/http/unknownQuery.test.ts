@@ -30,7 +30,7 @@ test('a request with an unknown query parameter gets status 400 and a message th
   }
 })
 
-test('if an operation has no parameters, the error for an unknown query parameter says this', async () => {
+test('if an operation has no parameters, the error for an unknown query parameter says that the operation has none', async () => {
   const { status, body } = await agent.get('/v0/whoami?limit=1')
   expect([status, body.message]).toEqual([
     400,

@@ -17,8 +17,8 @@ import { waitFor } from '../../support/waitFor.ts'
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
 const answering = fakeDns(zone)
 /**
- * Until the promise resolves, the test DNS server delays the next TXT query for a name. The delayed query still gets
- * the TXT records from before the change of the DNS.
+ * The test DNS server delays the next TXT query for a name until the promise resolves. The delayed query still gets the
+ * TXT records from before the change of the DNS.
  */
 const held = new Map<string, Promise<void>>()
 let sink: Sink

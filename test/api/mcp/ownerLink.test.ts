@@ -97,7 +97,7 @@ test('a repeated call for a mail that the owner rejected gets an error that name
   ])
 })
 
-test('the state of a held mail’s call is accepted only with its seal, the same API key and the same arguments', async () => {
+test('the state that an MCP call returned for a held mail is accepted only with its seal, the same API key and the same arguments', async () => {
   const { result } = await send()
   const state = result.requestState
   const other = await service.newAgent()

@@ -127,7 +127,7 @@ describe('the relay passes on a message of the host', () => {
     expect(sent.map(({ id }) => id)).toEqual(['two', 1])
   })
 
-  test('the host still gets an answer to its message before the relay ends, even if it has closed its own end', async () => {
+  test('the host still gets an answer to its message before the relay ends, even if the host has closed its end of the connection', async () => {
     const { say, asked, sent, end, isOver } = await start(() => null)
     say({ id: 1, method: 'slow' })
     await waitFor('the request', () => asked.length === 1)
@@ -335,7 +335,7 @@ describe('a message of the host can name the MCP version itself', () => {
     },
   )
 
-  test('the relay sends none of these headers if the version in the message is not a date', async () => {
+  test('the relay repeats no value in the HTTP headers if the version in the message is not a date', async () => {
     for (const version of ['2026-7-28', '2026-07-28\r\nx: y', 20260728, null])
       expect(await headersOf('tools/call', { name: 'whoami' }, version)).toEqual([
         undefined,

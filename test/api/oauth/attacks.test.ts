@@ -79,7 +79,7 @@ describe('the redirect URI of an authorization request must match a registered U
   })
 })
 
-test('all other authorization errors go to the app together with iss, so that no app can mix up two authorization servers', async () => {
+test('all authorization errors except a wrong redirect URI go to the app together with iss, so that no app can mix up two authorization servers', async () => {
   const faults: [changes: Record<string, string | null>, error: string][] = [
     [{ response_type: 'token' }, 'unsupported_response_type'],
     [{ code_challenge: null }, 'invalid_request'],

@@ -110,7 +110,7 @@ test('if the owner allows an app, it gets an authorization code and then tokens,
   })
 })
 
-test('an app whose owner denied consent learns this and gets no authorization code', async () => {
+test('an app is told that its owner denied consent, and gets no authorization code', async () => {
   const { body: client } = await register(service.url)
   const { id, owner } = await requestConsent(
     service,
@@ -165,8 +165,8 @@ test('if a tool call needs another scope, the owner is asked for further consent
   )
   const read = await callMcp(service.url, access, toolCall('vault_get', { name: 'x' }))
   expect([read.status, read.body.result.isError]).toEqual([200, true])
-  // If a tool call with an API key lacks a scope, it gets only an error. Unlike a call of an OAuth client, this call
-  // does not ask the owner for consent.
+  // If a tool call with an API key lacks a scope, it gets only an error. A tool call with an API key does not ask the
+  // owner for consent, unlike a call of an OAuth client.
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const byKey = await callMcp(service.url, reader.key, toolCall('mail.send'))
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])

@@ -1,6 +1,6 @@
 /**
- * Tests MCP hosts that use an API key from their configuration. None of their requests may get status 401, because the
- * host would then start OAuth.
+ * Tests MCP hosts that use an API key from their configuration. No request of an MCP host with an API key may get
+ * status 401, because the host would then start OAuth.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startOAuthService } from '../../support/oauth.ts'
@@ -69,8 +69,8 @@ const legacy = (version: string, name: string): Step[] => [
 ]
 
 /**
- * Lists the MCP hosts in which a user can configure a header with an API key. Claude on the web and ChatGPT do not
- * allow such a header.
+ * Lists the MCP hosts in which a user can configure a header with an API key. Claude on the web and ChatGPT do not let
+ * a user configure a header with an API key.
  */
 const HOSTS: Record<string, { agent: string; steps: Step[] }> = {
   'Claude Code': { agent: 'claude-code/2.0', steps: legacy('2025-06-18', 'claude-code') },

@@ -102,8 +102,8 @@ test('a seller that uses one payment header for two endpoints is paid only once,
       captured = payment
       return served(payment, await seller.settle(payment))
     }
-    // For its second endpoint the seller accepts the payment header of the first endpoint, and never settles the header
-    // that it got there.
+    // The seller accepts the payment header of its first endpoint for its second endpoint. It never settles the header
+    // that it got at the second endpoint.
     return served(payment, await Promise.resolve(`0x${'00'.repeat(32)}`))
   }
   const first = await buyer.pay(seller.url)

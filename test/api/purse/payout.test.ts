@@ -30,7 +30,7 @@ const change = async (buyer: Buyer, body: object) =>
   (await till.service.platform.patch(path(buyer), body)).body as any
 const purseOf = async (buyer: Buyer) => (await till.service.platform.get(path(buyer))).body as any
 
-/** Sets the time from which the new payout address may be used one day earlier. */
+/** Moves the time from which the new payout address may be used back by one day. */
 const aDayLater = ({ project }: Buyer) =>
   till.service.database.pool.query(
     `update purses set payout_next_at = payout_next_at - interval '24 hours' where project_id = $1`,

@@ -46,8 +46,8 @@ test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit
     return place === 1 ? new Response('lost', { status: 410 }) : new Response('content')
   }
   const all = await Promise.all(
-    // A service under load may refuse requests with status 503. The client repeats such a request, because one
-    // Idempotency-Key never pays twice.
+    // A service under load may refuse requests with status 503. The client repeats a request that got status 503,
+    // because one Idempotency-Key never pays twice.
     Array.from({ length: PAYMENTS }, (_, n) =>
       waitFor('an accepted purchase', async () => {
         const answer = await buyer.pay(seller.url, { timeout: 40, key: `parallel-${n}` })

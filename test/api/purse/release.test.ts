@@ -120,7 +120,7 @@ test('a purse ignores the seller’s own claim that a payment has settled', asyn
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('a seller that has not answered gets the same signed payment again, and the purse signs no other one', async () => {
+test('a seller that has not answered gets the same signed payment again, and the purse signs no second payment', async () => {
   let calls = 0
   seller.serve = async (payment) => {
     if (++calls === 1) return new Response('away', { status: 503 })

@@ -33,7 +33,7 @@ test('the number of SMTP connections of an IP address is limited, and a closed c
     ]
     for (let n = 0; n < 5; n++)
       expect(await greeting()).toStartWith('421 4.7.0 Too many connections')
-    // The listener still serves SMTP connections that were open before.
+    // The listener still serves SMTP connections that are already open.
     expect(await talks[0]!.say('NOOP')).toStartWith('250')
     await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
     await waitFor('room', async () => (await greeting()).startsWith('220'))

@@ -78,8 +78,8 @@ async function parsedRow(setting: Setting): Promise<Row> {
     unit: 'messages/s',
     detail: 'postal-mime and one insert a message, in 8 lanes, no SMTP, no jobs, no threads',
     ours: async () => {
-      // If the benchmark counted the whole table repeatedly, the count itself would slow the measurement down. So the
-      // count is limited to the mails of this round.
+      // If the benchmark counted the whole table repeatedly, the count itself would slow the measurement down. The
+      // benchmark counts only the mails of one round, so that the count does not slow the measurement down.
       const before = await lastId()
       const startMs = performance.now()
       await deliver(port)

@@ -58,8 +58,8 @@ export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
 }
 
 /**
- * Delivers a load of mail to one server, and waits until all mail is stored. Therefore no remaining work of this server
- * slows down the measurement of the next server.
+ * Delivers a load of mail to one server, and waits until all mail is stored. Because the function waits, no remaining
+ * work of one server slows down the measurement of the next server.
  */
 async function turn(
   load: (typeof LOADS)[number],

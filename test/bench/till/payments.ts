@@ -32,8 +32,8 @@ const FEW = 40
 const BLOCK_TIME_S = 2
 
 /**
- * Is the number of benchmark rounds with the x402 reference implementation. If a transaction is lost, such a round
- * lasts until its deadline.
+ * Is the number of benchmark rounds with the x402 reference implementation. If a transaction is lost, a round with the
+ * reference implementation lasts until its deadline.
  */
 const REFERENCE_ROUNDS = 3
 

@@ -1,8 +1,8 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
 /**
- * Is the number of mails that the outbound worker pool sends at the same time. Therefore a process that crashes can
- * cause at most this many repeated mails.
+ * Is the number of mails that the outbound worker pool sends at the same time. A process that crashes can cause at most
+ * as many repeated mails as the outbound worker pool sends at the same time.
  */
 const IN_HAND_MAX = 32
 

@@ -12,8 +12,8 @@ const ACCEPTED = 'OK: message accepted'
 const SETTLED_CHANNEL = 'chaos_settled'
 
 /**
- * Kills the SMTP listener directly after it has sent the reply 250. A kill at a random time would hardly ever hit this
- * moment.
+ * Kills the SMTP listener directly after it has sent the reply 250. A kill at a random time would hardly ever hit the
+ * moment directly after the reply 250.
  */
 export const killAtAcceptance: Harm = async ({ service, links }) => {
   // The process id of the listener is looked up before the event, because the lookup takes longer than a write to the

@@ -91,8 +91,8 @@ async function remove(load: Load, random: Random, project: Project, mail: MailIn
     const lostBefore = asked
     asked = true
     if (answer === null) return 'unknown'
-    // An earlier attempt to delete the message may have succeeded although its answer was lost. In that case the status
-    // 404 means that the deletion has succeeded.
+    // An earlier attempt to delete the message may have succeeded although its answer was lost. If an earlier attempt
+    // deleted the message, the status 404 means that the deletion has succeeded.
     return answer.status === 204 || (answer.status === 404 && lostBefore) ? 'accepted' : 'refused'
   })
 }

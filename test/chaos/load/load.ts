@@ -16,7 +16,7 @@ export type Load = {
   peer: Project
   /** Is the URL of the resource that the seller sells through this service. */
   resource: string
-  /** Is the URL at which another seller sells. This seller settles payments without this service. */
+  /** Is the URL at which another seller sells. The other seller settles payments without this service. */
   paidResource: string
   apiUrl: string
   /** Is the port of the proxy through which clients reach the SMTP listener. */

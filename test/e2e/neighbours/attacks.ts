@@ -22,8 +22,8 @@ const MB = 1024 * 1024
 const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {
-      // The attack continues after a request that is refused or cut off. Without this pause, an attack whose requests
-      // are refused would only be a flood of requests.
+      // The attack continues after a request that is refused or cut off. Without a pause after a refusal, an attack
+      // whose requests are refused would only be a flood of requests.
       for (;;) await work(lane).catch(() => Bun.sleep(20))
     }),
   )
@@ -90,8 +90,8 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(60_000)
     })
   },
-  // Each mail of this attack is so small that the service stores it together with other small mails. Half of these
-  // mails have CSS of the kind that takes the parser the most time.
+  // Each mail of this attack is so small that the service stores it together with other small mails. Half of the mails
+  // of this attack have CSS of the kind that takes the parser the most time.
   'a backlog of 60 KB': ({ smtpPort, inbox, flood }) => {
     const bodies = [wordsOf(60_000), styledOf(60_000)]
     return forEver(8, async (lane) => {

@@ -37,8 +37,8 @@ async function failToStart(file: string, env: Record<string, string>) {
 const MASTER_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`
 
 /**
- * Returns the environment variables for a start on an existing database. The embedded devnet is disabled too, unless
- * the test is about its port.
+ * Returns the environment variables for a start on an existing database. The variables also disable the embedded
+ * devnet, unless the test is about the port of the devnet.
  */
 const minimalEnv = (variable: string): Record<string, string> => ({
   ...PORTS,
@@ -121,8 +121,8 @@ test('a start fails with one line if the database refuses it, does not exist, ca
     [old.url, /^DATABASE_URL: PostgreSQL 14\.9 at .* is too old; use version 15 or newer/],
   ]
   for (const file of ['api/start.ts', 'sql/main.ts', 'workers/main.ts']) {
-    // All entry files call the same function that checks the database. Therefore one case is enough to show that an
-    // entry file calls the function that checks the database.
+    // All entry files call the same function that checks the database. One test case is enough to show that an entry
+    // file checks the database, because all entry files call the same function.
     const asked = file === 'sql/main.ts' ? cases : cases.slice(0, 1)
     await Promise.all(
       asked.map(async ([DATABASE_URL, line]) => {

@@ -54,7 +54,7 @@ test('an error about the configuration names the environment variable and hides 
     { BOOTSTRAP_PROJECT_KEY: `lopk-${'0'.repeat(64)}` },
     { TRUSTED_PROXIES: 'example.com' },
     { LOG_LEVEL: 'loud' },
-    // If the service accepted one of these misspelt values of NODE_ENV, it would start with development keys.
+    // If the service accepted a misspelt value of NODE_ENV, it would start with development keys.
     { NODE_ENV: 'Production' },
     { NODE_ENV: 'prod' },
     { NODE_ENV: 'live' },

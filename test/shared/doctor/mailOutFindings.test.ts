@@ -93,7 +93,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     expect(judged(IP, ...names, { name: MX, forward: [IP] }).verdict).toBe('ok')
   })
 
-  test('a name counts as the provider’s only if each number of the address is a whole number in it, leading zeros allowed', () => {
+  test('a name counts as the provider’s only if it contains each number of the IP address as a separate number, leading zeros allowed', () => {
     const found = (name: string) => judged('1.2.1.2', { name, forward: ['1.2.1.2'] }).found
     for (const name of ['mail12.other.example', 'a-1-2.other.example', 'a-1-2-1.other.example']) {
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)

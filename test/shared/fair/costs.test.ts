@@ -14,7 +14,7 @@ test('the cost that an inbox or network caused fades with time, and a piece of w
   expect(costs.of(['inbox'])).toBe(100)
 })
 
-test('the inbox or network with the highest cost is remembered, even after ten times as many others as fit', () => {
+test('the inbox or network with the highest cost is remembered, even after ten times as many other inboxes or networks as the memory holds', () => {
   const costs = new Costs({ sharersMax: 100, nowMs: () => 0 })
   costs.charge(['heavy'], 1_000)
   for (let n = 0; n < 1_000; n++) costs.charge([`light ${n}`], 1)

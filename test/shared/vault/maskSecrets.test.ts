@@ -14,7 +14,7 @@ function maskedOrRefused(text: string): string {
   }
 }
 
-describe('the service masks a secret in each of these forms', () => {
+describe('the service masks a secret in each of the listed forms', () => {
   test.each<[string, string, string]>([
     ['plain text', `a ${SECRET} b`, 'a [masked] b'],
     ['text with two copies', `${SECRET},${SECRET}`, '[masked],[masked]'],

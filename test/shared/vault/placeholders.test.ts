@@ -20,7 +20,7 @@ const credential = (given: Partial<UsedCredential> = {}): UsedCredential => ({
   ...given,
 })
 
-/** Fills the placeholders of one text, and returns the text with the secrets that it then contains. */
+/** Fills the placeholders of one text, and returns the filled text with the secrets that it contains. */
 function filled(text: string, given: Partial<UsedCredential> = {}, placement = ['body']) {
   const sent = new Set<string>()
   const fill = createFill(credential(given), { placement, nowMs: NOW_MS, sent })
@@ -170,14 +170,14 @@ describe('the service checks the placement of a secret, which lists the places w
 })
 
 describe('the service finds the secrets of a credential that its request does not contain', () => {
-  test('these further secrets are all texts and numbers in the data with at least four characters, at any depth', () => {
+  test('the further secrets of a credential are all texts and numbers in its data with at least four characters, at any depth', () => {
     const data = { a: 'abcd', b: 'abc', c: { d: [12345, 'wxyz'], e: null, f: true } }
     expect(
       unsentSecrets(credential({ data: data as never, metadata: { site: 'public' } }), 0),
     ).toEqual(['abcd', '12345', 'wxyz'])
   })
 
-  test('these further secrets include the one-time codes of three periods, and the seed without spaces and dashes', () => {
+  test('the further secrets of a credential include the one-time codes of three periods, and the seed without spaces and dashes', () => {
     const spaced = 'GEZD GNBV GY3T QOJQ GEZD-GNBV-GY3T-QOJQ'
     const secrets = unsentSecrets(credential({ type: 'TOTP', data: { secret: spaced } }), NOW_MS)
     const codes = [-30_000, 0, 30_000].map((shift) => {

@@ -8,7 +8,9 @@ import type { TestService } from '../service.ts'
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const ARTEFACTS = join(import.meta.dir, '../../artefacts')
 
-/** Tells whether Chromium is installed. If Chromium is not installed, its tests are skipped with a notice. */
+/**
+ * Tells whether Chromium is installed. If Chromium is not installed, the tests that need it are skipped with a notice.
+ */
 export const hasBrowser = existsSync(CHROMIUM)
 if (!hasBrowser) {
   process.stderr.write(`no Chromium at ${CHROMIUM} (CHROMIUM names another): skipping its tests\n`)

@@ -6,7 +6,7 @@ import { test } from 'bun:test'
  */
 export const isWhole = process.env.TEST_WHOLE === '1'
 
-/** In the whole suite, returns all cases of a long family of tests, and otherwise only the first cases. */
+/** Returns all cases of a long family of tests if the whole suite runs, and otherwise only the first cases. */
 export const some = <Case>(cases: readonly Case[], representatives = 1): readonly Case[] =>
   isWhole ? cases : cases.slice(0, representatives)
 

@@ -1,6 +1,6 @@
 /**
- * Builds small files whose content grows huge or never ends when a program reads them. The repository contains no such
- * file, because the test builds it.
+ * Builds small files whose content grows huge or never ends when a program reads them. The repository contains none of
+ * these files with huge content, because the test builds them.
  */
 import { deflateRawSync } from 'node:zlib'
 import { strToU8, zipSync } from 'fflate'

@@ -59,8 +59,9 @@ export function readReplies(path: string): ReplyCase[] {
 
 /**
  * Returns the sets of test mails that are replies. The set `edges` contains attribution lines that are joined or cut,
- * unlisted devices and odd characters, each with hard negatives. The quoted answers inside the replies of the set
- * `sealed a` are not expected, because its author omitted the quoted questions, but docs/contract.md keeps them.
+ * unlisted devices and odd characters, each with hard negatives. The tests leave out those replies of the set `sealed
+ * a` that answer between quoted lines, because its author omitted the quoted questions, but docs/contract.md keeps
+ * them.
  */
 export const replyCorpora = (): Corpus<
   ReplyCase,

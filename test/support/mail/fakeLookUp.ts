@@ -24,5 +24,5 @@ export const trustingLookUp: LookUp = async (name, type) => {
   throw dnsError('ENOTFOUND')
 }
 
-/** Makes an error as node:dns throws it. */
+/** Makes an error in the form in which node:dns throws it. */
 export const dnsError = (code: string): Error => Object.assign(new Error(`query ${code}`), { code })

@@ -27,7 +27,7 @@ export async function addVerifiedDomain(
   publish(zone, body.records)
   await waitFor(`${domain} to be verified`, async () => {
     // A DNS check that already runs has not seen the new records, and the next regular check would come only in a
-    // minute. Therefore the test asks for a new DNS check.
+    // minute. The test asks for a new DNS check, because a check that already runs has not seen the new records.
     await platform.post(`${path}/verify`)
     return (await platform.get(path)).body.status === 'verified'
   })

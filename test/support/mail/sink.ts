@@ -82,7 +82,7 @@ export async function startSink({
       try {
         for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
       } catch {
-        // In this case the client closed the connection before the end of its message.
+        // The client closed the connection before the end of its message.
         return
       }
       const refused = await sink.refuseData()

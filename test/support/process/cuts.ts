@@ -5,8 +5,8 @@ import {
 } from '../database/postgresProxy.ts'
 
 /**
- * Is the number of database round trips that a run with a cut connection may need more than a run without one, for
- * retries and polls.
+ * Is the number of additional database round trips, for retries and polls, that a run with a cut connection may need
+ * compared with a run without one.
  */
 const MARGIN = 4
 

@@ -1,6 +1,6 @@
 /**
- * Makes smart wallets (ERC-1271) that accept any signature as valid. On command of the test, these wallets burn all the
- * gas, for which the service's gas wallet pays.
+ * Makes smart wallets (ERC-1271) that accept any signature as valid. When the test commands it, the smart wallets burn
+ * all the gas, for which the service's gas wallet pays.
  */
 import { type Address, concat, type Hex, numberToHex, size, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'

@@ -46,7 +46,7 @@ export type HandTill = AsyncDisposable & {
   look(): Promise<void>
   /** Claims a payment and sends its transaction. No watcher records the outcome of the transaction. */
   send(): Promise<{ id: string; txHash: Hex }>
-  /** Reconciles the payments with the newest block of the node, and repeats this `times` times. */
+  /** Reconciles the payments with the newest block of the node, as many times as `times` says. */
   reconcile(memory: Reconciler, times?: number): Promise<void>
   /** Deletes all payments and simulated faults, and makes the devnet mine a block for each transaction again. */
   reset(): Promise<void>

@@ -166,8 +166,8 @@ export async function whileHeld<Result>(
     await client.query(hold, values)
     const waiting = meanwhile()
     const results = Promise.all(waiting)
-    // The `await` at the end of the function reports a rejection of this promise. Without the empty handler, a
-    // rejection before this `await` would count as unhandled.
+    // The `await` at the end of the function reports a rejection of the promise for the results. Without the empty
+    // handler, a rejection before the `await` at the end of the function would count as unhandled.
     results.catch(() => {})
     await blocked(pool, waiting.length)
     await client.query('commit')

@@ -86,7 +86,7 @@ describe('the service keeps the state of a devnet', () => {
       setInterval(() => {}, 1000)
     `
     // The devnet must ignore the HTTP proxy that the environment variables name. No process listens at the address of
-    // this HTTP proxy.
+    // the HTTP proxy that the environment variables name.
     const env = { HTTP_PROXY: 'http://127.0.0.1:1', ANVIL_ACCOUNTS: '1' }
     const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', env })
     const { value } = await child.stdout.getReader().read()

@@ -137,7 +137,7 @@ describe('a purchase job sends a signed payment', () => {
 })
 
 describe('another worker takes a purchase at the same time', () => {
-  /** Signs the payment of a purchase as another worker would that asked the same seller. */
+  /** Signs the payment of a purchase in the same way as another worker that has asked the same seller. */
   async function signElsewhere(id: string): Promise<void> {
     const { project_id: projectId } = await scene.purchase(id)
     const network = USDC_NETWORKS['base-sepolia']
@@ -228,7 +228,7 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
     return { format: 'eip712', payload, signature }
   }
 
-  /** Makes the shop sign its offer and its receipt, each for one resource. */
+  /** Makes the shop sign its offer and its receipt. Each of them names one resource. */
   function prove(resourceUrl: string, named: string | null = null): void {
     shop.ask = async () => {
       const offer = await signed('Offer', {

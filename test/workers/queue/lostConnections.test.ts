@@ -202,8 +202,8 @@ for (const moment of MOMENTS) {
         await untilNoJob(service)
         await pool.query('update approvals set expires_at = now() where id = $1', [approvalId])
         await pool.query(
-          // PostgreSQL notifies the workers when a job is added, but not when the time of a job changes. Therefore the
-          // test adds the job again, so that it does not have to wait for the next poll of the queue.
+          // PostgreSQL notifies the workers when a job is added, but not when the time of a job changes. The test adds
+          // the job again, so that it does not have to wait for the next poll of the queue.
           `select graphile_worker.add_job('expire_approval', json_build_object('approvalId', $1::text),
            job_key := 'expire_approval:' || $1)`,
           [approvalId],
@@ -354,7 +354,7 @@ for (const moment of MOMENTS) {
       await using _ = service
       const { pool } = service.database
       const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
-        // The HTTP client for strangers’ URLs refuses this private address before it opens a connection.
+        // The HTTP client for strangers’ URLs refuses a private address before it opens a connection.
         const url = `https://127.0.0.1/${label}`
         const id = documentId(url)
         await wantDocument(pool, id, url)

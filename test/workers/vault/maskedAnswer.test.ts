@@ -54,7 +54,7 @@ test('a secret is masked in the status text, in names and values of headers, and
   })
 })
 
-test('each secret of several is masked', async () => {
+test('if a response contains several secrets, each of them is masked', async () => {
   const { body } = await answer({ body: Buffer.from('one-secret, two-secret') }, [
     'one-secret',
     'two-secret',
@@ -105,7 +105,7 @@ describe('the service shows the body of a response', () => {
     expect(await bodyOf({ headers: ['CONTENT-RANGE', 'bytes 0-3/9'] })).toBe('partial')
     expect(await bodyOf({ headers: ['Content-Range', ''] })).toEqual({ body: 'text' })
     expect(await bodyOf({ status: 205 })).toEqual({ body: 'text' })
-    // A Content-Range header is not present if only the value of another header has this text.
+    // If only the value of another header contains the text Content-Range, the response has no Content-Range header.
     expect(await bodyOf({ headers: ['Vary', 'content-range', 'A', 'b'] })).toEqual({ body: 'text' })
   })
 

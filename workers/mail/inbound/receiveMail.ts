@@ -68,8 +68,8 @@ type Parser = PoolContext &
     parser: MailParser
     turns: ParseTurns
     /**
-     * Limits how many mails wait for DNS answers at once. The sending networks share the places for mails that wait for
-     * DNS answers.
+     * Limits how many mails wait for DNS answers at once. The sending networks share the limited number of mails that
+     * may wait for DNS answers.
      */
     dnsTurns: FairTurns
   }

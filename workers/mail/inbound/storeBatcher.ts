@@ -12,8 +12,8 @@ import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /**
- * Limits the message bytes of one batch that is stored. The next batch waits for the end of this batch, even if it
- * contains mail of inboxes and networks that have caused less load.
+ * Limits the message bytes of one batch that is stored. The next batch waits until this batch is stored, even if the
+ * next batch contains mail of inboxes and networks that have caused less load.
  */
 const BATCH_MAX_BYTES = 128 * 1024
 /**
@@ -33,9 +33,9 @@ type Stores = Pick<Batcher<AuthenticatedMail, StoreOutcome>, 'submit'>
 
 /**
  * Stores messages of several inboxes, which were parsed at the same time, in one transaction. The transaction does not
- * wait for a locked inbox. If an inbox is locked, its messages are stored in a separate transaction, and so are large
- * messages and bounces. Light messages never wait for a transaction of heavy messages, because 60 KB of different words
- * take the database 100 ms.
+ * wait for a locked inbox. If an inbox is locked, its messages are stored in a separate transaction. Large messages and
+ * bounces are also stored in separate transactions. Light messages never wait for a transaction of heavy messages,
+ * because 60 KB of different words take the database 100 ms.
  */
 export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   const apart = createInboxBatcher(pool, costs)

@@ -42,8 +42,8 @@ const UNKNOWN: MailHosts = {
  * null MX has no mail host (RFC 7505).
  *
  * The owner of the domain chooses the names of its mail hosts, and thereby the addresses to which this service
- * connects. Therefore only public addresses are used. Without this check, a tenant could reach the network of this
- * machine by mail.
+ * connects. Mail is sent only to public addresses, because the owner of a domain chooses the addresses to which this
+ * service connects. Without the check for public addresses, a tenant could reach the network of this machine by mail.
  */
 export async function findMailHosts(
   domain: string,

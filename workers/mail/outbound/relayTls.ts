@@ -18,8 +18,8 @@ export function relayTls({
   const ca = relayCaFile === undefined ? null : readCertificates(relayCaFile)
   return {
     ignoreTLS: mode === 'off',
-    // Without this option, credentials and mail would be sent in plain text if the relay does not offer STARTTLS, or if
-    // an attacker strips it.
+    // Without the option that requires TLS, credentials and mail would be sent in plain text if the relay does not
+    // offer STARTTLS, or if an attacker strips it.
     requireTLS: mode === 'required',
     ...(ca === null ? {} : { tls: { ca: ca.texts, checkServerIdentity: ca.check } }),
   }

@@ -125,20 +125,20 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       if (key !== null && voters.length >= quorum) return voters[0]
     }
     if (stage === 'open' || answers.length < quorum) return undefined
-    // Enough nodes have replied, but too few of them have seen the block or receipt. Therefore the block or receipt
-    // counts as not yet existing.
+    // Enough nodes have replied, but too few of them have seen the block or receipt. A block or receipt that too few
+    // nodes have seen counts as not yet existing.
     const unseen = votes.get('unseen')
     if (unseen !== undefined) return unseen[0]
-    // If a call fails at a quorum of nodes, the failure is the decided reply. If the call fails at a quorum of nodes,
-    // these nodes do not disagree.
+    // If a call fails at a quorum of nodes, the failure is the decided reply. If a call fails at a quorum of nodes,
+    // these nodes agree with each other.
     const faults = votes.get(null) ?? []
     return faults.length >= quorum ? faults[0] : undefined
   }
 
   /**
    * Decides whether a transaction was sent to the chain. One node that accepts a transaction is enough, because it
-   * forwards the transaction to other nodes. Therefore a refusal is accepted only if a quorum of nodes refuses the
-   * transaction.
+   * forwards the transaction to other nodes. A refusal of a transaction is accepted only if a quorum of nodes refuses
+   * the transaction, because one node that accepts it is enough to send it.
    */
   function decideSent(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     const taken = answers.find((answer) => answer.ok || KNOWN.test(answer.message))

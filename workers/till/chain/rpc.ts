@@ -5,8 +5,8 @@
 import { z } from 'zod'
 
 /**
- * Reports that the RPC node is down, slow or rate-limited, or that its reply is malformed. Such an RPC error is never a
- * verdict on a payment.
+ * Reports that the RPC node is down, slow or rate-limited, or that its reply is malformed. A fault of the RPC node is
+ * never a verdict on a payment.
  */
 export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
@@ -133,7 +133,7 @@ async function request(
       body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
-      // Without this setting, Bun would send loopback requests through HTTP_PROXY too.
+      // By default Bun would send loopback requests through HTTP_PROXY, too.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
     if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))

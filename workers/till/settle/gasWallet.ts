@@ -27,7 +27,7 @@ const FEE_MAX_WEI = 100_000_000_000n
 const BASE_FEE_MARGIN = 2n
 /**
  * A replacement transaction offers a quarter more than the transaction that it replaces. Nodes require that a
- * replacement transaction offers 10 % more.
+ * replacement transaction offers 10 % more than the transaction that it replaces.
  */
 const BUMP_NUMERATOR = 5n
 const BUMP_DENOMINATOR = 4n
@@ -41,8 +41,8 @@ export type Sending = {
   gas: bigint
   code: Hex | null
   /**
-   * Tells that no wallet with the same contract code as the payer has paid successfully yet. While no wallet with this
-   * contract code has paid successfully, only one payment from such wallets is sent at a time.
+   * Tells whether no wallet with the same contract code as the payer has paid successfully yet. While no wallet with
+   * this contract code has paid successfully, only one payment from such wallets is sent at a time.
    */
   isLone?: boolean
 }
@@ -215,8 +215,8 @@ type Call = { to: Address; data: Hex; gas: bigint }
 
 /**
  * Makes a gas wallet send a contract call that belongs to no payment. If the watcher must replace the transaction of a
- * contract call that belongs to no payment, the replacement does not contain the call. Therefore the caller must be
- * ready to send the contract call again.
+ * contract call that belongs to no payment, the replacement does not contain the call. The caller must be ready to send
+ * the contract call again, because a replacement transaction does not contain the call.
  */
 export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
   return afterLast(chain, account, async () => {
@@ -255,9 +255,9 @@ export async function broadcast(
 }
 
 /**
- * Replaces a transaction by another one with the same nonce and a higher fee. The new transaction contains the payments
- * that still wait. If no payment waits, the new transaction is an empty transfer, because it costs less than a call
- * that the token contract reverts.
+ * Replaces a transaction by another one with the same nonce and a higher fee. The replacement transaction contains the
+ * payments that still wait. If no payment waits, the new transaction is an empty transfer, because it costs less than a
+ * call that the token contract reverts.
  * @param payments are the payments that the new transaction may contain. A payment that was not in the stuck
  * transaction is left out.
  */

@@ -1,7 +1,8 @@
 /**
  * Forms groups of payments that one transaction settles. The job of one payment wakes the settler, which takes all
- * payments that wait. Therefore the number of concurrent jobs does not limit the size of a group. There is no timer:
- * payments that arrive while a group is being settled form the next group.
+ * payments that wait. The number of concurrent jobs does not limit the size of a group, because one job wakes the
+ * settler for all payments that wait. There is no timer: payments that arrive while a group is being settled form the
+ * next group.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import {
@@ -16,13 +17,14 @@ import { settlePayments } from './settler.ts'
 
 /**
  * A second group of payments may begin when the first group has run for this long. If the chain node is nearby,
- * settling a group takes less time than this delay. Two groups of payments that run at once slow each other down. With
- * 50 concurrent payments, the median latency with one group at a time is 0.85 of that with two groups.
+ * settling a group takes less time than the delay before the second group. Two groups of payments that run at once slow
+ * each other down. With 50 concurrent payments, the median latency with one group at a time is 0.85 of that with two
+ * groups.
  */
 const LATE_MS = 250
 /**
- * Sets the fraction of a group that the payments of one project may fill while several projects wait. This fraction is
- * a quarter, because the payments of one project may make the whole group revert.
+ * Sets the fraction of a group that the payments of one project may fill while several projects wait. The payments of
+ * one project may fill only a quarter of a group, because they may make the whole group revert.
  */
 const SHARE_DIVISOR = 4
 /**
@@ -74,7 +76,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
-  /** Tells that some payments were still waiting after the last time the settler read the waiting payments. */
+  /** Tells whether some payments were still waiting after the settler last read the waiting payments. */
   let othersWait = false
   let drained: (() => void)[] = []
 
@@ -208,7 +210,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (!isAtWork) void lookOn()
   }
 
-  /** Reads the waiting payments, and reads them again as long as a job arrived during the last look. */
+  /** Reads the waiting payments, and reads them again as long as a settlement job arrived during the last read. */
   const lookOn = async () => {
     do {
       if (asked.size > 0 || othersWait) await take()

@@ -102,7 +102,7 @@ async function sendTogether(
 }
 
 /**
- * Each payment whose simulation succeeds gets its own transaction, which is sent.
+ * Sends each payment whose simulation succeeds in its own transaction.
  * @param refused are payments whose simulation failed after the other payments of their group. The simulation of a
  * payment that failed in its group may succeed alone. The failed simulation in the group decides, because the payer may
  * not have enough money for all its payments.

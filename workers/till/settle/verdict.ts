@@ -45,8 +45,8 @@ export async function judgeRefusal(
   if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
   const confirmed = await confirmRefusal(chain, payment, refusal)
   if (!confirmed) return postpone(chain, [payment], refusal.detail)
-  // The token contract refuses a blacklisted payer before it checks the nonce. Therefore the authorization of a
-  // blacklisted payer may have been used before.
+  // The token contract refuses a blacklisted payer before it checks the nonce. The authorization of a blacklisted payer
+  // may have been used before, because the token contract checks the blacklist before the nonce.
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, refusal)
 }

@@ -16,7 +16,7 @@ import { callOf, isEarly, type Sender } from './trialCalls.ts'
 export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
 
 /**
- * Simulates payments that come from accounts in one call, and reads the code of each payer in the same request. An
+ * Simulates in one call the payments that come from accounts, and reads the code of each payer in the same request. An
  * account with code (EIP-7702) can also have a signature of 65 bytes, and its code can burn the gas of a whole payment
  * group.
  * @throws {RpcTrouble}

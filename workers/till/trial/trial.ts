@@ -55,8 +55,8 @@ export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): 
 /**
  * Simulates several transfers in order. An account without code runs nothing of its own, so one simulated call on the
  * newest block is enough to decide about its transfer. A wallet contract could tell a simulated call from the
- * transaction by its gas or block. Therefore the gas of a wallet contract's transfer is measured, and the transfer is
- * then simulated with this gas limit on the pending block.
+ * transaction by its gas or block. The service measures the gas of a wallet contract's transfer, and then simulates the
+ * transfer with the resulting gas limit on the pending block.
  * @throws {RpcTrouble}
  */
 export async function tryTransfers(

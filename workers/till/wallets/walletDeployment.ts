@@ -15,10 +15,10 @@ type Call = { to: Address; data: Hex }
 
 /**
  * Returns one contract call that deploys the wallet of a payer and then charges it. Multicall3 calls the factory,
- * because the payer chose the call data of the factory and Multicall3 owns nothing. If a gas wallet made this call, the
- * payer's call data would run in the name of this service. The deployment may fail, because another party may have
- * deployed the wallet just before. Therefore only the result of charging the wallet decides whether the payment
- * succeeded.
+ * because the payer chose the call data of the factory and Multicall3 owns nothing. If a gas wallet called the factory
+ * itself, the payer's call data would run in the name of this service. The deployment may fail, because another party
+ * may have deployed the wallet just before. Only the result of charging the wallet decides whether the payment
+ * succeeded, because another party may have deployed the wallet just before.
  * @param trial asks for a call that does not revert if the charge fails, so that its result tells why the charge
  * failed.
  */

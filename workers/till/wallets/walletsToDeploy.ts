@@ -46,8 +46,8 @@ export async function sortDeployments(
 
 /**
  * If no wallet with some contract code has paid successfully yet, only one payment from wallets with this code is
- * pending, and the others wait. Without this wait, many payments from wallets with the same bad code could burn gas
- * before the first revert became known.
+ * pending, and the others wait. If these payments did not wait, many payments from wallets with the same bad code could
+ * burn gas before the first revert became known.
  */
 export async function holdUnproven(
   chain: KnownChain,

@@ -69,9 +69,9 @@ export async function watchForReorganisation(
 }
 
 /**
- * Divides the settled payments whose block was replaced into two groups. Some of these payments have moved to another
- * block, and the others are no longer in any block. The transaction of a group can be in a block without the transfer
- * of one of its payments.
+ * Divides the settled payments whose block was replaced into two groups. Some of the payments whose block was replaced
+ * have moved to another block, and the others are no longer in any block. The transaction of a group can be in a block
+ * without the transfer of one of its payments.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],

@@ -34,8 +34,8 @@ async function judge(
 ): Promise<void> {
   const refuse = (reason: string) => refuseClaim(chain.pool, claim, reason)
   if (receipt === null) {
-    // A node may not have seen the transaction of the refund yet. Therefore a refund whose transaction is missing is
-    // refused only after some time.
+    // A node may not have seen the transaction of the refund yet. A refund whose transaction is missing is refused only
+    // after some time, because a node may not have seen the transaction yet.
     if (claim.isOld) await refuse('no node knows the transaction')
     return
   }

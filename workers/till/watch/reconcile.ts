@@ -1,6 +1,6 @@
 /**
- * Handles lost payments, stuck transactions, chain reorganisations and finality. Several processes may run these checks
- * at once.
+ * Handles lost payments, stuck transactions, chain reorganisations and finality. Several processes may run the checks
+ * for lost payments, stuck transactions, reorganisations and finality at once.
  */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { deleteStaleChecks } from '../../../sql/till/payments/paymentChecks.ts'

@@ -32,9 +32,9 @@ export async function askChain(
     while (check?.state === 'open' && (await watch.changed(deadlineMs))) {
       check = await findCheck(services.pool, id)
     }
-    // From here on, the service answers the caller that the payment failed. So a result of the chain that arrives later
-    // must not turn the authorization into a payment. If the result from the chain came in time, `refuseCheck` changes
-    // nothing.
+    // From this point on, the service answers the caller that the payment failed. So a result of the chain that arrives
+    // later must not turn the authorization into a payment. If the result from the chain arrived in time, the function
+    // `refuseCheck` changes nothing.
     await refuseCheck(services.pool, id, 'unexpected_verify_error')
     check = await findCheck(services.pool, id)
     if (check?.state === 'passed') return { ok: true }

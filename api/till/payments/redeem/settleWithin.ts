@@ -1,5 +1,6 @@
 /**
- * Turns a payer's authorization into one verdict about the payment. Redeem and the facilitator routes share this code.
+ * Turns a payer's authorization into one verdict about the payment. The redeem route and the facilitator routes share
+ * this code.
  */
 
 import { newPaymentId } from '../../../../shared/ids.ts'
@@ -202,8 +203,8 @@ async function waitOn(
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
     /**
-     * Tells that the current call has just stored the authorization as a payment. The state of the new payment is then
-     * known without reading the database.
+     * Tells that the current call itself has just stored the authorization as a payment. The state of the new payment
+     * is then known without reading the database.
      */
     isNew: boolean
   },

@@ -152,7 +152,7 @@ describe('the size of a body is limited in bytes', () => {
     expect(await readJson(requestOf(body(), { length: '10' }), { maxBytes: 10 })).toEqual({})
   })
 
-  test('the limit on a mail body is 2 MB if it lacks the field that may need more (attachments)', async () => {
+  test('the limit on the body of a mail request is 2 MB if the body lacks the field attachments, which may need more', async () => {
     const limit = { maxBytes: MAIL_BODY_MAX_BYTES, largeFor: 'attachments' }
     const sized = (bytes: number, name: string) =>
       `{"${name}":"${'x'.repeat(bytes - name.length - 7)}"}`

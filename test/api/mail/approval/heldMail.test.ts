@@ -383,7 +383,7 @@ test('only its own project sees an approval request, and only a platform key rea
   expect((await service.platform.get('/v0/platform/projects/prj_0/held')).status).toBe(404)
 })
 
-test('the fields of a project’s approval policy are limited, and the approver has no address at this service', async () => {
+test('the fields of a project’s approval policy are limited, and the approver must not have an email address at this service', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   for (const [change, said] of [

@@ -98,7 +98,7 @@ test('if a message is deleted while the worker composes it, it is neither sent n
   const before = await rawCount()
   const lock = await service.database.pool.connect()
   try {
-    // To compose a mail, the worker must read the DKIM keys, and to delete a mail, the API need not read them.
+    // The worker must read the DKIM keys to compose a mail, but the API need not read them to delete a mail.
     await lock.query('begin; lock table dkim_keys in access exclusive mode')
     const { body } = await agent.post('/v0/messages/send', {
       to: ['ada@example.com', agent.address],
@@ -155,7 +155,7 @@ test('if a message is deleted from one inbox, it stays in another inbox', async 
   expect(await raw.text()).toContain('For both.')
 })
 
-test('a queued message is not sent if it is deleted before', async () => {
+test('a queued message is not sent if it is deleted before its transmission begins', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()
   const { body } = await agent.post('/v0/messages/send', {

@@ -132,7 +132,7 @@ test('an Idempotency-Key can be used again after 24 hours', async () => {
   expect(again.body).toEqual(later.body)
 })
 
-test('in MCP the Idempotency-Key is an argument of the tool, and has the same effect', async () => {
+test('in MCP the Idempotency-Key is an argument of the tool, and has the same effect as the HTTP header', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const first = await callTool(mcp, 'mail.send', { ...MAIL, idempotencyKey: 'k' })

@@ -70,7 +70,7 @@ test('if a domain gets a new inbound secret, the previous one stays valid for a 
   const leftH = (Date.parse(former.expiresAt) - Date.now()) / 3_600_000
   expect(leftH).toBeWithin(23.9, 24.1)
   await own.platform.delete(INBOUND)
-  // The listener did not use these two secrets before they were revoked, so they are not in its cache.
+  // The listener did not use the two revoked secrets before their revocation, so its cache does not contain them.
   expect((await send(first)).status).toBe(401)
   expect((await send(second)).status).toBe(401)
   const { body: third } = await own.platform.post(INBOUND)

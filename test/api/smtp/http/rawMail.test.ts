@@ -31,7 +31,7 @@ const send = (raw: RawMail) => handOver(port, signedRequest(raw))
 const mailOf = (id: string, text = 'Hi.') =>
   `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\n${text}\r\n`
 
-test('a mail over HTTP reaches the inbox byte for byte, and the provider’s SPF result is shown apart from the own check', async () => {
+test('a mail over HTTP reaches the inbox byte for byte, and the provider’s SPF result is shown apart from the check of the service itself', async () => {
   const mail = Buffer.from(mailOf('first', 'Gr\xfc\xdfe\0'), 'latin1')
   const { status, body } = await send({ to: [agent.address], mail, spf: 'pass' })
   expect({ status, body }).toEqual({

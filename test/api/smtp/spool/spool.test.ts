@@ -120,7 +120,7 @@ test('a small mail in the spool moves to the database while a large mail in the 
   }
   const blocker = await pool.connect()
   await blocker.query('begin')
-  // The large mail cannot be inserted into PostgreSQL while this row is locked.
+  // The test locks a database row, so that the large mail cannot be inserted into PostgreSQL.
   await blocker.query(`insert into raw_mails (source_key, bytes) values ($1, '')`, [
     large!.sourceKey,
   ])

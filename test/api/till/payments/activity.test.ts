@@ -23,7 +23,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const activity = async (query = '', agent = seller) =>
   await agent.get(`/v0/payments/activity${query}`)
 
-test('the activity report sums the income of a project by day, endpoint and payer, without other projects', async () => {
+test('the activity report sums the income of a project by day, endpoint and payer, and leaves out the income of other projects', async () => {
   const nothing = { count: 0, amountUsdc: '0', amountUsdcRaw: '0' }
   expect((await activity()).body).toEqual({
     since: expect.stringMatching(/T00:00:00\.000Z$/),

@@ -126,7 +126,7 @@ test('a reader of the account book can continue at the cursor of the last entry,
   )
 })
 
-test('the CSV form of the account book has the same entries as JSON Lines, and no spreadsheet formula', async () => {
+test('the CSV form of the account book has the same entries as JSON Lines, and contains no spreadsheet formula', async () => {
   const all = await entries()
   const { pool } = scene.till.service.database
   await pool.query(`update payments set resource_url = '=HYPERLINK("x","a,b")' where id = $1`, [

@@ -53,7 +53,7 @@ describe('a seller requests an x402 challenge', () => {
     })
   })
 
-  test('the challenge has a long description truncated, but never inside a character', async () => {
+  test('a long description in the challenge is truncated, but never inside a character', async () => {
     for (const [given, kept] of [
       ['x'.repeat(501), 'x'.repeat(500)],
       [`${'x'.repeat(499)}🛒`, 'x'.repeat(499)],

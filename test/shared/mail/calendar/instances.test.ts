@@ -67,7 +67,7 @@ describe('the service finds the instances of an event without a recurrence rule'
     ])
   })
 
-  test('an event is found by a search that begins before the end of the event, and not by a later one', () => {
+  test('an event is found by a search that begins before the end of the event, and not by a search that begins later', () => {
     expect(locals(once, { fromMs: ms('2026-03-02T10:59:59') })).toEqual(['03-02T10'])
     expect(locals(once, { fromMs: ms('2026-03-02T11:00:00') })).toEqual([])
   })

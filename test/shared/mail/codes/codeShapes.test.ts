@@ -50,7 +50,7 @@ describe('a number has the shape of a code', () => {
     expect(candidatesOf('384-19-2260')).toEqual([])
   })
 
-  test('a number in other groups is only a weak candidate for a code', () => {
+  test('a number in groups of unusual lengths is only a weak candidate for a code', () => {
     expect([valuesOf('40-66-1'), traits('40-66-1')]).toEqual([['40661'], ['isWeak']])
     expect(valuesOf('1-2-3')).toEqual([])
     expect(valuesOf('12 34-56')).toEqual([])

@@ -23,7 +23,7 @@ describe('the service handles a link address that a mail shows twice', () => {
     expect(linksOf(reset + verify)[0]).toMatchObject({ purpose: 'reset', sensitive: true })
   })
 
-  test('if an address is shown twice and has no purpose at its first position, it gets the purpose of the second', () => {
+  test('if an address is shown twice and has no purpose at its first position, it gets the purpose that it has at its second position', () => {
     expect(linksOf(plain + verify)).toMatchObject([{ text: 'Open', purpose: 'verify' }])
     expect(linksOf(verify + plain)).toMatchObject([
       { text: 'Verify your email', purpose: 'verify' },

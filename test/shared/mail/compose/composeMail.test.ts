@@ -145,7 +145,7 @@ describe('the service writes a forwarded message into a mail', () => {
     expect(await forwarded('A: 1\r\n', 'MESSAGE/global')).toContain('7bit')
   })
 
-  test('a forwarded message with other lines is attached as bytes', async () => {
+  test('a forwarded message that has lines of another kind than plain lines is attached as bytes', async () => {
     for (const text of ['A: ä\r\n', 'A: \0\r\n', 'A\nB', 'A\rB', `A: ${'x'.repeat(996)}\r\n`]) {
       const mail = await forwarded(text)
       expect(mail).toContain('Content-Type: application/octet-stream')

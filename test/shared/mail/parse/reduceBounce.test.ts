@@ -55,7 +55,7 @@ test('a reduced bounce states the recipient of the sent copy, the action and the
   expect([extractedText, html]).toEqual([text, null])
 })
 
-test('a bounce without a status or a recipient gets a text nevertheless', () => {
+test('a reduced bounce gets a text even if it has no status or no recipient', () => {
   expect(reduced([{ ...RECIPIENT, addresses: [], status: null }]).text).toEndWith('Status: none')
   expect(reduced([]).text).toEndWith('Action: failed\nStatus: none')
 })

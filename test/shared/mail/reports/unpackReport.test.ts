@@ -16,7 +16,7 @@ const faultOf = (given: Uint8Array) => {
   }
   return null
 }
-/** Returns an archive with other bytes from an offset on. */
+/** Returns a copy of an archive in which other bytes replace the bytes from an offset on. */
 function changed(archive: Uint8Array, at: number, ...values: number[]): Uint8Array {
   const copy = archive.slice()
   copy.set(values, at)

@@ -31,7 +31,7 @@ describe('the approval page shows an invisible character', () => {
     }
   })
 
-  test('characters just outside of these ranges do not count as invisible', () => {
+  test('characters just outside of the ranges of invisible characters do not count as invisible', () => {
     const beside = [
       ...[0x09, 0x0a, 0x20, 0x7e, 0xa0, 0xac, 0xae, 0x34e, 0x350, 0x61b, 0x61d, 0x115e, 0x1161],
       ...[0x17b3, 0x17b6, 0x180a, 0x1810, 0x200a, 0x2010, 0x2027, 0x202f, 0x205f, 0x2070, 0x27ff],

@@ -119,7 +119,7 @@ test('a search in a segment of the index finds the messages that contain words f
   expect(found('b OR c a')).toEqual([1, 500])
   expect(found('nobody')).toEqual([])
   expect(found('a nobody')).toEqual([])
-  // Only if mayMatch returns true, the search reads the terms that begin with a prefix.
+  // The search reads the terms that begin with a prefix only if mayMatch returns true.
   const may = (typed: string) => mayMatch([parseSearch(typed)], placesOf)
   expect(['a b', 'nobody OR a', 'abc*', 'a -nobody', 'abc* a'].map(may)).not.toContain(false)
   expect(['nobody', 'abc* nobody', '"a nobody"', 'a nobody'].map(may)).not.toContain(true)

@@ -27,7 +27,7 @@ function inputOf(input: HttpInput | McpInput, url = URL_PAID) {
 }
 
 describe('the service writes the short texts about a seller’s service', () => {
-  test('these short texts are the name, the tags and the icon of the service, as far as the seller gives them', () => {
+  test('the short texts about a service are its name, its tags and its icon, as far as the seller gives them', () => {
     const words = {
       serviceName: 'Weather',
       tags: ['rain'],

@@ -276,7 +276,7 @@ describe('the service enforces the send quota of a project', () => {
     await blocked(pool, 1)
     const second = wordsOf([to(projectId, 1)], 9)
     // If the rows were locked in another order, the second batch would change the quota while the third batch locks it.
-    // Therefore the test first waits until the second batch of send intents is blocked or has ended.
+    // The test first waits until the second batch of send intents is blocked or has ended.
     await Promise.race([second, blocked(pool, 2)])
     const third = wordsOf([keyed(projectId, 'a')], 9)
     await blocked(pool, 3)

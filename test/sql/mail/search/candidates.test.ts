@@ -47,8 +47,8 @@ async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
 
 describe('a search gets the pending messages, which are in no segment of the search index', () => {
   /**
-   * Stores pending messages, which are not yet in a segment of the search index. The rows of these messages have the
-   * numbers 1, 2, 3 and so on.
+   * Stores pending messages, which are not yet in a segment of the search index. The rows of the pending messages have
+   * the numbers 1, 2, 3 and so on.
    */
   const store = (projectId: string, given: readonly { time: number; bytes?: number }[]) =>
     pool.query(
@@ -101,7 +101,7 @@ describe('a search gets the pending messages, which are in no segment of the sea
     },
   )
 
-  test('if pending messages fill their last batch, the time of the last message limits what follows', async () => {
+  test('if pending messages fill their last batch, the time of the last message is the time limit of the later batches', async () => {
     const projectId = newId()
     await store(projectId, Array<{ time: number }>(256).fill({ time: 7 }))
     const batches = await batchesOf(pendingCandidates, projectId)

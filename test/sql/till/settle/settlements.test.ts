@@ -74,7 +74,7 @@ describe('the service records the settlement of a payment', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([['payment.settled'], 1])
   })
 
-  test('a settlement that another process is recording waits for it, and then changes nothing', async () => {
+  test('if another process is recording the same settlement, a process waits for it, and then changes nothing', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     const settled = `update payments set state = 'settled', tx_hash = $2, signed_receipt = '{}', settled_at = now()

@@ -53,7 +53,7 @@ async function arrive(pool: Pool, arrivals: readonly Arrival[]): Promise<string[
   return rows.map(({ id }) => id)
 }
 
-/** Returns the queued jobs without the search index jobs, because each project has such a job. */
+/** Returns the queued jobs without the jobs for the search index, because each project has a search index job. */
 const jobsOf = async (pool: Pool) => {
   const { rows } = await pool.query<{ key: string; payload: { inboundIds?: string[] } }>(
     `select key, payload from graphile_worker._private_jobs
@@ -322,7 +322,7 @@ testWhole(
     doomed.child.kill('SIGKILL')
     await doomed.exited
     await proxy.cut()
-    // An earlier release, which had no batches, queued jobs in the form of this job.
+    // An earlier release queued jobs in the form that the next statement uses, before batches existed.
     await pool.query(
       `select graphile_worker.add_job('parse_inbound', json_build_object('inboundId', $1::text), job_key := 'parse_inbound:' || $1)`,
       [ids[0]],

@@ -24,7 +24,7 @@ async function startRelay({ startTls, implicit = false }: Offer) {
     cert: readFileSync(FIRST),
     key: readFileSync(join(TLS, 'first.key')),
     disabledCommands: startTls ? [] : ['STARTTLS'],
-    // This mail relay accepts credentials even in plain text.
+    // The mail relay in this test accepts credentials even in plain text.
     allowInsecureAuth: true,
     disableReverseLookup: true,
     logger: false,
@@ -121,7 +121,7 @@ test('mail without credentials needs trusted STARTTLS if the relay offers it, un
   await using relay = await startRelay({ startTls: true })
   const strange = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl })
   expect(strange.outcomes[0]!.error).toContain('the relay offers no trusted TLS')
-  // This mail relay requires credentials, so it refuses the mail with 530.
+  // The mail relay in this test requires credentials, so it refuses the mail with 530.
   for (const env of [{ SMTP_RELAY_TLS: 'off' }, { SMTP_RELAY_CA_FILE: FIRST }]) {
     const { outcomes } = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl, ...env } as never)
     expect(outcomes[0]!.error).toStartWith('530 ')

@@ -62,7 +62,7 @@ async function together(all: Answers[], { quorum = 2, timeoutMs = 1_500 } = {}) 
   }
 }
 
-/** Returns the answers of a node with blocks up to a number. */
+/** Returns the answers of a node whose newest block has the given number. */
 const upTo = (head: number, hash = HASH): Answers => ({
   eth_getBlockByNumber: ([tag]) => {
     const number = tag === 'latest' ? head : tag === 'finalized' ? head - 10 : Number(tag)

@@ -134,7 +134,7 @@ test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (
   // The faulty node must change at least one response. Two nodes without a fault can agree before the response of the
   // faulty node arrives.
   if (bad.fault === null) await waitFor('the faulty node to change an answer', () => told.hits > 0)
-  // The transfer that paid for the request with access is on the chain.
+  // The transfer of the payment that gave access is on the chain.
   const receipt = await till.client.getTransactionReceipt({ hash: answer.body.txHash })
   expect(receipt.status).toBe('success')
   expect(receipt.logs.some(({ topics }) => topics[2] === authorization.nonce)).toBe(true)

@@ -52,7 +52,7 @@ async function passBy(members: number): Promise<void> {
      from chain_transactions t where state = 'open' order by max_fee_wei desc limit 1`,
   )
   // While a replacement transaction has not been sent yet, the base fee must keep the value for which the replacement
-  // was made. In that case the function mines no block.
+  // was made. If a replacement transaction has not been sent yet, the function mines no block.
   if (rows[0] === undefined || rows[0].send_count === 0 || rows[0].members === members) return
   const baseFeePerGas = BigInt(rows[0].fee) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })

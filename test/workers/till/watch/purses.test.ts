@@ -393,7 +393,7 @@ describe('the service reads the balance of a purse (the wallet that pays sellers
   })
 })
 
-test('the balance of a purse that was not read for the longest time is read first', async () => {
+test('the purse balance whose last reading is the oldest is read first', async () => {
   const others = [await newPurse(pool, keyring), await newPurse(pool, keyring)]
   const [recent, old, never] = [purse, ...others]
   for (const [{ projectId }, age] of [

@@ -72,7 +72,7 @@ test('the transaction of a failed payment is replaced by an empty transfer with 
     return rowCount === 1
   })
   // The service may have replaced the empty transfer by another empty transfer with a higher fee. Whether or not the
-  // empty transfer was replaced, the transaction of no payment used the nonce.
+  // empty transfer was replaced, no transaction with a payment used the nonce.
   const { rows } = await till.service.database.pool.query(
     `select payment_id from chain_transactions where nonce = $1 and state = 'mined'`,
     [before],

@@ -1,7 +1,7 @@
 /**
  * Compares the payments that the chain accepts with the payments that this service accepts. This service accepts no
- * payment that the chain rejects. If the chain accepts a payment, the service refuses it only for the reasons that this
- * table lists.
+ * payment that the chain rejects. If the chain accepts a payment, the service refuses it only for the reasons that the
+ * table of this test lists.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Address, encodeAbiParameters, type Hex } from 'viem'

@@ -27,7 +27,8 @@ function mailsOf(aside: boolean): CodeMail[] {
   const voices = VOICES.filter((voice) => isVoiceAside(voice) === aside)
   const layouts = LAYOUTS.filter(({ name }) => isOdd(name) === aside)
   const made = layouts.flatMap(({ name, make }: Layout, n) =>
-    // Each mail layout is used with every second invented service, and the next layout with the other services.
+    // Each mail layout is used with every second invented service, and the next layout is used with the other invented
+    // services.
     voices
       .filter((_, at) => (at + n) % 2 === 0)
       .map((voice) => {

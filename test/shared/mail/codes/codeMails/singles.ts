@@ -1,4 +1,7 @@
-/** Lists test mails of which each was written on its own. No two of these mails have the same wording or layout. */
+/**
+ * Lists test mails of which each was written on its own. No two of the single test mails have the same wording or
+ * layout.
+ */
 import type { CodeMail } from './build.ts'
 
 const withCode = (id: string, subject: string, text: string, ...codes: string[]): CodeMail => ({

@@ -108,8 +108,8 @@ const phoneHtml = (choice: string): ReplyMail => {
 }
 
 /**
- * Makes a test mail that is not a reply and was written on a telephone. This test mail has a device line at the end and
- * no quote.
+ * Makes a test mail that is not a reply and was written on a telephone. The test mail from a telephone has a device
+ * line at the end and no quote.
  */
 const phoneFresh = (language: string): ReplyMail => {
   const { body } = chosen(`${language}:short`)

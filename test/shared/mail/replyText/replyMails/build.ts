@@ -7,7 +7,7 @@ export type ReplyMail = {
   text?: string
   html?: string
   expected: string
-  /** Lists other texts than `expected` that a careful reader may also accept as the reply. */
+  /** Lists texts other than `expected` that a careful reader may also accept as the reply. */
   alt?: string[]
   /**
    * Tells how certain the expected text is: all readers agree about a `core` mail, and docs/contract.md decides for a

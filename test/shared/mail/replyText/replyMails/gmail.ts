@@ -75,8 +75,8 @@ const web = (choice: string): ReplyMail => {
 }
 
 /**
- * Makes test mails from which a relay or a ticket system has removed the HTML classes. Only the blockquote element is
- * left in these mails.
+ * Makes test mails from which a relay or a ticket system has removed the HTML classes. In a mail whose HTML classes
+ * were removed, only the blockquote element is left.
  */
 const stripped = (choice: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
