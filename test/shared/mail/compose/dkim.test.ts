@@ -108,3 +108,23 @@ test('a DNS TXT record is split into strings of at most 255 bytes', () => {
   expect(txtStrings('say "x" \\')).toBe('"say \\"x\\" \\\\"')
   expect(txtStrings('')).toBe('""')
 })
+
+test('a message without a signer is unchanged', () => {
+  const plain = message('x\r\n')
+  expect(dkimSign(plain, [])).toBe(plain)
+})
+
+test('a message without a body is signed as a message with an empty body', async () => {
+  const bare = Buffer.from(`${HEADER.join('\r\n')}\r\n`)
+  const signed = dkimSign(bare, [SIGNER]).toString('latin1')
+  expect(await verdicts(Buffer.from(`${signed}\r\n`, 'latin1'))).toEqual(['pass'])
+})
+
+test('no line of a DKIM signature is longer than 78 characters, and the list of fields ends without a colon', () => {
+  const signed = dkimSign(message('x\r\n'), [SIGNER]).toString('latin1')
+  const field = signed.slice(0, signed.indexOf('\r\nFrom:'))
+  for (const line of field.split('\r\n')) expect(line.length).toBeLessThanOrEqual(78)
+  const fields = /h=([^;]*);/.exec(field)![1]!
+  expect(fields).toContain(':\r\n ')
+  expect(fields).toEndWith('list-unsubscribe-post')
+})

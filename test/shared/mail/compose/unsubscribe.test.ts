@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import {
   parseUnsubscribeUrl,
+  UNSUBSCRIBE_URL_MAX_LENGTH,
   unsubscribeFields,
 } from '../../../../shared/mail/compose/unsubscribe.ts'
 
@@ -31,4 +32,20 @@ test('the header List-Unsubscribe-Post is written only if List-Unsubscribe has a
   expect(unsubscribeFields({ url: null, mailto: 'a?b&c%d@example.com' })).toBe(
     'List-Unsubscribe: <mailto:a%3Fb%26c%25d@example.com>\r\n',
   )
+})
+
+test('an unsubscribe URL has at most as many characters as a header line can hold', () => {
+  const ofLength = (length: number) => 'https://example.com/'.padEnd(length, 'x')
+  const most = UNSUBSCRIBE_URL_MAX_LENGTH
+  expect(parseUnsubscribeUrl(ofLength(most))).toBe(ofLength(most))
+  expect(parseUnsubscribeUrl(ofLength(most + 1))).toBeNull()
+})
+
+test('an unsubscribe URL has neither a user name nor a password', () => {
+  expect(parseUnsubscribeUrl('https://user@example.com/')).toBeNull()
+  expect(parseUnsubscribeUrl('https://:password@example.com/')).toBeNull()
+})
+
+test('a mail without a place to unsubscribe has no header field about it', () => {
+  expect(unsubscribeFields({ url: null, mailto: null })).toBe('')
 })
