@@ -101,3 +101,32 @@ test('an RPC node that is behind, silent or on a different chain is judged as a 
   ])
   expect(judgeNodes([one, away], 2)[0]).toMatchObject({ found: '1 of 2 answer, 2 must agree' })
 })
+
+test('the bounds of the judgements about the chain belong to the better verdict', () => {
+  const ofHead = (ageS: number) => judgeHead({ number: 7n, ageS }).verdict
+  expect([30, 31, 300, 301].map(ofHead)).toEqual(['ok', 'warning', 'warning', 'broken'])
+  const ofRpc = (latencyMs: number) => judgeRpc({ chainId: 8453, latencyMs })[0]!.verdict
+  expect([1_000, 1_001].map(ofRpc)).toEqual(['ok', 'warning'])
+  const ofLag = (behind: bigint) =>
+    judgeNodes(
+      [
+        { name: 'a', chainId: 8453, head: 100n - behind, latencyMs: 1 },
+        { name: 'b', chainId: 8453, head: 100n, latencyMs: 1 },
+      ],
+      1,
+    )[1]!.verdict
+  expect([ofLag(10n), ofLag(11n)]).toEqual(['ok', 'warning'])
+})
+
+test('a gas wallet needs ether for a thousand payments, and the count is shown up to a million', () => {
+  const of = (payments: bigint) =>
+    judgeGasWallet({ address: '0xabcdef', balanceWei: payments * 7n }, 7n)
+  expect([0n, 1n, 999n, 1_000n].map((payments) => of(payments).verdict)).toEqual([
+    'broken',
+    'warning',
+    'warning',
+    'ok',
+  ])
+  expect(of(1_000_000n).found).toEndWith('enough for 1000000 payments')
+  expect(of(1_000_001n).found).toEndWith('enough for more than a million payments')
+})
