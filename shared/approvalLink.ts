@@ -31,8 +31,9 @@ export const APPROVAL_TOKEN = /^[A-Za-z0-9_-]{43}$/
 type SeenPage = { approvalId: string; sha256: string; page: number }
 
 /**
- * Makes and checks the seals for the pages of a held mail. The service gives out a seal with each page of a mail that
- * is held for approval. The seal proves that somebody requested the page of the held mail.
+ * Makes and checks the seals for the pages of a held mail (a mail that waits for the owner's approval). The service
+ * gives out a seal with each page of a mail that is held for approval. The seal proves that somebody requested the page
+ * of the held mail.
  */
 export type PageSeals = {
   seal(page: SeenPage): string

@@ -8,7 +8,7 @@
 export type Cursor = {
   /** Is the time of the last row on the page, in milliseconds since the epoch. */
   atMs: number
-  /** Is the number of the last row on the page. The row number orders rows of the same millisecond. */
+  /** Is the row number of the last row on the page. The row number orders rows of the same millisecond. */
   row: bigint
   /**
    * Is the time at which the caller read the first page of the list, in milliseconds since the epoch. Only page tokens

@@ -4,7 +4,7 @@
 export const DAYS_MAX = 36_500
 
 type Bounds = {
-  /** Is the name of the database columns for this retention class, without `_days`. */
+  /** Is the name of the database columns that hold the days of this retention class, without the ending `_days`. */
   column: string
   /** Tells which rows the retention class removes, in the words of the API. */
   about: string
@@ -40,7 +40,8 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: null,
   },
-  // Because of the minimum, a person with a stolen platform key cannot erase the traces by setting a short retention.
+  // Because of this minimum, a person with a stolen platform key cannot erase all traces by setting a short retention
+  // time.
   logs: {
     column: 'logs',
     about: 'entries of the audit log',

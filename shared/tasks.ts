@@ -27,8 +27,9 @@ export const taskPayloads = {
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   try_endpoint: z.strictObject({ trialId: z.string().regex(/^tri_[0-9a-f]{24}$/) }),
-  // The field `attempt` is the number of the delivery attempt that the job makes. Undefined means that the job makes
-  // the first attempt. A job is stale if the next attempt of the delivery has another number than the job's attempt.
+  // The field `attempt` is the number of the delivery attempt that the job makes. If the attempt is undefined, the job
+  // makes the first delivery attempt. A job is outdated if the number of the delivery's next attempt differs from the
+  // attempt number in the job.
   deliver_webhook: z.strictObject({
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
     attempt: z.int().positive().optional(),
@@ -65,7 +66,7 @@ export const POOLS = {
 export type PoolName = keyof typeof POOLS
 export type RunnerName = (typeof POOLS)[PoolName][number]
 
-/** Lists the names of all runners of the workers. */
+/** Lists the names of all job runners that the worker processes have. */
 export const RUNNER_NAMES: readonly RunnerName[] = Object.values(POOLS).flat()
 
 /** Maps each task of the job queue to the pool of workers that runs the task. */

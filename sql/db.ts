@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { databaseOutage } from '../shared/process/outage.ts'
 
-/** Runs SQL statements: the connection pool, or a connection inside a transaction. */
+/** Runs SQL statements, and is either the connection pool or a connection inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 export type Pool = pg.Pool
 export type Client = pg.PoolClient
@@ -12,7 +12,7 @@ export type PoolOptions = {
   url: string
   /** Is the maximum number of database connections of the pool. */
   size: number
-  /** Is the name of the connections in pg_stat_activity. */
+  /** Is the name under which the pool's connections appear in pg_stat_activity. */
   name: string
   /** Is the maximum duration of each SQL statement on the connections of the pool, in milliseconds. */
   statementTimeoutMs?: number

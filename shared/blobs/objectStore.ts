@@ -54,8 +54,8 @@ type Answer = { status: number; body: Buffer }
 
 /**
  * Opens a bucket. Bun's S3 client signs the requests to the object store.
- * @param request sends the requests to the object store. The caller passes the `fetch` of the process, because this
- * function accepts a deadline.
+ * @param request sends the requests to the object store. The caller passes the `fetch` of the process as `request`,
+ * because that `fetch` accepts a deadline.
  */
 export function openObjectStore(
   { prefix, virtualHosted, ...settings }: BlobStoreSettings,

@@ -74,7 +74,7 @@ export type Config = {
    */
   blobStore: BlobStoreSettings | null
   mailDomain: string
-  /** Names this host in EHLO and in the MX records of its domains. */
+  /** Is the host name of this machine in EHLO and in the MX records of its domains. */
   mailHostname: string
   /** Is the mode of the MTA-STS policy of the service's own domains. */
   mtaSts: MtaStsMode

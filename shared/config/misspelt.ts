@@ -7,8 +7,8 @@ export type Misspelt = { name: string; nearest: string }
 const KNOWN = [...Object.keys(variables.shape), ...Object.keys(mcpVariables.shape)]
 
 /**
- * A variable's name counts as misspelt if it differs from a setting in at most one character for each four, and in
- * three characters at most. So HOME, which a shell sets, does not count as a misspelling of HOST.
+ * A variable's name counts as misspelt if it differs from a setting in at most one of every four characters, and in at
+ * most three characters altogether. So HOME, which a shell sets, does not count as a misspelling of HOST.
  */
 const CHARS_PER_CHANGE = 4
 const CHANGES_MAX = 3

@@ -220,7 +220,10 @@ export type RelayFacts = {
   login: 'accepted' | 'refused' | 'untrusted' | Exclude<Reached, 'answered'>
   /** Tells whether the connection to the relay is encrypted. */
   isEncrypted: boolean
-  /** Is the largest mail in bytes that the relay announces (RFC 1870). Null means that the relay announces no limit. */
+  /**
+   * Is the size in bytes of the largest mail that the relay says it accepts (RFC 1870). Null means that the relay
+   * announces no limit.
+   */
   sizeMax: number | null
 }
 
@@ -235,8 +238,8 @@ export function judgeRelay(
   const check = `relay ${host}`
   const fix = `SMTP_RELAY_URL=smtp://USER:PASSWORD@${isIP(host) === 6 ? `[${host}]` : host}:587`
   if (login === 'silent') {
-    // The fix in the finding names port 587. Hosting providers such as Hetzner block the ports 25 and 465, and leave
-    // port 587 open.
+    // The line that the finding suggests to the operator names port 587. Hosting providers such as Hetzner block the
+    // ports 25 and 465, and leave port 587 open.
     return [broken(check, 'no answer: the provider may shut the port', fix)]
   }
   if (login === 'refused') {

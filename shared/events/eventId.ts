@@ -1,7 +1,7 @@
 /**
  * Describes the id of an event: the event's number in its project, and its time. A database that was restored from a
- * backup assigns the numbers of lost events to new events. The time in the event id tells two events with the same
- * number apart.
+ * backup assigns the numbers of lost events to new events. The time in the event id distinguishes two events that have
+ * the same number.
  */
 export type EventPosition = {
   seq: bigint

@@ -20,8 +20,8 @@ export class CostTurns {
   }
 
   /**
-   * Waits until a task of the given sharers may run. @returns a function that the caller calls to end its turn. A
-   * second call of the function that ends a turn does nothing.
+   * Waits until a task of the given sharers (such as inboxes) may run. @returns a function that the caller calls to end
+   * its turn. A second call of the function that ends a turn does nothing.
    */
   async enter(sharers: readonly string[]): Promise<() => void> {
     if (this.#taken < this.#total) this.#taken++

@@ -2,8 +2,8 @@
 const HALF_LIFE_MS = 30_000
 /**
  * Is the maximum number of sharers (such as inboxes and sending networks) that have a recorded cost. The number is
- * limited because a stranger may have many addresses. Above the limit, the service forgets the half of the sharers that
- * has caused the lower costs.
+ * limited because a stranger may have many addresses. Above the limit, the service forgets one half of the sharers,
+ * namely those with the lower costs.
  */
 const SHARERS_MAX = 10_000
 /**
@@ -14,8 +14,9 @@ const FREE_MS = 100
 const PRIORITY_MAX = 12
 
 /**
- * Tells whether two jobs may run in one batch, by the costs that their sharers have caused. Each cost is the work in
- * milliseconds that the job's sharers have caused. A cheap job must not wait for an expensive job of the batch.
+ * Tells whether two jobs may run in one batch, by the costs that the sharers of each job (such as inboxes) have caused.
+ * Each cost is the work in milliseconds that the job's sharers have caused. A cheap job must not wait for an expensive
+ * job of the batch.
  */
 export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
 

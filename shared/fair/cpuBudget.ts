@@ -11,7 +11,7 @@ const SHARERS_MAX = 10_000
 export class CpuBudget {
   readonly #limits: { burstMs: number; perSecondMs: number }
   readonly #nowMs: () => number
-  /** Holds the processor time of each sharer that still counts against the sharer's budget. */
+  /** Holds for each sharer (such as an inbox) the processor time that still counts against the sharer's budget. */
   readonly #used = new Map<string, { ms: number; atMs: number }>()
 
   constructor(limits: { burstMs: number; perSecondMs: number }, nowMs = () => performance.now()) {

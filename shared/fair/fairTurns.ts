@@ -1,6 +1,6 @@
 /**
- * Reports that a caller got no turn, because too many callers of the same sharer wait, or because the time to wait has
- * passed.
+ * Reports that a caller may not run, because too many callers of the same sharer (such as a network) wait, or because
+ * the time to wait has passed.
  */
 export class NoTurnError extends Error {}
 
@@ -28,8 +28,8 @@ export class FairTurns {
   }
 
   /**
-   * Waits until the sharer gets a turn. @returns a function that the caller calls to end its turn. @throws
-   * {NoTurnError}
+   * Waits until the sharer (such as a network) gets one of the limited turns. @returns a function that the caller calls
+   * to end its turn. @throws {NoTurnError}
    */
   async enter(sharer: string, timeoutMs = Number.POSITIVE_INFINITY): Promise<() => void> {
     const queue = this.#waiting.get(sharer) ?? []
@@ -81,7 +81,7 @@ export class FairTurns {
     for (const [next, queue] of this.#waiting) {
       if (!this.#hasTurn(next)) continue
       const waiter = queue.shift()!
-      // A sharer that has just got a turn goes to the end of the rotation.
+      // A sharer (such as a network) that has just got a turn goes to the end of the rotation.
       this.#waiting.delete(next)
       if (queue.length > 0) this.#waiting.set(next, queue)
       this.#take(next)

@@ -1,8 +1,9 @@
 /** Is the shortest time in milliseconds after which a job without a slot asks for a slot again. */
 const RETURN_MS = 250
 /**
- * Is the time in milliseconds between the next tries of two jobs that were refused for the same sharer. Each mail of a
- * refused job adds more time before the next job's try. One try of a job costs as much as a few mails.
+ * If two jobs were refused a slot because of the same sharer (such as an inbox), their next tries are this number of
+ * milliseconds apart. Each mail of a refused job adds more time before the next job's try. One try of a job costs as
+ * much as a few mails.
  */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1

@@ -75,7 +75,7 @@ const isReceived = (rules: readonly Rule[], senders: Senders): boolean =>
 export type Admission = 'store' | 'reduce' | 'later' | 'discard'
 
 /**
- * Tells whether the email rules already refuse a message by its addresses alone, before the sender is authenticated.
+ * Tells whether the email rules refuse a message because of its addresses alone, before its sender is authenticated.
  */
 export const isRefused = (
   rules: readonly Rule[],

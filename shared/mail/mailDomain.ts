@@ -10,7 +10,10 @@ export type DomainRecord = {
   type: 'TXT' | 'MX'
   name: string
   value: string
-  /** Is the preference of an MX record. The priority is null for a DNS record that is no MX record. */
+  /**
+   * Is the preference of an MX record, or null for a DNS record of another type. The priority is null for a DNS record
+   * that is no MX record.
+   */
   priority: number | null
   /** Tells whether a domain counts as verified only if it has this DNS record. */
   required: boolean
@@ -56,7 +59,10 @@ export function domainRecords(
   ]
 }
 
-/** Decides whether a DNS record is right, by the TXT records or mail exchangers that were found at its name. */
+/**
+ * Decides whether a DNS record is right, by comparing it with the TXT records or mail exchangers that were found at its
+ * name.
+ */
 export function judgeRecord({ purpose, value }: DomainRecord, found: readonly string[]): Finding {
   switch (purpose) {
     case 'ownership':
@@ -128,8 +134,8 @@ const RECHECK_MS = 24 * HOUR_MS
 export type DomainStatus = 'pending' | 'verified' | 'failed'
 
 /**
- * Returns the status of a domain after a check, and the delay until the next check. If the delay is null, the failed
- * domain is checked only on request.
+ * Returns the status of a domain after a check, and the delay until the next check. If the delay is null, the domain
+ * has failed, and it is checked again only on request.
  * @param wantingMs is the time in milliseconds since a check first missed a required DNS record. 0 means that no record
  * is missing.
  */

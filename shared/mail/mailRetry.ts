@@ -18,8 +18,8 @@ type Schedule = {
 }
 
 const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
-  // The smarthost has a queue of its own for the recipients' hosts. So this service retries only until the smarthost
-  // itself accepts the mail again.
+  // The smarthost has its own queue of mail for the recipients' mail hosts. So this service retries only until the
+  // smarthost itself accepts the mail again.
   relay: {
     delaysS: [15, MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S],
     giveUpS: 24 * HOUR_S,
@@ -36,8 +36,8 @@ const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
 }
 
 /**
- * Returns the seconds to wait after failed attempt number `attempt` (from 1) for a recipient. Null means that the
- * service gives up the mail.
+ * Returns the number of seconds to wait after the failed attempt number `attempt` (counted from 1) to send a mail to a
+ * recipient. Null means that the service gives up the mail.
  * @param ageS is the number of seconds since the API accepted the mail.
  */
 export function nextMailDelayS(route: MailRoute, attempt: number, ageS: number): number | null {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Is the maximum number of identifiers that are kept of one References header. If the header has more identifiers, the
- * first and the latest identifiers are kept (as in RFC 5537 §3.4.4).
+ * Is the maximum number of identifiers that are kept of one References header. If the header has more identifiers, only
+ * the first identifier and the latest identifiers are kept (as in RFC 5537 §3.4.4).
  */
 const REFERENCES_MAX = 200
 /** Is the maximum number of characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */

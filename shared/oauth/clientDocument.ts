@@ -14,15 +14,15 @@ export const DOCUMENT_MAX_BYTES = 5 * 1024
 const FRESH_S = { min: 300, usual: 3_600, max: 86_400 }
 
 /**
- * Tells whether a client id may be the URL of a metadata document: https, a path, and no text that two programs could
- * parse differently.
+ * Tells whether a client id may be the URL of a metadata document: it must be an https URL with a path that no two
+ * programs could parse differently.
  */
 export function isDocumentUrl(id: string): boolean {
   if (id.length > URL_MAX_CHARS || !id.startsWith('https://') || !URL.canParse(id)) return false
   const url = new URL(id)
   return (
-    // A client id is accepted only if the URL parser leaves it unchanged. So an accepted client id has no dot segments,
-    // no backslash, and no upper case in its host.
+    // A client id is accepted only if it stays the same when the URL parser parses it. So an accepted client id has no
+    // dot segments, no backslash, and no upper case in its host.
     url.href === id &&
     url.pathname !== '/' &&
     url.hash === '' &&

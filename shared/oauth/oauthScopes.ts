@@ -1,7 +1,10 @@
 /** Lists the scopes that an owner may give to an OAuth client, in the words of the consent page (docs/agent.md). */
 import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 
-/** Lists the scopes that an OAuth client gets if it asks for none. The list holds the smallest useful set of scopes. */
+/**
+ * Lists the scopes that an OAuth client gets if it requests no scopes. The list holds the smallest useful set of
+ * scopes.
+ */
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
 /**

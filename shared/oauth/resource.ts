@@ -1,4 +1,4 @@
-/** Names the one resource that OAuth tokens are for, and the server that issues the tokens (RFC 8707, RFC 9728). */
+/** Names the resource for which OAuth tokens are valid, and the server that issues the tokens (RFC 8707, RFC 9728). */
 
 /**
  * Tells whether OAuth is on for this service. OAuth needs TLS, because chat hosts refuse OAuth without TLS. Without
@@ -19,8 +19,8 @@ export const isMcpResource = (resource: string, baseUrl: string): boolean =>
   resource.replace(/\?names=(?:dotted|underscore)$/, '').replace(/\/$/, '') === mcpResource(baseUrl)
 
 /**
- * Returns the URL of the metadata document that tells an OAuth client how to get a token. The response header gives
- * this URL as the value of `resource_metadata`.
+ * Returns the URL of the metadata document that tells an OAuth client how to get a token. The parameter
+ * `resource_metadata` of the response header holds this URL.
  */
 export const resourceMetadataUrl = (baseUrl: string): string =>
   `${baseUrl}/.well-known/oauth-protected-resource/mcp`

@@ -1,8 +1,9 @@
 /** Defines the roles of persons at the console. Each role in the list has all rights of the previous role. */
 
 /**
- * A `viewer` reads the named projects, but no secrets. An `owner` also changes the settings, keys and secrets of the
- * named projects, and decides approval requests. An `operator` may do everything in every project and in the service.
+ * A `viewer` can read the projects that are assigned to the viewer, but no secrets. An `owner` can also change the
+ * settings, keys and secrets of the projects that are assigned to the owner, and decides approval requests. An
+ * `operator` may do everything in every project and in the service.
  */
 export const ROLES = ['viewer', 'owner', 'operator'] as const
 export type Role = (typeof ROLES)[number]

@@ -2,10 +2,10 @@ import { isDatabaseUnavailable } from './databaseAway.ts'
 import { withinNone } from './workContext.ts'
 
 /**
- * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If no SQL statement of the
- * batcher runs, a new item runs at once. Items that arrive while an SQL statement runs form the next batch. The next
- * batch runs when the running SQL statement has ended. The next batch also runs when the running SQL statement is late
- * and fewer than `parallel` statements run.
+ * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If the batcher runs no SQL
+ * statement at the moment, a new item runs at once. Items that arrive while an SQL statement runs form the next batch.
+ * The next batch runs when the running SQL statement has ended. The next batch also runs if the running SQL statement
+ * is late and the number of running statements is below `parallel`.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
@@ -29,7 +29,7 @@ export function createBatcher<Item, Result>(options: {
   /**
    * Is the time in milliseconds after which a running SQL statement counts as late. When the running statement is late,
    * the next SQL statement may begin. A longer time before a statement counts as late makes the batches larger. If the
-   * field is absent, the next SQL statement begins at once.
+   * field is absent, the next SQL statement begins without waiting for the running statement.
    */
   lateMs?: number
   /**
@@ -38,8 +38,8 @@ export function createBatcher<Item, Result>(options: {
    */
   weight?: { of: (item: Item) => number; max: number }
   /**
-   * Gives the rank of an item in the queue. Items with the lowest rank run first. An item waits if its rank may not
-   * share an SQL statement with the lowest waiting rank. If no rank is defined, the oldest items run first.
+   * Gives the rank of an item in the queue. Items with the lowest rank run first. An item waits if it may not share an
+   * SQL statement with the waiting items of the lowest rank. If no rank is defined, the oldest items run first.
    */
   rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {

@@ -8,8 +8,8 @@ const LOOK_MS = 1_000
  */
 const ENOUGH = 1_024
 /**
- * Is the used fraction of the limit on file descriptors from which a process counts as short of file descriptors. After
- * a shortage, a process has recovered when it uses less than the fraction `RECOVERED` of the limit on file descriptors.
+ * Is the fraction of the limit on file descriptors at which a process counts as short of file descriptors. After a
+ * shortage, a process has recovered when it uses less than the fraction `RECOVERED` of the limit on file descriptors.
  */
 const SHORT = 0.9
 const RECOVERED = 0.8

@@ -8,7 +8,8 @@ type Write = (fields: object, message: string) => void
 /** Tracks a dependency of this process that can be unavailable. */
 export type Outage = {
   /**
-   * Records that the dependency failed. The log function `write` of the last failure also logs the end of the outage.
+   * Records that the dependency failed. The function `write` that logged the last failure also logs the end of the
+   * outage.
    */
   missed(write: Write, reason: string): void
   /** Records that the dependency was used successfully. */
@@ -17,8 +18,8 @@ export type Outage = {
 
 const REMINDER_MS = 60_000
 /**
- * Is the time in milliseconds without a failure after which an outage has ended. One success soon after a failure does
- * not end an outage, because, for example, a full disk still allows reads.
+ * Is the number of milliseconds that must pass without a failure before an outage counts as ended. One success soon
+ * after a failure does not end an outage, because, for example, a full disk still allows reads.
  */
 const QUIET_MS = 2_000
 

@@ -2,7 +2,7 @@ import { listenError } from './listenError.ts'
 
 /**
  * Starts an HTTP server with `Bun.serve`. If the server cannot listen on the address, the error names the setting that
- * must change.
+ * the operator must change.
  * @throws {ConfigError}
  */
 export function serve(

@@ -31,8 +31,8 @@ export type ServiceMessage =
 
 export type Running = {
   /**
-   * Is a promise that resolves with the reason when the service ends by itself. A service without this promise never
-   * ends by itself.
+   * Is a promise that resolves when the service ends by itself, with the reason for the end. A service without this
+   * promise never ends by itself.
    */
   ended?: Promise<string>
   /** Holds facts about the service for its parent process, such as a port that the service chose. */

@@ -22,7 +22,9 @@ const storage = new AsyncLocalStorage<WorkContext>()
 export const within = <Result>(more: WorkContext, work: () => Result): Result =>
   storage.run({ ...storage.getStore(), ...more }, work)
 
-/** Runs work that serves several callers. The log lines of work for several callers name no caller's request or job. */
+/**
+ * Runs work that serves several callers. If work serves several callers, its log lines name no caller's request or job.
+ */
 export const withinNone = <Result>(work: () => Result): Result => storage.run({}, work)
 
 /**

@@ -32,8 +32,8 @@ export const covers = (
   network === place.network && (isAllowedHost(hosts, place.host) || resources.includes(place.url))
 
 /**
- * Returns the reason why a payment is refused: it exceeds a limit of the spending mandate. @returns null if the payment
- * is within all limits.
+ * Returns the reason why the spending mandate refuses a payment: the payee is not allowed, or the amount exceeds a
+ * limit. @returns null if the payment is within all limits.
  */
 export function brokenBound(
   { payees, perPaymentAtomic }: MandateBounds,

@@ -1,8 +1,8 @@
 /**
  * Checks, for a buyer, the offers and receipts that a seller signs (x402 extension `offer-receipt`, version 1).
  *
- * A valid signature on an offer or receipt alone proves nothing, because anybody can sign with a key. The key that
- * signed the offer or receipt must belong to the host of the resource, or to the payee.
+ * A valid signature on an offer or receipt alone proves nothing, because anybody can sign with a key of their own. The
+ * key that signed the offer or receipt must belong to the host of the resource, or to the payee.
  */
 import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import { type Hex, recoverTypedDataAddress } from 'viem'
@@ -219,8 +219,9 @@ const offersSchema = z.object({
 })
 
 /**
- * Returns the signed offer in a seller's 402 that names the price, in its stored form. If no offer of the 402 names the
- * price, the function returns the first offer. @returns null if the 402 has no signed offer.
+ * Returns, in its stored form, the signed offer in a seller's 402 response whose price is the price of the payment. If
+ * no offer of the 402 response has this price, the function returns the first signed offer. @returns null if the 402
+ * has no signed offer.
  */
 export function keptOffer(
   extensions: unknown,

@@ -1,6 +1,7 @@
 /**
- * Reads the payment offers in a seller's 402 response for a buyer. A stranger wrote the whole 402 response. The buyer
- * trusts only the values that {@link chooseOffer} has compared with the service's table of tokens.
+ * Reads the payment offers in a seller's 402 response for a buyer. All content of the 402 response was written by a
+ * stranger, the seller. The buyer trusts only the values that {@link chooseOffer} has compared with the service's table
+ * of tokens.
  *
  * Standards: x402 v1 §5, v2 §5, HTTP transports v1 and v2; scheme `exact` on EVM with EIP-3009.
  */
@@ -16,8 +17,8 @@ const CHALLENGE_CHARS_MAX = 32 * 1024
 const OFFERS_MAX = 32
 
 /**
- * Sets the limits on the lifetime of a payment's signature in seconds: the shortest time in which a seller can settle,
- * and the longest lifetime that a purse signs.
+ * Sets the minimum and the maximum lifetime of a payment's signature in seconds: a seller needs the minimum to settle,
+ * and a purse signs for no longer than the maximum.
  */
 const WINDOW_MIN_S = 15
 const WINDOW_MAX_S = 120

@@ -12,7 +12,10 @@ import { z } from 'zod'
 import { encodeHeader } from '../till/x402v2.ts'
 import type { DigestSigner, PaymentHeader } from './paymentHeader.ts'
 
-/** Limits how old a sign-in challenge may be, and how far the seller's clock may be ahead of this machine's clock. */
+/**
+ * Sets the maximum age of a sign-in challenge, and the maximum time by which the seller's clock may be ahead of this
+ * machine's clock.
+ */
 const AGE_MAX_MS = 5 * 60_000
 const AHEAD_MAX_MS = 60_000
 

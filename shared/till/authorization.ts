@@ -173,8 +173,8 @@ export type SignatureKind =
 
 /**
  * Classifies an EVM signature by its bytes. A signature of 65 bytes that cannot come from an EOA is of the kind
- * `contract`, because contract wallets use such bytes too. For example, the wallet Safe marks approved hashes by v = 1
- * and eth_sign by v above 30.
+ * `contract`, because contract wallets use such bytes too. For example, the contract wallet Safe marks an approved hash
+ * by v = 1 and a signature of eth_sign by v above 30.
  *
  * @param signature is in lower-case hex.
  */
@@ -194,8 +194,8 @@ export function classifySignature(signature: Hex): SignatureKind {
 
 export type AuthorizationVerdict =
   /**
-   * The payer at the address `from` is an EOA and signed the payment. The field `signature` is the normalised signature
-   * that is sent to the chain.
+   * The payer at the address `from` is an EOA and signed the payment. The field `signature` is the signature in its
+   * normalised form, which is sent to the chain.
    */
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**

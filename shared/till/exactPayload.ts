@@ -13,8 +13,8 @@ const UINT256_MAX = 2n ** 256n - 1n
 const addressSchema = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
-  // The case of the letters in an address carries only a checksum. viem throws on a wrong checksum, but the chain
-  // ignores case.
+  // The case of the letters in an address carries only a checksum. The library viem throws on a wrong checksum, but the
+  // chain ignores case.
   .transform((text): Address => getAddress(text.toLowerCase()))
 
 const uint256Schema = z

@@ -15,7 +15,7 @@ type Paid = Transfer & {
 /**
  * Returns the x402 header of a stored payment. The header contains the payer's authorization and signature. The service
  * does not store the other parts of the header that the payer sent. So the payment requirement in the header comes from
- * this service's challenge, and its text can differ from the text that the payer received.
+ * this service's challenge, and may be written differently from the requirement that the payer received.
  */
 export function paidHeader(paid: Paid): { name: string; value: string } {
   const { x402Version, network, signature: bare, deployment, resourceUrl, paymentIdentifier } = paid

@@ -1,4 +1,6 @@
-/** Writes a sentence for each reason to refuse a payment: the cause, and the next step of a seller or payer. */
+/**
+ * Writes, for each reason to refuse a payment, a sentence with the cause and with the next step of a seller or payer.
+ */
 import type { UsdcNetwork } from './usdc.ts'
 import type { X402Reason } from './x402.ts'
 

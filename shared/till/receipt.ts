@@ -85,7 +85,7 @@ function jwsPayload(body: ReceiptBody) {
   }
 }
 
-/** Returns the JWS payload of a receipt in the older format, which lacks the project and the endpoint. */
+/** Returns the JWS payload of a receipt in the older format, which contains neither the project nor the endpoint. */
 function earlierJwsPayload(body: ReceiptBody) {
   const { projectId: _, endpointId: __, ...earlier } = jwsPayload(body)
   return earlier
@@ -123,11 +123,13 @@ export type ReceiptVerdict =
   | { ok: false; reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch' }
 
 /**
- * Checks a receipt: its format, its key, its signature, and that the same key signed its `jws` for the same payment.
+ * Checks a receipt: its format, its key and its signature, and that the same key signed the receipt's `jws` for the
+ * same payment.
  *
  * @param receipt is any value, such as a parsed webhook body.
- * @param trustedKeys lists the issuer's keys, including retired keys, from its JWKS (`x`, base64url, as hex). The key
- * inside a receipt proves nothing, because anyone can sign a receipt with their own key.
+ * @param trustedKeys lists the issuer's keys, including retired keys, from the issuer's JWKS (each is the member `x`,
+ * converted from base64url to hex). The key inside a receipt proves nothing, because anyone can sign a receipt with
+ * their own key.
  */
 export function verifyReceipt({
   receipt,

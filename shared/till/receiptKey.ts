@@ -21,7 +21,7 @@ const ED25519_CODEC = [0xed, 0x01] as const
 export type ReceiptKey = {
   readonly seed: Uint8Array
   readonly publicKeyHex: string
-  /** Is the public key with its multicodec number in base58btc: `z6Mk…`. */
+  /** Is the public key with its multicodec prefix, encoded in base58btc: `z6Mk…`. */
   readonly publicKeyMultibase: string
   /** Is the DID of the issuer, `did:web:…`. */
   readonly did: string
@@ -92,8 +92,8 @@ export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; 
 /**
  * Writes `/.well-known/jwks.json`, the key set that holds the public receipt keys and no secret.
  *
- * @param keys lists the signing key, then the retired keys, because receipts are still checked after their key is
- * retired.
+ * @param keys lists the signing key first, and then the retired keys, because receipts are still checked after their
+ * key is retired.
  */
 export function receiptJwks(keys: readonly PublicReceiptKey[]) {
   return {

@@ -1,6 +1,6 @@
 /**
  * Finds the signer of an ECDSA signature. libsecp256k1 recovers an address in 0.07 ms, and viem in 0.7 ms. If
- * libsecp256k1 has no build for the platform, the library viem recovers all addresses.
+ * libsecp256k1 has no build for the platform, the library viem recovers every signer's address.
  */
 
 import { createRequire } from 'node:module'

@@ -20,8 +20,8 @@ const AMOUNT_ATOMIC_MAX = 10n ** BigInt(ATOMIC_DIGITS_MAX) - 1n
 export type NetworkName = 'base' | 'base-sepolia'
 
 /**
- * Describes one supported chain with its USDC contract. The EIP-712 domain name `eip712Name` differs between the two
- * chains.
+ * Describes one supported chain with its USDC contract. The EIP-712 domain name `eip712Name` of one chain differs from
+ * that of the other chain.
  */
 export type UsdcNetwork = {
   readonly network: NetworkName
@@ -127,7 +127,7 @@ export function parseUsdc(amount: string): bigint {
 }
 
 /**
- * Writes atomic units as whole USDC in the shortest form, the inverse of {@link parseUsdc}.
+ * Writes atomic units as whole USDC in the shortest form, and so is the inverse of {@link parseUsdc}.
  *
  * @param amountAtomic is the amount in atomic units, which must not be negative. The amount may be a sum, which may
  * exceed the limit of a single price.

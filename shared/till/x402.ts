@@ -11,8 +11,8 @@ import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
 /**
- * Lists the reason codes for refused payments. The reason codes of x402 v1 §9 come first. The other reason codes come
- * from later facilitators, for cases that x402 v1 does not name.
+ * Lists the codes of the reasons for which a payment is refused. The reason codes of x402 v1 §9 come first. The other
+ * reason codes come from later facilitators, for cases that x402 v1 does not name.
  */
 export const X402_REASONS = [
   'insufficient_funds',
@@ -82,8 +82,8 @@ export type PaymentPayload = {
   x402Version: X402Version
   scheme: string
   /**
-   * Is the network name of x402 version 1 if the chain is known. For an unknown chain, the name is the network name
-   * that the payer sent.
+   * For a known chain, the field holds its network name in x402 version 1. For an unknown chain, the name is the
+   * network name that the payer sent.
    */
   network: string
   payload: ExactPayload
@@ -156,8 +156,8 @@ export type BuildChallengeParameters = {
   /** Describes how a client calls the resource, and what the resource returns. */
   outputSchema?: Record<string, unknown> | null | undefined
   /**
-   * Is the reason code if the challenge refuses a payment. If the request held no payment, the error of the challenge
-   * is {@link PAYMENT_REQUIRED_ERROR}.
+   * Is the code of the reason for the refusal, if the challenge refuses a payment. If the request held no payment, the
+   * error of the challenge is {@link PAYMENT_REQUIRED_ERROR}.
    */
   error?: string | undefined
 }
@@ -190,10 +190,10 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
-  /** `x402Version` is the x402 version in which the service responds to a malformed payment. */
+  /** `x402Version` is the version of x402 that the service uses in its response to a malformed payment. */
   | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
-/** Returns the x402 version in which to respond to a payment, which is the version of its payload. */
+/** Returns the version of x402 for the response to a payment, which is the version of the payment's payload. */
 export const versionOf = (decoded: DecodedPayment): X402Version =>
   decoded.ok ? decoded.payload.x402Version : decoded.x402Version
 
@@ -256,7 +256,7 @@ export function decodePaymentHeader(header: string): DecodedPayment {
   try {
     return parsePaymentPayload(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
   } catch {
-    // JSON that is nested thousands deep causes a RangeError, which is caught here too.
+    // JSON with thousands of nested levels causes a RangeError, which is caught here too.
     return refused('invalid_payload', 'header is not UTF-8 JSON')
   }
 }
@@ -273,7 +273,10 @@ export type PaymentResponse = {
   receiptJws?: string
 }
 
-/** Writes the settlement as a facilitator returns it, in the spelling of an x402 version. */
+/**
+ * Writes the settlement of a payment in the form that a facilitator returns, with the spelling of the given x402
+ * version.
+ */
 export function settleResponse(response: PaymentResponse, x402Version: X402Version) {
   const { receiptJws, errorReason, network, ...rest } = response
   const receipt = { format: 'jws', signature: receiptJws }
@@ -285,7 +288,7 @@ export function settleResponse(response: PaymentResponse, x402Version: X402Versi
   }
 }
 
-/** Names the header that holds the settlement, by x402 version. */
+/** Names, for each x402 version, the header that holds the settlement. */
 export const PAYMENT_RESPONSE_HEADER = { 1: 'X-PAYMENT-RESPONSE', 2: 'PAYMENT-RESPONSE' } as const
 
 /** Encodes the settlement for the header `X-PAYMENT-RESPONSE` (version 1) or `PAYMENT-RESPONSE` (version 2). */

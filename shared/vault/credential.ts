@@ -252,8 +252,8 @@ export function popBackupCode(
 }
 
 /**
- * Prepares an old version of a credential for a restore. Backup codes that were used since the old version stay marked
- * as used.
+ * Prepares an old version of a credential so that it can be restored. Backup codes that were used since the old version
+ * stay marked as used.
  */
 export function withoutUsedCodes(old: CredentialData, current: CredentialData): CredentialData {
   const used = new Set(texts(current.usedBackupCodes))

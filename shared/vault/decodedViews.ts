@@ -178,13 +178,16 @@ type Run = { text: string; index: number }
 const runsOf = (text: string, pattern: RegExp): Run[] =>
   Array.from(text.matchAll(pattern), ({ 0: run, index }) => ({ text: run, index }))
 
-/** The buffer is large enough, because a decoded run never has more bytes than the encoded run has characters. */
+/**
+ * The output buffer is large enough, because a decoded run of characters never has more bytes than the encoded run has
+ * characters.
+ */
 const builderFor = (runs: readonly Run[]) =>
   new ViewBuilder(runs.reduce((sum, { text }) => sum + text.length + 1, 0))
 
 /**
- * Decodes all runs of base64 after their first `skip` characters. Base64 can begin at any character, so the four values
- * of `skip` try the four possible alignments.
+ * Decodes all base64 runs in a text, and leaves out the first `skip` characters of each run. Base64 can begin at any
+ * character, so the four values of `skip` try the four possible alignments.
  */
 function base64View(runs: readonly Run[], skip: number): View {
   const builder = builderFor(runs)
@@ -249,7 +252,7 @@ export function* unescapedViews(text: string): Generator<View> {
 export type RunDecoder = {
   /** Decodes every run of base64, hexadecimal digits or decimal bytes in a text. */
   decode(text: string): Generator<View>
-  /** Returns the runs of binary data that are text in UTF-8. @returns null if most of the data is text. */
+  /** Returns the parts of binary data that are valid UTF-8 text. @returns null if most of the data is text. */
   textOf(text: string): View | null
 }
 

@@ -40,8 +40,8 @@ const BOX_OVERHEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
 /**
- * Describes the place of an encrypted secret: its purpose, project, name and version. The encryption takes these values
- * as associated data, so a secret cannot be decrypted for another purpose, project, name or version.
+ * Describes what an encrypted secret belongs to: its purpose, project, name and version. The encryption takes these
+ * values as associated data, so a secret cannot be decrypted for another purpose, project, name or version.
  */
 export type SecretContext = {
   purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use' | 'purse-key' | 'purchase'
@@ -59,8 +59,8 @@ export type SecretContext = {
 }
 
 /**
- * Holds the data key of a secret, encrypted by a master key. The master key with the id `keyId` has encrypted the data
- * key.
+ * Holds the data key of a secret, encrypted by a master key. The field `keyId` is the id of the master key that
+ * encrypted the data key.
  */
 export type WrappedKey = { keyId: string; wrappedKey: Buffer }
 

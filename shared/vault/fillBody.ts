@@ -1,7 +1,7 @@
 /**
  * Fills the placeholders of a request body. The request body is parsed as its content-type says, because the server
  * will parse the body in the same way. If different servers could read the body in different ways, the body counts as
- * text. Placeholders in a text body may only hold secrets that are allowed in the place `body`.
+ * text. A text body may contain only placeholders of secrets that are allowed in the place `body`.
  */
 import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'
@@ -29,8 +29,8 @@ const isForm = (essence: string) => essence === 'application/x-www-form-urlencod
 const isJson = (essence: string) => /^[\w.+-]+\/(?:[\w.+-]+[+-])?json(?:-[\d.]+)?$/.test(essence)
 
 /**
- * Reads the content type of a request. The field `isClear` tells that all servers read a body with these headers in the
- * same way.
+ * Reads the content type of a request. The field `isClear` tells whether all servers read a body with these headers in
+ * the same way.
  */
 function contentType(headers: Record<string, string>): { essence: string; isClear: boolean } {
   const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))

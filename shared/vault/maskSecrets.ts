@@ -23,17 +23,17 @@ export const SECRET_MIN_LENGTH = 3
 const DEPTH_MAX = 3
 /**
  * Is the maximum number of characters that may be decoded in total for each character of a text that is masked. A text
- * that needs more decoding than that is not shown.
+ * is not shown if it needs more decoding than this maximum.
  */
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
 /**
  * Base64 whose letter case was changed cannot be decoded. So the masker searches for those base64 characters of a
- * secret that do not depend on neighbouring bytes, if there are at least this many of them.
+ * secret that do not depend on neighbouring bytes, if there are at least as many of them as this minimum.
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Is the length in bytes from which every encoded run in a text is decoded, even if every secret is longer. */
+/** If an encoded run in a text has at least this number of bytes, the run is decoded even if every secret is longer. */
 const RUN_BYTES_MAX = 16
 
 /**
@@ -174,7 +174,7 @@ function needlesOf(secret: string): string[] {
 }
 
 /**
- * Returns three base64 spellings of a secret, one for each alignment of its bytes. The first and last base64
+ * Returns the base64 text of a secret for each of the three possible alignments of its bytes. The first and last base64
  * characters, which also depend on the neighbouring bytes, are cut off.
  */
 function base64Cores(bytes: Buffer): string[] {

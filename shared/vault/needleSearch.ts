@@ -122,8 +122,8 @@ function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array
 }
 
 /**
- * Returns all tree nodes except the root, sorted by their depth. One pass finds the depths of all tree nodes, because a
- * parent always has a lower number than its child.
+ * Returns all tree nodes except the root, in the order of their depth in the tree. One pass finds the depths of all
+ * tree nodes, because a parent always has a lower number than its child.
  */
 function byDepth(parent: Int32Array, count: number): Int32Array {
   const depth = new Int32Array(count)

@@ -32,8 +32,9 @@ export type UsedCredential = {
 
 /**
  * Replaces the placeholders in one text by the credential's values.
- * @param places returns the places of the request in which a placeholder stands. The placeholder begins after the first
- * `at` characters of the text. The credential must allow its secret in one of these places of the request.
+ * @param places returns the names of the places in the request (such as a header or the body) in which a placeholder
+ * stands. The placeholder begins after the first `at` characters of the text. The credential must allow its secret in
+ * one of these places of the request.
  * @param write escapes a value so that the value is valid at the place of the placeholder.
  * @throws {CredentialInputError} if a placeholder has no value. @throws {OutOfBoundsError} if the credential does not
  * allow a secret at the place of its placeholder.
@@ -112,7 +113,8 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
     if (!text.isWellFormed()) throw fault(`{{${field}}} must stand for well-formed text`)
     const isSecret = own(data, field) !== null || own(metadata, field) === null
     const secrets = field === 'basicAuth' ? [text, own(data, 'password')!] : [text]
-    // If the data of a credential has no apiKey, {{apiKey}} and {{key}} are the same field.
+    // If the data of a credential has no field apiKey, the placeholders {{apiKey}} and {{key}} stand for the same
+    // field.
     const isKey = (field === 'apiKey' || field === 'key') && own(data, 'apiKey') === null
     return { text, isSecret, secrets, names: isKey ? ['key', 'apiKey'] : [field] }
   }
@@ -122,8 +124,8 @@ const basicAuth = (username: string | null, password: string | null): string | n
   password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
 
 /**
- * Returns the secrets of the credential that the request did not contain. The masker also searches the response for
- * secrets that the request did not send, because a server may know more secrets than the request sent.
+ * Returns the credential's secrets that were not part of the request. The masker also searches the response for secrets
+ * that the request did not send, because a server may know more secrets than the request sent.
  */
 export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
   const texts: string[] = []

@@ -108,10 +108,10 @@ const named = (field: string, ...names: string[]): string[] =>
   names.flatMap((name) => [`${field}@json:/${name}`, `${field}@form:${name}`])
 
 /**
- * Holds the default placement of each credential type. By default a password may stand where a login form has it, and
- * never where a user name stands, because a host shows user names to others. By default a token stands in the header
- * Authorization, which no honest host publishes. By default, an SSH key or a certificate may stand nowhere in an HTTP
- * request.
+ * Holds the default placement of each credential type. By default, a password may stand only where a login form has its
+ * password, and never where it has its user name, because a host shows user names to others. By default a token stands
+ * in the header Authorization, which no honest host publishes. By default, an SSH key or a certificate may stand
+ * nowhere in an HTTP request.
  */
 const DEFAULTS: Record<CredentialType, readonly string[]> = {
   LOGIN: [

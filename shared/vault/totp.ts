@@ -65,7 +65,10 @@ export function parseTotpSecret(text: string): TotpKey {
   }
 }
 
-/** Returns the one-time code at a time, and the seconds for which the code stays valid, at least 1. */
+/**
+ * Returns the one-time code for a given time, and the number of seconds for which the code stays valid, which is at
+ * least 1.
+ */
 export function totpCode(key: TotpKey, nowMs: number): { code: string; remainingS: number } {
   const { secret, algorithm, digits, periodS } = key
   return {

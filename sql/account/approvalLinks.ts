@@ -6,7 +6,8 @@ import { hashSecret } from '../../shared/secretHash.ts'
 import type { Queryable } from '../db.ts'
 
 /**
- * Selects in SQL the addresses, in lower case, whose owners may decide approval requests of the project `p` by mail.
+ * Selects in SQL the addresses, in lower case, of the people who may decide approval requests of the project `p` by
+ * mail.
  */
 export const APPROVERS = `
   select lower(p.approver_email) as address where p.approver_email is not null

@@ -12,8 +12,8 @@ export type Actor = {
 }
 
 /**
- * Lists the outcomes of an audited action. `refused` means that the object of the action lacks the part that the caller
- * asked for. `failed` means that the stored secret could not be decrypted.
+ * Lists the outcomes of an audited action. `refused` means that the object of the action lacks something that the
+ * caller asked for, such as a field of a credential. `failed` means that the stored secret could not be decrypted.
  */
 export const OUTCOMES = ['ok', 'not_found', 'expired', 'refused', 'failed'] as const
 export type Outcome = (typeof OUTCOMES)[number]
@@ -43,8 +43,8 @@ export const AUDIT_COLUMNS = 'project_id, actor, request_id, action, subject, de
 
 /**
  * Writes SQL that inserts an audit entry inside a larger statement, so that the action and its entry commit together.
- * The parameter `outcome` is an SQL expression. The statement's parameters from number `first` on are those of {@link
- * auditValues}.
+ * The parameter `outcome` is an SQL expression for the outcome of the audited action. The statement's parameters from
+ * number `first` on are those of {@link auditValues}.
  */
 export const auditInsert = (first: number, outcome: string): string =>
   `insert into audit_log (${AUDIT_COLUMNS})
@@ -69,7 +69,10 @@ export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEnt
   await openAudit(db, actor, entry)
 }
 
-/** Is the `project_id` of audit entries without a project: entries of platform keys, jobs and console sign-ins. */
+/**
+ * Is the `project_id` of those audit entries that belong to no project: entries of platform keys, jobs and console
+ * sign-ins.
+ */
 export const ORGANIZATION = 'organization'
 
 /**
@@ -143,7 +146,7 @@ const auditConditions = (filter: AuditFilter, values: unknown[]): string =>
     [holds(AUDIT_TEXT), filter.text],
   ])
 
-/** Lists audit entries of a project in an order, at most `limit` after the cursor. */
+/** Lists audit entries of a project in the requested order, at most `limit` after the cursor. */
 export async function listAudit(
   db: Queryable,
   filter: AuditFilter & { cursor: Cursor | null; limit: number; order?: Order },

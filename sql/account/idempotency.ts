@@ -3,7 +3,7 @@ import { lifetimeOf } from './projects/retention.ts'
 
 /**
  * Writes SQL for the lifetime of a project's idempotency keys, which is at least a day (docs/contract.md §4, §6). The
- * parameter `project` is an SQL expression.
+ * parameter `project` is an SQL expression for the project.
  */
 export const keyLifetime = (project: string): string => lifetimeOf('idempotencyKeys', project)
 

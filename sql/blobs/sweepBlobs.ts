@@ -16,8 +16,8 @@ const BATCH = 200
 const REMOVALS_AT_ONCE = 8
 
 /**
- * Moves the rows of objects that no row has named for an hour to `dead_blobs`. After this move no row can refer to the
- * objects, because a foreign key requires a row of the object.
+ * Moves an object's row to `dead_blobs` if no other row has named the object for an hour. After this move no row can
+ * refer to the objects, because a foreign key requires a row of the object.
  * @returns the number of rows of idle objects that were checked.
  */
 export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<number> {

@@ -20,8 +20,8 @@ export type AttemptResult = {
   responsePrefix: string | null
   status: 'delivered' | 'aborted' | 'exhausted' | 'pending'
   /**
-   * Is the number of seconds from the end of this attempt to the next attempt. The number of seconds is null unless the
-   * delivery is still pending.
+   * Is the number of seconds from the end of this attempt to the next attempt. If the delivery is no longer pending,
+   * the number of seconds is null.
    */
   retryInS: number | null
 }

@@ -32,8 +32,8 @@ export type NewDelivery = {
 /**
  * Returns the idempotency key of a webhook event that occurs only once for each payment. After the database was
  * restored from a backup, the event is sent again with the same key. A database that was restored from a backup may
- * lack a settlement that is on the chain. The receiver of the webhook must not count one payment twice, so both
- * webhooks need the same key.
+ * lack a settlement that is on the chain. The receiver of the webhook must not count one payment twice, so the webhooks
+ * before and after the restore of the database need the same key.
  */
 export const paymentEventKey = (about: {
   /** Is the id of the webhook's owner: the seller's endpoint, or the project's webhook. */

@@ -111,7 +111,7 @@ const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =
     ['created_at < ?', filter.before],
   ])
 
-/** Lists webhook deliveries of a project in an order, at most `limit` after the cursor. */
+/** Lists webhook deliveries of a project in the requested order, at most `limit` after the cursor. */
 export async function listDeliveries(
   db: Queryable,
   filter: DeliveryFilter & { cursor: Cursor | null; limit: number; order?: Order },
@@ -120,7 +120,7 @@ export async function listDeliveries(
   const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
   const tests = deliveryConditions(filter, values)
   // Each delivery status has a separate part of the query, with the status as a literal. The index of undelivered
-  // deliveries returns the deliveries of only one status in order.
+  // deliveries can return deliveries in order only if the query asks for a single status.
   const statuses = (filter.statuses ?? [null]).map((name) =>
     name === null ? '' : `and status = '${STATUSES[name]}'`,
   )
@@ -138,7 +138,7 @@ export async function listDeliveries(
   return rows.map(toDelivery)
 }
 
-/** Counts the deliveries of one endpoint or webhook with a status. */
+/** Counts the deliveries of one endpoint or webhook that have a given status. */
 export type DeliveryCount = {
   endpointId: string | null
   webhookId: string | null

@@ -4,8 +4,8 @@ import type { Queryable } from '../db.ts'
 import { createDelivery, paymentEventKey } from './deliveries.ts'
 
 /**
- * Is the PostgreSQL channel on which the service announces the id of a project that has a new event. `!` before the id
- * means that the project's keys or scopes changed.
+ * Is the PostgreSQL channel on which the service announces the id of a project that has a new event. A `!` before the
+ * project's id means that the keys or scopes of the project changed.
  */
 export const EVENTS_CHANNEL = 'events'
 
@@ -66,7 +66,7 @@ function subjectOf(data: EventData): string {
   return 'useId' in data ? data.useId : data.messageId
 }
 
-/** Creates for each given event the deliveries to the webhooks of its project. */
+/** Creates the deliveries of each given event to the webhooks of its project. */
 async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   const { rows } = await db.query<{
     id: string
@@ -137,7 +137,10 @@ export async function listEvents(
 export type StreamState = {
   /** Is the position of the newest event. The number 0 means that the project has no event yet. */
   newest: EventPosition
-  /** Is the number of the oldest stored event. If no event is stored, the number is that of the next event. */
+  /**
+   * Is the number of the oldest stored event. If no event of the project is stored, the number is the one that the next
+   * event will get.
+   */
   oldest: bigint
   /**
    * Is the time of the event that the client knows. Null means that the event that the client knows is no longer

@@ -91,7 +91,7 @@ export async function findProjectWebhook(
   return rows[0] === undefined ? null : toWebhook(rows[0])
 }
 
-/** Changes a webhook for future events. @returns null if there is no such webhook. */
+/** Changes a webhook, with effect for future events only. @returns null if there is no such webhook. */
 export async function updateProjectWebhook(
   db: Queryable,
   { projectId, id }: Target,

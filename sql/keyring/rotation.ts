@@ -48,7 +48,7 @@ type KeyTable = {
    * order of this key.
    */
   key: Record<string, 'bigint' | 'int' | 'text'>
-  /** Lists the other columns of the table that the function `tell` reads. */
+  /** Lists the columns outside the primary key that the function `tell` reads. */
   columns: string
   join?: string
   tell(row: Row): { label: string; context: SecretContext }
@@ -130,8 +130,8 @@ async function countRows({ name, prefix = '' }: KeyTable, db: Queryable, current
 }
 
 /**
- * Locks the rows that follow a primary key and whose data key is encrypted with an old master key. One pass over the
- * table skips rows that another transaction has locked, and the next pass processes them.
+ * Locks the rows that come after a given primary key and that hold a data key encrypted with an old master key. One
+ * pass over the table skips rows that another transaction has locked, and the next pass processes them.
  */
 async function lockStale(
   table: KeyTable,

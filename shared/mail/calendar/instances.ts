@@ -163,8 +163,8 @@ export function localAt(atMs: number, { value, zone }: PlacedTime): string {
 }
 
 /**
- * Finds the offset of a time zone that only a calendar file defines. The zone's definition expects a local time, so the
- * function finds the offset of an instant in two steps.
+ * Finds the offset of a time zone that only a calendar file defines. The zone's definition is based on local time, so
+ * the function finds the offset of an instant in two steps.
  */
 function offsetNear(atMs: number, zone: Zone): number {
   const guess = (shiftMs: number) => {

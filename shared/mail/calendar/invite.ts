@@ -54,8 +54,8 @@ export type Invite = {
   /** Is the DTSTAMP of the calendar event, in ISO 8601. */
   stamp: string
   /**
-   * Names one instance of a series by its first start (RECURRENCE-ID), in ISO 8601. Null means that the calendar event
-   * is about all instances of the series.
+   * Names one instance of a series by the start that the instance originally had (RECURRENCE-ID), in ISO 8601. Null
+   * means that the calendar event is about all instances of the series.
    */
   recurrenceId: string | null
   status: Status

@@ -134,7 +134,10 @@ function readEvent(
   }
 }
 
-/** RFC 6047 §2.4: the METHOD in the calendar file counts. A calendar file without a METHOD is no invitation. */
+/**
+ * RFC 6047 §2.4: the METHOD property inside the calendar file decides the method. A calendar file without a METHOD is
+ * no invitation.
+ */
 function methodOf(calendar: ICAL.Component): Method {
   const given = String(calendar.getFirstPropertyValue('method') ?? '').toUpperCase()
   return METHODS.find((method) => method === given) ?? 'PUBLISH'

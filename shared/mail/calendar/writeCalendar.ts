@@ -17,8 +17,8 @@ type Described = {
   start: WrittenTime
   end: WrittenTime
   /**
-   * Names one instance of a recurring event by the instance's first start. Null means that the event is about all
-   * instances.
+   * Names one instance of a recurring event by the start that the instance originally had. Null means that the event is
+   * about all instances.
    */
   recurrenceId: WrittenTime | null
   organizer: Person

@@ -27,7 +27,7 @@ export const FLOATING: Zone = { name: null, instantOf: utcOf }
 
 /**
  * Returns the time zone of a TZID (RFC 5545 §3.2.19). If the zone name is known, the definition in the file is ignored,
- * as in calendar programs. Definitions in files are often cut to one year.
+ * as in calendar programs. The time zone definitions in calendar files often cover only one year.
  */
 export function zoneOf(tzid: string, definition: ICAL.Timezone | undefined): Zone {
   const name = ianaName(tzid) ?? ianaName(locationOf(definition))

@@ -1,6 +1,6 @@
 /**
- * Collects the evidence that a candidate in a mail is a one-time code: its shape, its place, the words around it, and
- * the kind of the mail. Each piece of evidence has a name. codeTrees.ts says how much each piece counts.
+ * Collects the evidence that a candidate in a mail is a one-time code: the candidate's shape, its position, the words
+ * around it, and the kind of the mail. Each piece of evidence has a name. codeTrees.ts says how much each piece counts.
  */
 
 import {
@@ -132,17 +132,20 @@ function shapeEvidence(candidate: Candidate): string[] {
     ...(isPlace ? ['shape:place'] : []),
     // A text like WELCOME15 joins a word and a number, so it is probably a voucher and no one-time code.
     ...(/^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value) ? ['shape:voucher'] : []),
-    // Mails with advice show example codes like 123456 and 0000.
+    // Mails that give advice about security often show example codes like 123456 and 0000.
     ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),
   ]
 }
 
-/** Matches a word. In scripts without spaces each character counts as a word. */
+/** Matches a word. In scripts that put no spaces between words, each character counts as a word. */
 const WORD = /[\p{Script=Han}\p{Script=Thai}]|(?![\p{Script=Han}\p{Script=Thai}])\p{L}{2,}/gu
 const WORDS_BESIDE = 4
 const STEM_CHARS = 6
 
-/** Returns the first letters of the words beside the candidate. codeTrees.ts knows the words that several mails use. */
+/**
+ * Returns the first letters of each word beside the candidate. codeTrees.ts contains those words that occur in several
+ * mails.
+ */
 function wordEvidence(before: string, after: string): string[] {
   const stems = (side: string, words: readonly string[]) =>
     words.map((word) => `${side}:${word.toLowerCase().slice(0, STEM_CHARS)}`)

@@ -176,7 +176,7 @@ function readGroups(shown: string): Shape | undefined {
   const isEven =
     parts.every((part) => part.length === parts[0]!.length) ||
     (parts.length === 2 && parts.every((part) => part.length >= 3))
-  // Setup codes of Apple HomeKit: 384-19-226.
+  // Setup codes of Apple HomeKit have the form 384-19-226.
   const isSetup = /^\d{3}-\d\d-\d{3}$/.test(shown)
   const isCut = parts
     .slice(0, -1)

@@ -4,8 +4,8 @@
  */
 
 /**
- * Matches words that name something other than a one-time code. Longer expressions stand before shorter ones, because a
- * `promo code` is no one-time code.
+ * Matches words that name something other than a one-time code. In the list of words, longer expressions stand before
+ * shorter ones, because a `promo code` is no one-time code.
  */
 const OTHER = [
   // Words such as "promo", "gift" and "booking" show that a code is no sign-in code.
@@ -52,7 +52,7 @@ const CERTAIN = [
 
 /** Matches words for a code of some kind, or for a password. */
 const CODE = [
-  // Some mails ask for characters: `Copy the following characters`.
+  // Some mails ask for characters instead of a code: `Copy the following characters`.
   'following characters|folgenden? zeichen|caractères suivants|caracteres siguientes|siguientes caracteres|seguintes caracteres|seguenti caratteri|volgende tekens|följande tecken|følgende tegn|seuraavat merkit|następujące znaki|následující znaky|nasledujúce znaky|sljedeće znakove|naslednje znake|alábbi karakter|următoarele caractere|следующие символы|наступні символи|şu karakter|次の文字|以下字符|다음 문자',
   String.raw`(?<!\p{L})codi(?!\p{L})|códigu|ch?òd[eih]?\p{L}*|(?<!\p{L})g?cód(?!\p{L})|kodiċi|koade|autentikigkod\p{L}*|kôd\p{L}*|kodi(?:ni|ngiz\p{L}*)|kodeu|kaody|(?<!\p{L})(?:ama|i|li)?khodi|ikhowudi|kóòdù|lambar (?:tabbatar|tantance|tabbaci)\p{L}*|κώδικ\p{L}*|рамзи|ኮድ|କୋଡ|(?<!\p{L})c?hòd\p{L}*|c['’]hod|کوډ|ڪوڊ|کۆد\p{L}*|ক['’]ড|குறியீட்|קאָד|(?<!\p{L})côd|(?<!\p{L})kodo(?:n|j|jn)?(?!\p{L})|(?<!\p{L})kode(?:a|ak|arekin)(?!\p{L})|(?<!\p{L})kòd|(?<!\p{L})kodą|(?<!\p{L})[הלב]קוד|(?<!\p{L})(?:ال)?كود|(?<!\p{L})код(?:у|ы|ты|ыңыз|уңуз|іңіз)\p{L}{0,3}(?!\p{L})|কোড|குறியீடு|కోడ్|કોડ|ಕೋಡ್|കോഡ്|ਕੋਡ|کوڈ|කේතය|កូដ|ລະຫັດ|ကုဒ်|კოდი|կոդ|(?<!\p{L})koodi?(?!\p{L})|(?<!\p{L})kod(?:as|ą|o|s|i|in|in[ıi]z)(?!\p{L})|kóð[ia]|(?<!\p{L})koda(?!\p{L})|msimbo|(?<!\p{L})(?:digits?|figures|ziffern|chiffres|cifr[ae]s?|dígitos?|cijfers|siffror\p{L}*|cifre|cyfr\p{L}*|číslic\p{L}*|számjegy\p{L}*|cifrele|ψηφί\p{L}*|rakam\p{L}*|цифр\p{L}*|ciąg\p{L}* znaków|ciąg)(?!\p{L})|数字|數字|숫자|أرقام|codes?(?!\p{L}| of )|(?<!\p{L})pin(?:-?code)?(?!\p{L})|token|códigos?|codi(?:ce|ci)|(?<!\p{L})cod(?:ul|ului)?(?!\p{L})|clave|senha|kod(?:en|er|et|e|em|u|y|ed|unuz\p{L}*|un|lar|uyla|unu)?(?!\p{L})|kood\p{L}*|kód\p{L}*|jelsz\p{L}*|(?<!\p{L})hasł\p{L}*|(?<!\p{L})hesl\p{L}*|κωδικ\p{L}*|şifre\p{L}*|код\p{L}{0,3}(?!\p{L})|парол\p{L}*|コード|暗証番号|代码|代碼|密码|密碼|비밀번호|코드|رمز|الرمز|كلمة|(?<!\p{L})קוד|(?<!\p{L})کد|(?<!\p{L})mã(?!\p{L})|รหัส|कोड`,
 ]
@@ -122,7 +122,7 @@ const LABELS_MAX = 60
 
 /**
  * Returns the labels of a text, which are the words that name a number, in their order. The caller must limit the
- * length of the text that is searched for labels.
+ * length of the text in which the function looks for labels.
  */
 export function labelsOf(text: string): Label[] {
   const labels: Label[] = []

@@ -42,7 +42,9 @@ export type Code = {
 const CODE_SCAN_CHARS = 20_000
 const LINES_MAX = 400
 const LINE_MAX_CHARS = 400
-/** Is the maximum number of lines with candidates (possible codes) that are judged in each mail part. */
+/**
+ * Is the maximum number of lines in each mail part that are judged because they contain candidates (possible codes).
+ */
 const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
@@ -205,9 +207,9 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
     matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )
   const labels = new Set(matchesOf(/(?<![\w-])([A-Z]{2,6}\d) ?[:：=]/g))
-  // Letters with as many vowels as a word has are a code only if a link of the mail also holds these letters. A text
-  // that is also part of a host name in the mail is the name of a company, and no code. `PIN1` is no code if the mail
-  // also has `PIN1: 41907385`.
+  // Letters that have as many vowels as an ordinary word are a code only if a link of the mail also holds these
+  // letters. A text that is also part of a host name in the mail is the name of a company, and no code. `PIN1` is no
+  // code if the mail also has `PIN1: 41907385`.
   const read = judged.filter(
     ({ candidate: { kind, value, isWord } }) =>
       (!isWord || linked.has(value)) &&

@@ -1,7 +1,7 @@
 /**
- * Finds the texts of HTML that a reader sees large or bold, because most senders show a one-time code in that way. The
- * style attributes of the HTML elements decide which texts are large or bold. Rules of a style sheet do not count,
- * because many mail programs ignore a style sheet.
+ * Finds the texts of HTML that a reader sees in large or bold letters, because most senders show a one-time code in
+ * that way. The style attributes of the HTML elements decide which texts are large or bold. Rules of a style sheet do
+ * not count, because many mail programs ignore a style sheet.
  */
 import { readDeclarations } from '../visibleText/cssRules.ts'
 import { VOID_ELEMENTS } from '../visibleText/htmlElements.ts'

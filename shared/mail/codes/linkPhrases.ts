@@ -1,6 +1,6 @@
 /**
- * Recognises the purpose of a link by pairs of ideas in its text: mail and settings, mail and its end, a registration
- * and its completion, or a password and its absence. Each list holds the word stems for one idea in some fifty
+ * Recognises the purpose of a link by pairs of ideas in its text: mail with settings, mail with its end, a registration
+ * with its completion, or a password with its absence. Each list holds the word stems for one idea in some fifty
  * languages, in lower case.
  */
 import { PASSWORD, VERIFY } from './linkStems.ts'
@@ -27,8 +27,8 @@ const SETTING = anyOf(
 )
 
 /**
- * Matches words that end something or refuse it. Words for "cancel" are not in the list, because a reader can also
- * cancel the change of an address.
+ * Matches words that mean to end something or to refuse it. Words for "cancel" are not in the list, because a reader
+ * can also cancel the change of an address.
  */
 const END = anyOf(
   String.raw`(?:turn|switch) off|no longer (?:want|wish)|stop (?:receiving|getting)|plus recevoir|désactiv|dej(?:ar|e|a) de recibir|no quiero|deixar? de rec|não quero|desa(?:c)?tiv|non vo(?:glio|gliate)|non vuoi più|disattiv|geen(?!\p{L}).{1,30} meer|niet meer|uitschakel|vill inte|sluta få|stäng av|ønsker ikke|ønsker du ikke|vil ikke|slå av|en halua|lopeta|vil ekki|hætta|nie chc|rezygnuj|wyłącz|nechc|nezas[ií]l|nezasiela|vypn[oú]|nem (?:szeretn|kérek|akar)|kikapcsol|nu mai|opre[sș]te|dezactiv|istemiyor|kapat|durdur|ne žel|isključi|izklopi|nebenor|atsisak|išjung|nevēl|atteik|izslēg|ei soovi|loobu|lülita välja|no vull|deixa de rebre|non quero|ez (?:dut|duzu).{0,30} nahi|utzi|nuk dua|ndalo|çaktivizo|không muốn|tắt|ngừng|tidak (?:ingin|mahu|mau)|matikan|hentikan|ayaw|i-off|itigil|sitaki|zima(?!\p{L})|acha kupokea|(?:roi['’]r )?gorau i dderbyn`,
@@ -49,7 +49,7 @@ const LIST = anyOf(
   String.raw`(?<!\p{L})list|llista|lijst|(?<!\p{L})lys(?!\p{L})|seznam|zoznam|popis|sąraš|sarakst|nimekir|спис|λίστα|רשימ`,
 )
 
-/** Matches a word that allows something. */
+/** Matches a word that means to allow something. */
 const ALLOW = anyOf(
   String.raw`(?<!\p{L})(?:approve|trust|authori[sz]e|allow)|zulassen|freigeb|autoris|autoriz|goedkeur|godkänn|godkend(?!else)|godkjenn(?!else)|hyväksy|zatwierd|schvál|jóváhagy|aprob|разреш|дозвол|onayla|許可|允许|允許|승인`,
 )
@@ -60,8 +60,8 @@ const DEVICE = anyOf(
 )
 
 /**
- * Matches the infinitive or the request to complete something. A past form, as in `registration completed`, reports a
- * completion and asks for nothing.
+ * Matches the infinitive or the imperative of verbs that mean to complete something. A past form of such a verb, as in
+ * `registration completed`, reports a completion and requests nothing.
  */
 const COMPLETE = anyOf(
   String.raw`abschlie(?:ß|ss)|vollende|termine[rz](?!\p{L})|finalise[rz]|compl[eé]te[rz](?!\p{L})|complet(?:ar|a|e)(?!\p{L})|conclui(?:r|a)?(?!\p{L})|finaliza(?:r|ți|re)?(?!\p{L})|finalizează|completa(?:re)?(?!\p{L})|conclud|voltooi(?!d)|slutför(?!d|t)|fuldfør(?!t)|gennemfør(?!t)|fullfør(?!t)|viimeistele|ljúk(?:a|tu)|dokończ(?!on)|zakończ(?!on)|dokonč(?:it|ete|iť|ite|aj)|befejezés|fejez(?:d|ze) be|véglegesít|tamamla(?!n)|dovrši(?!l)|završi(?!l)|užbai(?:g|k)|pabei(?:dz|gt)|lõpeta(?!t|ti|s)|lõpule|amaitu|bukatu|përfundo(?!i)|selesaikan|lengkapkan|kumpletuhin|kamilisha`,
@@ -82,7 +82,7 @@ const COMPLETES =
 const WITHOUT_BEFORE = String.raw`(?<!\p{L})(?:bez|brez|ilma|pa|sense|sen|sem|sin|senza|sans|non serve|non serv[oe]no|pas besoin d[e'’]|no (?:se )?necesit(?:a|as|an|es)|ohne|without|no|zonder|utan|uden|uten|ilman|án|fără|heb|gan|tanpa|nang walang|bila|không(?: cần)?|χωρίς|без|ללא|בלי|بدون|बिना)(?: (?:an?|any|your|my|de|um|uma|una?|une|su|tu|il|la|je|uw|ihr|dein|ein|mein|het|τον|την))? `
 const WITHOUT_AFTER = String.raw`[\p{L}\p{M}]{0,12}.{0,2}(?:nélkül|olmadan|gabe|के बिना|ছাড়া|없이)`
 
-/** Matches a sign-in without a password, in every order of the words. */
+/** Matches words that offer to sign in without a password, in every order of these words. */
 const WITHOUT_PASSWORD = new RegExp(
   `${WITHOUT_BEFORE}(?:${PASSWORD.source})|(?:${PASSWORD.source})${WITHOUT_AFTER}|passwordless|passwortlos|(?<!\\p{L})be slaptažod|paroolita|salasanatta|parolasız|şifresiz|パスワード(?:なし|不要)|无需密码|無需密碼|免密|ไม่(?:ต้อง)?ใช้รหัสผ่าน`,
   'u',

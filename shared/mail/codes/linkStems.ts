@@ -1,7 +1,8 @@
 /**
  * Lists the stems of the words that tell the purpose of a link, in about a hundred languages. The word stems and the
  * texts that they are compared with are in lower case. Each list of word stems begins with common European and Asian
- * languages. After these come other Latin, other European, Arabic and Hebrew, and other Asian and African scripts.
+ * languages. The other words follow, grouped by script: other Latin, other European, Arabic and Hebrew, and other Asian
+ * and African scripts.
  */
 
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
@@ -22,7 +23,7 @@ export const PASSWORD = anyOf(
   `পাসও|পাছৱ|গুপ্তশব্দ|संकेतशब्द|परवलीचा शब्द|गोप्य शब्द|गुप्तशब्द|પાસવર્ડ|ગુપ્તસંજ્ઞા|ਪਾਸਵਰਡ|ਪਛਾਣ ਸ਼ਬਦ|ପାସ୍?ୱାର୍ଡ|கடவுச்சொல்|పాస్.?వర్డ్|సంకేతపద|రహస్యపద|ಪಾಸ್.?ವರ್ಡ್|ಗುಪ್ತಪದ|പാസ്.?വേഡ്|അടയാളവാക്ക്|രഹസ്യവാക്ക്|මුරපද|စကားဝှက်|ពាក្យសម្ងាត់|ລະຫັດຜ່ານ|የይለፍ ቃል|ፓስዎርድ|암호|패스워드`,
 )
 
-/** Matches words that confirm an address or an account. */
+/** Matches words that mean to confirm an address or an account. */
 export const VERIFY = anyOf(
   `verif|confirm|activat|validat|(?:complete|finish) (?:your |the )?(?:registration|sign(?:ing)?[- ]?up)|create your account by|bestätig|aktivier|freischalt|vérifi|activer|valider|activar|ativar|conferma|attiva|bevestig|bekräft|aktivera|bekræft|aktivér|aktiver konto|aktiveer|aktiviraj|aktiver min|bekreft|vahvista|aktivoi|potwierd|aktywuj|zweryfik|aktivovat|aktiva[cč]|aktivujt|aktywac|ověřit|overiť|megerősít|aktivál|activează|επιβεβα|ενεργοπο|επαλήθ|doğrula|onayla|etkinleştir|подтвер[жд]|активир|підтвер[жд]|активув|потвърд|(?:メール|アドレス|登録|本人|アカウント).{0,8}確認|認証|有効化|确认|驗證|验证|激活|확인|인증|활성화|تأكيد|تفعيل|تحقق|אימות|אשר|xác nhận|xác minh|ยืนยัน`,
   String.raw`(?<!\p{L})(?:valid(?:e[rzu]?|eer|a|i|ați|ar)|convalida)(?!\p{L})|überprüfen sie ihre e-?mail|tarkista sähköposti|(?:provjeri\p{L}*|preveri\p{L}*|kontrol\p{L}+) (?:\p{L}+ ){0,2}(?:e-?(?:mail|pošt)|ret)|potvrd|potrdi|patvirtin|apstiprin|kinnita|staðfest|stadfest|cunfirm|konfirm|kumpirma|patunayan|cadarnhau|gwiri|kadarnaat|baiezt|egiaztatu|berrets|berrespen|fíoraigh|deimhnigh|dearbhaich|befêstig|ferifi|erősítsd|igazol(?:ja|d)|(?<!\p{L})over(?:te|iť)|ověřte|təsdiq|tasdiqla|tassykla|verast|piştrast|(?:meng|di)?sahkan|tabbatar|thibitisha|xaqiiji|qinisekisa|mirkanee|ripoho|xác thực`,

@@ -21,8 +21,8 @@ const UNWANTED = new RegExp(
 )
 
 /**
- * Matches link texts such as `disable`, which stop an action. A link that stops an action is for a person who did not
- * ask for the mail that holds the link.
+ * Matches link texts such as `disable`, which stop an action. A link that stops an action is meant for a person who did
+ * not request the mail that holds the link.
  */
 const ENDS =
   /disable|cancel (?:this|the|your) request|deactivate|(?:delete|close|remove) (?:your|my|the|this) account|konto löschen|supprimer (?:votre|mon|le) compte|eliminar (?:tu|su|mi|la) cuenta|excluir (?:sua|minha|a) conta|elimina (?:il tuo )?account|account verwijderen|accept (?:the |your |this |an? )?invit|einladung annehmen|accepter l['’]invitation|aceptar (?:la )?invitación|aceitar (?:o )?convite|accetta (?:l['’])?invito|uitnodiging accepteren|acceptera inbjudan|przyjmij zaproszenie|принять приглашение|接受邀请|招待を承認|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
@@ -59,7 +59,7 @@ const PATH_SIGN_IN =
 export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toLowerCase())
 
 /**
- * Matches things that a reader confirms or looks at, but that are neither an address nor an account: `Confirm your
+ * Matches things that a reader confirms or looks at, and that are neither an address nor an account: `Confirm your
  * order`, `Review weak passwords`.
  */
 const THINGS =
@@ -91,15 +91,18 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
  */
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose)=(?<act>[\w-]{3,40})/
 
-/** Matches the confirmation of an address below a page of settings: `/settings/notifications/412/verify/…`. */
+/**
+ * Matches a URL path that confirms an address although the path begins like a settings page:
+ * `/settings/notifications/412/verify/…`.
+ */
 const CONFIRMED_SETTING = /\/(?:settings|preferences|account|profile)\/.{0,200}(?:verif|confirm)/
 const SIGN_IN_FIRST = /^\/(?:#\/)?(?:sign|log)[-_]?in[/?]/
 const SURE_SIGN_IN = /\/(?:mfa|2fa|two-?factor)\/|\/complete[-_]?sign[-_]?in(?=[/?])/
 
 /**
  * Describes the purpose that the path of a link's URL names. If the purpose that the path names is certain, it takes
- * precedence over the words of the link. `mayVerify` marks a sign-in whose path also names a confirmation, as in
- * `/login/confirm?id=…`.
+ * precedence over the words of the link. `mayVerify` marks the URL of a sign-in whose path also contains a word for a
+ * confirmation, as in `/login/confirm?id=…`.
  */
 export type PathPurpose = {
   purpose: LinkPurpose | undefined

@@ -22,7 +22,7 @@ export type MailLink = {
  * purpose are kept first.
  */
 export const LINKS_MAX = 50
-/** Is the maximum number of links of a mail that are read at all. */
+/** Is the maximum number of links that are read from one mail, including links that are not returned. */
 const LINKS_READ = 500
 /**
  * Is the maximum number of characters of a URL. A longer URL is left out, because a URL that is cut short would open
@@ -58,7 +58,7 @@ export function findLinks({
   html: string | null
 }): MailLink[] {
   const links = new Map<string, MailLink>()
-  /** Holds the addresses of links whose visible text says where the link leads. */
+  /** Holds the addresses of those links whose visible text tells where the link leads. */
   const named = new Set<string>()
   const found = [...(html === null ? [] : linksOfHtml(html)), ...linksOfText(text)]
   for (const one of found) {
@@ -136,7 +136,7 @@ function purposeOf(
   // nothing.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
-  // Nobody signs in or confirms by a link that holds only the number of a page: `Open the forum`.
+  // Nobody signs in or confirms anything by a link whose only variable part is the number of a page: `Open the forum`.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
@@ -175,7 +175,7 @@ const NAMED_TOKEN =
 const NAMED_SECRET = /[?&#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
 /** Matches a part of a path that only a secret fills: 24 or more letters and digits. */
 const SECRET = /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)/
-/** Tells whether a URL holds a secret, which the URL of a help page does not. */
+/** Tells whether a URL holds a secret, because the URL of a help page never holds one. */
 const hasSecret = (path: string): boolean => NAMED_TOKEN.test(path) || SECRET.test(path)
 
 /** Tells whether a URL is a page that explains: the help, the documentation or the news of a service. */
@@ -208,8 +208,8 @@ function partsOf(href: string): {
 }
 
 /**
- * Holds a link whose end tag has not come yet: its words so far, the index at which the words start, and the words
- * before the link.
+ * Holds an open link, whose end tag was not read yet: its words so far, the index at which these words start, and the
+ * words before the link.
  */
 type OpenLink = { href: string; words: string; start: number; before: string }
 
@@ -237,8 +237,8 @@ function linksOfHtml(html: string): Found[] {
   const add = (text: string) => {
     if (link === null) {
       words += text
-      // The collected words may grow to twice the limit before they are cut. A cut at each HTML token would copy the
-      // words of a long mail again and again.
+      // The collected words may grow to twice the maximum length before they are cut. If they were cut at each HTML
+      // token instead, the words of a long mail would be copied again and again.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
     }
     if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text

@@ -3,8 +3,8 @@ import type { MailContent } from './composeMail.ts'
 import { serviceContent } from './serviceContent.ts'
 
 /**
- * Computes a mark from an approver's address for the Message-ID of the approval notice. The mark in the Message-ID
- * distinguishes the mails to several approvers of one approval request, because each mail has its own link.
+ * Computes from an approver's address a mark that is put into the Message-ID of the approval notice. The mark in the
+ * Message-ID distinguishes the mails to several approvers of one approval request, because each mail has its own link.
  */
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)

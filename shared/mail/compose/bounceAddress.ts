@@ -7,8 +7,8 @@
  * In the bounce address NAME+bHASHMAC@DOMAIN, HASH holds 40 bits of the Message-ID's hash. MAC holds 80 bits of an
  * HMAC-SHA-256. HASH and MAC are both in base 32.
  *
- * The part of a bounce address behind `+` is a tag (RFC 5233), so the SMTP listener finds the inbox without knowing the
- * format of the tag.
+ * The part of a bounce address after the `+` is a tag (RFC 5233), so the SMTP listener finds the inbox even though it
+ * does not know the format of the tag.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../../vault/envelope.ts'

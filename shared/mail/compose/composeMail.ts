@@ -50,7 +50,7 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     ...(invitation === undefined ? {} : { icalEvent: icalEventOf(invitation) }),
     attachments: content.attachments.filter((file) => file !== invitation).map(part),
     newline: '\r\n',
-    // The content of a message must not make nodemailer read a file or a URL of the server.
+    // The content of a message must never make the library nodemailer read a file or a URL of the server.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
@@ -67,8 +67,8 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
 }
 
 /**
- * RFC 6047 §2.4: an invitation stands beside the text, so that mail programs show its buttons. A copy of the invitation
- * is attached as a file.
+ * RFC 6047 §2.4: the invitation is a MIME part beside the text, so that mail programs show buttons for an answer. A
+ * copy of the invitation is attached as a file.
  */
 const icalEventOf = (file: SentAttachment) => ({
   method: calendarMethod(file) ?? 'PUBLISH',

@@ -4,7 +4,7 @@
  *
  * nodemailer's signer lists each field once. If a signature lists a field name only once, an attacker can add a second
  * field of that name in transit. Mail programs would show the attacker's second field, and the DKIM signature would
- * stay valid (RFC 6376 §8.15). This signer lists each field name once more than the field occurs.
+ * stay valid (RFC 6376 §8.15). This signer lists each field name one time more than the field occurs in the message.
  */
 import { createHash, createSign, type KeyObject } from 'node:crypto'
 

@@ -26,7 +26,7 @@ export const calendarMethod = ({ contentType }: Pick<SentAttachment, 'contentTyp
 
 /**
  * Matches a media type: a type, a subtype and parameters (RFC 2045 §5.1). Control characters in a media type are
- * refused, so that no other header field can follow it.
+ * refused, so that nobody can add another header field after the media type.
  */
 const TOKEN = "[\\w!#$%&'*+.^`{|}~-]+"
 const MEDIA_TYPE = new RegExp(

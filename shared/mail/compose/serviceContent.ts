@@ -1,8 +1,8 @@
 import type { MailContent } from './composeMail.ts'
 
 /**
- * Makes the content of a mail that the service itself sends to one person. A mail of the service itself has lines of
- * text, and asks for no automatic reply.
+ * Makes the content of a mail that the service itself sends to one person. A mail of the service itself consists of
+ * lines of text, and its header asks mail programs to send no automatic reply.
  */
 export const serviceContent = ({
   id,

@@ -6,8 +6,8 @@ const DELIMITERS = [',', ';', '\t', '|'] as const
 const LOOKED_CHARS = 4_000
 
 /**
- * Reads a table in a text file: CSV (RFC 4180), also with the semicolons or tabs that some countries use instead of
- * commas. Each row becomes a line, with tabs between the cells.
+ * Reads a table in a text file: CSV (RFC 4180), or a variant with the semicolons or tabs that some countries use
+ * instead of commas. Each row becomes a line, with tabs between the cells.
  */
 export function readCsv(bytes: Uint8Array): DocumentText {
   const text = decodeText(bytes)

@@ -8,7 +8,7 @@ const NO_TEXT_TYPE =
   /^(?:image|audio|video|font)\/|^application\/(?:pgp-|pkcs7-|x-pkcs7-)|^multipart\//i
 const NO_TEXT_ENDING =
   /\.(?:png|jpe?g|gif|webp|bmp|tiff?|ico|heic|mp[34]|m4a|mov|avi|wav|ogg|woff2?|ttf|exe|dll|p7[sm])$/i
-/** Matches the media type of pictures that are made of text. */
+/** Matches the media type of pictures whose files consist of text. */
 const TEXT_IMAGE = /^image\/svg/i
 
 /**
@@ -30,8 +30,8 @@ const ENDINGS: Readonly<Record<string, DocumentKind>> = {
 const OFFICE_KINDS = ['docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp'] as const
 
 /**
- * Returns the kind of a file, by its first bytes, then by its type and name. @returns null if the file holds no
- * readable text.
+ * Returns the kind of a file, which is decided first by the file's first bytes and then by its type and name. @returns
+ * null if the file holds no readable text.
  */
 export function kindOf(
   bytes: Uint8Array,

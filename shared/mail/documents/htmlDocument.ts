@@ -28,7 +28,7 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   let isUnread = false
   let isRow = false
   const separate = (next: string) => {
-    // The paragraphs inside a table cell do not remove the tab before the cell.
+    // If a table cell begins with a paragraph, the tab before the cell stays in the text.
     if (gap !== '\n' && !gap.includes('\t')) gap = next
   }
   const text = (raw: string) => {

@@ -55,7 +55,7 @@ const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
 
 /**
  * Reads the text of a file. After the text of a file is read, it is searched for one-time codes, links and invites.
- * @param nowMs is the time after which the next instances of a calendar event start.
+ * @param nowMs is a time in milliseconds: the next instances of a calendar event are those that start after it.
  */
 export async function readDocument(
   bytes: Uint8Array,

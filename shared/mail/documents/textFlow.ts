@@ -61,8 +61,8 @@ export class TextFlow {
   }
 
   /**
-   * Ends a table cell. @param span is the number of columns that the cell covers. `repeats` means that each of the
-   * covered columns shows the cell's text.
+   * Ends a table cell. @param span is the number of table columns that the cell covers. `repeats` means that each of
+   * the covered columns shows the cell's text.
    */
   closeCell(span = 1, repeats = false): void {
     const table = this.#tables.at(-1)
@@ -82,7 +82,7 @@ export class TextFlow {
     table.row = []
   }
 
-  /** Ends a table. @param ends is false if the file may continue the table with another row. */
+  /** Ends a table. @param ends is false if the file may still continue the table with another row. */
   closeTable({ ends = true } = {}): void {
     this.#tables.pop()
     if (ends) this.text('\n')

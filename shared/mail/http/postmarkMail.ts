@@ -1,7 +1,7 @@
 /**
- * Reads the webhooks of Postmark. Postmark does not sign its webhooks. So a password and a path that nobody can guess
- * prove that a webhook comes from Postmark. The password and the path are both made from a secret.
- * https://postmarkapp.com/developer/webhooks/inbound-webhook
+ * Reads the webhooks of Postmark. Postmark does not sign its webhooks. So a webhook counts as coming from Postmark if
+ * its URL has the right password and a path that nobody can guess. The password and the path are both made from a
+ * secret. https://postmarkapp.com/developer/webhooks/inbound-webhook
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
@@ -61,8 +61,8 @@ export function provePostmark(
 }
 
 /**
- * Is the content of a Postmark webhook: a mail, a report about the copy of a sent message, or news that this service
- * does not use.
+ * Is the content of a Postmark webhook: a mail, a report about the copy of a sent message, or an event that this
+ * service does not use.
  */
 export type PostmarkNews =
   | { kind: 'mail'; envelope: Envelope; spf: AuthenticationWord | null; bytes: Buffer }

@@ -1,8 +1,8 @@
 /** Describes the report that a mail relay sends over HTTP about a copy of a message that it took from this service. */
 
 /**
- * Describes a relay's report of a bounce or a complaint, with the values that may identify the copy of the sent
- * message.
+ * Describes a relay's report of a bounce or a complaint, with the values by which the copy of the sent message may be
+ * found.
  */
 export type RelayReport = {
   kind: 'bounce' | 'complaint'

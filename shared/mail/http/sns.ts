@@ -15,7 +15,10 @@ export type SnsMessage = {
   signatureVersion: '1' | '2'
   signature: string
   signingCertUrl: string
-  /** Is the URL that confirms a subscription. In a message that is no confirmation, the URL is an empty text. */
+  /**
+   * Is the URL that confirms a subscription. In a message that does not confirm a subscription, the URL is an empty
+   * text.
+   */
   subscribeUrl: string
   /** Is the text that SNS has signed. */
   signedText: string

@@ -24,8 +24,8 @@ export type Authentication = {
    */
   internal: boolean
   /**
-   * Is the SPF result of the mail service that delivered the message over HTTP. The service only shows this SPF result
-   * and makes no decision by it. For mail over HTTP, `spf` is `none`, because this service does not know the IP address
+   * Is the SPF result of the mail service that delivered the message over HTTP. The service only shows this SPF result,
+   * and bases no decision on it. For mail over HTTP, `spf` is `none`, because this service does not know the IP address
    * of the sending host.
    */
   providerSpf?: AuthenticationWord

@@ -54,8 +54,8 @@ function endOfLine(raw: Buffer, at: number): number {
 }
 
 /**
- * Recognises a From field as mailauth does. Blanks may surround the name From, and the colon may stand on the next
- * line.
+ * Recognises a From field as mailauth does. In such a mail header, blanks may surround the field name From, and the
+ * colon may stand on the next line.
  */
 const isFromField = (line: string): boolean =>
   line.split(':', 1)[0]!.trim().toLowerCase() === 'from'

@@ -178,7 +178,9 @@ function recipientsOfText(
 /** Matches words for a delivery failure. A bounce without a status code must hold one of the words for a failure. */
 const FAILURE = /fail|undeliver|not (?:be )?deliver|unknown|reject|return|error|unable to/i
 
-/** Tells whether a message contains a returned message, which mail hosts send and persons do not. */
+/**
+ * Tells whether a message contains a returned message, because mail hosts send returned messages and persons do not.
+ */
 const returnsMessage = (email: Email, text: string): boolean =>
   email.attachments.some(({ mimeType }) => RETURNED.test(mimeType)) || TRACE_HEADER.test(text)
 
@@ -227,9 +229,10 @@ const oneLine = (text: string): string =>
   text.replace(/\s+/g, ' ').trim().slice(0, DIAGNOSTIC_MAX_LENGTH).toWellFormed()
 
 /**
- * Tells whether a status code means that an address permanently takes no mail. A code for a permanently failing address
- * is of class 5, and is about neither the one message (size, content) nor the sending service (policy, authentication).
- * Codes about the message or the sending service must not suppress the recipient.
+ * Tells whether a status code means that an address permanently takes no mail. A status code means a permanently
+ * failing address if it is of class 5, and if it concerns neither the one message (size, content) nor the sending
+ * service (policy, authentication). If a status code concerns the message or the sending service, it must not suppress
+ * the recipient.
  */
 export const isAddressDead = (status: string | null): boolean =>
   status !== null && /^5\./.test(status) && !/^5\.(?:2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)

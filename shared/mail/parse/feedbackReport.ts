@@ -1,8 +1,10 @@
 /**
- * Reads complaints about spam (ARF, RFC 5965). A mail host sends a complaint when a person presses "this is spam".
+ * Reads complaints about spam (ARF, RFC 5965). A mail host sends a complaint when a person clicks a button such as
+ * "this is spam".
  *
  * Anybody can write a mail that looks like a complaint. A complaint counts only if it names the envelope sender of a
- * copy that this service has sent. Only mail hosts that got the copy know its envelope sender (bounceAddress.ts).
+ * copy of a message that this service has sent. Only the mail hosts that received this copy of the message know its
+ * envelope sender (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from '../address.ts'

@@ -6,8 +6,8 @@ import PostalMime, { type Email } from 'postal-mime'
  */
 const PARTS_MAX = 2_000
 /**
- * Is the maximum number of lines of a message that are parsed. The limit is twice the number of lines that the largest
- * message has if its lines have the usual length.
+ * Is the maximum number of lines of a message that are parsed. The limit is twice the number of lines that a message of
+ * the maximum size has if its lines are of usual length.
  */
 const LINES_MAX = 1_000_000
 const NESTING_MAX = 100
@@ -27,10 +27,10 @@ type Steps = {
 /**
  * Parses the first {@link PARTS_MAX} parts and {@link LINES_MAX} lines of a message. postal-mime makes an object of
  * each part and line: 10 MB of empty parts took 7 s and 2.5 GB, and eleven million lines of one letter took 6 s and 2.3
- * GB. MIME parts are counted inside the parser, because a search for boundaries would miss some spellings of a
- * boundary.
- * @returns the parsed mail. `parts` counts the MIME parts below the top level. The number is 0 if the boundary of the
- * multipart does not occur in the message.
+ * GB. MIME parts are counted inside the parser, because a separate search for boundaries would not find every spelling
+ * of a boundary.
+ * @returns the parsed mail. `parts` counts the MIME parts below the top level. The number of parts is 0 if the boundary
+ * of the multipart does not occur in the message.
  * @throws the errors of postal-mime.
  */
 export async function parseBounded(

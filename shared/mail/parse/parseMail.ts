@@ -104,8 +104,8 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const shown = html === null ? null : visibleHtml(html, MAX_HTML_LENGTH)
   const parsed = email.text === undefined ? '' : readable(normaliseLines(clean(email.text)))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
-  // If the parser finds no part of the mail, the text of the mail is the raw body. A mail may lack its MIME boundary or
-  // its whole header.
+  // If the parser finds no MIME part in the mail, the text of the mail is the raw body. A mail may lack its MIME
+  // boundary or its whole header.
   const unfound = isFound
     ? ''
     : readable(normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES)))).trim()

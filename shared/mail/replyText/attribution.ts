@@ -1,7 +1,7 @@
 /**
  * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), on one line or wrapped. The
- * verbs of many languages are in words.ts. In languages without a listed verb, an attribution is recognised by a date
- * and an address.
+ * file words.ts lists the verbs for "wrote" in many languages. In languages without a listed verb, an attribution is
+ * recognised by a date and an address.
  */
 
 import { isDeviceLine } from './device.ts'
@@ -14,7 +14,7 @@ const MAX_ADDRESSES = 5
 /** Is the maximum number of lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
-/** Matches the words with which an attribution may begin, before its date. */
+/** Matches the words that may stand at the beginning of an attribution, before its date. */
 export const LEAD_WORDS =
   '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia|Dňa|Dana|Στις|Pada(?: tanggal)?|Vào|Pe)\\s'
 const MIDLINE_LEAD_IN = new RegExp(
@@ -43,7 +43,9 @@ const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
 /** Matches a quote mark at the end of a text, directly before an attribution on the same line. */
 const QUOTE_MARK = /\s>\s*$/
-/** Matches the level in a line of a log, such as `2026-10-10 10:15:33 ERROR mailer <a@x.test> wrote: 0 bytes`. */
+/**
+ * Matches the severity level in a line of a log, such as `2026-10-10 10:15:33 ERROR mailer <a@x.test> wrote: 0 bytes`.
+ */
 const LOG_LEVEL = /\p{Nd}\s\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|NOTICE)(?!\p{L})/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
@@ -61,8 +63,8 @@ export function findVerb(text: string): 'none' | 'within' | 'last' {
 }
 
 /**
- * Names what stands below a line that may be an attribution. If a quote or a header block stands below, an uncertain
- * attribution (`On …, Bob wrote:`) is credible.
+ * Names what stands below a line that may be an attribution. If a quote or a header block stands below the line, an
+ * uncertain attribution (`On …, Bob wrote:`) is credible.
  */
 export type Following = 'quote' | 'header' | 'other'
 
@@ -98,7 +100,10 @@ function isAttribution(joined: string, following: Following): boolean {
   return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
 }
 
-/** Tells whether a dashed attribution of Zoho stands behind the sender's own text: `Yes. ---- On … <…> wrote ----`. */
+/**
+ * Tells whether a dashed attribution of Zoho follows the sender's own text on the same line: `Yes. ---- On … <…> wrote
+ * ----`.
+ */
 function isDashedBehindText(joined: string): boolean {
   const rule = joined.search(MIDLINE_RULE)
   if (rule <= 0) return false
@@ -168,9 +173,9 @@ function attributionAt(views: readonly string[], start: number, end: number, fro
 }
 
 /**
- * Returns the index at which an attribution begins behind the sender's own text, as in `reply On Wed, Apr 4, 2012 …`.
- * An attribution also begins behind the end of a sentence, a date, or a name with an address. The result 0 means that
- * the line has no own text.
+ * Returns the index at which an attribution begins after the sender's own text on the same line, as in `reply On Wed,
+ * Apr 4, 2012 …`. An attribution can also begin after the end of a sentence, after a date, or after a name with an
+ * address. The result 0 means that the line holds no text before the attribution.
  */
 export function attributionStart(text: string): number {
   const leadIn = text.search(MIDLINE_LEAD_IN)

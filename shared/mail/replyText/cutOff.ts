@@ -56,15 +56,15 @@ const VERB_THEN_NAME = /^\sتمت كتابة/
 const NAMED_FIRST =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>.{0,12}\p{Nd}{4}.{0,24}\p{Nd}[:.]\p{Nd}/u
 /**
- * Matches the rest of a line behind a time of day if the rest belongs to the writer's own sentence, as in `9:14 we got
- * mail from <a@x.test>`. A line with the writer's own sentence is no attribution.
+ * Matches the text after a time of day if this text belongs to the writer's own sentence, as in `9:14 we got mail from
+ * <a@x.test>`. A line with the writer's own sentence is no attribution.
  */
 const SENTENCE = /^[.!?:]\s|\p{L}{5}[.!?]\s|\s[a-z]{2,}\s[a-z]{2,}\s<[^\s<>]+>/u
 const TITLE = /^-{3,}\s?\p{Lu}/u
 
 function isCutAttribution(text: string, above: string, alone: boolean): boolean {
-  // A list of addresses at the end of a mail does not count as an attribution. Unlike an attribution, a list has more
-  // than one address.
+  // A list of addresses at the end of a mail does not count as an attribution. Such a list has more than one address,
+  // while an attribution has only one address.
   if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
   if (/[.!?。]$/.test(text) && !OPEN_ADDRESS.test(text)) return false
   if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH

@@ -51,7 +51,7 @@ const SENT_FROM_THING = new RegExp(
   'u',
 )
 const NAMES_PERSON = new RegExp(` ${oneOf(PERSON_WORDS)} `)
-/** Matches a device line like `Composed with Quillwing Mail`, before words of the program's maker. */
+/** Matches a device line like `Composed with Quillwing Mail`, which may be followed by words of the program's maker. */
 const COMPOSED = /^(?:Composed|Sent|Written|Typed) (?:with|via|by|using|on) (?:\p{Lu}\S* ?){1,3}$/u
 /** Matches a line that a device added, in a language that puts `my` last: `Trimis de pe Foo-ul meu`. */
 const MY_LAST = new RegExp(
@@ -116,8 +116,8 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
 }
 
 /**
- * Tells whether a line that holds only a URL is the last line of a paragraph. The maker of a mail program adds a URL of
- * its own below the device line.
+ * Tells whether a line that holds only a URL ends its paragraph. The maker of a mail program adds a URL of its own
+ * below the device line.
  */
 export const isClosingAddress = (views: readonly string[], index: number): boolean =>
   /^https?:\S+$/.test(views[index] ?? '') && (views[index + 1] ?? '') === ''
@@ -134,14 +134,14 @@ function goesOn(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Tells whether a line ends with a verb such as "gesendet" and does not contain the word "ich". Lines that end with
- * such a verb are lines that devices add.
+ * Tells whether a line ends with a verb such as "gesendet" (sent) and does not contain the word "ich" (I). Lines that
+ * end with such a verb are lines that devices add.
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
 }
 
-/** Removes links, brackets, and marks such as stars and dashes around the text, from a line. */
+/** Removes from a line its links, its brackets, and the marks such as stars and dashes around its text. */
 function bare(view: string): string {
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
   return text.replace(/^[<([«]{1,2}|[>)\].!。»\s]{1,4}$/g, '').trim()

@@ -1,6 +1,6 @@
 /**
  * Recognises the headers (`From:`, `Sent:`) that a mail program writes above a quoted message, on separate lines or
- * joined. Every test for headers reads one line of bounded length or a window of a few lines.
+ * joined. Every test for headers reads either one line of limited length, or a few neighbouring lines.
  */
 import { EMAIL, fold, isRule, MAX_MARKER_LENGTH, TIME } from './markers.ts'
 import { HEADER_LABELS, type HeaderKind } from './words.ts'
@@ -11,8 +11,8 @@ import { HEADER_LABELS, type HeaderKind } from './words.ts'
  */
 export const MAX_HEADER_LINES = 14
 /**
- * Is the maximum number of characters of a header label such as `From`. The longest header label in the lists has this
- * length.
+ * Is the maximum number of characters of a header label such as `From`. The longest header label in the word lists has
+ * this number of characters.
  */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
@@ -35,8 +35,8 @@ type Label = { kind: HeaderKind; index: number }
 
 /**
  * Tells whether a header label such as `Sent:` begins at this index of a line. A header label must stand at the
- * beginning of a word. A label with a capital or a caseless letter may also follow the previous value without a space:
- * `AnnSent: 9:14To: Tom`.
+ * beginning of a word. A label that begins with a capital, or is written in a script without capitals, may also follow
+ * the previous value without a space: `AnnSent: 9:14To: Tom`.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true
@@ -64,8 +64,8 @@ function labelsWithin(text: string): Label[] {
 }
 
 /**
- * Tells whether the header labels for sender, date, and recipient or subject follow one another in a text. The labels
- * `From:`, `To:` and `Date:` alone are not enough, because a travel ticket has the same labels.
+ * Tells whether a text has, one after another, the header labels for the sender, for the date, and for the recipient or
+ * subject. The labels `From:`, `To:` and `Date:` alone are not enough, because a travel ticket has the same labels.
  */
 function isHeaderRun(text: string, labels: readonly Label[]): boolean {
   const kinds = new Set(labels.slice(0, 5).map(({ kind }) => kind))
@@ -77,8 +77,8 @@ function isHeaderRun(text: string, labels: readonly Label[]): boolean {
 }
 
 /**
- * Recognises a line that holds all headers of a quoted message. NetEase omits the colons of these headers (`发件人 李<…>
- * 发送日期 … 收件人 …`), and flattened HTML omits the line ends.
+ * Recognises a line that holds all headers of a quoted message on one line. NetEase omits the colons of these headers
+ * (`发件人 李<…> 发送日期 … 收件人 …`), and flattened HTML omits the line ends.
  */
 function isOneLineHeader(view: string): boolean {
   if (/^(?:发件人|寄件者|寄件人)[\s:：]/.test(view) && EMAIL.test(view))
@@ -149,8 +149,8 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
 }
 
 /**
- * Tells whether a new block of headers begins on a line. Header lines that follow one another below a blank line do not
- * continue the text above, as `To: be decided` would.
+ * Tells whether a new block of headers begins on a line. Header lines that follow one another below a blank line belong
+ * to a new block, while a single line such as `To: be decided` may continue the text above.
  */
 function isNewBlock(views: readonly string[], index: number, from: number): boolean {
   return index > from && views[index - 1] === '' && headerKind(views[index + 1] ?? '') !== undefined

@@ -11,7 +11,7 @@ const MAX_RULES = 4
  * underscores that a person draws as a blank to fill in is shorter.
  */
 const LONG_RULE = /^_{30,}$/
-/** Matches a separator such as `-----Original Message-----`, also with headers behind it. */
+/** Matches a separator such as `-----Original Message-----`, even if headers follow it on the same line. */
 const TITLE = /^[-_=*]{2,}[^-_=*]{1,60}[-_=*]{2,}/
 const SENTENCE_ENDS = /[.!?。！？…]\s?$/
 
@@ -28,7 +28,7 @@ export function beforeHistory(
   line: string,
   below: readonly string[],
 ): string | { forward: true } | undefined {
-  // A line that starts with `>` is a quote, so the line holds no new text.
+  // A line that starts with `>` is a quote, so the line holds no text that the sender wrote anew.
   if (line.startsWith('>')) return undefined
   const rule = ruleWithin(line)
   if (rule?.forward) return { forward: true }
@@ -40,7 +40,10 @@ export function beforeHistory(
   return headers === undefined ? undefined : withoutRule(trimDecoration(line.slice(0, headers)))
 }
 
-/** Finds a separator of a quoted message behind the end of a sentence, or a separator with a title behind any word. */
+/**
+ * Finds a separator of a quoted message that follows the end of a sentence, or a separator with a title that follows
+ * any word.
+ */
 function ruleWithin(line: string): { index: number; forward: boolean } | undefined {
   if (line.length > 10 * MAX_MARKER_LENGTH) return undefined
   for (const { index } of line.matchAll(/-{3,}|[_=*]{5,}/g).take(MAX_RULES)) {

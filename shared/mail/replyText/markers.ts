@@ -30,8 +30,8 @@ const MARKED = /^[-–—#=*_~+]{1,8}[\s[(]?[^-–—#=*_~+\s].{8,100}[-–—#=
 const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
 
 /**
- * Matches characters that show nothing: controls, direction marks, joiners, fillers and placeholders of lost objects.
- * The pattern does not match U+FE0F and U+E007F, which end emoji.
+ * Matches characters that show nothing: control characters, direction marks, joiners, fillers, and the characters that
+ * stand for lost objects. The pattern does not match U+FE0F and U+E007F, which end emoji.
  */
 const UNSEEN =
   '[\\0-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffd\\u{e0000}-\\u{e007e}]'
@@ -125,7 +125,7 @@ export function isOriginalTitle(view: string): boolean {
   )
 }
 
-/** Recognises `Fwd: …` as the first line of a pasted forward. */
+/** Recognises `Fwd: …` as the first line of a forwarded message that somebody pasted into the mail. */
 export function isForwardSubject(view: string): boolean {
   return FORWARD_SUBJECT.test(view)
 }
@@ -149,7 +149,7 @@ function isReplyLine(view: string): boolean {
   )
 }
 
-/** Recognises a line of a delivery report (RFC 3464, Exchange, Postfix, Exim, qmail). */
+/** Recognises a line of a delivery report in the formats of RFC 3464, Exchange, Postfix, Exim and qmail. */
 export function isBounceLine(view: string): boolean {
   return BOUNCE_LINE.test(view)
 }

@@ -40,13 +40,13 @@ import { startsTicketHistory } from './ticketEntries.ts'
 
 /**
  * Is the maximum number of lines that are searched for markers such as attributions. A mail with more lines than this
- * limit is usually a log. In a mail with more lines than this limit, only `>` marks separate quoted text.
+ * limit is usually a log. In a mail with more lines than this limit, only `>` marks count as signs of quoted text.
  */
 const MAX_MARKER_LINES = 10_000
 
 /**
- * Matches a line that is only a punctuation mark. A single punctuation mark stays behind on its line when the list,
- * quote or table around it was removed.
+ * Matches a line that is only a punctuation mark. A single punctuation mark may be left alone on its line after the
+ * list, quote or table around it was removed.
  */
 const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
@@ -92,7 +92,7 @@ function tidy(text: string): string {
 }
 
 /**
- * Returns the sender's own text. @returns '' if the mail has no own text of its sender, or if the mail must be kept
+ * Returns the sender's own text. @returns '' if the sender wrote no text in the mail, or if the mail must be kept
  * whole.
  */
 function ownText(text: string, quotesAreHistory: boolean): string {
@@ -105,7 +105,10 @@ function ownText(text: string, quotesAreHistory: boolean): string {
   return trimUnseen(dropFooter(joinOwn(scan)))
 }
 
-/** Marks the lines inside a closed ``` fence. A line inside a ``` fence never counts as a quote or as a signature. */
+/**
+ * Marks the lines between an opening and a closing ``` fence. A line inside a ``` fence never counts as a quote or as a
+ * signature.
+ */
 function fencedLines(views: readonly string[]): Uint8Array {
   const fenced = new Uint8Array(views.length)
   let open = -1
@@ -275,9 +278,9 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 }
 
 /**
- * Keeps quoted lines that the sender cites as part of the sender's own text. A citation has a line such as `The rule
- * says:` above it, consists of a few `>` lines, and has own text below it. If the line above has a date or an address,
- * it is an attribution and introduces no citation.
+ * Treats quoted lines that the sender cites as a part of the sender's own text, so that they are kept. A citation has a
+ * line such as `The rule says:` above it, consists of a few `>` lines, and has own text below it. If the line above has
+ * a date or an address, it is an attribution and introduces no citation.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
   let intro = ''

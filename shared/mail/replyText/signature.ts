@@ -25,8 +25,8 @@ const ENVIRONMENT =
 
 /**
  * Tells whether a signature starts on this line. RFC 3676 prescribes `-- ` as the line above a signature. Many clients
- * trim this delimiter, Outlook and Mailman draw underscores, and people draw rules. Headings and tables also have drawn
- * lines, so all lines below must look like a signature.
+ * trim the blank from this delimiter, Outlook and Mailman draw a line of underscores, and people draw lines of other
+ * characters. Headings and tables also have drawn lines, so all lines below must look like a signature.
  */
 export function startsSignature(views: readonly string[], index: number): boolean {
   const view = views[index]!
@@ -57,8 +57,9 @@ const SIGN_OFF = /^[^.!?]{2,40}[,!]?$/u
 const FULL_NAME = /^(?:\p{Lu}[\p{L}.'’-]*(?: |$)){2,4}/u
 
 /**
- * Tells whether a signature without a delimiter starts on this line: the writer's full name, which stands below a
- * sign-off and the first name alone. Below the writer's full name, a line about the writer's work must follow.
+ * Tells whether a signature without a delimiter starts on this line: the line must hold the writer's full name, below a
+ * sign-off and a line with only the first name. Below the writer's full name, a line about the writer's work must
+ * follow.
  */
 function repeatsName(views: readonly string[], index: number): boolean {
   const name = views[index - 2] ?? ''
@@ -113,8 +114,7 @@ function above(lines: readonly string[], index: number): string {
 }
 
 /**
- * Recognises a last paragraph that a virus scanner added, or that asks readers not to print the mail for the
- * environment's sake.
+ * Recognises a last paragraph that a virus scanner added, or a last paragraph that asks readers not to print the mail.
  */
 function isAddedNote(lines: readonly string[], index: number): boolean {
   const before = lines[index - 1]!.trim()

@@ -49,7 +49,9 @@ export const WROTE_RUNS: readonly string[] = words(`
   写道 寫道 写了 写到 来信 書きました 書き込み のメール 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
 `)
 
-/** Lists beginnings of attributions without a verb: Horde's `Quoting Bob <…>:` and Gmail's Catalan form. */
+/**
+ * Lists the beginnings of those attributions that have no verb: Horde's `Quoting Bob <…>:` and Gmail's Catalan form.
+ */
 export const QUOTING_STARTS: readonly string[] = phrases(`
   quoting |zitat von |citando |citant |citazione |citát |cytowanie |quoting: |citerar |citerer
   |missatge de |message de |mensaje de |цитирую |quoted from |citeren |idézet
@@ -240,7 +242,7 @@ export const FOOTER_STARTS: readonly string[] = phrases(`
   |reply to this email directly or view it on|sender notified by
 `)
 
-/** Lists words for people who may have sent a thing, as in `Inviato da mia sorella Anna`. */
+/** Lists words for people from whom the writer may have got something, as in `Inviato da mia sorella Anna`. */
 export const PERSON_WORDS: readonly string[] = words(`
   sister brother mother father wife husband boss friend colleague daughter neighbour assistant schwester
   bruder mutter vater frau mann chefin chef freund freundin kollege kollegin tochter nachbar soeur sœur

@@ -12,8 +12,8 @@ export type ReportRow = {
   /** Is the number of mails in a row of a DMARC report, or the number of sessions in a row of a TLS report. */
   count: number
   /**
-   * Tells whether the mail or the session passed the check that is the subject of the report. In a DMARC report, passed
-   * means that SPF or DKIM proved the domain. In a TLS report, passed means that the session was encrypted.
+   * Tells whether the mail or the session passed the check that is the subject of the report. In a DMARC report, a mail
+   * has passed if SPF or DKIM proved its domain. In a TLS report, a session has passed if it was encrypted.
    */
   isPassed: boolean
   /** Is the result as text, such as `none, dkim=pass, spf=fail`, or the failure type of RFC 8460 §4.3. */
@@ -28,7 +28,7 @@ export type AggregateReport = {
   reportId: string
   beginsAt: Date
   endsAt: Date
-  /** Holds the rows of the report with the largest counts. */
+  /** Holds those rows of the report that have the largest counts. */
   rows: ReportRow[]
 }
 
@@ -42,7 +42,7 @@ const ROWS_MAX = 1_000
 /** Is the maximum number of characters of a name in an aggregate report. */
 export const NAME_MAX = 255
 
-/** Returns the rows of an aggregate report with the largest counts. */
+/** Returns those rows of an aggregate report that have the largest counts. */
 export const largest = (rows: ReportRow[]): ReportRow[] =>
   rows.toSorted((one, other) => other.count - one.count).slice(0, ROWS_MAX)
 

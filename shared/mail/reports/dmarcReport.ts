@@ -46,7 +46,7 @@ export function readDmarcReport(xml: string): AggregateReport {
       onopentag(name) {
         if (path.length >= DEPTH_MAX) throw new ReportError('its elements are too deep')
         path.push(name.slice(name.indexOf(':') + 1))
-        // If two elements had the same path, their digits would be joined to one number.
+        // If two elements had the same path, their digits would be joined into one wrong number.
         texts.delete(path.join('/'))
       },
       ontext(data) {

@@ -10,7 +10,7 @@ const LIMIT = { maxOutputLength: UNPACKED_MAX_BYTES }
 
 /**
  * Returns the text of an aggregate report. The aggregate report may be packed with gzip, be the first file of a zip
- * archive, or be unpacked. A zip bomb is unpacked only up to the limit.
+ * archive, or be unpacked. A zip bomb is unpacked only until its output reaches the size limit.
  * @throws {ReportError}
  */
 export function unpackReport(bytes: Uint8Array): string {
@@ -37,7 +37,7 @@ const HEADER = { bytes: 30, method: 8, packedSize: 18, nameLength: 26, extraLeng
 const [STORED, DEFLATED] = [0, 8] as const
 
 function firstFile(archive: Uint8Array): Uint8Array {
-  // A zip archive that begins with the record of its directory's end holds no file.
+  // A zip archive that begins with its end-of-directory record holds no file.
   if (archive[2] === 0x05) return archive.subarray(0, 0)
   if (archive.length < HEADER.bytes) throw new ReportError('its archive is damaged')
   const header = new DataView(archive.buffer, archive.byteOffset, HEADER.bytes)

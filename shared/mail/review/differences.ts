@@ -21,7 +21,7 @@ function pairsOf(text: string): Set<string> {
 
 /**
  * Marks the words of `text` that `other` lacks, or that have other neighbouring words in `other`. The comparison looks
- * at pairs of neighbouring words in one pass, so it also marks words in another order.
+ * at pairs of neighbouring words in one pass, so it also marks words that stand in another order.
  */
 export function markDifferences(text: string, other: string, mark: string): Piece[] {
   const known = pairsOf(other)

@@ -20,7 +20,7 @@ const REMOVED =
 const LOADING = /[ "'/](srcset|imagesrcset|background|poster|lowsrc|dynsrc|xlink:href) ?=/i
 const SOURCE = /[ "'/]src ?= ?(?:"([^"]*)"|'([^']*)'|([^ >]*))/gi
 const CARRIED = /^ ?(?:cid:[^"' ]+|data:image\/(?:png|jpe?g|gif|webp)[;,])/i
-/** Matches style rules that load pictures or style sheets. */
+/** Matches CSS rules that load pictures or other style sheets. */
 const STYLE_LOADS = /@import|image-set|\bsrc\(|\belement\(|expression\(|-moz-binding|behavior ?:/i
 const STYLE_URL = /url\( ?["']? ?(?!["' ]|data:image\/(?:png|jpe?g|gif|webp)[;,]|#)/i
 const HAS_STYLE = /<style|style ?=/i

@@ -1,19 +1,19 @@
 /**
  * Reads and writes the postings of a term, which are the messages that hold the term. In the search index, a project's
  * messages are grouped in leaves of at most LEAF_MESSAGES messages. Each leaf (group of messages) of the search index
- * has a number in its project, and each message of a leaf has a place (an index) in the leaf.
+ * has a number that is unique in its project, and each message of a leaf has a place (an index) in the leaf.
  *
  * For each leaf (group of messages), the postings hold the leaf's number (LEB128), the number of its listed places, and
- * one byte for each place. A 0 instead of the number of places means that a bitmap follows. No byte depends on earlier
- * leaves (groups of messages), so the postings of neighbouring search segments can be joined end to end.
+ * one byte for each place. If the number of places is written as 0, a bitmap of the messages follows. No byte depends
+ * on earlier leaves (groups of messages), so the postings of neighbouring search segments can be joined end to end.
  */
 
 /** Is the maximum number of messages whose words share one leaf (a group of messages) of the search segment. */
 export const LEAF_MESSAGES = 240
 /**
  * Is the number of bytes of text at which a leaf (a group of messages in the search index) is full, even if it has few
- * messages. Without this limit, many long messages would wait until a leaf (a group of messages) is full, and a search
- * must read all words of waiting messages.
+ * messages. Without this limit, many long messages would wait until their leaf (a group of messages) is full, and each
+ * search must read all words of the waiting messages.
  */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
 /** Is the size in bytes of a bitmap with one bit for each message of a leaf (a group of messages). */
@@ -96,8 +96,8 @@ export function keptPostings(bytes: Uint8Array, isKept: IsKept): Buffer {
 }
 
 /**
- * Writes a number below 2^31 in groups of seven bits, the lowest group first. The high bit of each byte says that
- * another group follows.
+ * Writes a number below 2^31 in groups of seven bits, the lowest group first. The high bit of a byte is 1 if another
+ * group follows.
  */
 export function leb128(value: number): number[] {
   const bytes: number[] = []

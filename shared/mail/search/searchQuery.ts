@@ -95,7 +95,7 @@ function checkSize(clauses: SearchQuery['clauses']): void {
 
 /**
  * Returns the words of a text as a phrase. If the text is an email address, a second phrase holds the whole address as
- * one search term. This search term also finds the address in very long recipient lists.
+ * one search term. With this search term, the address is also found in very long recipient lists.
  */
 function phrasesOf(text: string): Phrase[] {
   const [phrase, whole] = [phraseOf(text), addressTerm(text.trim())]
@@ -108,8 +108,8 @@ function phraseOf(text: string): Phrase | null {
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
-  // `pairsOf` cuts a run of letters into pairs and leaves the last letter alone. In a message, the run of letters may
-  // continue, and then the last letter begins a pair.
+  // `pairsOf` cuts a run of letters into pairs and leaves the last letter alone. If the same run of letters continues
+  // in a message, its last letter there begins a pair.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }
@@ -159,7 +159,7 @@ const HIGHLIGHTED_CHARS = 64 * 1024
 
 /**
  * Returns the parts of a field's text around the first matches of a search query. The list of highlights is empty if
- * the query matched only in another field.
+ * the query matched only in other fields of the message.
  */
 export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
   const phrases = clauses.flatMap((clause) =>

@@ -190,8 +190,8 @@ export const lexeme = (key: string, term: string): string =>
     : `'${key}:${term}'`
 
 /**
- * Estimates how many bytes a new term takes in a tsvector besides its own letters: for the project's prefix, one
- * position, the alignment and the term's entry.
+ * Estimates how many bytes a new term takes in a tsvector besides its own letters: the bytes of the project's prefix,
+ * one position, the alignment and the term's entry.
  */
 const TERM_OVERHEAD_BYTES = 20
 const POSITION_BYTES = 2

@@ -25,8 +25,8 @@ export class Places {
   }
 
   /**
-   * Returns a set that contains every place of every leaf (group of messages) in the range, even places without a
-   * message.
+   * Returns a set of every place (index of a message) of every leaf (group of messages) in the range, even places
+   * without a message.
    */
   static all(range: LeafRange): Places {
     const all = new Places(range)
@@ -96,9 +96,9 @@ export function mayMatch(
 }
 
 /**
- * Returns the messages that contain the words of every query. The function does not check the order of words, the
- * fields of the message that hold the words, or excluded words. So the function never leaves out a matching message,
- * but it may return messages that do not match.
+ * Returns the messages that contain, for every given query, the words that the query requires. The function does not
+ * check the order of words, the fields of the message that hold the words, or excluded words. So the function never
+ * leaves out a matching message, but it may return messages that do not match.
  * @param placesOf maps the key of each wanted search term to the messages that contain the term.
  */
 export function segmentMatches(

@@ -1,6 +1,6 @@
 /**
  * Cuts sorted search terms with their postings into blocks. Each block fits into a quarter of a PostgreSQL page. For
- * each search term, a block stores the number of leading bytes that the term shares with the previous term. After this
+ * each search term, a block stores how many leading bytes the term has in common with the previous term. After this
  * number, the block stores the remaining bytes of the term and the term's postings.
  *
  * A search term is a byte string: each of its characters is one byte of the term's UTF-8. So JavaScript sorts the terms

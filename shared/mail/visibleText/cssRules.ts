@@ -1,6 +1,5 @@
 /**
- * Reads the CSS declarations of a mail's `<style>` elements and `style` attributes, as far as they decide whether text
- * is seen.
+ * Reads those CSS declarations of a mail's `<style>` elements and `style` attributes that decide whether text is seen.
  *
  * The CSS reader supports selectors of tag, classes and id, in lists, with descendants (`.a .b`, `div > .b`);
  * `!important`; specificity. The CSS reader does not support attribute selectors, pseudo-classes, siblings, variables,
@@ -102,7 +101,8 @@ export class StyleSheet {
         .slice(at, open)
         .replace(/^[\s;}]+|<!--|-->/g, '')
         .trim()
-      // The rules inside an unconditional @media are read like all other rules. The closing brace of an unconditional
+      // The rules inside an @media block without a condition are read like all other rules. The closing brace of an
+      // unconditional
       // @media block is skipped like a blank.
       if (/^@media\s+(?:only\s+)?(?:all|screen)\s*$/i.test(head)) {
         at = open + 1
@@ -165,8 +165,8 @@ export class StyleSheet {
         .sort((a, b) => a.weight - b.weight || a.order - b.order)
         .map(({ declarations }) => declarations),
     )
-    // If no style rule reads the ancestors of an element, its style holds for every element with the same name, id and
-    // classes.
+    // If no CSS rule depends on the ancestors of an element, the computed style holds for every element with the same
+    // name, id and classes.
     const isOwn = candidates.every(({ compounds }) => compounds.length === 1)
     if (isOwn && this.#known.size < MAX_KNOWN) this.#known.set(looks, found)
     return found

@@ -22,7 +22,7 @@ export type Sight = {
   background: Colour
 }
 
-/** Describes how the page of a mail program shows text by default: in black on white. */
+/** Describes how the page of a mail program shows text by default: black text on a white background. */
 export const PAGE: Sight = {
   gone: false,
   invisible: false,
@@ -43,7 +43,7 @@ const UNSEEN = new Set([
   'dialog',
 ])
 
-/** Tells whether a mail program hides an element because of its name alone. */
+/** Tells whether the name of an element alone makes a mail program hide the element. */
 export const isUnseen = (name: string): boolean => UNSEEN.has(name)
 
 const NAMED: Record<string, Colour> = {
@@ -142,7 +142,7 @@ function pixels(value: string): number {
   return Number.parseFloat(number) * (unit === '' || unit === 'px' || unit === 'pt' ? 1 : 10)
 }
 
-/** Returns the font size in the CSS shorthand, such as `font: 0/0 a`. */
+/** Returns the font size that the CSS shorthand `font` sets, such as `font: 0/0 a`. */
 const sizeOfFont = (value: string): string =>
   /(?:^|\s)([\d.]{1,10}(?:px|pt|em|rem|%)?)(?:\/|\s)/.exec(value)?.[1] ?? ''
 

@@ -1,6 +1,6 @@
 /**
  * Converts HTML mail bodies to plain text with html-to-text. The size and the nesting of the HTML are limited first,
- * because the parser takes quadratic time in the nesting and walks recursively.
+ * because the parser is recursive and takes quadratic time in the depth of the nesting.
  */
 import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } from 'html-to-text'
 import { announcedMessage } from '../replyText/markers.ts'
@@ -57,7 +57,7 @@ const HISTORY = [
  */
 const ATTRIBUTIONS = ['[class*=gmail_attr]', '[class*=moz-cite-prefix]']
 
-/** Lists blockquotes with which Gmail and Apple Mail indent the writer's own text. */
+/** Lists the blockquotes that Gmail and Apple Mail use only to indent the writer's own text. */
 const INDENTS = ['blockquote.webkit-indent-blockquote', 'blockquote[style*="0 0 0 40px"]']
 
 let quoteDepth = 0
@@ -127,8 +127,8 @@ const formatHistory: FormatCallback = (element, walk, builder) => {
 }
 
 /**
- * Gmail puts the head of a forwarded message into the same container as an attribution. The head of a forwarded message
- * is kept in the text.
+ * Gmail puts the header lines of a forwarded message into the same kind of container as an attribution. The header
+ * lines of a forwarded message are kept in the text.
  */
 const formatAttribution: FormatCallback = (element, walk, builder) => {
   if (!leadingText(element).startsWith('-')) return
@@ -224,7 +224,7 @@ function bounded(html: string, convert: (html: string) => string): string {
 
 /**
  * Returns the whole text of an HTML mail. In the text, paragraphs and line breaks are kept, links become `text
- * [https://…]`, quotes stand behind `> `, and images are left out.
+ * [https://…]`, each line of a quote begins with `> `, and images are left out.
  * @param html is the HTML of a mail, which may be hostile. The HTML may be hostile. The converter reads at most
  * 2,000,000 characters of the HTML.
  * @returns plain text with lines separated by `\n`.

@@ -26,7 +26,8 @@ export type HtmlSink = {
   begin?(end: number): void
   end?(name: string): void
   /**
-   * Tells whether the receiver of the tokens needs no more tokens. The HTML reader calls this function after each tag.
+   * Tells whether the receiver of the tokens wants no further tokens. The HTML reader calls this function after each
+   * tag.
    */
   isDone?(): boolean
 }

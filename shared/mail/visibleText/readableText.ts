@@ -22,17 +22,19 @@ export const readableText = (text: string): string =>
 export const holdsTags = (text: string): boolean =>
   TAG.test(text) && TAG.test(text.replace(FLAG, ''))
 
-/** Is the maximum number of words of the plain text and of the HTML that are compared. */
+/** Is the maximum number of words that the comparison reads of the plain text and of the HTML. */
 const MAX_WORDS = 5_000
 const MAX_CHARS = 400_000
 /** A plain text with fewer words than this is too short to be compared with the HTML. */
 const MIN_WORDS = 5
-/** The two parts differ if a larger fraction of the plain text's words than this is missing in the HTML. */
+/**
+ * The plain text and the HTML differ if a larger fraction than this of the plain text's words is missing in the HTML.
+ */
 const OWN_SHARE_MAX = 0.5
 
 /**
- * Matches a word. In scripts without spaces each character counts as a word. The comparison does not count URLs of
- * links as words.
+ * Matches a word. In scripts that put no spaces between words, each character counts as a word. The comparison does not
+ * count URLs of links as words.
  */
 const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[\p{L}\p{N}]{2,40}/gu

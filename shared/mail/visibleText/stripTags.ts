@@ -3,8 +3,8 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Converts HTML to text when its nesting would make a tree builder take quadratic time or overflow the stack. The
- * conversion makes one pass and builds no tree.
+ * Converts HTML to text in one pass, for HTML whose nesting would make a tree builder take quadratic time or overflow
+ * the stack. The conversion makes one pass and builds no tree.
  */
 
 /**

@@ -9,9 +9,9 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Is the maximum number of HTML elements whose open state is recorded at once. HTML elements that are nested more
- * deeply are only counted. If one of the deeply nested elements is hidden, all text counts as hidden until all of these
- * elements have ended.
+ * Is the maximum number of open HTML elements whose state is recorded at the same time. HTML elements that are nested
+ * more deeply are only counted. If one of the deeply nested elements is hidden, all text counts as hidden until all of
+ * these elements have ended.
  */
 const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000

@@ -27,8 +27,8 @@ const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems']
 type Json = Record<string, unknown>
 
 /**
- * Tells whether a value of `enum` or `const` is not an object. The check compares no value with objects in the schema,
- * because the time would grow with the length of the objects.
+ * Tells whether a value of `enum` or `const` is anything other than an object. The check does not compare values with
+ * objects in the schema, because that would take longer the larger these objects are.
  */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null
 

@@ -29,7 +29,7 @@ export type HttpInput = {
   headers?: Json | undefined
   bodyType?: (typeof BODY_TYPES)[number] | undefined
   body?: Json | string | undefined
-  /** Holds the JSON Schemas of the HTTP call's parts, such as the query. */
+  /** Holds the JSON Schemas of the parts of an HTTP call, such as the schema of its query. */
   schema?: Partial<Record<HttpPart, unknown>> | undefined
   /** Is the path of the URL with names for its variable parts, such as `/weather/:city`. */
   routeTemplate?: string | undefined

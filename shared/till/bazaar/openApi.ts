@@ -205,8 +205,8 @@ const isExample = (schema: Json, value: unknown): boolean =>
   valueFault(schema, value) === null
 
 /**
- * Returns an example for a parameter or body of an OpenAPI document. The function takes the `example`, else the first
- * of the `examples`, else an example from the schema.
+ * Returns an example for a parameter or body of an OpenAPI document. The function takes the `example`, or otherwise the
+ * first of the `examples`, or otherwise an example from the schema.
  */
 function exampleOf(root: Json, of: Json): unknown {
   const several = Object.values(asObject(of.examples))[0]
@@ -238,8 +238,8 @@ function pointed(root: Json, reference: string): unknown {
 }
 
 /**
- * Returns shortened forms of metadata in order, beginning with the fullest form. An x402 challenge uses the first of
- * the shortened forms that fits into its header.
+ * Returns ever shorter forms of the metadata, beginning with the complete form. An x402 challenge uses the first of the
+ * shortened forms that fits into its header.
  */
 export function smallerForms(metadata: Metadata): Metadata[] {
   const { input, output, ...words } = metadata

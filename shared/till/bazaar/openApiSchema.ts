@@ -20,8 +20,8 @@ const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 
 /**
- * Returns a schema without references and with known keywords only. A part of the schema that cannot be kept is
- * replaced by a part that allows anything.
+ * Returns a form of a schema that has no references and only known keywords. A part of the schema that cannot be kept
+ * is replaced by a part that allows anything.
  * @param root is the whole OpenAPI document. The references in the schema point into the whole OpenAPI document.
  */
 export function readSchema(root: Json, schema: unknown): Json {
@@ -53,7 +53,8 @@ export function readSchema(root: Json, schema: unknown): Json {
 }
 
 /**
- * Caches the first entries (names and values) of each schema object, because many references lead to the same object.
+ * Caches the first entries (names and values) of each object in the schema, because many references lead to the same
+ * object.
  */
 const firstEntries = new WeakMap<Json, [string, unknown][]>()
 

@@ -3,7 +3,7 @@ import { valueFault } from './jsonSchema.ts'
 import { BAZAAR, type Bazaar, type ServiceWords } from './metadata.ts'
 import { distinctTags, iconUrlFault, isRouteTemplate, isWord } from './words.ts'
 
-/** Describes a seller's service, and holds the extension `bazaar` of its 402. */
+/** Describes a seller's service, and holds the extension `bazaar` of the seller's 402 response. */
 export type SeenMetadata = ServiceWords & { bazaar?: Bazaar }
 
 type Json = Record<string, unknown>
@@ -48,7 +48,8 @@ export function readBazaar(value: unknown): Bazaar | null {
 }
 
 /**
- * Returns the endpoint's metadata in a header `PAYMENT-REQUIRED`. The result is empty if the header holds no metadata.
+ * Returns the metadata of an endpoint that a `PAYMENT-REQUIRED` header holds. The result is empty if the header holds
+ * no metadata.
  */
 export function readSeen(header: string | undefined): SeenMetadata {
   let challenge: Json

@@ -36,7 +36,7 @@ export function iconUrlFault(text: string): string | null {
   }
   const { hostname, username, password } = new URL(text)
   if (username !== '' || password !== '') return 'hold no user name or password'
-  // The URL parser has turned every spelling of an IPv4 address into four numbers.
+  // Before this check, the URL parser has already turned every spelling of an IPv4 address into four numbers.
   const isAddress = hostname.startsWith('[') || /^[\d.]+$/.test(hostname)
   if (isAddress || LOOPBACK.test(hostname)) return 'name a host, and no IP address'
   return null

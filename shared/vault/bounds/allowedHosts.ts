@@ -12,7 +12,7 @@ const ENTRY_MAX_LENGTH = 260
  */
 const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 
-/** Names who may read the value of a credential: the agent, or only the owner. */
+/** Names the party that may read the value of a credential: either the agent, or only the owner. */
 export const REVEALS = ['agent', 'owner'] as const
 export type Reveal = (typeof REVEALS)[number]
 

@@ -60,7 +60,10 @@ export const isAllowedPath = (entries: readonly string[], pathname: string): boo
   entries.includes(ANY_PATH) ||
   (entries.some((entry) => isPrefix(entry, pathname)) && isClear(pathname))
 
-/** Tells whether a path has no dot segment, empty segment or control character, however a server decodes it. */
+/**
+ * Tells whether a path stays free of dot segments, empty segments and control characters, whichever way a server
+ * decodes it.
+ */
 function isClear(path: string): boolean {
   let text = path
   for (let n = 0; n <= DECODINGS_MAX; n++) {

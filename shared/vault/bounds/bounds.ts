@@ -39,8 +39,8 @@ const MOST: Record<(typeof BOUNDS)[number], number> = {
 }
 
 /**
- * Returns those bounds (limits on use) of a credential that apply to a request. A bound that is stored as null gets its
- * default value.
+ * Returns those bounds (limits on use) of a credential that apply to a request. If a bound (limit on use) is stored as
+ * null, its default value is used.
  */
 export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   allowedHosts: effectiveHosts(credential.allowedHosts, credential.metadata),

@@ -13,7 +13,7 @@ export const isWithin = (
   present: readonly string[],
 ): boolean => wanted.every((entry) => present.some((other) => meet(entry, other) === entry))
 
-/** Returns a list that allows only what both lists allow. */
+/** Returns a list that allows only the requests that both given lists allow. */
 export function common(meet: Meet, one: readonly string[], other: readonly string[]): string[] {
   const both = one.flatMap((entry) => other.map((next) => meet(entry, next)))
   return [...new Set(both.filter((entry) => entry !== null))]

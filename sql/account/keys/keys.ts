@@ -5,7 +5,7 @@ import { notifyKeysChanged } from '../../events/events.ts'
 import { type Lsn, parseLsn } from '../../operations/replica.ts'
 import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 
-/** Is the identity of an API key: one project, or the platform. */
+/** Is what an API key stands for: one project, or the platform. */
 export type Identity = {
   /**
    * Is the kind of the API key: for a project, for the platform, or `oauth`. `oauth` means an OAuth access token, which
@@ -44,8 +44,8 @@ type KeyRow = {
 }
 
 /**
- * Describes an API key to look up, and the project's rate window in which the request is counted. '' is the common
- * window.
+ * Describes an API key to look up, and the project's rate window in which the request is counted. '' is the window for
+ * all requests that have no separate window.
  */
 export type WantedKey = { key: string; budget: '' | ':x402' }
 /** Holds the identity of a live API key, and the number of requests of its project in the current minute. */
@@ -61,7 +61,8 @@ export type FoundKey = {
 
 /**
  * Finds API keys and counts their requests. Each request counts separately, so the first request of a batch sees the
- * lowest count. The rate limit subjects are locked in a fixed order, so that two batches cannot deadlock.
+ * lowest count. The subjects of the rate limit are locked in a fixed order, so that two batches of requests cannot
+ * deadlock.
  */
 const FIND_KEYS = `
   with asked as (
@@ -85,7 +86,8 @@ const FIND_KEYS = `
 /**
  * Finds the identities of API keys and counts their requests in the rate windows, in one round trip. API keys are not
  * cached. So every API process notices a changed or deleted API key at the next request.
- * @returns one result for each key of `wanted`, in order. Null means that no live API key matches the wanted key.
+ * @returns one result for each API key of `wanted`, in the order of `wanted`. Null means that no live API key matches
+ * the wanted key.
  */
 export async function authenticateAll(
   db: Queryable,

@@ -6,9 +6,9 @@ import type { Queryable } from '../../db.ts'
 export type Usage = { used: number; resetsAt: Date }
 
 /**
- * Writes a statement that counts one request (or `weight`, an SQL integer) in the current minute for each rate limit
- * subject. The parameter `subjects` is a query with a text column `subject`. The database's clock decides when a minute
- * begins, so the limit is exact across API processes.
+ * Writes a statement that counts one request for each rate limit subject in the current minute, or as many requests as
+ * `weight` (an SQL integer) says. The parameter `subjects` is a query with a text column `subject`. The database's
+ * clock decides when a minute begins, so the limit is exact across API processes.
  */
 export function rateWindowUpsert(subjects: string, weight = '1'): string {
   return `

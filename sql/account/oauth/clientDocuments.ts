@@ -18,8 +18,8 @@ export type ClientDocument =
  */
 const DOCUMENTS_MAX = 5_000
 /**
- * Is the number of seconds after which a requested fetch of a client metadata document has ended, or its worker has
- * died.
+ * Is the number of seconds after which a fetch of a client metadata document has certainly ended, either by its result
+ * or by the death of its worker.
  */
 const FETCH_SECONDS = 15
 

@@ -101,7 +101,8 @@ export type Consent = {
 }
 
 /**
- * Decides a request for consent, once. If the owner allows the request, it becomes a grant and an authorization code.
+ * Records the decision about a request for consent, which can be decided only once. If the owner allows the request, it
+ * becomes a grant and an authorization code.
  * @param consent describes what the owner allows. Null means that the owner denies the request.
  * @returns the request for consent, with the authorization code if the owner consents. Null means that the request is
  * no longer open, or that the project is deleted.

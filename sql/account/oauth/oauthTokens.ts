@@ -7,14 +7,14 @@ import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
 
 /**
- * The constants below set the lifetimes of OAuth tokens. A refresh token ends REFRESH_DAYS after its last use, or
+ * The constants below set the lifetimes of OAuth tokens. A refresh token expires REFRESH_DAYS after its last use, or
  * earlier if its grant ends.
  */
 export const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
 /**
- * Is the time during which a just exchanged refresh token gives another pair of tokens, because responses get lost and
- * chat hosts refresh in parallel.
+ * Is the time during which a refresh token that was just exchanged can be exchanged again, because responses get lost
+ * and chat hosts refresh in parallel.
  */
 const ROTATION_SECONDS = 60
 
@@ -37,8 +37,8 @@ export const LIVE_GRANT = `
 type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live: boolean }
 
 /**
- * Exchanges an authorization code for tokens, once (OAuth 2.1 §4.1.3). A second use of the authorization code ends the
- * grant.
+ * Exchanges an authorization code for tokens, which is possible only once (OAuth 2.1 §4.1.3). A second use of the
+ * authorization code ends the grant.
  * @param isProven gets the stored PKCE challenge, and tells whether the client's code verifier fits that challenge.
  */
 export async function exchangeCode(
@@ -227,8 +227,8 @@ export async function authenticateToken(
 }
 
 /**
- * Deletes old rows of OAuth: requests for consent, codes a day after their use, tokens, ended grants, and clients that
- * nobody has used.
+ * Deletes old rows of OAuth: requests for consent, authorization codes a day after their use, old tokens, ended grants,
+ * and clients that nobody has used.
  */
 export async function deleteStaleOAuth(db: Queryable): Promise<void> {
   for (const text of [

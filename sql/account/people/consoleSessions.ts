@@ -161,10 +161,11 @@ export async function startSession(
 }
 
 /**
- * Finds the live console session of a secret. The session has the role and the projects that its person has at this
- * moment.
+ * Finds the live console session that has the given secret. The session has the role and the projects that its person
+ * has at this moment.
  * @returns null if no live session has this secret.
- * @param active tells that the person acted. A page that only refreshes itself must not prolong the console session.
+ * @param active tells that the person acted, so the console session is prolonged. A page that only refreshes itself
+ * must not prolong the console session.
  */
 export async function findSession(
   db: Queryable,

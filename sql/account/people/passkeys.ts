@@ -9,7 +9,7 @@ const CHALLENGE_MINUTES = 5
 /** Describes a passkey without its public key. */
 export type Passkey = { id: string; name: string; createdAt: Date; usedAt: Date | null }
 
-/** Holds the data of a passkey for checking a signature. */
+/** Holds the data of a passkey that is needed to check a signature. */
 export type StoredPasskey = {
   credentialId: string
   personId: string

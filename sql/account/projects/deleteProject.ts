@@ -5,16 +5,16 @@ import { revokeProjectKey } from '../keys/keys.ts'
 import { queuePurge } from './purgeProject.ts'
 
 /**
- * Is the smallest balance of a purse that prevents the deletion of its project: one cent. A smaller balance does not
- * count, because anybody could send a small amount to prevent the deletion of a project.
+ * Is the smallest balance that prevents the deletion of a project when the project's purse holds it: one cent. A
+ * smaller balance does not count, because anybody could send a small amount to prevent the deletion of a project.
  */
 const PURSE_KEPT_ATOMIC = 10_000n
 
 /**
  * Deletes a project. The API key, the address and the endpoints of a deleted project stop working at once. A later job
  * deletes the data of the project. The lock `for update` waits until mail that is being stored for the project is
- * committed. When mail arrives after that, the project is already deleted. A project whose purse holds money cannot be
- * deleted, because nobody could move the money without the purse's key.
+ * committed. Mail that arrives later finds that the project is already deleted. A project whose purse holds money
+ * cannot be deleted, because nobody could move the money without the purse's key.
  */
 export async function deleteProject(
   pool: Pool,

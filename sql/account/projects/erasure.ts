@@ -24,7 +24,7 @@ const CLASS_OF: Readonly<Record<string, ErasedClass>> = {
 export type Erasure = {
   requestedAt: Date | null
   completedAt: Date | null
-  /** Counts the rows that will still be deleted, up to {@link COUNTED_MAX} of each table. */
+  /** Counts the rows that still have to be deleted, up to {@link COUNTED_MAX} of each table. */
   left: Record<ErasedClass, number>
   /** Counts the project's rows that remain after the erasure. */
   kept: { payments: number; endpoints: number; keys: number }

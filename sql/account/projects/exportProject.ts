@@ -11,8 +11,8 @@ import { findProject, type Project } from './projects.ts'
  */
 export const EXPORTS_MAX = 4
 /**
- * Is the first key of the two-part advisory lock that represents one of the places for running exports. The value of
- * this key is arbitrary.
+ * Is the first key of the two-part advisory lock that each running export holds, so that the number of running exports
+ * stays limited. The value of this key is arbitrary.
  */
 const EXPORT_LOCK_CLASS = 1_163_413_580
 /** Is the time after which an export ends if its client stops reading. */
@@ -83,8 +83,9 @@ export async function openExport(
 }
 
 /**
- * Takes one of the places for running exports until the transaction ends. @returns the time of the export if a place
- * for a running export is free. Null means that the maximum number of exports is already running.
+ * Counts an export as running until its transaction ends, unless the maximum number of exports is already running.
+ * @returns the time of the export if fewer than the maximum number of exports are running. Null means that the maximum
+ * number of exports is already running.
  */
 async function takePlace(db: Client): Promise<Date | null> {
   for (let place = 1; place <= EXPORTS_MAX; place++) {

@@ -6,7 +6,10 @@ export type ExportedRow = { kind: string } & Record<string, unknown>
 
 type Section = {
   kind: string
-  /** Names the table of an export's section as `x`, with the joins that the section needs. */
+  /**
+   * Is the SQL text that names the table of an export's section, with the alias `x`, and adds the joins that the
+   * section needs.
+   */
   from: string
   /**
    * Names the column by which the export orders the rows of a section. Rows with the same value in this column are

@@ -1,12 +1,15 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes SQL for the bytes of mail that a project may store. If the number of bytes is null, the project has no limit.
- * The parameter `limit` is an SQL expression for the service's default limit.
+ * Writes an SQL expression for the number of bytes of mail that a project may store. If the number of bytes is null,
+ * the project has no limit. The parameter `limit` is an SQL expression for the service's default limit.
  */
 export const storageLimit = (limit: string): string => `coalesce(l.storage_bytes, ${limit})`
 
-/** Holds changes of the limits that a project has of its own. Null restores the service's default limit. */
+/**
+ * Holds changes of a project's own limits, which replace the service's default limits. Null restores the service's
+ * default limit.
+ */
 export type LimitChange = {
   storageBytes?: number | null
   dailySettlements?: number | null

@@ -53,8 +53,8 @@ export type Project = {
   settlementsToday: number
   gasToday: number
   /**
-   * Are the project's own limits on claimed payments and gas in a UTC day. Null means that the service's limits on
-   * payments and gas apply.
+   * These fields are the project's own limits on claimed payments and gas in a UTC day. Null means that the service's
+   * limits on payments and gas apply.
    */
   dailySettlements: number | null
   dailyGas: number | null
@@ -238,7 +238,7 @@ export type ProjectFilter = {
   before?: Date
 }
 
-/** Lists projects that are not deleted in an order, at most `limit` after the cursor. */
+/** Lists projects that are not deleted, in the requested order, at most `limit` after the cursor. */
 export async function listProjects(
   db: Queryable,
   filter: ProjectFilter & { limit: number; cursor: Cursor | null; order?: Order },

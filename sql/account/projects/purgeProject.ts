@@ -102,15 +102,15 @@ export async function requeueLostPurges(pool: Pool): Promise<number> {
 export const queuePurge = (db: Queryable, projectId: string): Promise<void> =>
   addJob(db, { task: 'purge_project', payload: { projectId }, key: `purge_project:${projectId}` })
 
-/** Lists the tables of a project whose rows refer to raw mails, with the key column. */
+/** Lists the tables that hold a project's rows with references to raw mails, each table with its key column. */
 export const MAIL_TABLES = [
   ['inbound_mails', 'id'],
   ['messages', 'row'],
 ] as const
 
 /**
- * Lists the other tables of a project, with the primary key column. The system column `ctid` stands for a primary key
- * that consists of several columns.
+ * Lists the other tables that hold a project's rows, each table with its primary key column. The system column `ctid`
+ * stands for a primary key that consists of several columns.
  */
 export const OWN_TABLES = [
   ['credentials', 'row'],

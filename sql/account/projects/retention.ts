@@ -10,8 +10,8 @@ import { type Actor, writeAudit } from '../audit.ts'
 const columnOf = (name: RetentionClass): string => `${RETENTION_CLASSES[name].column}_days`
 
 /**
- * Writes SQL for the number of days for which rows of a retention class are kept, from project_retention r and
- * service_retention v. Null means for ever.
+ * Writes SQL for the number of days for which rows of a retention class are kept, from project_retention (alias r) and
+ * service_retention (alias v). Null means for ever.
  */
 export const daysOf = (name: RetentionClass): string => {
   const column = columnOf(name)

@@ -1,4 +1,4 @@
-/** Reads mail that is held for approval, for its owner. */
+/** Lets an owner read the mail that is held for the owner's approval. */
 import { createHash } from 'node:crypto'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'

@@ -222,8 +222,8 @@ async function forgetUnprovenInstances(
 }
 
 /**
- * Deletes instances of a calendar event that were changed before the whole series moved, and the answers to the old
- * time.
+ * Deletes the instances of a calendar event that were changed before the whole series moved, and also deletes the
+ * answers to the old time.
  */
 async function forgetChangedInstances(
   db: Queryable,

@@ -106,8 +106,8 @@ export async function listCalendar(
 }
 
 /**
- * Stores a new calendar event that this project organizes. So the event can be changed even before a worker has read
- * the invitation mail that the project itself sends.
+ * Stores a new calendar event that this project organizes. The event is stored at once, so that it can be changed even
+ * before a worker has read the invitation mail that the project itself sends.
  */
 export async function startOwnEvent(
   db: Queryable,

@@ -75,8 +75,8 @@ export type DueExpansion = {
 }
 
 /**
- * Takes a calendar event of a project whose instances must be computed. @returns null if no event of the project needs
- * its instances computed.
+ * Reserves for one run of the job a calendar event of a project whose instances must be computed. @returns null if no
+ * event of the project needs its instances computed.
  * @param claim identifies the run of the expansion job. If the run asks twice with the same claim, it gets the same
  * event both times.
  */

@@ -24,8 +24,8 @@ export async function listAddresses(
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>(
-    // The addresses are ordered by their bytes, as in SQLite, because each SMTP listener renews its copy range by
-    // range.
+    // The addresses are ordered by their bytes, as in SQLite, because each SMTP listener renews its own copy of the
+    // addresses range by range.
     `select email_address from projects where email_address collate "C" > $1 and deleted_at is null
      order by email_address collate "C" limit $2`,
     [after, limit],

@@ -1,6 +1,6 @@
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** Describes a secret of a domain for mail over HTTP, without the secret itself. */
+/** Describes a domain's secret for handing over mail by HTTP, but does not contain the secret itself. */
 export type InboundSecret = {
   /** Is the id of the secret, in the form `DOMAIN#VERSION`. */
   keyId: string
@@ -20,7 +20,10 @@ const toSecret = (row: Row): InboundSecret => ({
   expiresAt: row.expires_at,
 })
 
-/** Makes a secret of a domain for mail over HTTP. The previous secret of the domain expires after a day. */
+/**
+ * Makes a secret of a domain for handing over the domain's mail by HTTP. The previous secret of the domain expires
+ * after a day.
+ */
 export async function newInboundSecret(pool: Pool, domain: string): Promise<InboundSecret> {
   return await transaction(pool, async (db) => {
     await db.query(`select pg_advisory_xact_lock(hashtextextended('inbound_secrets ' || $1, 0))`, [
@@ -41,7 +44,7 @@ export async function newInboundSecret(pool: Pool, domain: string): Promise<Inbo
   })
 }
 
-/** Lists the valid secrets of a domain for mail over HTTP, newest first. */
+/** Lists a domain's valid secrets for handing over mail by HTTP, newest first. */
 export async function listInboundSecrets(db: Queryable, domain: string): Promise<InboundSecret[]> {
   const { rows } = await db.query<Row>(
     `select * from inbound_secrets where domain = $1 and (expires_at is null or expires_at > clock_timestamp())
@@ -57,7 +60,7 @@ export async function listInboundSecrets(db: Queryable, domain: string): Promise
  */
 const ALL_MAX = 20_000
 
-/** Lists the valid secrets of all domains for mail over HTTP, without their values. */
+/** Lists the valid secrets of all domains for handing over mail by HTTP, but not the values of these secrets. */
 export async function listAllInboundSecrets(db: Queryable): Promise<InboundSecret[]> {
   const { rows } = await db.query<Row>(
     `select * from inbound_secrets where expires_at is null or expires_at > clock_timestamp()
@@ -66,7 +69,7 @@ export async function listAllInboundSecrets(db: Queryable): Promise<InboundSecre
   return rows.map(toSecret)
 }
 
-/** Revokes every secret of a domain for mail over HTTP, at once. */
+/** Revokes at once every secret of a domain for handing over mail by HTTP. */
 export async function revokeInboundSecrets(db: Queryable, domain: string): Promise<void> {
   await db.query(
     `update inbound_secrets set expires_at = clock_timestamp()

@@ -97,7 +97,7 @@ export async function recordBounce(
   }))
 }
 
-/** Locks the returned message of this project, in the lock order of the worker. */
+/** Locks the message that the bounce returns, in the same lock order as the worker. */
 async function lockSent(
   db: Queryable,
   projectId: string,

@@ -56,9 +56,9 @@ export const BATCHED_BYTES = BLOB_BYTES
 const NO_BYTES = new Uint8Array()
 
 /**
- * Stores mails from the spool and queues their parse jobs. In the batches, mails with the same priority and the same
- * inbox stand together. A mail that is alone or large gets a parse job of its own. A batch of mails has the priority of
- * its first mail.
+ * Stores mails from the spool and queues their parse jobs. Mails with the same priority and the same inbox stand next
+ * to each other in the batches. A large mail, or a mail that is alone in its batch, gets a parse job of its own. A
+ * batch of mails has the priority of its first mail.
  */
 const ACCEPT = `
   with delivery as (
@@ -272,7 +272,7 @@ export async function discardInboundMail(pool: Pool, inboundId: string): Promise
 }
 
 /**
- * The two constants are the longest time that an inbound mail waits until DNS can tell its sender, and the shortest
+ * The two constants are the longest time that an inbound mail waits for DNS answers about its sender, and the shortest
  * time between two checks.
  */
 const UNSURE_MAX_MS = 60 * 60_000

@@ -70,8 +70,8 @@ class Reader {
   readonly #flow: TextFlow
   readonly #inks: Ink[] = []
   /**
-   * Describes the outermost element that the reader is leaving out: its name, the depth of nesting inside it, and the
-   * reason.
+   * Describes the outermost element that the reader is leaving out at the moment: its name, the depth of nesting inside
+   * it, and the reason.
    */
   #skip: { name: string; depth: number; why: Omission | null } | null = null
   #hiddenColumns = new Set<number>()

@@ -42,7 +42,7 @@ export function readMainPart(archive: ZipArchive, name: string, visitor: XmlVisi
   if (!readPart(archive, name, visitor)) throw new DocumentError('malformed')
 }
 
-/** Tells whether a part of an office file holds letters in elements with a given name, such as the text of comments. */
+/** Tells whether a part of an office file has text in elements with a given name, such as the text of comments. */
 export function holdsWords(archive: ZipArchive, part: string, element: string): boolean {
   let depth = 0
   let isFound = false

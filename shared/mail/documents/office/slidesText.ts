@@ -119,8 +119,8 @@ function slideVisitor(
 ): XmlVisitor {
   const flow = new TextFlow(out)
   /**
-   * Holds the areas that are painted by the shapes that the reader has read so far. The next shape of the slide lies
-   * above the areas that earlier shapes have painted.
+   * Holds the areas that are painted by the shapes that the reader has read so far. The next shape of the slide lies on
+   * top of the areas that earlier shapes have painted.
    */
   const painted: Area[] = []
   let groups = 0

@@ -140,7 +140,7 @@ function wordVisitor(
     }
     if (inRowProperties && name === 'hidden' && isOn(attributes)) flow.hideRow()
     if (name === 'tblStyle' && styles.shaded.has(attributeOf(attributes, 'val') ?? '')) {
-      // A table style may shade only some cells, so the background of this cell is unknown.
+      // A table style may shade only some of the table's cells, so the background of a cell in such a table is unknown.
       grounds.push({ ground: null })
     }
     if (paragraph === undefined) return

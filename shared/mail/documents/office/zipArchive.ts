@@ -101,8 +101,8 @@ export class ZipArchive {
 }
 
 /**
- * Finds the end record of a zip archive. The comment of a zip archive may also hold the bytes of an end record, so the
- * last end record counts.
+ * Finds the end record of a zip archive. The comment of a zip archive may contain the bytes of an end record, so the
+ * last end record that is found counts.
  */
 function findEnd(view: DataView): number {
   const first = Math.max(0, view.byteLength - END.bytes - COMMENT_MAX_BYTES)

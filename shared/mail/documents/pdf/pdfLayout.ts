@@ -1,8 +1,8 @@
 import type { Run } from './pdfRuns.ts'
 
 /**
- * Two pieces of text on a PDF page belong to the same line if the heights of their base lines differ by less than this
- * fraction of the letter size.
+ * Two pieces of text on a PDF page belong to the same line if the heights of their base lines differ by less than the
+ * letter size times this fraction.
  */
 const SAME_LINE = 0.45
 /**
@@ -11,8 +11,8 @@ const SAME_LINE = 0.45
  */
 const LINES_BACK = 8
 /**
- * Is the width of a gap between words, as a fraction of the letter size, from which the gap is a space. A gap that is
- * much wider than a space separates columns.
+ * If the gap between two words has at least this width, as a fraction of the letter size, the gap is a space. A gap
+ * that is much wider than a space separates columns.
  */
 const SPACE = 0.15
 const COLUMN = 1

@@ -338,7 +338,7 @@ class Walk {
     return 'ffffff'
   }
 
-  /** Tells whether a filled rectangle covers the words, because it was painted after them. */
+  /** Tells whether a filled rectangle covers the words, because the rectangle was painted after the words. */
   #isCovered({ x, end, y, size }: Omit<Run, 'unseen'>, order: number): boolean {
     const middle = y + size / 3
     for (let n = this.#fills.length - 1; n >= 0; n--) {
