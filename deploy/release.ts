@@ -1,7 +1,7 @@
 /**
  * `npm run release -- 0.3.0` makes a release in the repository, and publishes nothing. The command sets the version,
- * dates the changelog, commits, tags, packs the client and builds the image. Building the image needs docker or podman;
- * `--no-image` skips the image.
+ * dates the changelog, commits, tags, packs the client and builds the image. Building the image needs docker or podman.
+ * The option `--no-image` leaves the image out.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

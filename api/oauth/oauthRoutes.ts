@@ -115,7 +115,7 @@ export function oauthRoutes(services: Services) {
 }
 
 /**
- * Returns an OAuth error in the form `{error, error_description}`. `issuer` is byte for byte identical to the parameter
+ * Returns the metadata of the authorization server (RFC 8414). `issuer` is byte for byte identical to the parameter
  * `iss` and to the issuer in the metadata of the protected resource.
  */
 const serverMetadata = ({ http: { baseUrl }, oauthPurseScopes }: Config) => ({

@@ -24,8 +24,8 @@ export default {
       },
     })
     if (response.ok) return
-    // After this HTTP response of the service, the sender of the mail gets a bounce. For any other HTTP status of the
-    // response the function throws an error, so that the sending mail server tries again.
+    // If the service responds with status 404 or 413, the sender of the mail gets a bounce. For any other HTTP status
+    // of the response the function throws an error, so that the sending mail server tries again.
     if (response.status === 404) return message.setReject('5.1.1 No such inbox')
     if (response.status === 413) return message.setReject('5.3.4 Message too large')
     throw new Error(`Purser answered ${response.status}`)

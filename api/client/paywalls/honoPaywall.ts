@@ -1,7 +1,7 @@
 import type { HttpPaywallOptions } from './httpPaywall.ts'
 import { createWebPaywall } from './webPaywall.ts'
 
-/** The seller's content-encoding and content-length no longer fit the decompressed body. */
+/** Describes the fields of Hono's context that the paywall uses. */
 type HonoContext = {
   req: { raw: Request }
   get res(): Response

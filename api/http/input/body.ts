@@ -88,7 +88,7 @@ const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 12
  * search, so it need not look at each character of the string.
  */
 function hasFewValues(text: string): boolean {
-  // @param path is the name that the error message uses for `value`.
+  // In JSON, every value except the first follows a comma, a colon, `[` or `{`.
   if (text.length <= VALUES_MAX) return true
   let values = 1
   for (let at = 0; at < text.length; at++) {
@@ -120,16 +120,16 @@ function endOfString(text: string, start: number): number {
 
 /**
  * Reads the JSON body of an HTTP request. Returns `undefined` for a request without a body, even if it has a
- * Content-Type, because some clients send that header on every request. JSON.parse refuses a JSON text in which a
- * string has no closing quote.
+ * Content-Type, because some clients send that header on every request.
+ * @throws {ApiError} 413 for a body that exceeds its limit, 415 for another media type, 400 for invalid JSON or U+0000.
  */
 export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {
   const read = await readJsonValue(request, limit)
   if (read === undefined) return undefined
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
-  // If `path` is empty, it stands for the whole body. The service does not walk over every body, because the walk would
-  // cost more than the parsing.
+  // Only a body with a NUL, or with the escape of a NUL or a surrogate, can hold a character that PostgreSQL cannot
+  // store. The service does not walk over every body, because the walk would cost more than the parsing.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }

@@ -34,7 +34,8 @@ export type HandedMail = {
   envelope: Envelope
   provider: MailProvider
   /**
-   * Is a UUID that identifies the HTTP request. Is a UUID that identifies the HTTP request that delivered the mail.
+   * Is a UUID that identifies the HTTP request. An identical request has the same UUID, so that the service stores a
+   * repeated request only once.
    */
   sourceKey: string
   /** Holds the bytes of the message (RFC 5322). */

@@ -16,8 +16,8 @@ export async function goToCompany(connects: boolean): Promise<void> {
 }
 
 /**
- * Completes the sign-in that {@link goToCompany} began. The address of the page holds the identity provider's answer to
- * the sign-in.
+ * Completes the sign-in that {@link goToCompany} began. The address of the page holds the response of the identity
+ * provider to the sign-in.
  */
 export async function returnFromCompany(): Promise<'connect' | 'sign-in'> {
   const query = location.search

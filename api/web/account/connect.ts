@@ -23,8 +23,8 @@ const frame = (...children: Child[]): HTMLElement =>
   h('main', { class: 'sign-in' }, h('p', { class: 'brand' }, 'Purser'), children)
 
 /**
- * Builds the OAuth consent page. @param session is the owner's session. `null` means that the owner is not signed in
- * yet.
+ * Builds the HTML of the OAuth consent page. @param session is the owner's session. `null` means that the owner is not
+ * signed in yet.
  */
 export async function connectPage(session: Session | null): Promise<HTMLElement> {
   const id = location.hash.slice(1)

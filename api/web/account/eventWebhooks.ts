@@ -35,8 +35,8 @@ const URL_MAX_LENGTH = 2_000
 /** Shows the webhooks for the events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  // The code never awaits this promise if the project has no webhooks. So this line catches an error of the promise
-  // that no other code may await.
+  // If the project has no webhooks, no code awaits this promise. So this line catches the error of a promise that no
+  // other code may await.
   const rates = failureRates(project, signal).catch(() => () => null)
   const webhooks: ShownList = list<'webhooks', EventWebhook>({
     label: 'Webhooks for events',

@@ -23,7 +23,7 @@ export const SCOPES: readonly [string, string][] = [
 ]
 
 /**
- * Lists the scopes that the form for a new key preselects. The key gets a scope of the purse (the project's wallet)
+ * Lists the scopes that the form for a new key preselects. A new key gets a scope of the purse (the project's wallet)
  * only if the owner chooses this scope explicitly.
  */
 const FIRST_SCOPES = SCOPES.map(([scope]) => scope).filter((scope) => !scope.startsWith('purse:'))

@@ -28,8 +28,8 @@ const daysOf = (days: number | null): string => {
 }
 
 /**
- * Shows for how long the service keeps each kind of a project's data. The function `change` sends a change of the
- * project to the service.
+ * Shows for how long the service keeps each kind of a project's data. The function `change` sends a changed setting of
+ * the project to the service.
  */
 export const retention = (
   project: Project,
@@ -64,7 +64,8 @@ const openChange = (
       ),
     ],
     act: (form) => {
-      // The form does not send a field that nobody touched, because its value may be the service's default.
+      // The form does not send a field that the user has not changed, because the shown value may be the service's
+      // default.
       const changed = CLASSES.flatMap(([name]) => {
         const text = String(form.get(name) ?? '').trim()
         const days = text === '' ? null : Number(text)

@@ -41,7 +41,7 @@ export function signInPage(): HTMLElement | Promise<HTMLElement> {
   )
 }
 
-/** Shows the page to which the company's identity provider redirects the browser. */
+/** Shows the console page to which the company's identity provider redirects the browser. */
 export async function companyPage(): Promise<HTMLElement> {
   try {
     const purpose = await returnFromCompany()

@@ -32,7 +32,7 @@ export type Passkey = { passkeyId: string; name: string; createdAt: string; used
 /** Tells which ways of signing in the service offers. */
 export type SignInWays = { passkeys: boolean; company: string | null }
 
-/** Describes the OAuth consent request of an app. A `clientHost` of `null` means that the app registered itself. */
+/** Describes the OAuth consent request of an app. If `clientHost` is `null`, the app registered itself. */
 export type ConnectRequest = {
   clientName: string
   clientHost: string | null

@@ -20,7 +20,9 @@ export const signedOut = new EventTarget()
 type Asked = {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   body?: unknown
-  /** Tells that a timer, not the user, causes the request, so that the request does not extend the console session. */
+  /**
+   * Tells that a timer, and not the user, caused the request, so that the request does not extend the console session.
+   */
   watching?: boolean
   signal?: AbortSignal
 }
@@ -64,7 +66,10 @@ export async function ask<Answer>(path: string, asked: Asked = {}): Promise<Answ
 /** Requests bytes from the service. @throws {AskError} */
 export const askBytes = async (path: string): Promise<Blob> => (await request(path, {})).blob()
 
-/** Returns a URL path and percent-encodes the inserted values, for example at`/projects/${id}/v0/vault/${name}`. */
+/**
+ * Returns a URL path in which the inserted values are percent-encoded, for example
+ * at`/projects/${id}/v0/vault/${name}`.
+ */
 export const at = (parts: TemplateStringsArray, ...values: (string | number)[]): string =>
   parts.reduce((path, part, n) => path + encodeURIComponent(values[n - 1]!) + part)
 

@@ -9,9 +9,9 @@ type DialogParts = {
   action: string
   danger?: boolean
   /**
-   * Runs when the user presses the main button. If the function of the main button fails, the dialog shows the error
-   * and stays open. If the function of the main button returns a function, the returned function runs after the dialog
-   * has closed.
+   * Is the function that runs when the user presses the main button of the dialog. If the function of the main button
+   * fails, the dialog shows the error and stays open. If the function of the main button returns a function, the
+   * returned function runs after the dialog has closed.
    */
   act: (form: FormData) => Promise<unknown>
   /**
@@ -102,8 +102,8 @@ function show(made: HTMLDialogElement): void {
 type Attributes = Record<string, string | number | boolean | undefined>
 
 /**
- * Makes a form control with its label and its help text. `control` gets the attributes that tie it to its label and
- * help text.
+ * Makes a form control with its label and its help text. The element `control` gets the attributes that tie it to its
+ * label and its help text.
  */
 function labelled(
   label: string,
@@ -172,7 +172,7 @@ export const choice = (
     ),
   )
 
-/** Makes a group of checkboxes that share one name. */
+/** Makes a group of checkboxes that share one field name. */
 export const checks = (
   legend: string,
   name: string,
@@ -225,7 +225,7 @@ export function openNote(title: string, ...body: Child[]): void {
   show(made)
 }
 
-/** Asks the user to choose one of several options. The key Escape chooses the first option. */
+/** Asks the user to choose one of several options. The Escape key chooses the first option. */
 export function askWay<Way extends string>(
   title: string,
   text: Child,

@@ -43,8 +43,8 @@ export function listenForKeys(main: HTMLElement): void {
 const rowOf = (element: Element | null) => element?.closest<HTMLElement>('[data-row]') ?? null
 
 /**
- * Moves the focus to the next or previous row of a list: to the link in the row, or else to the row itself. If no row
- * has the focus, the function focuses the first visible row.
+ * Moves the focus to the next or previous row of a list. The link in the row gets the focus, or the row itself if it
+ * has no link. If no row has the focus, the function focuses the first visible row.
  */
 function step(main: HTMLElement, by: 1 | -1): void {
   const rows = [...main.querySelectorAll<HTMLElement>('[data-row]')]

@@ -5,8 +5,8 @@ import { button, notice } from './ui.ts'
 
 type Watched<Value> = {
   /**
-   * Loads the value that the page shows. `watching` is `true` if a timer caused the request, and `false` if the user
-   * caused it.
+   * Loads the value that the page shows. `watching` is `true` if a timer caused the loading of the value, and `false`
+   * if the user caused it.
    */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
@@ -129,7 +129,8 @@ export function liveList<Name extends string, Item>(options: {
   const shown: LiveList = live({
     signal,
     ...(everyMs === undefined ? {} : { everyMs }),
-    // Each poll loads all shown pages again, because new entries at the top of the list shift the page boundaries.
+    // At each poll the console loads all shown pages of the list again, because new entries at the top of the list
+    // shift the page boundaries.
     load: async (watching) => {
       const { items, next } = await readPages<Name, Item>(options, { pages, watching })
       return { items, hasMore: next !== null && pages < PAGES_MAX }

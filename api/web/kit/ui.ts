@@ -95,8 +95,8 @@ type ButtonOptions = {
   keep?: string
   title?: string
   /**
-   * Is the name of the button that screen readers announce. The button needs such a name when several buttons have the
-   * same text.
+   * Is the name of the button that screen readers announce. The button needs a name for screen readers when several
+   * buttons have the same visible text.
    */
   label?: string
   /** Names the lowest role that may use the button. People with a lower role do not see the button. */
@@ -169,8 +169,8 @@ export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
   )
 
 /**
- * Makes one row of a table. `index` is the position of the row among all rows of the list. If a table shows all rows at
- * once, the caller leaves `index` out.
+ * Makes one row of a table. `index` is the position of the row among all rows of the list. If a table shows all its
+ * rows at once, the caller does not pass `index`.
  */
 export const tableRow = <Row>(
   columns: readonly Column<Row>[],

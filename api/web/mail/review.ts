@@ -21,8 +21,8 @@ type Letter = NonNullable<HeldRequest['message']>
 
 /**
  * Shows the pages of a held mail.
- * @param whole is called with the seal (a signed proof) of the last page, but only if the pages show every part of the
- * mail.
+ * @param whole is a function that gets the seal (a signed proof) of the last page. It is called only if the pages show
+ * every part of the mail.
  */
 export function review(
   project: Project,

@@ -8,7 +8,10 @@ import type { FoundMessage, Highlight, Project } from '../kit/types.ts'
 import { labelBadges } from './labels.ts'
 import { messageChoosing } from './manyMails.ts'
 
-/** Is the maximum number of characters of the excerpt when the search match is not in the message's text. */
+/**
+ * Is the maximum number of characters of an excerpt that the console shows when the search match is not in the
+ * message's text.
+ */
 const BEGINNING = 160
 /** Is the maximum number of characters of a search query. The service itself has the same limit on a search query. */
 export const QUERY_MAX_LENGTH = 500

@@ -174,7 +174,7 @@ const frame = (path: string): HTMLElement =>
     loading: 'lazy',
   })
 
-/** Shows one view of a message: its text, its HTML or its original. */
+/** Shows one of three views of a message: its text, its HTML or its original bytes. */
 function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLElement[]): void {
   body.dataset.view = name
   body.replaceChildren(...shown)

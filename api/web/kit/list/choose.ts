@@ -29,7 +29,7 @@ export type Choosing<Item> = {
   }[]
 }
 
-/** Makes checkboxes for the rows of a list, and buttons for the actions on all chosen rows. */
+/** Makes checkboxes for the rows of a list, and buttons for the actions on all rows that the user has chosen. */
 export function chooser<Item>(
   { needs, word, plural: words = `${word}s`, describe, acts }: Choosing<Item>,
   all: { path: string; name: string; query: Record<string, string> },

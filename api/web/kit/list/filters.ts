@@ -3,8 +3,8 @@ import { zoneName } from '../format.ts'
 import { button } from '../ui.ts'
 
 /**
- * Describes a filter of a list. The name of the filter is also the name of its parameter, both in the address of the
- * page and in the request.
+ * Describes a filter of a list. The name of the filter is also the name of a query parameter, both in the address of
+ * the page and in the request.
  */
 export type Filter =
   | { kind: 'search'; name: string; label: string; maxLength?: number }
@@ -43,8 +43,8 @@ export const ORDER: Filter = {
 }
 
 /**
- * Holds the values of a list's filters by name. The function leaves out empty filters, and parameters in the page's
- * address that name no filter.
+ * Holds the values of a list's filters by name. The function leaves out empty filters, and also those parameters in the
+ * page's address that name no filter.
  */
 export type Given = Record<string, string>
 
@@ -93,7 +93,7 @@ const SEARCH_MAX_LENGTH = 200
 
 /**
  * Makes the form in which the user sets the filters of a list. The function `change` gets the values of all filters. A
- * chosen option takes effect at once, and a typed text takes effect after Enter.
+ * chosen option takes effect at once, but a typed text takes effect only after the user presses Enter.
  */
 export function filterBar(
   filters: readonly Filter[],

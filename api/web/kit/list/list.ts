@@ -119,7 +119,7 @@ export function filteredList<Name extends string, Item>(
      * console shows the usual list.
      */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
-    /** Is a function that gets the values of all filters when the list is shown with other filters. */
+    /** Is a function that gets the values of all filters when the user changes the filters of the list. */
     onGiven?: (given: Given) => void
   },
 ): ShownList {

@@ -41,9 +41,9 @@ type Windowed<Item> = {
 export type ShownList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
- * Makes a list that loads more pages while the user scrolls. The pages near the visible part of the list are HTML
- * elements. For all other pages an empty gap of the same height stands in the list, and the console drops their items.
- * So a list of any length needs only the memory of a few pages.
+ * Makes a list that loads more pages while the user scrolls. The console keeps only the pages near the visible part of
+ * the list as HTML elements. An empty gap of the same height replaces each other page of the list, and the console
+ * drops the items of this page. So a list of any length needs only the memory of a few pages.
  */
 export function windowed<Item>(options: Windowed<Item>): ShownList {
   const { frame, body, signal, everyMs } = options
@@ -154,7 +154,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       page.items = null
     }
     setGaps()
-    // The console adds only the page directly above or below the shown pages, so that no gap appears between two shown
+    // The console adds only the page directly above or below the shown pages, so that no gap arises between two shown
     // pages.
     const shown = pages.flatMap((page, n) => (page.element === null ? [] : [n]))
     const wanted = pages.find(
@@ -189,8 +189,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
   signal.addEventListener('abort', () => observer.disconnect(), { once: true })
 
   /**
-   * Returns only the visible pages, so that new entries at the top of the list do not move the rows that the user is
-   * reading.
+   * Returns only the visible pages, so that new entries at the top of the list do not move the rows that the user
+   * reads.
    */
   const inSight = () =>
     pages.filter(({ element: shown }) => {

@@ -35,7 +35,8 @@ function note(): void {
 }
 
 /**
- * Stores the user's scroll position for the previous history entry, and switches to the position for the present entry.
+ * Stores the user's scroll position for the history entry that the user leaves, and switches to the position of the
+ * present entry.
  */
 export function enterPlace(): void {
   note()
@@ -94,7 +95,7 @@ export function returnToPlace(main: HTMLElement): boolean {
   let isFocused = focus === null || focusIt()
   if (isThere && isFocused) return focus !== null
   // The content at the stored scroll position appears only after a request to the service. If the user scrolls or types
-  // before that, the console does not restore the position.
+  // before the content appears, the console does not restore the stored position.
   const ends = new AbortController()
   const observer = new MutationObserver(() => {
     isThere ||= scroll()

@@ -49,8 +49,8 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
     )
   }
   const remove = (n: number): void => {
-    // The browser does not have the content of the files that the service stores. So if the user removes one stored
-    // file, the page removes all stored files.
+    // The browser does not hold the content of files that are stored only at the service. So if the user removes one
+    // stored file, the page removes all stored files.
     files = files === null ? [] : files.filter((_, at) => at !== n)
     tell()
   }
@@ -98,7 +98,7 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
     ),
     /**
      * Returns the files that the page sends to the service. The function returns the same array until the user changes
-     * the files. `undefined` means that the draft keeps its stored files.
+     * the files. `undefined` means that the draft keeps the files that the service has stored.
      */
     read: (): Attachment[] | undefined => sent,
   }

@@ -21,7 +21,8 @@ const addresses = (text: FormDataEntryValue | null): string[] =>
     .filter((address) => address !== '')
 
 /**
- * Tells whether a typed email address is complete. While an address is incomplete, the user is probably still typing.
+ * Tells whether a typed email address is complete. While a typed address is incomplete, the user is probably still
+ * typing it.
  */
 const isWhole = (address: string): boolean => /^[^@]+@[^@\s]+\.[^@\s.>]+>?$/.test(address)
 

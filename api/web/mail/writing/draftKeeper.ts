@@ -3,8 +3,8 @@ import { exactly } from '../../kit/format.ts'
 import type { Draft } from '../../kit/types.ts'
 
 /**
- * Sets how many milliseconds after the last key press the console stores the draft. A draft that is stored at each key
- * press would cause too many requests, and a loss of one second's typing is small.
+ * Sets how many milliseconds after the last key press the console stores the draft. If the console stored the draft at
+ * each key press, it would send too many requests, and to lose one second's typing is harmless.
  */
 const KEEP_AFTER_MS = 800
 
@@ -30,8 +30,8 @@ export function draftKeeper({
   let draftId = opened?.draftId ?? null
   let isMade = false
   /**
-   * Holds the content of the form at the moment when the form opens. The console stores no draft until the user changes
-   * this content.
+   * Holds the content of the form at the moment when the form opens. The console stores no draft until the user has
+   * changed the initial content of the form.
    */
   const initial = readAnyway()
   let kept: Content = opened === null ? {} : read()
