@@ -59,7 +59,7 @@ export type Services = {
   /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>
   /**
-   * Gives the right to serve a paid resource to the first caller that asks for it. Returns `true` for the first caller
+   * Gives the first caller that asks for it the right to serve a paid resource. Returns `true` for the first caller
    * that takes a payment's grant, and `false` for later callers.
    */
   grants: Batcher<WantedGrant, boolean>

@@ -116,8 +116,8 @@ export async function findDueUse(db: Queryable, id: string): Promise<DueUse | nu
 
 /**
  * Marks a queued use of a secret as being sent, before its request is sent. This mark is never removed, so the request
- * is sent at most once. @returns the HTTP request of the use of a secret. The result null means that another worker
- * already handles this use of the secret.
+ * is sent at most once. @returns the HTTP request in which the secret was used. The result null means that another
+ * worker already handles this use of the secret.
  */
 export async function startUse(
   db: Queryable,

@@ -178,8 +178,8 @@ export const recurs = (event: ICAL.Component): boolean =>
   event.hasProperty('rrule') || event.hasProperty('rdate')
 
 /**
- * Tells whether a calendar event repeats every hour or more often. No meeting repeats that often, and a rule with one
- * event a second from 1970 on would have two thousand million instances.
+ * Tells whether a calendar event repeats every hour or more often. A rule with one event a second from 1970 on would
+ * have two thousand million instances, and no meeting repeats every second.
  */
 export function isTooOften(event: ICAL.Component): boolean {
   const rule = event.getFirstPropertyValue('rrule')

@@ -264,7 +264,7 @@ export async function keepAlone(
   )
 }
 
-/** Deletes the records of payers whose day of separate transactions has passed. */
+/** Deletes the records of payers who no longer need a transaction for each payment, because one day has passed. */
 export async function deleteEndedLonePayers(db: Queryable): Promise<void> {
   await db.query('delete from lone_payers where until < clock_timestamp()')
 }

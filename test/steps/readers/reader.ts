@@ -11,7 +11,10 @@ export type Reader = {
   max: number
   grammar: Grammar
   read: (text: string) => unknown
-  /** Contains texts that are always measured, because the reader was once slow or the text is close to a limit. */
+  /**
+   * Contains the texts that are always measured, because the reader was once slow with them or because they are close
+   * to a limit.
+   */
   own?: Readonly<Record<string, (length: number) => string>>
   /**
    * Is the number of steps that the reader may take in addition to linear work, because a limit inside the reader

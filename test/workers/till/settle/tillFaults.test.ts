@@ -74,7 +74,7 @@ for (const [name, fault] of some([
   ['an RPC that answers 429', { status: 429 }],
   ['a slow RPC', { delayMs: 900 }],
 ] as const)) {
-  test(`a payment settles once after ${name} has ended`, async () => {
+  test(`a payment settles exactly once after ${name} has ended`, async () => {
     proxy.fault = fault
     await outlives(() => {
       proxy.fault = null

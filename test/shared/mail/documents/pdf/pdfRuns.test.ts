@@ -50,7 +50,7 @@ const unseen = (...before: Operator[]) => word(...before).unseen
 const placeOf = ({ x, end, y }: Run) => [x, end, y].map((n) => Math.round(n * 1000) / 1000)
 
 describe('the service reads the words of a PDF page', () => {
-  test('words have a base line from their start to their end, and the font size', () => {
+  test('each word has a font size, and a base line that runs from its start to its end', () => {
     expect(word()).toEqual({ text: 'ab', x: 100, end: 110, y: 100, size: 10, unseen: null })
   })
 
