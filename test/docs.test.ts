@@ -23,6 +23,16 @@ test(`the README file has at most ${README_LINES_MAX} lines`, () => {
   expect(read('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
 })
 
+test('every item of a numbered list begins on a line of its own', () => {
+  const merged = pages.flatMap((page) =>
+    prose(page)
+      .split('\n')
+      .filter((line) => !line.startsWith('#') && /[.)`] \d{1,2}\.(?: [A-Z*`[]|$)/.test(line))
+      .map((line) => `${page}: ${line}`),
+  )
+  expect(merged).toEqual([])
+})
+
 test('every link of every documentation page leads to an existing file and an existing heading', () => {
   const dead: string[] = []
   for (const page of pages) {
