@@ -145,8 +145,8 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        // The first line of the event stream has an id, so that a client that disconnects before its first event can
-        // continue from that id. A client that reconnects with the id of the first line misses no event.
+        // The first line of the event stream has an id. A client may disconnect before its first event. It then
+        // reconnects with this id, and misses no event.
         const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
         controller.enqueue(encoder.encode(head + gap))
       },

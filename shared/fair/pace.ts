@@ -13,8 +13,8 @@ export class Pace {
   readonly #burstS: number
   readonly #nowMs: () => number
   /**
-   * Maps each sharer (such as a network) to the time until which the bytes that it has sent use up its rate. While this
-   * time lies in the future, the reader reads no more bytes of the sharer.
+   * Maps each sharer (such as a network) to the time at which the rate has paid for the bytes that it has sent. While
+   * this time lies in the future, the reader reads no more bytes of the sharer.
    */
   readonly #paidAtMs = new Map<string, number>()
 

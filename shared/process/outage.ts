@@ -24,8 +24,8 @@ const REMINDER_MS = 60_000
 const QUIET_MS = 2_000
 
 /**
- * Records the outages of one dependency, such as the database. @param what is the subject of the log lines, such as
- * `the database`.
+ * Records the outages of one dependency, such as the database.
+ * @param what is the subject of the log lines, such as `the database`.
  */
 export function createOutage(what: string, clock = () => performance.now()): Outage {
   let write: Write | null = null

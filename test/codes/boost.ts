@@ -5,8 +5,8 @@
 import type { CodeTree } from '../../shared/mail/codes/likelihood.ts'
 
 /**
- * Is a number or word in a mail that may be a one-time code, with its evidence, its weight, and whether it really is a
- * code.
+ * Describes a number or a word that may be a one-time code. It has evidence, a weight, and the known answer whether it
+ * is a code.
  */
 export type Example = { evidence: string[]; isCode: boolean; weight: number; mail: number }
 

@@ -69,8 +69,9 @@ export class PortTaken extends Error {
  * Starts the devnet from its state file. Deploys the contracts anew if there is no state file. If a killed service left
  * its devnet process running, the state of that devnet is saved and its process is ended first.
  *
- * @throws {PortTaken} @throws Error if anvil is not installed for this platform, another live process uses the state
- * file, or the file cannot be loaded.
+ * @throws {PortTaken}
+ * @throws Error if anvil is not installed for this platform, another live process uses the state file, or the file
+ * cannot be loaded.
  *
  * @example
  * const devnet = await startDevnet({ port: 8545, stateFile: '.data/devnet.state', log })

@@ -184,8 +184,15 @@ function readGroups(shown: string): Shape | undefined {
   return isEven || isSetup || isCut ? { ...numeric(value), isWeak: !isEven && !isSetup } : undefined
 }
 
-/** Matches three groups of which one mixes letters and digits. One of the groups may be a word: atlas-7f41-drop. */
-const GROUPS_WITH_WORD = /^(?=.*(?<![^-])[a-z]*\d+[a-z]|.*(?<![^-])[a-z]+\d)[^-]+(?:-[^-]+){2}$/
+/**
+ * Tells whether a text has three groups, and one of them mixes small letters and digits. The other groups may be words:
+ * atlas-7f41-drop.
+ */
+function hasMixedGroup(value: string): boolean {
+  const groups = value.split('-')
+  return groups.length === 3 && groups.some((group) => /^(?=.*\d)(?=.*[a-z])[a-z\d]+$/.test(group))
+}
+
 /** Matches a short number that a hyphen joins to a word: 2-step, 24-HOUR. */
 const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
 /**
@@ -207,7 +214,7 @@ const isJumbled = (value: string): boolean =>
 const KEY = /^[A-Z]{2,10}-\d{1,6}$/
 
 function letters(value: string): Shape | undefined {
-  if (COMPOUND.test(value) && !GROUPS_WITH_WORD.test(value)) return undefined
+  if (COMPOUND.test(value) && !hasMixedGroup(value)) return undefined
   const hasDigit = /\d/.test(value)
   const hasLetter = /[A-Za-z]/.test(value)
   if (!hasLetter) return undefined

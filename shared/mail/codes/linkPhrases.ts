@@ -13,7 +13,7 @@ const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
  */
 const PHRASE_MAX_CHARS = 90
 
-/** Matches a word for a mail or a notice. */
+/** Matches a word for a mail, a notice, or a list that is mailed regularly. */
 const NOTICE = anyOf(
   String.raw`e-?mail|mails?(?!\p{L})|communication|rappels?(?!\p{L})|pryslyst|mail(?=voorkeur|einstellung|instelling|indstilling|inställning)|newsletter|notifi[ck]|mejl|e-?post|e-?past|avisering|utskick|vars(?:el|ler|ling)|meldingen|berichten|courriel|correos?(?!\p{L})|correus?(?!\p{L})|sähköpost|ilmoitu|viestejä|tölvupóst|tilkynning|wiadomości|powiadom|upozorn|oznámen|értesítés|e-?posta|bildirim|ileti(?!ş)|e-?poruk|e-?pošt|obavijest|obavešten|obvestil|sporočil|laišk|el\. ?pašt|pranešim|paziņojum|vēstul|teavitus|kirj[au]|mezu|posta(?!\p{L})|jakinarazpen|njoftim|thông báo|e-?mel(?!\p{L})|pemberitahuan|abiso|barua pepe|arifa|bwletin`,
   String.raw`ειδοποι|μηνύμ|письм|писем|уведомлен|почт|рассылк|(?<!\p{L})лист(?:и|ів)(?!\p{L})|сповіщен|пошт|розсилк|имейл|имејл|извести|известува|съобщени|порак|порук|обавешт`,

@@ -18,7 +18,7 @@ import {
   readUsed,
 } from '../../../sql/purse/mandates.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
-import { newKeyring, newPurse, TERMS } from '../../support/purse/purseRows.ts'
+import { newKeyring, newPurse, ownerOf, TERMS } from '../../support/purse/purseRows.ts'
 import { newProject, whileHeld } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
@@ -31,9 +31,8 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'owner', requestId: 'req_1' })
 const give = (projectId: string, terms: Partial<MandateTerms> = {}) =>
-  giveMandate(pool, actorOf(projectId), { ...TERMS, ...terms })
+  giveMandate(pool, ownerOf(projectId), { ...TERMS, ...terms })
 
 async function given(projectId: string, terms: Partial<MandateTerms> = {}): Promise<Mandate> {
   const mandate = await give(projectId, terms)
@@ -43,7 +42,7 @@ async function given(projectId: string, terms: Partial<MandateTerms> = {}): Prom
 
 type Change = Partial<MandateTerms & { state: MandateState }>
 const change = (projectId: string, id: string, changes: Change) =>
-  changeMandate(pool, actorOf(projectId), id, {
+  changeMandate(pool, ownerOf(projectId), id, {
     change: (present) => ({ ...present, validFrom: null, ...changes }),
   })
 
@@ -167,7 +166,7 @@ describe('an owner changes a mandate', () => {
   test('a mandate stays unchanged if the work within the transaction of its change fails', async () => {
     const projectId = await newProject(pool)
     const before = await given(projectId)
-    const changing = changeMandate(pool, actorOf(projectId), before.id, {
+    const changing = changeMandate(pool, ownerOf(projectId), before.id, {
       change: (present) => ({ ...present, name: 'Changed', state: 'frozen' }),
       within: async (_db, { name, state }) => {
         throw new Error(`${name} ${state}`)
@@ -182,7 +181,7 @@ describe('an owner changes a mandate', () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     const rise = () =>
-      changeMandate(pool, actorOf(projectId), id, {
+      changeMandate(pool, ownerOf(projectId), id, {
         change: (present) => ({ ...present, risePercent: present.risePercent + 1 }),
       })
     const hold = 'select from mandates where id = $1 for update'

@@ -11,7 +11,7 @@ import {
 import { stopPurse } from '../../../sql/purse/stop.ts'
 import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
-import { BALANCE, newKeyring, newPurse } from '../../support/purse/purseRows.ts'
+import { BALANCE, newKeyring, newPurse, ownerOf } from '../../support/purse/purseRows.ts'
 import { dropJobs, newProject } from '../../support/till/tillRows.ts'
 
 const ONE = `0x${'a1'.repeat(20)}`
@@ -34,9 +34,8 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'owner', requestId: 'req_1' })
 const set = (projectId: string, limits: PurseLimits) =>
-  setPurseLimits(pool, actorOf(projectId), limits)
+  setPurseLimits(pool, ownerOf(projectId), limits)
 
 async function stored(projectId: string) {
   const { rows } = await pool.query(
@@ -49,9 +48,11 @@ async function stored(projectId: string) {
 }
 /** Lets the waiting time of a new payout address end. */
 const endWait = (projectId: string) =>
-  pool.query('update purses set payout_next_at = clock_timestamp() where project_id = $1', [
-    projectId,
-  ])
+  pool.query(
+    // The column rounds to milliseconds, so the present moment may lie in the future.
+    `update purses set payout_next_at = clock_timestamp() - interval '1 second' where project_id = $1`,
+    [projectId],
+  )
 
 describe('the limits of a purse', () => {
   test('cannot be set for a project without a purse', async () => {
@@ -159,7 +160,7 @@ describe('a payout', () => {
   test('is not queued for a stopped purse, or for an address that was not named', async () => {
     const projectId = await full(LEAST)
     expect(await isQueued(projectId, [OTHER])).toBe(false)
-    await stopPurse(pool, keyring, actorOf(projectId))
+    await stopPurse(pool, keyring, ownerOf(projectId))
     expect(await isQueued(projectId)).toBe(false)
   })
 
@@ -207,7 +208,7 @@ describe('the transfers of a payout', () => {
     const endless = await full(LEAST)
     await set(endless, { maxAtomic: null })
     const stopped = await full(LEAST)
-    await stopPurse(pool, keyring, actorOf(stopped))
+    await stopPurse(pool, keyring, ownerOf(stopped))
     for (const projectId of [
       await full(LEAST - 1n),
       endless,
@@ -223,7 +224,7 @@ describe('the transfers of a payout', () => {
 
 describe('a new key of a purse', () => {
   test('needs a purse', async () => {
-    expect(await rotatePurseKey(pool, keyring, actorOf(await newProject(pool)))).toBeNull()
+    expect(await rotatePurseKey(pool, keyring, ownerOf(await newProject(pool)))).toBeNull()
   })
 
   test('gets the free money of the former address, and leaves the money of open payments', async () => {
@@ -231,7 +232,7 @@ describe('a new key of a purse', () => {
     const purse = await newPurse(pool, keyring)
     await purse.reserve([await purse.wanted(1_000n)])
     const before = await stored(purse.projectId)
-    const rotated = await rotatePurseKey(pool, keyring, actorOf(purse.projectId))
+    const rotated = await rotatePurseKey(pool, keyring, ownerOf(purse.projectId))
     const after = await stored(purse.projectId)
     expect(after.address).toBe(rotated!.address.toLowerCase())
     expect(after.address).not.toBe(before.address)

@@ -4,7 +4,7 @@ import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { transaction } from '../../../sql/db.ts'
 import { resumePurse, stopPurse, takeCancellations } from '../../../sql/purse/stop.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
-import { newKeyring, newPurse } from '../../support/purse/purseRows.ts'
+import { newKeyring, newPurse, ownerOf } from '../../support/purse/purseRows.ts'
 import { newProject, row } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
@@ -17,9 +17,8 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'owner', requestId: 'req_1' })
-const stop = (projectId: string) => stopPurse(pool, keyring, actorOf(projectId))
-const resume = (projectId: string) => resumePurse(pool, actorOf(projectId))
+const stop = (projectId: string) => stopPurse(pool, keyring, ownerOf(projectId))
+const resume = (projectId: string) => resumePurse(pool, ownerOf(projectId))
 
 async function auditOf(projectId: string): Promise<string[]> {
   const { rows } = await pool.query(
@@ -85,7 +84,7 @@ describe('an owner stops a purse', () => {
     const { projectId } = await newPurse(pool, keyring)
     await stop(projectId)
     const first = await stoppedBy(projectId)
-    await stopPurse(pool, keyring, { ...actorOf(projectId), keyPrefix: 'second' })
+    await stopPurse(pool, keyring, { ...ownerOf(projectId), keyPrefix: 'second' })
     expect(await stoppedBy(projectId)).toEqual(first)
   })
 

@@ -14,8 +14,8 @@ const MARGIN = 4
  * Repeats the same work once for each round trip to the database, each time with the connection cut at another round
  * trip. Each run cuts the database connection one round trip later than the run before, until the last round trip of an
  * undisturbed run.
- * @param work gets a label that differs for each run, and throws if the result of the run is wrong @returns the number
- * of runs whose connection was cut
+ * @param work gets a label that differs for each run, and throws if the result of the run is wrong
+ * @returns the number of runs whose connection was cut
  */
 export async function cutEveryRoundTrip(
   proxy: PostgresProxy,

@@ -36,6 +36,13 @@ export const TERMS: MandateTerms = {
   validUntil: null,
 }
 
+/** Describes the owner of a project as the actor of a change. */
+export const ownerOf = (projectId: string) => ({
+  projectId,
+  keyPrefix: 'owner',
+  requestId: 'req_1',
+})
+
 /** Makes a keyring that contains one new master key. */
 export function newKeyring(pool: Pool): Promise<Keyring> {
   const master = parseConfig({ MASTER_KEYS: `test:${randomBytes(32).toString('base64')}` })
