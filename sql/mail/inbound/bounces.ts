@@ -22,6 +22,10 @@ const LABEL = 'bounced'
 /** Is the beginning of the error text of a recipient whose bounce is not proven. */
 const UNPROVEN = 'unproven report: '
 
+/** Tells whether a proven bounce has already marked a recipient as bounced. */
+export const hasBouncedForSure = ({ state, error }: { state: string; error: string | null }) =>
+  state === 'bounced' && error?.startsWith(UNPROVEN) !== true
+
 type Recipient = { address: string; state: string }
 
 /**

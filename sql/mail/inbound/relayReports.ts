@@ -4,7 +4,7 @@ import type { RelayReport } from '../../../shared/mail/http/relayReport.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { recordEvents } from '../../events/events.ts'
-import { hashRange, recordBounce } from './bounces.ts'
+import { hasBouncedForSure, hashRange, recordBounce } from './bounces.ts'
 import { recordComplaint } from './complaints.ts'
 
 /** Identifies the copy of a sent message that a relay reports about. */
@@ -14,11 +14,12 @@ type Copy = {
   message_id: string
   address: string
   state: string
+  error: string | null
   inbox: string
 }
 
 const COPY = `
-  select r.message_row, m.project_id, m.message_id, r.address, r.state, p.email_address as inbox
+  select r.message_row, m.project_id, m.message_id, r.address, r.state, r.error, p.email_address as inbox
   from outbound_recipients r join messages m on m.row = r.message_row join projects p on p.id = m.project_id`
 /** Is the maximum number of copies of sent messages that can share a relay's id, or the beginning of a hash. */
 const COPIES_MAX = 500
@@ -39,7 +40,7 @@ export async function recordRelayReport(
   const { message_row: messageRow, project_id: projectId, message_id: messageId, address } = copy
   const { detail, status } = report
   if (report.kind === 'complaint') return recordComplaint(pool, { messageRow, address, detail })
-  if (copy.state === 'bounced') return false
+  if (hasBouncedForSure(copy)) return false
   const failed = { addresses: [address], action: 'failed', status, diagnostic: detail } as const
   return transaction(pool, async (db) => {
     const events = await recordBounce(db, projectId, {

@@ -6,6 +6,7 @@ import { applyInvites, type InvitingMessage } from '../../../../sql/mail/calenda
 import { recordInvites } from '../../../../sql/mail/calendar/messageInvites.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newSent } from '../../../support/mail/mailRows.ts'
+import { whileHeld } from '../../../support/till/tillRows.ts'
 
 const OWNER = 'owner@corp.example'
 const GUEST = 'guest@corp.example'
@@ -318,4 +319,20 @@ test('a message records each calendar invitation once, and at most INVITES_MAX i
   expect(await record(invite({ uid: 'one more' }))).toEqual([])
   expect([(await stored()).length, (await events()).length]).toEqual([INVITES_MAX, INVITES_MAX])
   expect(await transaction(pool, (db) => recordInvites(db, '999999999', [invite()]))).toEqual([])
+})
+
+test('a message keeps the invitations of two calendar files that are read at the same time', async () => {
+  const { row } = await newCalendar()
+  const hold = 'select from messages where row = $1 for update'
+  await whileHeld(pool, hold, [row], () =>
+    ['one', 'two'].map((uid) =>
+      transaction(pool, (db) => recordInvites(db, row, [invite({ uid })])),
+    ),
+  )
+  const { rows } = await pool.query(
+    `select array(select i ->> 'uid' from jsonb_array_elements(invites) i order by 1) as uids
+     from messages where row = $1`,
+    [row],
+  )
+  expect(rows).toEqual([{ uids: ['one', 'two'] }])
 })

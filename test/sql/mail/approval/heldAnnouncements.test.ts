@@ -1,0 +1,162 @@
+/** Tests whom the service tells about a mail that waits for approval, and how often. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { addApprovalLink } from '../../../../sql/account/approvalLinks.ts'
+import { findApproval, findApprovalOf } from '../../../../sql/account/approvals.ts'
+import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import {
+  announceHeld,
+  findNotice,
+  recordNotice,
+} from '../../../../sql/mail/approval/heldAnnouncements.ts'
+import { cancelMail } from '../../../../sql/mail/outbound/cancelMail.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { eventsOf, newSent } from '../../../support/mail/mailRows.ts'
+import { dropJobs } from '../../../support/till/tillRows.ts'
+
+const ADA = 'ada@owner.example'
+const BOB = 'bob@owner.example'
+const EVE = 'eve@owner.example'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/** Stores a mail that waits for the approval of its project's approver. */
+async function hold(approver: string | null = ADA) {
+  const { projectId, messageId } = await newSent(pool, { held: true })
+  await pool.query('update projects set approver_email = $2 where id = $1', [projectId, approver])
+  const about = { projectId, kind: 'mail', subject: messageId } as const
+  return (await findApprovalOf(pool, about))!
+}
+
+async function addOwner(projectId: string, address: string, role = 'owner'): Promise<void> {
+  await pool.query(
+    `with person as (
+       insert into people (id, name, email, role) values ('per_' || gen_random_uuid(), 'Owner', $2, $3) returning id)
+     insert into person_projects (person_id, project_id) select id, $1 from person`,
+    [projectId, address, role],
+  )
+}
+
+async function runAt(key: string): Promise<Date | null> {
+  const { rows } = await pool.query('select run_at from graphile_worker.jobs where key = $1', [key])
+  return rows[0]?.run_at ?? null
+}
+
+/** Stores the link that a notification to the address contains. */
+const link = (approvalId: string, address: string) =>
+  addApprovalLink(pool, { token: `${approvalId}${address}`, approvalId, address })
+
+const addressesOf = async (approvalId: string) => (await findNotice(pool, approvalId))?.addresses
+const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'agent', requestId: 'r' })
+
+describe('the service announces a held mail', () => {
+  test('a held mail is announced once, and its expiry is planned', async () => {
+    const [approval, other] = [await hold(), await hold()]
+    expect([await announceHeld(pool, approval), await announceHeld(pool, approval)]).toEqual([
+      true,
+      true,
+    ])
+    expect(await eventsOf(pool, approval.projectId)).toEqual(['message.held'])
+    expect(await runAt(`expire_approval:${approval.id}`)).toEqual(approval.expiresAt)
+    expect(await announceHeld(pool, other)).toBe(true)
+    expect(await eventsOf(pool, other.projectId)).toEqual(['message.held'])
+  })
+
+  test('a mail that no longer waits for approval is not announced', async () => {
+    const withdrawn = await hold()
+    await cancelMail(pool, actorOf(withdrawn.projectId), withdrawn.subject)
+    expect(await announceHeld(pool, withdrawn)).toBe(false)
+    expect(await announceHeld(pool, { ...(await hold()), subject: '<none@mail.test>' })).toBe(false)
+    expect(await eventsOf(pool, withdrawn.projectId)).toEqual([])
+    expect(await runAt(`expire_approval:${withdrawn.id}`)).toBeNull()
+  })
+
+  test('a held mail whose approval request is decided is not announced', async () => {
+    const approval = await hold()
+    await pool.query(`update approvals set state = 'rejected' where id = $1`, [approval.id])
+    await announceHeld(pool, approval)
+    expect(await eventsOf(pool, approval.projectId)).toEqual([])
+  })
+})
+
+describe('the service notifies the people who may approve a held mail', () => {
+  test('a notice goes to the approver and to the owners of the project, each once', async () => {
+    const approval = await hold('Ada@Owner.example')
+    await addOwner(approval.projectId, BOB)
+    await addOwner(approval.projectId, ADA)
+    await addOwner(approval.projectId, 'viewer@owner.example', 'viewer')
+    await addOwner((await hold()).projectId, 'other@owner.example')
+    expect(await findNotice(pool, approval.id)).toEqual({
+      addresses: [ADA, BOB],
+      projectName: 'Seller',
+      attempts: 0,
+      requestedAt: approval.requestedAt,
+    })
+  })
+
+  test('a notice goes to nobody if the project has no approver', async () => {
+    expect(await findNotice(pool, (await hold(null)).id)).toBeNull()
+  })
+
+  test('a notice goes to nobody after the decision, or after the project is deleted', async () => {
+    const [withdrawn, deleted] = [await hold(), await hold()]
+    await cancelMail(pool, actorOf(withdrawn.projectId), withdrawn.subject)
+    await deleteProject(pool, deleted.projectId)
+    expect([await findNotice(pool, withdrawn.id), await findNotice(pool, deleted.id)]).toEqual([
+      null,
+      null,
+    ])
+    expect(await findNotice(pool, 'apr_none')).toBeNull()
+  })
+
+  test('a further notice goes only to the addresses that still need the notice, at its planned time', async () => {
+    const [approval, other] = [await hold(), await hold()]
+    await addOwner(approval.projectId, EVE)
+    for (const address of [ADA, EVE]) await link(approval.id, address)
+    await link(other.id, ADA)
+    const again = new Date(Date.now() + 60_000)
+    await recordNotice(pool, approval.id, { done: [ADA], again })
+    expect(await findNotice(pool, approval.id)).toMatchObject({ addresses: [EVE], attempts: 1 })
+    expect(await findNotice(pool, other.id)).toMatchObject({ addresses: [ADA], attempts: 0 })
+    expect(await runAt(`announce_approval:${approval.id}`)).toEqual(again)
+    await recordNotice(pool, approval.id, { done: [EVE], again })
+    expect(await findNotice(pool, approval.id)).toBeNull()
+  })
+
+  test('a notice without a further attempt ends the notices of its approval request only', async () => {
+    const [approval, other] = [await hold(), await hold()]
+    await link(approval.id, ADA)
+    await dropJobs(pool)
+    await recordNotice(pool, approval.id, { done: [], again: null })
+    expect(await runAt(`announce_approval:${approval.id}`)).toBeNull()
+    expect(await addressesOf(approval.id)).toBeUndefined()
+    expect(await addressesOf(other.id)).toEqual([ADA])
+    expect((await findApproval(pool, approval.id))?.state).toBe('waiting')
+  })
+
+  test('the time of the first notice to an address stays', async () => {
+    const approval = await hold()
+    await link(approval.id, ADA)
+    const notifiedAt = async () => {
+      const { rows } = await pool.query(
+        'select notified_at from approval_links where approval_id = $1',
+        [approval.id],
+      )
+      return rows[0].notified_at
+    }
+    const again = new Date()
+    await recordNotice(pool, approval.id, { done: [ADA], again })
+    await pool.query(
+      `update approval_links set notified_at = '2001-01-01' where approval_id = $1`,
+      [approval.id],
+    )
+    const first = await notifiedAt()
+    await recordNotice(pool, approval.id, { done: [ADA], again })
+    expect(await notifiedAt()).toEqual(first)
+  })
+})

@@ -1,0 +1,205 @@
+/** Tests which instances a page of the calendar has, and how the project's own events are revised. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import type { Invite } from '../../../../shared/mail/calendar/invite.ts'
+import {
+  type CalendarPage,
+  findEventStates,
+  listCalendar,
+  reviseOwnEvent,
+  startOwnEvent,
+} from '../../../../sql/mail/calendar/calendarEvents.ts'
+import { uidHash } from '../../../../sql/mail/calendar/uidHash.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import {
+  type EventColumns,
+  hourAt,
+  newEvent,
+  newInstance,
+} from '../../../support/mail/calendarRows.ts'
+import { newSent } from '../../../support/mail/mailRows.ts'
+import { newProject } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+describe('the calendar lists instances of events', () => {
+  const page = (
+    projectId: string,
+    [from, to]: readonly [from: number, to: number],
+    changes: Partial<CalendarPage> = {},
+  ) =>
+    listCalendar(pool, {
+      projectId,
+      from: hourAt(from),
+      to: hourAt(to),
+      after: null,
+      limit: 100,
+      ...changes,
+    })
+  const localsIn = async (...given: Parameters<typeof page>) =>
+    (await page(...given)).map(({ local }) => local)
+  /** Stores an accepted event of a project with one instance. */
+  const event = async (
+    projectId: string,
+    hours: readonly [start: number, end: number],
+    changes: EventColumns = {},
+  ) => {
+    const row = await newEvent(pool, projectId, changes)
+    await newInstance(pool, projectId, row, hours)
+    return row
+  }
+
+  test.each<[span: readonly [number, number], hours: readonly [number, number], isListed: boolean]>(
+    [
+      [[8, 9], [9, 12], false],
+      [[8, 10], [9, 12], true],
+      [[10, 11], [9, 12], true],
+      [[11, 13], [9, 12], true],
+      [[12, 13], [9, 12], false],
+      [[9, 9], [9, 12], true],
+      [[12, 12], [9, 12], false],
+      [[8, 8], [9, 12], false],
+    ],
+  )(
+    'an event with the hours %j in a calendar of the hours %j is listed: %j',
+    async (span, hours, isListed) => {
+      const projectId = await newProject(pool)
+      await event(projectId, span)
+      expect((await localsIn(projectId, hours)).length).toBe(isListed ? 1 : 0)
+    },
+  )
+
+  test('the calendar of a project has no events of another project', async () => {
+    const [one, other] = [await newProject(pool), await newProject(pool)]
+    await event(one, [9, 10])
+    expect(await localsIn(other, [0, 23])).toEqual([])
+  })
+
+  test('pages of the calendar begin after the last instance of the page before, even at the same time', async () => {
+    const projectId = await newProject(pool)
+    const rows = [
+      await event(projectId, [9, 10]),
+      await event(projectId, [9, 10]),
+      await event(projectId, [8, 10]),
+    ]
+    const first = await page(projectId, [0, 23], { limit: 2 })
+    const { startsAt, eventRow } = first.at(-1)!
+    const second = await page(projectId, [0, 23], { after: { startsAt, eventRow } })
+    expect([first, second].map((list) => list.map((one) => one.eventRow))).toEqual([
+      [rows[2]!, rows[0]!],
+      [rows[1]!],
+    ])
+  })
+
+  test('a changed instance replaces the instance of its own series, organizer, project and time', async () => {
+    const [projectId, other] = [await newProject(pool), await newProject(pool)]
+    const uid_hash = randomBytes(32)
+    const series = await newEvent(pool, projectId, { uid_hash })
+    for (const hour of [9, 10, 11, 12]) await newInstance(pool, projectId, series, [hour, hour + 1])
+    const changed = { uid_hash, instance: hourAt(9).toISOString() }
+    await event(projectId, [15, 16], changed)
+    await newEvent(pool, projectId, {
+      uid_hash,
+      instance: hourAt(10).toISOString(),
+      status: 'cancelled',
+    })
+    await newEvent(pool, projectId, {
+      uid_hash,
+      organizer: 'eve@evil.example',
+      instance: hourAt(11).toISOString(),
+    })
+    await newEvent(pool, projectId, { instance: hourAt(11).toISOString() })
+    await newEvent(pool, other, { uid_hash, instance: hourAt(12).toISOString() })
+    expect(await localsIn(projectId, [0, 23])).toEqual(['hour 11', 'hour 12', 'hour 15'])
+  })
+
+  test('an answer for one instance replaces the answer of the attendee for the series', async () => {
+    const projectId = await newProject(pool)
+    const row = await newEvent(pool, projectId, { is_own: true })
+    for (const hour of [9, 10]) await newInstance(pool, projectId, row, [hour, hour + 1])
+    for (const [instance, state] of [
+      ['-infinity', 'accepted'],
+      [hourAt(10).toISOString(), 'declined'],
+      [hourAt(11).toISOString(), 'tentative'],
+    ])
+      await pool.query(
+        `insert into calendar_answers (event_row, instance, address, state, stamp) values ($1, $2, 'a@b.example', $3, now())`,
+        [row, instance, state],
+      )
+    const items = await page(projectId, [0, 23])
+    expect(items.map(({ answers }) => answers.map(({ state }) => state))).toEqual([
+      ['accepted'],
+      ['declined'],
+    ])
+  })
+})
+
+describe('an invite belongs to an event of the calendar', () => {
+  const invite = (changes: object = {}) =>
+    ({
+      uid: 'event-1',
+      organizer: { address: 'Owner@Corp.example', name: null },
+      recurrenceId: null,
+      ...changes,
+    }) as Invite
+
+  test('an invite finds the event with its UID, organizer and instance in its own project', async () => {
+    const { row: message_row, projectId, messageId } = await newSent(pool)
+    const uid_hash = uidHash('event-1')
+    await newEvent(pool, projectId, { uid_hash, message_row })
+    await newEvent(pool, projectId, { uid_hash, organizer: '', answer: 'tentative' })
+    await newEvent(pool, projectId, {
+      uid_hash,
+      instance: hourAt(9).toISOString(),
+      answer: 'declined',
+    })
+    await newEvent(pool, await newProject(pool), { uid_hash: uidHash('event-2') })
+    const found = await findEventStates(pool, projectId, [
+      invite({ uid: 'event-2' }),
+      invite(),
+      invite({ organizer: null }),
+      invite({ recurrenceId: hourAt(9).toISOString() }),
+      invite({ recurrenceId: hourAt(10).toISOString() }),
+      invite({ organizer: { address: 'eve@evil.example', name: null } }),
+    ])
+    expect(found.map((one) => one && [one.answer, one.messageId])).toEqual([
+      null,
+      ['accepted', messageId],
+      ['tentative', null],
+      ['declined', null],
+      null,
+      null,
+    ])
+    expect(await findEventStates(pool, projectId, [])).toEqual([])
+  })
+})
+
+test('each revision of an own event raises its sequence, and keeps the event unless a new state is given', async () => {
+  const [projectId, other] = [await newProject(pool), await newProject(pool)]
+  for (const [owner, uid] of [
+    [projectId, 'uid'],
+    [projectId, 'another'],
+    [other, 'uid'],
+  ] as const)
+    await startOwnEvent(pool, owner, { uid, event: { summary: 'First' } })
+  const revise = (owner: string, uid: string, event: object | null) =>
+    reviseOwnEvent(pool, owner, { uid, event })
+  const first = await revise(projectId, 'uid', null)
+  expect(first!.event).toEqual({ summary: 'First' })
+  expect(await revise(projectId, 'uid', { summary: 'Second' })).toEqual({
+    sequence: first!.sequence + 1,
+    event: { summary: 'Second' },
+  })
+  for (const [owner, uid] of [
+    [projectId, 'another'],
+    [other, 'uid'],
+  ] as const)
+    expect(await revise(owner, uid, null)).toEqual(first)
+  expect(await revise(projectId, 'unknown', null)).toBeNull()
+})

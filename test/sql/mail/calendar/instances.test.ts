@@ -1,0 +1,261 @@
+/**
+ * Tests when the instances of a recurring event are computed, by which run of the job, and which of them are stored.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { randomUUID } from 'node:crypto'
+import {
+  type DueExpansion,
+  forgetUnanswered,
+  isGivenUp,
+  nextExpansionAt,
+  placeInstances,
+  queueExpansion,
+  requeueExpansions,
+  storeInstances,
+  takeExpansion,
+} from '../../../../sql/mail/calendar/instances.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newEvent, spanOf } from '../../../support/mail/calendarRows.ts'
+import { newSent } from '../../../support/mail/mailRows.ts'
+import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1_000
+const ago = (ms: number) => new Date(Date.now() - ms)
+const later = (ms: number) => new Date(Date.now() + ms)
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const take = (projectId: string, claim: string = randomUUID()) =>
+  takeExpansion(pool, projectId, claim)
+const eventOf = async (row: string) =>
+  (await pool.query('select * from calendar_events where row = $1', [row])).rows[0]
+const localsOf = async (row: string): Promise<string[]> => {
+  const { rows } = await pool.query(
+    'select local from calendar_instances where event_row = $1 order by starts_at',
+    [row],
+  )
+  return rows.map(({ local }) => local)
+}
+const jobsOf = async (projectId: string): Promise<number> => {
+  const { rows } = await pool.query('select 1 from graphile_worker.jobs where key = $1', [
+    `expand_events:${projectId}`,
+  ])
+  return rows.length
+}
+const instance = (day: number, local = `day ${day}`) => ({
+  startMs: Date.UTC(2031, 2, day, 9),
+  endMs: Date.UTC(2031, 2, day, 10),
+  local,
+})
+
+describe('the service puts an event into the calendar', () => {
+  test.each([
+    ['an accepted event has one instance', { answer: 'accepted' }, 1],
+    ['a tentatively accepted event has one instance', { answer: 'tentative' }, 1],
+    ['a declined event has no instance', { answer: 'declined' }, 0],
+    ['an unanswered event has no instance', { answer: 'needs-action' }, 0],
+    ['a cancelled event has no instance', { status: 'cancelled' }, 0],
+  ])('%s if the event does not recur', async (_, changes, count) => {
+    const projectId = await newProject(pool)
+    const row = await newEvent(pool, projectId, changes)
+    await placeInstances(pool, [row])
+    await placeInstances(pool, [row])
+    expect([(await localsOf(row)).length, await jobsOf(projectId)]).toEqual([count, 0])
+  })
+
+  test.each([
+    ['an accepted event waits', { answer: 'accepted' }, true],
+    ['an unanswered event does not wait', { answer: 'needs-action' }, false],
+    ['a cancelled event does not wait', { status: 'cancelled' }, false],
+  ])('%s for the instances of its recurrence rule', async (_, changes, waits) => {
+    const projectId = await newProject(pool)
+    const row = await newEvent(pool, projectId, { source: 'rule', ...changes })
+    await placeInstances(pool, [row])
+    expect([await localsOf(row), await jobsOf(projectId)]).toEqual([[], waits ? 1 : 0])
+    expect((await take(projectId))?.row).toBe(waits ? row : undefined)
+  })
+})
+
+describe('a run of the job takes an event whose instances are due', () => {
+  test('a run takes only due events of its project, the longest due first', async () => {
+    const [projectId, other] = [await newProject(pool), await newProject(pool)]
+    const due = (ms: number, of = projectId) =>
+      newEvent(pool, of, { source: 'rule', expand_at: ago(ms) })
+    const [second, first] = [await due(1_000), await due(2_000)]
+    await due(3_000, other)
+    await newEvent(pool, projectId, { source: 'rule', expand_at: later(60_000) })
+    await newEvent(pool, projectId, { source: 'rule', expand_at: null })
+    const taken = [await take(projectId), await take(projectId), await take(projectId)]
+    expect(taken.map((one) => one?.row)).toEqual([first, second, undefined])
+  })
+
+  test('a run that asks twice gets the same event, and another run gets the event after ten seconds', async () => {
+    const projectId = await newProject(pool)
+    const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
+    const claim = randomUUID()
+    expect(await take(projectId, claim)).toMatchObject({ row, tries: 1 })
+    expect(await take(projectId)).toBeNull()
+    // An event that is due for another run does not come before the event of the claim.
+    const waiting = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(DAY_MS) })
+    expect(await take(projectId, claim)).toMatchObject({ row, tries: 2 })
+    expect(await take(projectId)).toMatchObject({ row: waiting, tries: 1 })
+    const next = (await nextExpansionAt(pool, projectId))!
+    expect(next.getTime()).toBeGreaterThan(Date.now())
+    expect(next.getTime()).toBeLessThanOrEqual(Date.now() + 10_000)
+    await pool.query('update calendar_events set expand_at = clock_timestamp() where row = $1', [
+      row,
+    ])
+    expect(await take(projectId)).toMatchObject({ row, tries: 3 })
+  })
+
+  test('a run does not wait for an event that another transaction has locked', async () => {
+    const projectId = await newProject(pool)
+    const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
+    const holder = await pool.connect()
+    try {
+      await holder.query('begin')
+      await holder.query('select from calendar_events where row = $1 for update', [row])
+      expect(await take(projectId)).toBeNull()
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+    expect((await take(projectId))?.row).toBe(row)
+  })
+
+  test('a job that is queued for a time runs at this time, and otherwise at once', async () => {
+    const projectId = await newProject(pool)
+    const runAt = async () => {
+      const { rows } = await pool.query<{ run_at: Date }>(
+        'select run_at from graphile_worker.jobs where key = $1',
+        [`expand_events:${projectId}`],
+      )
+      return rows[0]!.run_at
+    }
+    const planned = later(60_000)
+    await queueExpansion(pool, projectId, planned)
+    expect(await runAt()).toEqual(planned)
+    await queueExpansion(pool, projectId)
+    expect((await runAt()).getTime()).toBeLessThanOrEqual(Date.now())
+  })
+
+  test('no run is due for events that nobody has taken, or that are computed again in half a year', async () => {
+    const [projectId, other] = [await newProject(pool), await newProject(pool)]
+    await newEvent(pool, projectId, { source: 'rule', expand_at: later(180 * DAY_MS) })
+    await newEvent(pool, projectId, { source: 'rule', expand_at: null })
+    await newEvent(pool, other, { source: 'rule', expand_at: later(5_000) })
+    expect(await nextExpansionAt(pool, projectId)).toBeNull()
+  })
+
+  test('instances cover a year before now, and two years after now or after the start of the event', async () => {
+    const starts: [start: string, countedFrom: number][] = [
+      ['2001-01-01T09:00:00', Date.now()],
+      ['2099-01-01T09:00:00', Date.UTC(2099, 0, 1, 9)],
+    ]
+    for (const [start, countedFrom] of starts) {
+      const projectId = await newProject(pool)
+      const invite = spanOf(start, start)
+      await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000), invite })
+      const { fromMs, untilMs } = (await take(projectId))!
+      expect(Math.abs(fromMs - (Date.now() - 366 * DAY_MS))).toBeLessThan(60_000)
+      expect(Math.abs(untilMs - (countedFrom + 730 * DAY_MS))).toBeLessThan(60_000)
+    }
+  })
+
+  test('an event is given up after its third try', () => {
+    const due = (tries: number): DueExpansion => ({
+      row: '1',
+      source: 'rule',
+      fromMs: 0,
+      untilMs: 0,
+      tries,
+    })
+    expect([1, 3, 4].map((tries) => isGivenUp(due(tries)))).toEqual([false, false, true])
+  })
+})
+
+describe('a run of the job stores the instances of an event', () => {
+  const taken = async (projectId: string, changes = {}) => {
+    const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
+    const due = (await take(projectId))!
+    const [change] = Object.entries(changes)
+    if (change !== undefined)
+      await pool.query(`update calendar_events set ${change[0]} = $2 where row = $1`, [
+        row,
+        change[1],
+      ])
+    return { row, due }
+  }
+
+  test('new instances replace the old ones, and are computed again after 180 days', async () => {
+    const projectId = await newProject(pool)
+    const { row, due } = await taken(projectId)
+    await storeInstances(pool, due, [instance(2), instance(3)])
+    await storeInstances(pool, due, [instance(3, 'renamed'), instance(4)])
+    expect(await localsOf(row)).toEqual(['renamed', 'day 4'])
+    const { expand_at, expand_tries, expand_claim } = await eventOf(row)
+    expect(Math.abs(expand_at.getTime() - Date.now() - 180 * DAY_MS)).toBeLessThan(2 * 3_600_000)
+    expect([expand_tries, expand_claim]).toEqual([0, null])
+  })
+
+  test('instances of another event stay', async () => {
+    const projectId = await newProject(pool)
+    const [one, other] = [await taken(projectId), await taken(projectId)]
+    await storeInstances(pool, one.due, [instance(2)])
+    await storeInstances(pool, other.due, [instance(3)])
+    expect([await localsOf(one.row), await localsOf(other.row)]).toEqual([['day 2'], ['day 3']])
+  })
+
+  test('an event without instances is never computed again', async () => {
+    const { row, due } = await taken(await newProject(pool))
+    await storeInstances(pool, due, [])
+    expect([await localsOf(row), (await eventOf(row)).expand_at]).toEqual([[], null])
+  })
+
+  test.each([
+    ['got another recurrence rule', { source: 'another rule' }],
+    ['was cancelled', { status: 'cancelled' }],
+    ['was declined', { answer: 'declined' }],
+  ])('an event that %s while a run computed its instances gets none', async (_, changes) => {
+    const { row, due } = await taken(await newProject(pool), changes)
+    await storeInstances(pool, due, [instance(2)])
+    expect([await localsOf(row), (await eventOf(row)).expand_tries]).toEqual([[], 1])
+  })
+})
+
+test('an event that is due without a job gets a job, and each project gets only one job', async () => {
+  const [lost, queued, idle] = [
+    await newProject(pool),
+    await newProject(pool),
+    await newProject(pool),
+  ]
+  await dropJobs(pool)
+  await pool.query('update calendar_events set expand_at = null')
+  const due = { source: 'rule', expand_at: ago(1_000) }
+  for (const projectId of [lost, lost, queued]) await newEvent(pool, projectId, due)
+  await newEvent(pool, idle, { source: 'rule', expand_at: later(60_000) })
+  await placeInstances(pool, [await newEvent(pool, queued, { source: 'rule' })])
+  expect(await requeueExpansions(pool)).toBe(1)
+  expect([await jobsOf(lost), await jobsOf(queued), await jobsOf(idle)]).toEqual([1, 1, 0])
+  expect(await requeueExpansions(pool)).toBe(0)
+})
+
+test('the service forgets an event that nobody answered only after its message is deleted', async () => {
+  const { row: message_row, projectId } = await newSent(pool)
+  const asked = { answer: 'needs-action' }
+  const forgotten = await newEvent(pool, projectId, asked)
+  const kept = [
+    await newEvent(pool, projectId, { ...asked, message_row }),
+    await newEvent(pool, projectId, { answer: 'declined' }),
+    await newEvent(pool, projectId, { ...asked, is_own: true }),
+  ]
+  await forgetUnanswered(pool)
+  expect(await eventOf(forgotten)).toBeUndefined()
+  for (const row of kept) expect((await eventOf(row))?.row).toBe(row)
+})

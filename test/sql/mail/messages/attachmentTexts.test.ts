@@ -1,0 +1,192 @@
+/** Tests how the text of an attachment is recorded: once, with the codes, links and events that follow from the text. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { CODES_MAX } from '../../../../shared/mail/codes/codes.ts'
+import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import {
+  insertPendingTexts,
+  queueWaitingReading,
+  recordText,
+  type TextOutcome,
+} from '../../../../sql/mail/messages/attachmentTexts.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { eventsOf, messageOf, newSent, receive } from '../../../support/mail/mailRows.ts'
+import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+type Found = { projectId: string; row: string }
+
+/** Stores a received message whose attachments att_1 to att_3 wait for reading, unless fewer are named. */
+async function received(ids: readonly string[] = ['att_1'], projectId?: string): Promise<Found> {
+  const owner = projectId ?? (await newProject(pool))
+  const { messageId } = await receive(pool, owner)
+  const { row } = (await messageOf(pool, owner, messageId))!
+  await describeFiles(row, ids)
+  await insertPendingTexts(pool, { projectId: owner, messageRow: row }, ids)
+  return { projectId: owner, row }
+}
+const describeFiles = (row: string, ids: readonly string[]) =>
+  pool.query('update messages set attachments = $2 where row = $1', [
+    row,
+    JSON.stringify(ids.map((attachmentId) => ({ attachmentId, filename: `${attachmentId}.txt` }))),
+  ])
+
+const record = ({ projectId, row }: Found, changes: Partial<TextOutcome> = {}) =>
+  recordText(pool, projectId, {
+    ...{ messageRow: row, attachmentId: 'att_1', state: 'ready', kind: 'text', reason: null },
+    ...{ text: 'Text', omitted: [], codes: [], links: [], invites: [], label: null },
+    ...{ bytes: 10, cpuMs: 5 },
+    ...changes,
+  })
+const code = (value: string) => ({ value, kind: 'code' }) as never
+const link = (href: string) => ({ href, purpose: 'sign-in' }) as never
+const messageAt = async ({ row }: Found) =>
+  (await pool.query('select * from messages where row = $1', [row])).rows[0]
+const valuesOf = async (found: Found) =>
+  (await messageAt(found)).codes?.map(({ value }: { value: string }) => value)
+const hrefsOf = async (found: Found) =>
+  (await messageAt(found)).links?.map(({ href }: { href: string }) => href)
+const readingOf = async (projectId: string) => {
+  const { rows } = await pool.query<{ bytes: number; ms: number }>(
+    'select bytes::int, cpu_ms::int as ms from attachment_reading where project_id = $1',
+    [projectId],
+  )
+  return rows.map(({ bytes, ms }) => [bytes, ms])
+}
+const jobsOf = async (projectId: string) => {
+  const { rows } = await pool.query('select from graphile_worker.jobs where key = $1', [
+    `read_attachments:${projectId}`,
+  ])
+  return rows.length
+}
+const newEvents = async ({ projectId }: Found) =>
+  (await eventsOf(pool, projectId)).filter((type) => type !== 'message.received')
+
+describe('the text of an attachment is recorded', () => {
+  test('the text of an attachment is recorded once, and only for its own attachment and message', async () => {
+    const found = await received(['att_1', 'att_2'])
+    const other = await received(['att_1'], found.projectId)
+    expect(await record(found, { text: 'a😀b' })).toBe(false)
+    await record(found, { text: 'other text', state: 'failed' })
+    const { rows } = await pool.query(
+      `select message_row, attachment_id, state, content, chars from attachment_texts
+       where project_id = $1 order by message_row, attachment_id`,
+      [found.projectId],
+    )
+    const waits = { state: 'pending', content: null, chars: 0 }
+    expect(rows).toEqual([
+      { message_row: found.row, attachment_id: 'att_1', state: 'ready', content: 'a😀b', chars: 3 },
+      { message_row: found.row, attachment_id: 'att_2', ...waits },
+      { message_row: other.row, attachment_id: 'att_1', ...waits },
+    ])
+    expect((await messageAt(found)).attachments).toMatchObject([
+      { attachmentId: 'att_1', text: { state: 'ready', chars: 3, omitted: [] } },
+      { attachmentId: 'att_2', filename: 'att_2.txt' },
+    ])
+    expect((await messageAt(found)).attachments[1]).not.toHaveProperty('text')
+    expect(await newEvents(found)).toEqual(['attachment.read'])
+    expect(await record(found, { attachmentId: 'att_2' })).toBe(true)
+  })
+
+  test('a reason and a label of an attachment are added to its message, the label once', async () => {
+    const found = await received(['att_1', 'att_2'])
+    const concealing = { state: 'none', text: null, reason: 'encrypted', label: 'hidden' } as const
+    for (const attachmentId of ['att_1', 'att_2'])
+      await record(found, { attachmentId, ...concealing })
+    const { labels, attachments } = await messageAt(found)
+    expect(labels.filter((label: string) => label === 'hidden')).toEqual(['hidden'])
+    expect(attachments[0].text).toEqual({
+      state: 'none',
+      chars: 0,
+      reason: 'encrypted',
+      omitted: [],
+    })
+  })
+
+  test('the daily sums of a project count each attachment once, and begin again each day', async () => {
+    const found = await received(['att_1', 'att_2', 'att_3'])
+    await record(found, { bytes: 10, cpuMs: 4.2 })
+    await record(found, { bytes: 10, cpuMs: 4.2 })
+    await record(found, { attachmentId: 'att_2', bytes: 1, cpuMs: 1 })
+    expect(await readingOf(found.projectId)).toEqual([[11, 6]])
+    await pool.query('update attachment_reading set day = day - 1 where project_id = $1', [
+      found.projectId,
+    ])
+    await record(found, { attachmentId: 'att_3', bytes: 3, cpuMs: 2 })
+    expect(await readingOf(found.projectId)).toEqual([[3, 2]])
+  })
+
+  test('a deleted project counts nothing', async () => {
+    const found = await received()
+    await deleteProject(pool, found.projectId)
+    await record(found)
+    expect(await readingOf(found.projectId)).toEqual([])
+  })
+})
+
+describe('an attachment adds codes and links to its message', () => {
+  test('the first code of a message sends an event, and a later code sends none', async () => {
+    const found = await received(['att_1', 'att_2', 'att_3'])
+    await record(found, { links: [link('https://a.example/')] })
+    expect(await newEvents(found)).toEqual(['attachment.read'])
+    await record(found, { attachmentId: 'att_2', codes: [code('1111')] })
+    expect(await newEvents(found)).toEqual(['attachment.read', 'attachment.read', 'message.code'])
+    await record(found, { attachmentId: 'att_3', codes: [code('1111'), code('2222')] })
+    expect((await newEvents(found)).filter((type) => type === 'message.code').length).toBe(1)
+    expect(await valuesOf(found)).toEqual(['1111', '2222'])
+    expect((await messageAt(found)).codes[1]).toMatchObject({
+      part: 'attachment',
+      attachmentId: 'att_3',
+    })
+    expect(await hrefsOf(found)).toEqual(['https://a.example/'])
+  })
+
+  test('a link that the message has already is added no second time', async () => {
+    const found = await received(['att_1', 'att_2'])
+    await record(found, { links: [link('https://a.example/'), link('https://b.example/')] })
+    await record(found, {
+      attachmentId: 'att_2',
+      links: [link('https://b.example/'), link('https://c.example/')],
+    })
+    expect(await hrefsOf(found)).toEqual([
+      'https://a.example/',
+      'https://b.example/',
+      'https://c.example/',
+    ])
+    expect(await valuesOf(found)).toEqual([])
+  })
+
+  test('a message keeps only its first codes', async () => {
+    const found = await received()
+    const codes = Array.from({ length: CODES_MAX + 1 }, (_, n) => code(`${1000 + n}`))
+    await record(found, { codes })
+    expect((await valuesOf(found)).length).toBe(CODES_MAX)
+  })
+})
+
+test('an attachment of a sent message sends no event', async () => {
+  const { projectId, row } = await newSent(pool)
+  await describeFiles(row, ['att_1', 'att_2'])
+  await insertPendingTexts(pool, { projectId, messageRow: row }, ['att_1', 'att_2'])
+  await record({ projectId, row })
+  expect(await valuesOf({ projectId, row })).toBeUndefined()
+  await record({ projectId, row }, { attachmentId: 'att_2', codes: [code('1111')] })
+  expect(await eventsOf(pool, projectId)).toEqual([])
+})
+
+test('a message gets a job only if it has an attachment that waits for reading', async () => {
+  const [none, read, waits] = [await received([]), await received(), await received()]
+  expect([await jobsOf(none.projectId), await jobsOf(waits.projectId)]).toEqual([0, 1])
+  await record(read)
+  await dropJobs(pool)
+  for (const { projectId, row } of [none, read, waits])
+    await queueWaitingReading(pool, projectId, row)
+  const jobs = [none, read, waits].map(({ projectId }) => jobsOf(projectId))
+  expect(await Promise.all(jobs)).toEqual([0, 0, 1])
+})

@@ -1,0 +1,237 @@
+/** Tests which attachment a run of the reading job reads next, and when a project may read its next attachment. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { randomUUID } from 'node:crypto'
+import {
+  findSearched,
+  findTextPage,
+  nextTextAt,
+  requeueLostReadings,
+  takePendingText,
+} from '../../../../sql/mail/messages/pendingTexts.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { messageOf, newSent, receive } from '../../../support/mail/mailRows.ts'
+import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
+
+const UNLIMITED = { bytes: null, cpuSeconds: null }
+const MINUTE_MS = 60_000
+const WAITING = ['scheduled', 'held', 'cancelled', 'rejected', 'expired']
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+type TextColumns = { state?: string; claimed_at?: Date; content?: string; chars?: number }
+
+/** Stores a sent message with an attachment that waits for reading. */
+async function waiting(
+  projectId: string,
+  status: string | null = 'queued',
+  columns: TextColumns = {},
+): Promise<string> {
+  const { row } = await newSent(pool, { projectId })
+  await pool.query('update messages set delivery_status = $2 where row = $1', [row, status])
+  await addText(row, projectId, columns)
+  return row
+}
+
+async function addText(
+  row: string,
+  projectId: string,
+  columns: TextColumns & { id?: string } = {},
+): Promise<void> {
+  const { id = 'att_1', ...changes } = columns
+  const given = { message_row: row, attachment_id: id, project_id: projectId, ...changes }
+  const names = Object.keys(given)
+  await pool.query(
+    `insert into attachment_texts (${names}) values (${names.map((_, n) => `$${n + 1}`)})`,
+    Object.values(given),
+  )
+}
+
+const take = (projectId: string, claim: string = randomUUID()) =>
+  takePendingText(pool, projectId, claim)
+const ago = (ms: number) => new Date(Date.now() - ms)
+
+describe('a run of the reading job takes an attachment', () => {
+  test('a run takes the oldest attachment of its project that waits and that no other run reads', async () => {
+    const [projectId, other] = [await newProject(pool), await newProject(pool)]
+    await waiting(other)
+    await waiting(projectId, 'sent', { state: 'ready' })
+    const [first, second] = [await waiting(projectId), await waiting(projectId, null)]
+    const taken = [await take(projectId), await take(projectId), await take(projectId)]
+    expect(taken.map((one) => one?.messageRow)).toEqual([first, second, undefined])
+    expect(taken[0]).toMatchObject({ attachmentId: 'att_1', tries: 1, filename: '' })
+  })
+
+  test.each(WAITING)('a run takes no attachment of a mail that is %s', async (status) => {
+    const projectId = await newProject(pool)
+    await waiting(projectId, status)
+    expect(await take(projectId)).toBeNull()
+  })
+
+  test('a run that asks twice gets the same attachment, before an older attachment that waits', async () => {
+    const projectId = await newProject(pool)
+    const older = await waiting(projectId, 'held')
+    const row = await waiting(projectId)
+    const claim = randomUUID()
+    expect(await take(projectId, claim)).toMatchObject({ messageRow: row, tries: 1 })
+    await pool.query(`update messages set delivery_status = 'queued' where row = $1`, [older])
+    expect(await take(projectId, claim)).toMatchObject({ messageRow: row, tries: 2 })
+    expect(await take(projectId)).toMatchObject({ messageRow: older, tries: 1 })
+  })
+
+  test('another run gets an attachment two minutes after its run took the attachment', async () => {
+    const [early, late] = [await newProject(pool), await newProject(pool)]
+    await waiting(early, 'queued', { claimed_at: ago(1.9 * MINUTE_MS) })
+    const row = await waiting(late, 'queued', { claimed_at: ago(2.1 * MINUTE_MS) })
+    expect([await take(early), (await take(late))?.messageRow]).toEqual([null, row])
+  })
+
+  test('a run does not wait for an attachment that another transaction has locked', async () => {
+    const projectId = await newProject(pool)
+    const row = await waiting(projectId)
+    const holder = await pool.connect()
+    try {
+      await holder.query('begin')
+      await holder.query('select from attachment_texts where message_row = $1 for update', [row])
+      expect(await take(projectId)).toBeNull()
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+  })
+})
+
+describe('a project reads its next attachment', () => {
+  const at = async (projectId: string, limits = UNLIMITED as Parameters<typeof nextTextAt>[2]) =>
+    (await nextTextAt(pool, projectId, limits))?.getTime()
+  const read = (projectId: string, { bytes = 0, cpuMs = 0, days = 0 }) =>
+    pool.query(
+      `insert into attachment_reading (project_id, day, bytes, cpu_ms)
+       values ($1, (now() at time zone 'UTC')::date - $4::int, $2, $3)`,
+      [projectId, bytes, cpuMs, days],
+    )
+
+  test('the next attachment of a project is read at once, unless none waits', async () => {
+    const [projectId, none] = [await newProject(pool), await newProject(pool)]
+    await waiting(projectId)
+    await waiting(none, 'sent', { state: 'ready' })
+    for (const status of WAITING.filter((one) => one !== 'scheduled')) await waiting(none, status)
+    expect([await at(projectId), await at(none)]).toEqual([0, undefined])
+  })
+
+  test('an attachment that a run has taken is read two minutes later, or after the run at once if another waits', async () => {
+    const projectId = await newProject(pool)
+    const claimed_at = ago(MINUTE_MS)
+    await waiting(projectId, 'queued', { claimed_at })
+    expect(await at(projectId)).toBe(claimed_at.getTime() + 2 * MINUTE_MS)
+    await waiting(projectId)
+    expect(await at(projectId)).toBe(0)
+  })
+
+  test('an attachment of a scheduled mail is read a second after the scheduled time', async () => {
+    const projectId = await newProject(pool)
+    const row = await waiting(projectId, 'scheduled')
+    const sendAt = new Date(Date.now() + 5 * MINUTE_MS)
+    await pool.query('update messages set send_at = $2 where row = $1', [row, sendAt])
+    expect(await at(projectId)).toBe(sendAt.getTime() + 1_000)
+  })
+
+  test.each([
+    ['below both limits', { bytes: 9, cpuMs: 1_999 }, false],
+    ['at the limit of bytes', { bytes: 10 }, true],
+    ['at the limit of seconds', { cpuMs: 2_000 }, true],
+    ['above the limits on the day before', { bytes: 99, cpuMs: 9_000, days: 1 }, false],
+  ])('a project that is %s reads on at once, or on the next day', async (_, used, isFull) => {
+    const projectId = await newProject(pool)
+    await waiting(projectId)
+    await read(projectId, used)
+    const midnight = new Date()
+    midnight.setUTCHours(24, 0, 0, 0)
+    const limits = { bytes: 10, cpuSeconds: 2 }
+    expect(await at(projectId, limits)).toBe(isFull ? midnight.getTime() : 0)
+    expect(await at(projectId)).toBe(0)
+  })
+
+  test('the limits of a project replace the limits of the service', async () => {
+    const projectId = await newProject(pool)
+    await waiting(projectId)
+    await read(projectId, { bytes: 10 })
+    await pool.query('insert into project_limits (project_id, daily_text_bytes) values ($1, 11)', [
+      projectId,
+    ])
+    expect(await at(projectId, { bytes: 1, cpuSeconds: null })).toBe(0)
+  })
+})
+
+test('a project with attachments to read and no job gets one job', async () => {
+  await pool.query('delete from attachment_texts')
+  await dropJobs(pool)
+  const ids: string[] = []
+  for (const status of ['queued', 'queued', 'scheduled', 'held', 'queued']) {
+    const projectId = await newProject(pool)
+    await waiting(projectId, status, ids.length === 4 ? { state: 'ready' } : {})
+    ids.push(projectId)
+  }
+  await waiting(ids[0]!)
+  const jobs = async () => {
+    const { rows } = await pool.query<{ key: string }>(
+      `select key from graphile_worker.jobs where key like 'read_attachments:%'`,
+    )
+    return rows.map(({ key }) => ids.indexOf(key.slice('read_attachments:'.length))).toSorted()
+  }
+  expect([await requeueLostReadings(pool), await jobs()]).toEqual([3, [0, 1, 2]])
+  expect(await requeueLostReadings(pool)).toBe(0)
+})
+
+test('a page of an attachment’s text begins at the given character, and only the project can read the page', async () => {
+  const projectId = await newProject(pool)
+  const { row, messageId } = await newSent(pool, { projectId })
+  await pool.query('update messages set attachments = $2 where row = $1', [
+    row,
+    JSON.stringify([
+      { attachmentId: 'att_1', filename: 'a.txt', contentType: 'text/plain' },
+      { attachmentId: 'att_2', filename: 'b.png', contentType: 'image/png' },
+    ]),
+  ])
+  await addText(row, projectId, { state: 'ready', content: 'öabcdef', chars: 7 })
+  const page = (changes: object = {}) =>
+    findTextPage(pool, {
+      projectId,
+      messageId,
+      attachmentId: 'att_1',
+      offset: 0,
+      limit: 3,
+      ...changes,
+    })
+  expect(await page()).toMatchObject({ filename: 'a.txt', state: 'ready', chars: 7, text: 'öab' })
+  expect(await page({ offset: 2, limit: 2 })).toMatchObject({ text: 'bc' })
+  expect(await page({ attachmentId: 'att_2' })).toMatchObject({
+    filename: 'b.png',
+    state: 'none',
+    chars: 0,
+    omitted: [],
+    text: null,
+  })
+  expect(await page({ attachmentId: 'att_3' })).toBe('no attachment')
+  expect(await page({ messageId: '<other@mail.test>' })).toBeNull()
+  expect(await page({ projectId: await newProject(pool) })).toBeNull()
+})
+
+test('a search covers the texts of the attachments of a received message, but not of a sent one', async () => {
+  const projectId = await newProject(pool)
+  const { messageId } = await receive(pool, projectId)
+  const { row } = (await messageOf(pool, projectId, messageId))!
+  await addText(row, projectId, { state: 'ready', content: 'from the first file' })
+  await addText(row, projectId, { id: 'att_2', state: 'none' })
+  const other = await newSent(pool, { projectId })
+  await addText(other.row, projectId, { state: 'ready', content: 'from another message' })
+  const searched = await findSearched(pool, row)
+  expect(searched).toMatchObject({ subject: 'Subject', from: ['ada@example.com'] })
+  expect(searched!.text).toMatch(/^Text \d+\s+from the first file$/)
+  expect(await findSearched(pool, other.row)).toBeNull()
+})
