@@ -2,7 +2,11 @@ import type { Logger } from 'pino'
 import { addressKey, domainOf } from '../../shared/mail/address.ts'
 import type { Pool } from '../../sql/db.ts'
 import { type Subscription, subscribe } from '../../sql/listen.ts'
-import { listBlockedSenders, RULES_CHANNEL } from '../../sql/mail/inbound/emailRules.ts'
+import {
+  listBlockedSenders,
+  RULES_CHANNEL,
+  type SenderRule,
+} from '../../sql/mail/inbound/emailRules.ts'
 
 /**
  * Holds the blocked senders of each inbox, so that the listener can refuse them at RCPT. While PostgreSQL is
@@ -10,7 +14,7 @@ import { listBlockedSenders, RULES_CHANNEL } from '../../sql/mail/inbound/emailR
  * again.
  */
 export class BlockedSenders {
-  readonly #byInbox = new Map<string, Set<string>>()
+  readonly #byInbox = new Map<string, Map<string, SenderRule['type']>>()
   readonly #pool: Pool
   readonly #log: Logger
   readonly #subscription: Subscription
@@ -29,11 +33,13 @@ export class BlockedSenders {
     })
   }
 
-  /** Tells whether an inbox refuses all mail from a sender. */
+  /**
+   * Tells whether an inbox refuses all mail from a sender. A rule for an address overrides the rule for its domain.
+   */
   has(inbox: string, sender: string): boolean {
-    const values = this.#byInbox.get(inbox)
-    if (values === undefined || sender === '') return false
-    return values.has(addressKey(sender)) || values.has(`*@${domainOf(sender)}`)
+    const types = this.#byInbox.get(inbox)
+    if (types === undefined || sender === '') return false
+    return (types.get(addressKey(sender)) ?? types.get(`*@${domainOf(sender)}`)) === 'BLOCK'
   }
 
   /**
@@ -46,8 +52,8 @@ export class BlockedSenders {
         const blocked = await listBlockedSenders(this.#pool, inbox)
         if (inbox === null) this.#byInbox.clear()
         else this.#byInbox.delete(inbox)
-        for (const { inbox: of, value } of blocked) {
-          this.#byInbox.set(of, (this.#byInbox.get(of) ?? new Set()).add(value))
+        for (const { inbox: of, type, value } of blocked) {
+          this.#byInbox.set(of, (this.#byInbox.get(of) ?? new Map()).set(value, type))
         }
       } catch (error) {
         this.#log.warn({ err: error }, 'the rules could not be read')

@@ -91,11 +91,16 @@ function readSearch(
  * Matches a time in the format of RFC 3339, or a date alone. A date without a time means the first moment of the day in
  * UTC.
  */
-const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i
+const INSTANT =
+  /^(\d{4}-\d\d-\d\d)(T(?:[01]\d|2[0-3]):\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i
 
 function readInstant(name: string, text: string | undefined): Date | null {
   if (text === undefined) return null
-  const instant = new Date(INSTANT.test(text) ? text : Number.NaN)
-  if (!Number.isNaN(instant.getTime())) return instant
+  const [, day] = INSTANT.exec(text) ?? []
+  const instant = new Date(day === undefined ? Number.NaN : text)
+  if (!Number.isNaN(instant.getTime()) && isDay(day!)) return instant
   throw badRequest(`${name} must be an ISO 8601 time such as 2026-01-31T09:30:00Z, or a date`)
 }
+
+/** Tells whether a day exists. The date parser reads 30 February as 2 March. */
+const isDay = (day: string): boolean => new Date(day).toISOString().startsWith(day)

@@ -26,7 +26,7 @@ export async function editHeld(
 ): Promise<'done' | 'decided' | 'changed' | null> {
   const { pool, blobs } = stores
   const approval = await findApproval(pool, id)
-  if (approval === null || approval.projectId !== actor.projectId) return null
+  if (approval?.kind !== 'mail' || approval.projectId !== actor.projectId) return null
   const { projectId, subject: messageId } = approval
   const mail = await findOutboundContent(pool, projectId, messageId)
   if (mail === null || (await composedMail(stores, mail)) === null) return 'decided'

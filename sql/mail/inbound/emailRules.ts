@@ -127,14 +127,24 @@ export async function readRulesOf(
   return Map.groupBy(rows, ({ project_id }) => project_id)
 }
 
-/** Lists the blocked senders of one inbox. Null means that the blocked senders of all inboxes are listed. */
+/** Describes an email rule that decides whether an inbox refuses a sender. */
+export type SenderRule = { inbox: string; type: Rule['type']; value: string }
+
+/**
+ * Lists the rules about the blocked senders of one inbox: each rule that blocks, and each rule that allows an address
+ * of a blocked domain. Null means that the rules of all inboxes are listed.
+ */
 export async function listBlockedSenders(
   db: Queryable,
   inbox: string | null,
-): Promise<{ inbox: string; value: string }[]> {
-  const { rows } = await db.query<{ inbox: string; value: string }>(
-    `select p.email_address as inbox, r.value from email_rules r join projects p on p.id = r.project_id
-     where r.scope = 'RECEIVE' and r.type = 'BLOCK' and p.deleted_at is null
+): Promise<SenderRule[]> {
+  const { rows } = await db.query<SenderRule>(
+    `select p.email_address as inbox, r.type, r.value from email_rules r join projects p on p.id = r.project_id
+     where r.scope = 'RECEIVE' and p.deleted_at is null
+       and (r.type = 'BLOCK' or exists (
+         select from email_rules b
+         where b.project_id = r.project_id and b.scope = 'RECEIVE' and b.type = 'BLOCK'
+           and b.value = '*' || substring(r.value from '@[^@]*$')))
        and ($1::text is null or p.email_address = $1)`,
     [inbox],
   )

@@ -121,6 +121,16 @@ test('a sender that a rule blocks is refused at RCPT until the rule is deleted, 
   )
 })
 
+test('a sender that a rule allows is accepted at RCPT although a rule blocks its domain', async () => {
+  const agent = await service.newAgent()
+  await add(agent, 'ALLOW', 'RECEIVE', 'boss@bad.example')
+  await add(agent, 'BLOCK', 'RECEIVE', '*@bad.example')
+  await waitFor('the refusal', async () =>
+    (await rcpt(agent, 'any@bad.example')).startsWith('550 5.7.1'),
+  )
+  expect(await rcpt(agent, 'Boss@BAD.example')).toStartWith('250')
+})
+
 test('email rules apply to the From address when the message is parsed, whatever the envelope says', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')

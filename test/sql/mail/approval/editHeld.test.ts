@@ -104,6 +104,13 @@ test('an edit changes nothing if the owner saw other bytes, or if another projec
   expect(await edit(held, hash, { text: 'Newer' })).toBe('changed')
 })
 
+test('an approval request for a payment is not edited as if it were a request for mail', async () => {
+  const held = await hold()
+  const { hash } = await bytesOf(held)
+  await pool.query(`update approvals set kind = 'payment' where id = $1`, [held.id])
+  expect(await edit(held, hash, { text: 'New' })).toBeNull()
+})
+
 test('a mail whose approval request is decided, expired or gone is not edited', async () => {
   const [withdrawn, late, gone] = [await hold(), await hold(), await hold()]
   const hashes = new Map<Held, Buffer>()

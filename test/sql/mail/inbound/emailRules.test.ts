@@ -89,7 +89,9 @@ test('blocked senders are listed for live inboxes and only for the scope RECEIVE
   await allow(one, 'friend@b.example')
   await pool.query('update projects set deleted_at = now() where id = $1', [deleted])
   const inbox = await addressOf(pool, one)
-  expect(await listBlockedSenders(pool, inbox)).toEqual([{ inbox, value: 'spam@b.example' }])
+  expect(await listBlockedSenders(pool, inbox)).toEqual([
+    { inbox, type: 'BLOCK', value: 'spam@b.example' },
+  ])
   const all = (await listBlockedSenders(pool, null)).map((blocked) => blocked.inbox)
   expect(all).toContain(await addressOf(pool, two))
   expect(all).not.toContain(await addressOf(pool, deleted))
@@ -97,6 +99,22 @@ test('blocked senders are listed for live inboxes and only for the scope RECEIVE
     { type: 'BLOCK', scope: 'SEND', value: 'other@b.example' },
   ])
   expect(await readRules(pool, two, ['SEND'])).toEqual([])
+})
+
+test('an allowed sender is listed beside the blocked senders only if a rule of the inbox blocks its domain', async () => {
+  const [one, two] = [await newProject(pool), await newProject(pool)]
+  await block(one, '*@b.example')
+  await block(one, '*@d.example', 'SEND')
+  for (const value of ['friend@b.example', 'friend@c.example', 'friend@d.example', '*@e.example'])
+    await allow(one, value)
+  await allow(two, 'friend@b.example')
+  const inbox = await addressOf(pool, one)
+  const listed = await listBlockedSenders(pool, inbox)
+  expect(listed.toSorted((a, b) => (a.value < b.value ? -1 : 1))).toEqual([
+    { inbox, type: 'BLOCK', value: '*@b.example' },
+    { inbox, type: 'ALLOW', value: 'friend@b.example' },
+  ])
+  expect(await listBlockedSenders(pool, await addressOf(pool, two))).toEqual([])
 })
 
 test('recipients are refused by the email rules and suppressions of the sending project', async () => {

@@ -1,0 +1,71 @@
+/** Tests how many mails a network may send, how many an inbox receives, and who guesses addresses. */
+import { describe, expect, test } from 'bun:test'
+import { SenderRates } from '../../../api/smtp/senderRates.ts'
+
+const ONE = '192.0.2.1'
+const OTHER = '198.51.100.1'
+const MINUTE_MS = 60_000
+
+function rates(limits: { messagesPerIp?: number; messagesPerInbox?: number } = {}) {
+  const clock = { ms: 0 }
+  const made = new SenderRates({ messagesPerIp: 0, messagesPerInbox: 0, ...limits }, () => clock.ms)
+  return { clock, made }
+}
+const times = (count: number, run: () => void) => {
+  for (let n = 0; n < count; n++) run()
+}
+
+describe('a network sends mails', () => {
+  test('a network may send its number of mails in each minute, and does not take from other networks', () => {
+    const { clock, made } = rates({ messagesPerIp: 2 })
+    made.count(ONE, [])
+    expect(made.takesFrom(ONE)).toBe(true)
+    made.count(ONE, [])
+    expect([made.takesFrom(ONE), made.takesFrom(OTHER)]).toEqual([false, true])
+    clock.ms = MINUTE_MS - 1
+    expect(made.takesFrom(ONE)).toBe(false)
+    clock.ms = MINUTE_MS
+    expect(made.takesFrom(ONE)).toBe(true)
+  })
+
+  test('an IPv6 site may send four times as many mails as each of its networks', () => {
+    const { made } = rates({ messagesPerIp: 2 })
+    const address = (network: number) => `2001:db8:1:${network}::1`
+    for (let network = 1; network <= 3; network++) times(2, () => made.count(address(network), []))
+    expect([made.takesFrom(address(3)), made.takesFrom(address(4))]).toEqual([false, true])
+    times(2, () => made.count(address(4), []))
+    expect([made.takesFrom(address(5)), made.takesFrom('2001:db8:2:1::1')]).toEqual([false, true])
+  })
+
+  test('a limit of 0 limits nothing', () => {
+    const { made } = rates()
+    times(500, () => made.count(ONE, ['inbox']))
+    expect([made.takesFrom(ONE), made.takesFor('inbox')]).toEqual([true, true])
+  })
+})
+
+test('an inbox receives its number of mails in each minute, from all networks together', () => {
+  const { clock, made } = rates({ messagesPerInbox: 2 })
+  made.count(ONE, ['inbox', 'second'])
+  expect(made.takesFor('inbox')).toBe(true)
+  made.count(OTHER, ['inbox'])
+  expect([made.takesFor('inbox'), made.takesFor('second'), made.takesFor('third')]).toEqual([
+    false,
+    true,
+    true,
+  ])
+  clock.ms = MINUTE_MS
+  expect(made.takesFor('inbox')).toBe(true)
+})
+
+test('a network guesses addresses after a hundred unknown recipients in ten minutes', () => {
+  const { clock, made } = rates()
+  times(99, () => made.countUnknown(ONE))
+  expect(made.isGuessing(ONE)).toBe(false)
+  made.countUnknown(ONE)
+  expect([made.isGuessing(ONE), made.isGuessing(OTHER)]).toEqual([true, false])
+  clock.ms = 10 * MINUTE_MS - 1
+  expect(made.isGuessing(ONE)).toBe(true)
+  clock.ms = 10 * MINUTE_MS
+  expect(made.isGuessing(ONE)).toBe(false)
+})
