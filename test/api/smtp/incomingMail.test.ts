@@ -1,6 +1,6 @@
 /** Tests that networks share the disk space for incomplete large mails, and that a new network gets space. */
 import { afterEach, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { OpenConnection } from '../../../api/smtp/connectionLimits.ts'
@@ -57,4 +57,35 @@ test('the incomplete mails of one network stay below the byte limit for a networ
   expect((await begin('third', '10.0.1.1', 2)).isTaken).toBe(true)
   expect((await begin('other', '10.0.2.1', 1)).isTaken).toBe(true)
   expect(ended).toEqual([])
+})
+
+test('a small mail stays in memory, and is taken even if its network has reached its limit', async () => {
+  const { begin } = mails()
+  await begin('large', '10.0.1.1', 5)
+  const small = await begin('small', '10.0.1.1', 1 / 16)
+  expect(small.isTaken).toBe(true)
+  expect((await small.mail.bytes()).equals(Buffer.alloc(MB / 16, 'small'))).toBe(true)
+  expect(await small.mail.write(Buffer.from('!'))).toBe(false)
+})
+
+test('a large mail that arrives in parts is read whole and in order', async () => {
+  const { begin } = mails()
+  const { mail } = await begin('a', '10.0.1.1', 1 / 32)
+  const parts = ['b', 'c', 'd'].map((letter) => Buffer.alloc(MB / 16, letter))
+  for (const part of parts) expect(await mail.write(part)).toBe(true)
+  const whole = Buffer.concat([Buffer.alloc(MB / 32, 'a'), ...parts])
+  expect((await mail.bytes()).equals(whole)).toBe(true)
+})
+
+test('a listener removes the incomplete mails of ended listeners, and keeps those of running listeners', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'purser-incoming-'))
+  folders.push(folder)
+  // Linux gives no process a number above 2^22.
+  const names = ['incoming-5000000', `incoming-${process.ppid}`, `incoming-${process.pid}`, 'spool']
+  for (const name of names) mkdirSync(join(folder, name, 'mail'), { recursive: true })
+  const incoming = new IncomingMails(folder, { take: () => 0 } as unknown as Pace)
+  expect(readdirSync(folder).toSorted()).toEqual(names.slice(1).toSorted())
+  expect(readdirSync(join(folder, `incoming-${process.pid}`))).toEqual([])
+  incoming.close()
+  expect(readdirSync(folder).toSorted()).toEqual([`incoming-${process.ppid}`, 'spool'])
 })

@@ -111,3 +111,14 @@ test('a failed DNS lookup is reported as the fault unknown, unless another mail 
     '8.8.8.1',
   ])
 })
+
+test('the fault of a domain without a usable address tells whether its mail hosts have no address or no public one', async () => {
+  const mx: Zone['mx'] = { 'a.test': [[1, 'x.test']] }
+  expect(await faultOf({ mx, a: {} })).toBe(
+    'none: 550 5.4.4 The mail exchangers of the domain have no address',
+  )
+  expect(await faultOf({ mx, a: { 'x.test': ['10.0.0.1'] } })).toBe(
+    'none: 550 5.4.4 The mail exchangers of the domain have no public address',
+  )
+  expect(await faultOf({})).toStartWith('none: 550 5.1.2 The domain does not exist')
+})

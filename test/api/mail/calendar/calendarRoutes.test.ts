@@ -1,0 +1,114 @@
+/** Tests which time a page of the calendar may cover, and how the page shows one instance of an event. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readCalendarPage } from '../../../../api/mail/calendar/calendarRoutes.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newEvent, newInstance, spanOf } from '../../../support/mail/calendarRows.ts'
+import { newProject } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const DAY = { from: '2031-03-02', to: '2031-03-03' }
+const read = (projectId: string, query: object = {}) =>
+  readCalendarPage(pool, { projectId }, { ...DAY, ...query } as never)
+
+/** Stores an accepted event with instances at the given hours. */
+async function event(projectId: string, invite: object, hours: readonly number[] = [9]) {
+  const whole = {
+    ...{ uid: 'event-1', summary: 'Talk', description: '', location: null, meetingLink: null },
+    ...{ allDay: false, organizer: null, attendees: [], recurrence: null, recurrenceId: null },
+    ...spanOf('2031-03-02T09:00:00', '2031-03-02T10:00:00'),
+    ...invite,
+  }
+  const row = await newEvent(pool, projectId, { invite: whole })
+  for (const hour of hours) await newInstance(pool, projectId, row, [hour, hour + 1])
+  return row
+}
+
+describe('a page of the calendar covers a time', () => {
+  test.each([
+    [{ to: '2032-03-02T00:00:00Z' }, 'read'],
+    [{ to: '2032-03-02T00:00:00.001Z' }, 'to must be after from, by at most 366 days'],
+    [{ to: '2031-03-02T00:00:00.001Z' }, 'read'],
+    [{ to: '2031-03-02' }, 'to must be after from, by at most 366 days'],
+    [{ to: '2031-03-01' }, 'to must be after from, by at most 366 days'],
+    [{ from: '2031-02-30' }, 'from must be an ISO 8601 date, or a time with a zone'],
+    [{ to: 'soon' }, 'to must be an ISO 8601 date, or a time with a zone'],
+  ])('the calendar with %j answers: %s', async (query, answer) => {
+    const end = await read('prj_none', query).then(
+      () => 'read',
+      (error: Error) => error.message,
+    )
+    expect(end).toBe(answer)
+  })
+
+  test('a full page of the calendar names the next page, and the last page names none', async () => {
+    const projectId = await newProject(pool)
+    await event(projectId, { recurrence: { rule: 'FREQ=HOURLY', next: [] } }, [9, 10, 11])
+    const first = await read(projectId, { limit: '2' })
+    expect([first.count, first.events.map(({ start }) => start.local)]).toEqual([
+      2,
+      ['hour 9', 'hour 10'],
+    ])
+    const second = await read(projectId, { limit: '2', pageToken: first.nextPageToken })
+    expect(second.events.map(({ start }) => start.local)).toEqual(['hour 11'])
+    expect(second).not.toHaveProperty('nextPageToken')
+  })
+})
+
+describe('a page of the calendar shows an instance', () => {
+  const only = async (projectId: string) => (await read(projectId)).events[0]!
+
+  test('an event that does not recur has the end of its invitation, and no recurrence id', async () => {
+    const projectId = await newProject(pool)
+    await event(projectId, {})
+    expect(await only(projectId)).toMatchObject({
+      recurrenceId: null,
+      recurs: false,
+      end: { at: '2031-03-02T10:00:00.000Z', local: '2031-03-02T10:00:00', zone: 'UTC' },
+    })
+  })
+
+  test('an instance of a series is named by its start, and has its own end', async () => {
+    const projectId = await newProject(pool)
+    const end = { at: '', local: '2031-02-01T10:00:00', zone: 'Europe/Berlin' }
+    await event(projectId, { recurrence: { rule: 'FREQ=DAILY', next: [] }, end })
+    expect(await only(projectId)).toMatchObject({
+      recurrenceId: '2031-03-02T09:00:00.000Z',
+      recurs: true,
+      end: { at: '2031-03-02T10:00:00.000Z', local: '2031-03-02T11:00:00' },
+    })
+  })
+
+  test('a whole day of a series ends at a date', async () => {
+    const projectId = await newProject(pool)
+    await event(projectId, { allDay: true, recurrence: { rule: 'FREQ=DAILY', next: [] } })
+    expect((await only(projectId)).end.local).toBe('2031-03-02')
+  })
+
+  test('a changed instance of a series recurs, and keeps the recurrence id of its invitation', async () => {
+    const projectId = await newProject(pool)
+    const recurrenceId = '2031-03-01T09:00:00.000Z'
+    await event(projectId, { recurrenceId })
+    expect(await only(projectId)).toMatchObject({ recurrenceId, recurs: true })
+  })
+
+  test('the answer of an attendee replaces the state in the invitation', async () => {
+    const projectId = await newProject(pool)
+    const attendee = (address: string) => ({ address, name: null, state: 'needs-action' })
+    const row = await event(projectId, {
+      attendees: [attendee('Ada@example.com'), attendee('bob@example.com')],
+    })
+    await pool.query(
+      `insert into calendar_answers (event_row, address, state, stamp) values ($1, 'ada@example.com', 'declined', now())`,
+      [row],
+    )
+    const { attendees } = await only(projectId)
+    expect(attendees.map(({ state }) => state)).toEqual(['declined', 'needs-action'])
+  })
+})
