@@ -140,8 +140,23 @@ test('a recipient that a mail host refused cannot bounce later', async () => {
   await pool.query(`update outbound_recipients set state = 'failed' where message_row = $1`, [
     sent.row,
   ])
-  expect(await record(sent.projectId, bounceOf([sent.messageId]))).toEqual([])
-  expect(await statesOf(sent)).toEqual(['failed'])
+  for (const proof of [{}, proven(sent.messageId), proven(sent.messageId, 'eve@example.com')]) {
+    expect(await record(sent.projectId, bounceOf([sent.messageId], {}, proof))).toEqual([])
+    expect(await statesOf(sent)).toEqual(['failed'])
+  }
+  expect(await suppressedOf(sent.projectId)).toEqual([])
+})
+
+test('a bounce without a diagnostic text is described by its status code', async () => {
+  for (const [status, error] of [
+    ['5.1.1', 'returned (5.1.1)'],
+    [null, 'returned'],
+  ] as const) {
+    const sent = await handedOver()
+    const bounce = bounceOf([], { status, diagnostic: '' }, proven(sent.messageId))
+    await record(sent.projectId, bounce)
+    expect(await recipientsOf(pool, sent)).toMatchObject([{ state: 'bounced', error }])
+  }
 })
 
 test('a bounce report about an unknown address marks the only recipient of the message, but does not suppress this recipient', async () => {
