@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readCalendarPage } from '../../../../api/mail/calendar/calendarRoutes.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
-import { newEvent, newInstance, spanOf } from '../../../support/mail/calendarRows.ts'
+import { newEvent, newInstance, spanOf } from '../../../support/mail/calendar/calendarRows.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 
 let database: TestDatabase

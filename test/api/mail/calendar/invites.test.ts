@@ -3,7 +3,7 @@
  * agent.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { calendarFile, type EventLines } from '../../../support/mail/invitations.ts'
+import { calendarFile, type EventLines } from '../../../support/mail/calendar/invitations.ts'
 import {
   type Agent,
   messagePath,

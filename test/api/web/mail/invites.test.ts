@@ -4,7 +4,7 @@ import axe from 'axe-core'
 import type { Browser } from 'playwright-core'
 import { judge } from '../../../support/console/axe.ts'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
-import { calendarFile } from '../../../support/mail/invitations.ts'
+import { calendarFile } from '../../../support/mail/calendar/invitations.ts'
 import { messagePath, startTestService, type TestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 

@@ -16,7 +16,7 @@ import {
   hourAt,
   newEvent,
   newInstance,
-} from '../../../support/mail/calendarRows.ts'
+} from '../../../support/mail/calendar/calendarRows.ts'
 import { newSent } from '../../../support/mail/mailRows.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 

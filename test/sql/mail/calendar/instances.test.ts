@@ -15,7 +15,7 @@ import {
   takeExpansion,
 } from '../../../../sql/mail/calendar/instances.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
-import { newEvent, spanOf } from '../../../support/mail/calendarRows.ts'
+import { newEvent, spanOf } from '../../../support/mail/calendar/calendarRows.ts'
 import { newSent } from '../../../support/mail/mailRows.ts'
 import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
 

@@ -1,6 +1,6 @@
 /** Stores calendar events in a test database. */
 import { randomBytes } from 'node:crypto'
-import type { Pool } from '../../../sql/db.ts'
+import type { Pool } from '../../../../sql/db.ts'
 
 /** Lists the columns of a calendar event that differ from those of an accepted event of a stranger. */
 export type EventColumns = {
