@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import {
   allOf,
+  isRefusal,
   outcomesOfFailure,
   outcomesOfSuccess,
   type SmtpFailure,
@@ -73,4 +74,24 @@ test('an SMTP reply is stored as one line of limited length, and is never cut wi
   expect(allOf(['a@x.test'], 'failed', `${'x'.repeat(499)}😀`)[0]?.error).toBe(
     `${'x'.repeat(499)}\ufffd`,
   )
+})
+
+test('a host that refused a message keeps the connection open, unless the host says goodbye', () => {
+  const cases: [code: string, responseCode: number | undefined, isOpen: boolean][] = [
+    ['EENVELOPE', 550, true],
+    ['EMESSAGE', 552, true],
+    ['EMESSAGE', undefined, true],
+    ['EENVELOPE', 421, false],
+    ['EMESSAGE', 421, false],
+    ['ECONNECTION', 550, false],
+    ['EAUTH', 535, false],
+  ]
+  const refusal = (code: string, responseCode: number | undefined) =>
+    failure({ code, ...(responseCode === undefined ? {} : { responseCode }) })
+  for (const [code, responseCode, isOpen] of cases)
+    expect([code, responseCode, isRefusal(refusal(code, responseCode))]).toEqual([
+      code,
+      responseCode,
+      isOpen,
+    ])
 })
