@@ -4,7 +4,7 @@
  */
 import { deflateRawSync } from 'node:zlib'
 import { strToU8, zipSync } from 'fflate'
-import { calendarFile } from './invitations.ts'
+import { calendarFile } from './calendar/invitations.ts'
 
 export type Bomb = { filename: string; content: Buffer; contentType?: string }
 
