@@ -18,3 +18,24 @@ export function expectRecorded(file: string, lines: readonly string[]): void {
   expect(lines.filter((line) => !recorded.includes(line))).toEqual([])
   expect(recorded.filter((line) => !lines.includes(line))).toEqual([])
 }
+
+/** Is the number of characters from which on a recorded text is cut, and ends with the SHA-256 hash of the whole. */
+const TEXT_MAX_CHARS = 1_000
+/** Is the number of items from which on a recorded list is cut, and ends with the SHA-256 hash of the whole. */
+const ITEMS_MAX = 10
+
+const hash = (text: string | Uint8Array) =>
+  new Bun.CryptoHasher('sha256').update(text).digest('hex')
+
+/** Returns an object as one line of JSON for `expectRecorded`. */
+export const recordedLine = (value: unknown): string =>
+  JSON.stringify(value, (_, part) => {
+    if (typeof part === 'string' && part.length > TEXT_MAX_CHARS) {
+      return `${part.slice(0, TEXT_MAX_CHARS)}… ${hash(part)}`
+    }
+    if (part instanceof Uint8Array) return hash(part)
+    if (Array.isArray(part) && part.length > ITEMS_MAX) {
+      return [...part.slice(0, ITEMS_MAX), hash(JSON.stringify(part))]
+    }
+    return part
+  })
