@@ -73,7 +73,8 @@ export const passkeyRoutes = (services: Services) =>
     })
     .post('/passkeys', ({ request, body }) => add(services, request, body), {
       body: t.Object({ name: OneLine, response: Created }),
-      detail: consoleOperation('viewer', { bodyMaxBytes: RESPONSE_MAX_BYTES }),
+      // A browser adds fields of later versions of WebAuthn to the authenticator's response.
+      detail: consoleOperation('viewer', { bodyMaxBytes: RESPONSE_MAX_BYTES, openBody: true }),
     })
     .delete('/passkeys/:passkeyId', ({ request, params }) => remove(services, request, params), {
       params: t.Object({ passkeyId: Base64(1_364) }),
