@@ -35,9 +35,11 @@ const ScopeList = t.Array(ProjectScope, {
   maxItems: SCOPES_MAX,
   description: 'A repeated entry counts once.',
 })
-const PayTo = t.Union([t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), t.Null()], {
-  error: 'be an EVM address (0x and 40 hexadecimal digits) or null',
+const Address = t.String({
+  pattern: '^0x[0-9a-fA-F]{40}$',
+  error: 'be an EVM address (0x and 40 hexadecimal digits)',
 })
+const PayTo = t.Union([Address, t.Null()])
 const Purpose = t.Union([t.Literal('SELLER'), t.Literal('BUYER')])
 
 export const CreateBody = t.Object({
@@ -81,7 +83,7 @@ const ApprovalHours = t.Integer({
 })
 
 const OWN_ADDRESSES_MAX = 50
-const OwnAddresses = t.Array(t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), {
+const OwnAddresses = t.Array(Address, {
   maxItems: OWN_ADDRESSES_MAX,
   uniqueItems: true,
   error: `be a list of at most ${OWN_ADDRESSES_MAX} addresses, each once`,

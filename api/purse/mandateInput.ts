@@ -35,9 +35,16 @@ const At = t.Optional(
  */
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$'
 
+const OneLine = t.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: NO_CONTROLS,
+  error: 'be 1 to 100 characters without control characters',
+})
+
 /** Describes the fields of a mandate that a change may set. */
 const MandateFields = {
-  name: t.Optional(t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS })),
+  name: t.Optional(OneLine),
   task: t.Optional(
     t.Union([t.String({ minLength: 1, maxLength: 100 }), t.Null()], {
       description: 'You can name a task here, for your books.',
@@ -90,7 +97,7 @@ type Given = Static<typeof ChangeBody>
 export const MandateBody = t.Composite([
   t.Omit(ChangeBody, ['name', 'maxPerPayment']),
   t.Object({
-    name: t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS }),
+    name: OneLine,
     maxPerPayment: Usdc('One payment may cost at most this amount.'),
   }),
 ])

@@ -37,7 +37,12 @@ import { signedIn } from './sessionRoutes.ts'
 const RESPONSE_MAX_BYTES = 16_384
 
 const Text = (maxLength: number) => t.String({ maxLength })
-const Base64 = (maxLength: number) => t.String({ maxLength, pattern: '^[A-Za-z0-9_-]*$' })
+const Base64 = (maxLength: number) =>
+  t.String({
+    maxLength,
+    pattern: '^[A-Za-z0-9_-]*$',
+    error: `be at most ${maxLength} characters of base64url`,
+  })
 const Credential = {
   id: Base64(1_364),
   rawId: Base64(1_364),

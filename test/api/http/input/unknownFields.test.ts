@@ -42,7 +42,7 @@ test.each([
 
 test('the error shows only 64 characters of a long field name', () => {
   const refuse = () => refuseUnknownFields({ ['a'.repeat(5_000)]: 1 }, t.Object({}))
-  expect(refuse).toThrow(new RegExp(`^The body must not hold "a{64}": `))
+  expect(refuse).toThrow(/^The body must not hold "a{64}": /)
 })
 
 test('a mail with a misspelt `sendAt` is refused, and neither sent nor stored', async () => {
