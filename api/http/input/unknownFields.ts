@@ -21,17 +21,20 @@ export function refuseUnknownFields(
   place = 'The body',
 ): void {
   const inner = (name: string) => (place === 'The body' ? name : `${place}.${name}`)
-  const fitting = [schema, ...(schema?.anyOf ?? [])].find(
+  const forms: readonly TSchema[] = [schema, ...(schema?.anyOf ?? [])].filter(
     (one: TSchema | undefined) => one?.type === (Array.isArray(given) ? 'array' : 'object'),
   )
-  if (typeof given !== 'object' || given === null || fitting === undefined) return
+  if (typeof given !== 'object' || given === null || forms.length === 0) return
   if (Array.isArray(given)) {
     for (const [n, item] of given.entries())
-      refuseUnknownFields(item, fitting.items, `${place}[${n}]`)
+      refuseUnknownFields(item, forms[0]!.items, `${place}[${n}]`)
     return
   }
-  const known: Readonly<Record<string, TSchema>> = fitting.properties ?? {}
-  const isOpen = fitting.patternProperties !== undefined || fitting.additionalProperties === true
+  // If an object may have one of several forms, a field of each form is known. The form itself is checked later.
+  const known: Record<string, TSchema> = Object.assign({}, ...forms.map((one) => one.properties))
+  const isOpen = forms.some(
+    (one) => one.patternProperties !== undefined || one.additionalProperties === true,
+  )
   for (const [name, value] of Object.entries(given)) {
     if (Object.hasOwn(known, name)) refuseUnknownFields(value, known[name], inner(name))
     else if (!isOpen) throw unknownField(place, name, Object.keys(known))

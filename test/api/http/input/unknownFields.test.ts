@@ -40,6 +40,17 @@ test.each([
   expect(() => refuseUnknownFields(body, SCHEMA)).toThrow(message)
 })
 
+test('if a body has several forms, the fields of each form are known', () => {
+  const forms = t.Union([
+    t.Object({ decision: t.Literal('refuse') }),
+    t.Object({ decision: t.Literal('allow'), projectId: t.String() }),
+  ])
+  expect(() => refuseUnknownFields({ decision: 'allow', projectId: 'p' }, forms)).not.toThrow()
+  expect(() => refuseUnknownFields({ decision: 'allow', project: 'p' }, forms)).toThrow(
+    'The body must not hold "project": the nearest field is projectId, of decision, projectId',
+  )
+})
+
 test('the error shows only 64 characters of a long field name', () => {
   const refuse = () => refuseUnknownFields({ ['a'.repeat(5_000)]: 1 }, t.Object({}))
   expect(refuse).toThrow(/^The body must not hold "a{64}": /)
