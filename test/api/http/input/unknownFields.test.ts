@@ -1,7 +1,10 @@
 /** Tests that a misspelt field of a request body gets an error, and is not dropped. */
 import { expect, test } from 'bun:test'
 import { Type as t } from '@sinclair/typebox'
-import { refuseUnknownFields } from '../../../../api/http/input/unknownFields.ts'
+import {
+  refuseUnknownFields,
+  refuseUnknownQuery,
+} from '../../../../api/http/input/unknownFields.ts'
 import { startTestService } from '../../../support/service.ts'
 
 const SCHEMA = t.Object({
@@ -54,6 +57,19 @@ test('if a body has several forms, the fields of each form are known', () => {
 test('the error shows only 64 characters of a long field name', () => {
   const refuse = () => refuseUnknownFields({ ['a'.repeat(5_000)]: 1 }, t.Object({}))
   expect(refuse).toThrow(/^The body must not hold "a{64}": /)
+})
+
+test('a query with an unknown parameter is refused, and the error names the nearest known one', () => {
+  const check = (query: string, known: readonly string[]) =>
+    refuseUnknownQuery(new URLSearchParams(query), known)
+  expect(() => check('', [])).not.toThrow()
+  expect(() => check('limit=1&after=2', ['limit', 'after'])).not.toThrow()
+  expect(() => check('limit=1&limt=2', ['limit', 'after'])).toThrow(
+    'The query must not hold "limt": the nearest parameter is limit, of limit, after',
+  )
+  expect(() => check('limit=1', [])).toThrow(
+    'The query must not hold "limit": it takes no parameters',
+  )
 })
 
 test('a mail with a misspelt `sendAt` is refused, and neither sent nor stored', async () => {
