@@ -34,7 +34,7 @@ import {
   readJsonValue,
 } from './http/input/body.ts'
 import { HeldBodies } from './http/input/heldBodies.ts'
-import { refuseUnknownQuery } from './http/input/unknownFields.ts'
+import { refuseUnknownFields, refuseUnknownQuery } from './http/input/unknownFields.ts'
 import { checkEncoding, readUrl } from './http/input/url.ts'
 import { describeValidationError } from './http/input/validation.ts'
 import { type ClientAddress, createClientAddress } from './http/limits/clientAddress.ts'
@@ -158,6 +158,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         ? (await readJsonValue(request, limit))?.value
         : await read(request, limit)
       bodies.complete(state)
+      const isOpen = route?.access === 'public' || route?.form === true || route?.openBody === true
+      if (!isOpen) refuseUnknownFields(body, route?.body)
       // If the parse hook returns `undefined`, Elysia concludes that the hook did not parse the body. A body value of
       // `null` fails the schema of every route with a body.
       return body ?? null

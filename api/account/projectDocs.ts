@@ -2,7 +2,6 @@ import { Type as t } from '@sinclair/typebox'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { SEND_POLICIES } from '../../sql/account/projects/sendPolicy.ts'
 import { RangeQuery } from '../http/input/queryTime.ts'
-import { KEEPS_UNKNOWN } from '../http/input/unknownFields.ts'
 import { OrderQuery, operation, PageQuery, PartOf, Time } from '../http/operation.ts'
 import { Limits, RetentionInput, RetentionSchema } from './projectSettings.ts'
 
@@ -36,9 +35,11 @@ const ScopeList = t.Array(ProjectScope, {
   maxItems: SCOPES_MAX,
   description: 'A repeated entry counts once.',
 })
-const PayTo = t.Union([t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), t.Null()], {
-  error: 'be an EVM address (0x and 40 hexadecimal digits) or null',
+const Address = t.String({
+  pattern: '^0x[0-9a-fA-F]{40}$',
+  error: 'be an EVM address (0x and 40 hexadecimal digits)',
 })
+const PayTo = t.Union([Address, t.Null()])
 const Purpose = t.Union([t.Literal('SELLER'), t.Literal('BUYER')])
 
 export const CreateBody = t.Object({
@@ -82,7 +83,7 @@ const ApprovalHours = t.Integer({
 })
 
 const OWN_ADDRESSES_MAX = 50
-const OwnAddresses = t.Array(t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), {
+const OwnAddresses = t.Array(Address, {
   maxItems: OWN_ADDRESSES_MAX,
   uniqueItems: true,
   error: `be a list of at most ${OWN_ADDRESSES_MAX} addresses, each once`,
@@ -90,23 +91,20 @@ const OwnAddresses = t.Array(t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), {
     'The seller itself pays from these addresses. Their payments do not count as income.',
 })
 
-export const UpdateBody = t.Object(
-  {
-    name: t.Optional(Name),
-    displayName: t.Optional(DisplayName),
-    addScopes: t.Optional(ScopeList),
-    removeScopes: t.Optional(ScopeList),
-    payTo: t.Optional(PayTo),
-    ownAddresses: t.Optional(OwnAddresses),
-    paymentsEnabled: t.Optional(t.Boolean()),
-    limits: t.Optional(Limits),
-    sendPolicy: t.Optional(SendPolicy),
-    approverEmail: t.Optional(ApproverEmail),
-    approvalHours: t.Optional(ApprovalHours),
-    retention: t.Optional(RetentionInput),
-  },
-  KEEPS_UNKNOWN,
-)
+export const UpdateBody = t.Object({
+  name: t.Optional(Name),
+  displayName: t.Optional(DisplayName),
+  addScopes: t.Optional(ScopeList),
+  removeScopes: t.Optional(ScopeList),
+  payTo: t.Optional(PayTo),
+  ownAddresses: t.Optional(OwnAddresses),
+  paymentsEnabled: t.Optional(t.Boolean()),
+  limits: t.Optional(Limits),
+  sendPolicy: t.Optional(SendPolicy),
+  approverEmail: t.Optional(ApproverEmail),
+  approvalHours: t.Optional(ApprovalHours),
+  retention: t.Optional(RetentionInput),
+})
 
 export const Params = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
 

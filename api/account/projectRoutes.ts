@@ -3,7 +3,6 @@ import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { asciiDomain } from '../../shared/mail/address.ts'
 import { reservedAddresses } from '../../shared/mail/reservedAddresses.ts'
-import { RETENTION_NAMES } from '../../shared/retention.ts'
 import { DEFAULT_SCOPES } from '../../shared/scopes.ts'
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import { deleteProject } from '../../sql/account/projects/deleteProject.ts'
@@ -19,7 +18,6 @@ import {
 } from '../../sql/account/projects/projects.ts'
 import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
 import { readRange } from '../http/input/queryTime.ts'
-import { refuseUnknown } from '../http/input/unknownFields.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
@@ -41,7 +39,6 @@ import {
   updateOperation,
 } from './projectDocs.ts'
 import { projectExportRoutes } from './projectExportRoutes.ts'
-import { Limits } from './projectSettings.ts'
 
 /**
  * Serves the management of projects. Each of the routes has two paths, because some clients call a project an identity.
@@ -166,9 +163,6 @@ async function update(
 ) {
   await checkPayTo(services.pool, body.payTo)
   await checkApprover(services, body.approverEmail)
-  refuseUnknown('The body', body, Object.keys(UpdateBody.properties))
-  refuseUnknown('retention', body.retention, RETENTION_NAMES)
-  refuseUnknown('limits', body.limits, Object.keys(Limits.properties))
   refuseOwnLimits(request, body)
   const actor = platformActor(request, projectId)
   const project = await updateProject(services.pool, projectId, body, actor)

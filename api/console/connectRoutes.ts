@@ -17,8 +17,15 @@ import { decidesFor } from './people/roleGate.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS_MAX = 90
 
-const RequestParams = t.Object({ requestId: t.String({ pattern: '^oar_[0-9a-f]{24}$' }) })
-const GrantParams = t.Object({ grantId: t.String({ pattern: '^oag_[0-9a-f]{24}$' }) })
+const RequestParams = t.Object({
+  requestId: t.String({
+    pattern: '^oar_[0-9a-f]{24}$',
+    error: 'be the id of a request for access',
+  }),
+})
+const GrantParams = t.Object({
+  grantId: t.String({ pattern: '^oag_[0-9a-f]{24}$', error: 'be the id of a grant' }),
+})
 const Decision = t.Union([
   t.Object({ decision: t.Literal('deny') }),
   t.Object({

@@ -1,3 +1,4 @@
+import type { TSchema } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import type { Role } from '../../shared/people/roles.ts'
 import type { Scope } from '../../shared/scopes.ts'
@@ -16,6 +17,10 @@ export type Route = {
   access: Access
   /** Lists the names of the query parameters that a route accepts. */
   query: readonly string[]
+  /** Is the schema of the request body. */
+  body?: TSchema
+  /** Tells that the request body may hold fields that its schema does not name. */
+  openBody?: true
   /**
    * Is the maximum number of bytes of a request body for the route. A route without this field has the default limit on
    * the body size.
@@ -60,8 +65,10 @@ export class RouteTable {
         throw new Error(`${method} ${path} has no access in its detail`)
       const pattern = segments(path).map((part) => (part.startsWith(':') ? null : part))
       const entries = this.#byLength.get(pattern.length) ?? []
-      const { access, bodyMaxBytes, largeFor, largeScope, cors, anyJson, framed, form, role } =
+      const { access, bodyMaxBytes, largeFor, largeScope, cors, anyJson, openBody, framed, form } =
         detail
+      const { role } = detail
+      const body = hooks?.body as TSchema | undefined
       if (access === 'console' && role === undefined)
         throw new Error(`${method} ${path} has no role in its detail`)
       entries.push({
@@ -71,6 +78,8 @@ export class RouteTable {
           path,
           access,
           query: Object.keys(hooks?.query?.properties ?? {}),
+          ...(body === undefined ? {} : { body }),
+          ...(openBody === undefined ? {} : { openBody }),
           ...(bodyMaxBytes === undefined ? {} : { bodyMaxBytes }),
           ...(largeFor === undefined ? {} : { largeFor }),
           ...(largeScope === undefined ? {} : { largeScope }),

@@ -43,6 +43,11 @@ export type Operation = {
   form?: true
   /** Tells that the request body may be any JSON value. The handler of the route checks the JSON value. */
   anyJson?: true
+  /**
+   * Tells that the request body may hold fields that its schema does not name, because another standard defines the
+   * body.
+   */
+  openBody?: true
   /** Tells that the route accepts an `Idempotency-Key`. */
   idempotencyKey?: true
   success: {

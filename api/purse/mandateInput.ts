@@ -9,7 +9,6 @@ import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
 import { ALLOWED_HOST_RULE, parseAllowedHost } from '../../shared/vault/bounds/allowedHosts.ts'
 import type { Mandate, MandateState, MandateTerms } from '../../sql/purse/mandates.ts'
 import { badRequest } from '../http/errors.ts'
-import { KEEPS_UNKNOWN } from '../http/input/unknownFields.ts'
 import { Time } from '../http/operation.ts'
 import { Usdc } from './purseDocs.ts'
 
@@ -36,9 +35,16 @@ const At = t.Optional(
  */
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$'
 
+const OneLine = t.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: NO_CONTROLS,
+  error: 'be 1 to 100 characters without control characters',
+})
+
 /** Describes the fields of a mandate that a change may set. */
 const MandateFields = {
-  name: t.Optional(t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS })),
+  name: t.Optional(OneLine),
   task: t.Optional(
     t.Union([t.String({ minLength: 1, maxLength: 100 }), t.Null()], {
       description: 'You can name a task here, for your books.',
@@ -88,36 +94,30 @@ const ChangeBody = t.Object(MandateFields)
 type Given = Static<typeof ChangeBody>
 
 /** Describes a new mandate. */
-export const MandateBody = t.Composite(
-  [
-    t.Omit(ChangeBody, ['name', 'maxPerPayment']),
-    t.Object({
-      name: t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS }),
-      maxPerPayment: Usdc('One payment may cost at most this amount.'),
-    }),
-  ],
-  KEEPS_UNKNOWN,
-)
+export const MandateBody = t.Composite([
+  t.Omit(ChangeBody, ['name', 'maxPerPayment']),
+  t.Object({
+    name: OneLine,
+    maxPerPayment: Usdc('One payment may cost at most this amount.'),
+  }),
+])
 
 /**
  * Describes a change of a spending mandate. Fields that the change leaves out stay unchanged in the mandate. A `null`
  * value removes a limit of the mandate.
  */
-export const MandateChange = t.Composite(
-  [
-    ChangeBody,
-    t.Object({
-      state: t.Optional(
-        t.Union([t.Literal('active'), t.Literal('stopped')], {
-          error: 'be one of "active", "stopped"',
-          description:
-            'With `stopped`, the hosts of this mandate are not paid, even if another mandate covers them.',
-        }),
-      ),
-    }),
-  ],
-  KEEPS_UNKNOWN,
-)
+export const MandateChange = t.Composite([
+  ChangeBody,
+  t.Object({
+    state: t.Optional(
+      t.Union([t.Literal('active'), t.Literal('stopped')], {
+        error: 'be one of "active", "stopped"',
+        description:
+          'With `stopped`, the hosts of this mandate are not paid, even if another mandate covers them.',
+      }),
+    ),
+  }),
+])
 
 const EMPTY: Omit<MandateTerms, 'name' | 'network' | 'perPaymentAtomic'> = {
   task: null,

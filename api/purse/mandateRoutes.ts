@@ -10,7 +10,6 @@ import {
 import { cancelOpen } from '../../sql/purse/stop.ts'
 import { platformActor } from '../account/platformActor.ts'
 import { conflict, notFound } from '../http/errors.ts'
-import { refuseUnknown } from '../http/input/unknownFields.ts'
 import { operation, PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
@@ -73,7 +72,6 @@ export const mandateRoutes = (services: Services) =>
     .post(
       '/mandates',
       async ({ request, params: { projectId }, body, set }) => {
-        refuseUnknown('The body', body, Object.keys(MandateBody.properties))
         const network = await serviceNetwork(services)
         const terms = newTerms(body, network, rulesOf(services))
         const given = await giveMandate(services.pool, platformActor(request, projectId), terms)
@@ -121,7 +119,6 @@ export const mandateRoutes = (services: Services) =>
     .patch(
       '/mandates/:mandateId',
       async ({ request, params: { projectId, mandateId }, body }) => {
-        refuseUnknown('The body', body, Object.keys(MandateChange.properties))
         const actor = platformActor(request, projectId)
         const keyring = await services.keyring(services.pool)
         const changed = await changeMandate(services.pool, actor, mandateId, {

@@ -83,7 +83,6 @@ export function createSellerKeys(
       const jwk = (await methodsOf(did))?.find(({ id }) => id === kid)?.publicKeyJwk
       if (jwk === undefined) return null
       const ofHost = `did:web:${host.replace(':', '%3A')}`
-      if (did === ofHost) return { jwk, isOfHost: true }
       const own = await methodsOf(ofHost)
       const isOfHost = own?.some(({ publicKeyJwk }) => publicKeyJwk && isSameKey(publicKeyJwk, jwk))
       return { jwk, isOfHost: isOfHost === true }

@@ -15,14 +15,13 @@ const ACCEPT_MAX_CHARS = 1_024
  */
 export function prefersHtml(accept: string | null | undefined): boolean {
   if (!accept || accept.length > ACCEPT_MAX_CHARS) return false
-  const quality = { 'text/html': 0, 'application/json': 0 }
+  const quality: Record<string, number> = {}
   for (const range of accept.toLowerCase().split(',')) {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim())
-    if (type !== 'text/html' && type !== 'application/json') continue
     const weight = parameters.find((parameter) => parameter.startsWith('q='))
     quality[type] = weight === undefined ? 1 : Number(weight.slice(2)) || 0
   }
-  return quality['text/html'] > quality['application/json']
+  return (quality['text/html'] ?? 0) > (quality['application/json'] ?? 0)
 }
 
 const STYLE =

@@ -85,8 +85,7 @@ function finish(served: Response, { headers, sale }: Paid): Response {
 async function hashBody(request: Request): Promise<string | null> {
   if (request.body === null) return ''
   if (request.bodyUsed || request.body.locked) return null
-  const { body } = request.clone()
-  const pieces = body === null ? [] : await readUpTo(body, REQUEST_MAX_BYTES)
+  const pieces = await readUpTo(request.clone().body!, REQUEST_MAX_BYTES)
   return pieces && sha256(httpAnswer(0, [], pieces).answer.body)
 }
 

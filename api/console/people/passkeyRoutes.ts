@@ -37,7 +37,12 @@ import { signedIn } from './sessionRoutes.ts'
 const RESPONSE_MAX_BYTES = 16_384
 
 const Text = (maxLength: number) => t.String({ maxLength })
-const Base64 = (maxLength: number) => t.String({ maxLength, pattern: '^[A-Za-z0-9_-]*$' })
+const Base64 = (maxLength: number) =>
+  t.String({
+    maxLength,
+    pattern: '^[A-Za-z0-9_-]*$',
+    error: `be at most ${maxLength} characters of base64url`,
+  })
 const Credential = {
   id: Base64(1_364),
   rawId: Base64(1_364),
@@ -73,7 +78,8 @@ export const passkeyRoutes = (services: Services) =>
     })
     .post('/passkeys', ({ request, body }) => add(services, request, body), {
       body: t.Object({ name: OneLine, response: Created }),
-      detail: consoleOperation('viewer', { bodyMaxBytes: RESPONSE_MAX_BYTES }),
+      // A browser adds fields of later versions of WebAuthn to the authenticator's response.
+      detail: consoleOperation('viewer', { bodyMaxBytes: RESPONSE_MAX_BYTES, openBody: true }),
     })
     .delete('/passkeys/:passkeyId', ({ request, params }) => remove(services, request, params), {
       params: t.Object({ passkeyId: Base64(1_364) }),

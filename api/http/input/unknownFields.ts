@@ -1,5 +1,6 @@
+import type { TSchema } from '@sinclair/typebox'
 import { nearestName } from '../../../shared/nearestName.ts'
-import { badRequest } from '../errors.ts'
+import { type ApiError, badRequest } from '../errors.ts'
 
 /**
  * Is the maximum number of characters of an unknown field name in an error message, because a caller chooses the length
@@ -8,25 +9,46 @@ import { badRequest } from '../errors.ts'
 const SHOWN_CHARS = 64
 
 /**
- * Is the option in a body's schema that lets {@link refuseUnknown} see unknown fields. Without this option Elysia would
- * drop the fields that the schema does not name. A misspelt setting would then be ignored instead of causing an error.
+ * Refuses unknown fields of a request body at every depth. Without this refusal Elysia would drop the unknown fields,
+ * and a mail with a misspelt `sendAt` would leave at once.
+ * @param schema is the schema of `given`. An object whose schema allows additional properties may hold any field.
+ * @param place names the part of the body in the error.
+ * @throws {ApiError} 400 with the unknown field and the most similar known field.
  */
-export const KEEPS_UNKNOWN = { additionalProperties: true }
-
-/**
- * Refuses unknown fields of a request body. Without this refusal, a request with a misspelt setting would get a 200
- * although the service ignores the setting.
- * @throws {ApiError} 400 with the name of the unknown field.
- */
-export function refuseUnknown(
-  place: string,
-  given: object | undefined,
-  known: readonly string[],
+export function refuseUnknownFields(
+  given: unknown,
+  schema: TSchema | undefined,
+  place = 'The body',
 ): void {
-  const unknown = Object.keys(given ?? {}).find((field) => !known.includes(field))
-  if (unknown === undefined) return
-  const shown = JSON.stringify(unknown.slice(0, SHOWN_CHARS))
-  throw badRequest(`${place} must not hold ${shown}: its fields are ${known.join(', ')}`)
+  const inner = (name: string) => (place === 'The body' ? name : `${place}.${name}`)
+  const forms: readonly TSchema[] = [schema, ...(schema?.anyOf ?? [])].filter(
+    (one: TSchema | undefined) => one?.type === (Array.isArray(given) ? 'array' : 'object'),
+  )
+  if (typeof given !== 'object' || given === null || forms.length === 0) return
+  if (Array.isArray(given)) {
+    for (const [n, item] of given.entries())
+      refuseUnknownFields(item, forms[0]!.items, `${place}[${n}]`)
+    return
+  }
+  // If an object may have one of several forms, a field of each form is known. The form itself is checked later.
+  const known: Record<string, TSchema> = Object.assign({}, ...forms.map((one) => one.properties))
+  const isOpen = forms.some(
+    (one) => one.patternProperties !== undefined || one.additionalProperties === true,
+  )
+  for (const [name, value] of Object.entries(given)) {
+    if (Object.hasOwn(known, name)) refuseUnknownFields(value, known[name], inner(name))
+    else if (!isOpen) throw unknownField(place, name, Object.keys(known))
+  }
+}
+
+function unknownField(place: string, name: string, known: readonly string[]): ApiError {
+  const shown = name.slice(0, SHOWN_CHARS)
+  const nearest = nearestName(shown, known)
+  const advice =
+    nearest === undefined
+      ? 'it has no fields'
+      : `the nearest field is ${nearest.name}, of ${known.join(', ')}`
+  return badRequest(`${place} must not hold ${JSON.stringify(shown)}: ${advice}`)
 }
 
 /**

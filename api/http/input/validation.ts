@@ -27,13 +27,16 @@ function expectation(schema: TSchema): string {
   if (typeof schema.error === 'string') return schema.error
   if (Array.isArray(schema.anyOf)) {
     const literals = schema.anyOf.flatMap((option: TSchema) =>
-      'const' in option ? [option.const] : [],
+      'const' in option ? [JSON.stringify(option.const)] : option.type === 'null' ? ['null'] : [],
     )
-    if (literals.length > 0)
-      return `be one of ${literals.map((value) => JSON.stringify(value)).join(', ')}`
-    return `be ${schema.anyOf.map((option: TSchema) => kind(option)).join(' or ')}`
+    if (literals.length === schema.anyOf.length) return `be one of ${literals.join(', ')}`
+    const rules = schema.anyOf.map((option: TSchema) => expectation(option))
+    const joint = rules.some((rule) => rule.includes(' or ') || rule.includes(','))
+      ? ', or '
+      : ' or '
+    return rules.map((rule, n) => (n === 0 ? rule : rule.replace(/^be /, ''))).join(joint)
   }
-  return `be ${kind(schema)}`
+  return 'const' in schema ? `be ${JSON.stringify(schema.const)}` : `be ${kind(schema)}`
 }
 
 function kind(schema: TSchema): string {

@@ -99,7 +99,7 @@ const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
  * routes.
  */
 export function facilitatorRoutes(services: Services) {
-  const describe = { tag: 'Payments', access: 'payments:accept' } as const
+  const describe = { tag: 'Payments', access: 'payments:accept', openBody: true } as const
   const answer = async <Answer>(
     request: Request,
     body: FaceInput,

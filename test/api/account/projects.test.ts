@@ -219,7 +219,10 @@ test('a platform key sets the retention of a project within bounds, and the audi
     [{ idempotencyKeys: 31 }, 'retention.idempotencyKeys must be a number of days, 1 to 30'],
     [{ paymentDetails: 6 }, 'retention.paymentDetails must be a number of days, 7 to 36500'],
   ]
-  refused.push([{ mial: 30 }, 'retention must not hold "mial": its fields are mail, rawMail,'])
+  refused.push([
+    { mial: 30 },
+    'retention must not hold "mial": the nearest field is mail, of mail, rawMail,',
+  ])
   for (const [given, message] of refused) {
     const { status, body } = await set(given)
     expect([status, body.message]).toEqual([400, expect.stringContaining(message)])
@@ -238,8 +241,14 @@ test('the audit log of a project records a change and its actor, and a misspelt 
   await change({ sendPolicy: 'approve', approverEmail: 'ada@example.com', approvalHours: 5 })
   await change({ name: 'Ada', limits: { dailyGas: 7 }, removeScopes: ['vault:use', 'mail:send'] })
   for (const [body, message] of [
-    [{ sendPolcy: 'free' }, 'The body must not hold "sendPolcy": its fields are name,'],
-    [{ limits: { dailygas: 1 } }, 'limits must not hold "dailygas": its fields are storageBytes,'],
+    [
+      { sendPolcy: 'free' },
+      'The body must not hold "sendPolcy": the nearest field is sendPolicy, of name,',
+    ],
+    [
+      { limits: { dailygas: 1 } },
+      'limits must not hold "dailygas": the nearest field is dailyGas, of storageBytes,',
+    ],
   ] as const) {
     const refused = await change(body)
     expect([refused.status, refused.body.message]).toEqual([400, expect.stringContaining(message)])

@@ -1,8 +1,12 @@
 /** Tests the client's retries, time limits and cancellation against a server with scripted faults. */
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, afterEach, describe, expect, setSystemTime, test } from 'bun:test'
+import { ApiError, errorOf } from '../../../api/client/errors.ts'
+import { type ClientOptions, Http } from '../../../api/client/http.ts'
 import {
   ConnectionError,
+  NotFoundError,
   Purser,
+  PurserPlatform,
   RateLimitError,
   ServerError,
   TimeoutError,
@@ -12,6 +16,9 @@ import { closeServers, serve } from '../../support/process/localServer.ts'
 type Step = { status: number; headers?: Record<string, string>; body?: string } | 'break' | 'hang'
 
 afterAll(closeServers)
+afterEach(() => setSystemTime())
+
+const KEY = `loid-${'0'.repeat(64)}`
 
 /**
  * Returns a client, and the list of the requests that it sends to the test server. The test server answers as the
@@ -33,7 +40,7 @@ async function misbehaving(script: Step[], options: { timeoutMs?: number; retrie
     response.end(step.body ?? '{"ok":true}')
   })
   const baseUrl = `http://127.0.0.1:${port}`
-  const purser = new Purser({ apiKey: `loid-${'0'.repeat(64)}`, baseUrl, ...options })
+  const purser = new Purser({ apiKey: KEY, baseUrl, ...options })
   return { purser, requests, baseUrl }
 }
 
@@ -185,4 +192,162 @@ test('the client reports a response that is not JSON as an error', async () => {
   expect((await rejection(purser.whoami())).message).toBe(
     'The answer is not JSON: is baseUrl the URL of the service?',
   )
+})
+
+test('a call fails at once if its time limit ends together with the wait in Retry-After', async () => {
+  setSystemTime(new Date())
+  const { purser, requests } = await misbehaving(
+    [{ ...LIMITED, headers: { 'retry-after': '5' } }],
+    { timeoutMs: 5_000 },
+  )
+  expect(await rejection(purser.whoami())).toBeInstanceOf(RateLimitError)
+  expect(requests).toHaveLength(1)
+})
+
+test('the client refuses wrong options at once', () => {
+  const key = 'apiKey must be a key that starts with loid-'
+  const url = 'baseUrl must be an http(s) URL'
+  for (const [options, message] of [
+    [{ apiKey: undefined }, key],
+    [{ apiKey: 7 }, key],
+    [{ apiKey: 'lopk-0' }, key],
+    [{ baseUrl: 'ftp://a.example' }, url],
+    [{ baseUrl: 'a.example' }, url],
+  ] as const) {
+    const open = () => new Purser({ apiKey: KEY, ...options } as ClientOptions)
+    expect(open).toThrow(new TypeError(message))
+  }
+  expect(() => new PurserPlatform({ apiKey: KEY })).toThrow(TypeError)
+})
+
+describe('the client sends and reads', () => {
+  /** Returns a client whose requests get the given response, and the list of these requests. */
+  function answering(answer: (request: Request) => Response | Promise<Response>) {
+    const requests: Request[] = []
+    const purser = new Purser({
+      apiKey: KEY,
+      baseUrl: 'https://a.example/base//',
+      retries: 1,
+      fetch: async (request) => {
+        requests.push(request)
+        return answer(request)
+      },
+    })
+    return { purser, requests }
+  }
+
+  test('a request has the headers that fit its body and its answer', async () => {
+    const { purser, requests } = answering(() => Response.json({}))
+    await purser.whoami()
+    await purser.messages.send(MAIL)
+    await purser.messages.raw('<a@b>')
+    const shown = requests.map(({ method, headers }) => [
+      method,
+      headers.get('authorization'),
+      headers.get('accept'),
+      headers.get('content-type'),
+    ])
+    const bearer = `Bearer ${KEY}`
+    expect(shown).toEqual([
+      ['GET', bearer, 'application/json', null],
+      ['POST', bearer, 'application/json', 'application/json'],
+      ['GET', bearer, '*/*', null],
+    ])
+    expect(await requests[1]!.json()).toEqual(MAIL)
+  })
+
+  test('a request names its path and only the set parameters of its query', async () => {
+    const { purser, requests } = answering(() => Response.json({}))
+    await purser.messages.get('<a/b?c@d>')
+    await purser.messages.list()
+    await purser.messages.list({ limit: 5, pageToken: undefined })
+    expect(requests.map(({ url }) => url)).toEqual([
+      'https://a.example/base/v0/messages/%3Ca%2Fb%3Fc%40d%3E',
+      'https://a.example/base/v0/messages',
+      'https://a.example/base/v0/messages?limit=5',
+    ])
+    for (const id of [undefined, '', '.', '..'] as string[]) {
+      expect([id, await rejection(purser.messages.get(id))]).toEqual([id, expect.any(TypeError)])
+    }
+    expect(requests).toHaveLength(3)
+  })
+
+  test('an answer is read as JSON, as bytes, or as nothing if it has no body', async () => {
+    const { purser } = answering(({ method }) =>
+      method === 'DELETE' ? new Response(null, { status: 204 }) : new Response('[1]'),
+    )
+    expect(await purser.whoami()).toEqual([1] as never)
+    expect(Buffer.from(await purser.messages.raw('<a@b>')).toString()).toBe('[1]')
+    expect(await purser.sellers.delete('se_1')).toBeUndefined()
+  })
+
+  test('an error is read as JSON also if the answer would be bytes', async () => {
+    const { purser } = answering(() =>
+      Response.json({ error: 'not_found', message: 'No such message' }, { status: 404 }),
+    )
+    const error = await rejection(purser.messages.raw('<a@b>'))
+    expect([error instanceof NotFoundError, error.message]).toEqual([true, 'No such message'])
+  })
+
+  test('an error without text names the HTTP status', async () => {
+    for (const [response, message] of [
+      [new Response('', { status: 418 }), 'HTTP 418'],
+      [Response.json({ error: '', message: 7 }, { status: 418 }), 'HTTP 418'],
+      [Response.error(), 'HTTP redirect'],
+    ] as const) {
+      const error = await rejection(answering(() => response).purser.whoami())
+      expect([error.code, error.message]).toEqual(['unexpected_answer', message])
+    }
+  })
+
+  test('a stream is returned as it arrives, and an error or a missing stream is thrown', async () => {
+    const read = (response: Response) => answering(() => response).purser.payments.export()
+    expect(await new Response(await read(new Response('a,b'))).text()).toBe('a,b')
+    const refused = await rejection(read(Response.json({ error: 'x' }, { status: 404 })))
+    expect([refused instanceof NotFoundError, refused.code]).toEqual([true, 'x'])
+    const empty = await rejection(read(new Response(null, { status: 204 })))
+    expect(empty).toBeInstanceOf(ApiError)
+  })
+
+  test('a call with the highest time limit waits for its answer', async () => {
+    const { purser } = answering(
+      () => new Promise((done) => setTimeout(() => done(Response.json({ ok: true })), 20)),
+    )
+    expect(await purser.whoami({ timeoutMs: Number.MAX_SAFE_INTEGER })).toEqual({
+      ok: true,
+    } as never)
+  })
+
+  test('an aborted call ends with the reason of the caller, and sends nothing more', async () => {
+    const stop = new AbortController()
+    const { purser, requests } = answering(() => {
+      stop.abort('enough')
+      return new Response('', { status: 503 })
+    })
+    expect(await rejection(purser.whoami({ signal: stop.signal }))).toBe('enough')
+    expect(requests).toHaveLength(1)
+    const broken = answering(() => Promise.reject(new Error('away')))
+    expect(await rejection(broken.purser.messages.send(MAIL, { signal: stop.signal }))).toBe(
+      'enough',
+    )
+  })
+
+  test('an error may pass if the connection broke, or if its status is 429, 502, 503 or 504', () => {
+    const http = new Http({ apiKey: KEY }, 'loid-')
+    const of = (status: number) =>
+      errorOf({ status, code: '', message: '', requestId: null, body: {}, retryAfterS: null })
+    for (const [error, passes] of [
+      [new ConnectionError('x'), true],
+      [of(429), true],
+      [of(502), true],
+      [of(503), true],
+      [of(504), true],
+      [of(500), false],
+      [of(404), false],
+      [{ status: 503 }, false],
+      [new TimeoutError('x'), false],
+    ] as const) {
+      expect([error, http.isTransient(error)]).toEqual([error, passes])
+    }
+  })
 })

@@ -54,6 +54,27 @@ test('if memory is needed for a new request body, the project that uses the most
   expect(ended).toEqual(['a 50', 'c 70'])
 })
 
+test('all request bodies together use up to 256 MB, and a caller that holds as much as others gets no room', () => {
+  const bodies = new HeldBodies()
+  const ended: string[] = []
+  const hold = (project: string, bytes: number) =>
+    bodies.hold(requestOf(project, `10.0.${project}.1`), bytes, () => ended.push(project))
+  for (const project of ['1', '2']) hold(project, 90 * MB)
+  hold('3', 76 * MB)
+  expect(ended).toEqual([])
+  expect(() => hold('4', 90 * MB)).toThrow(crowded)
+  expect(ended).toEqual([])
+})
+
+test('a stranger without an API key shares the memory with the other strangers of the network', () => {
+  const bodies = new HeldBodies()
+  const stranger = { ...requestOf('', '10.0.0.1'), identity: null }
+  bodies.hold({ ...stranger }, 90 * MB, never)
+  expect(() => bodies.hold({ ...stranger }, 7 * MB, never)).toThrow(crowded)
+  bodies.hold({ ...stranger, clientAddress: '10.1.0.1' }, 7 * MB, never)
+  bodies.complete({ ...stranger })
+})
+
 test('a small request body is never refused', () => {
   const bodies = new HeldBodies()
   bodies.hold(requestOf('p', '10.0.0.1'), 96 * MB, never)

@@ -80,7 +80,9 @@ describe('a purse refuses unacceptable payments', () => {
     ] as const) {
       expect([answer.status, answer.body.message]).toEqual([
         400,
-        expect.stringContaining(`The body must not hold "maxPerDy": its fields are ${known}`),
+        expect.stringContaining(
+          `The body must not hold "maxPerDy": the nearest field is maxPerDay, of ${known}`,
+        ),
       ])
     }
   })

@@ -59,7 +59,6 @@ export function readGroup(
   result: unknown,
   members: number,
 ): readonly { success: boolean; returnData: Hex }[] | null {
-  if (typeof result !== 'string') return null
   try {
     const results = decodeFunctionResult({
       abi: multicall3Abi,

@@ -1,6 +1,8 @@
-import { expect, test } from 'bun:test'
+import { afterEach, expect, setSystemTime, test } from 'bun:test'
 import { PaidAnswers, type Sale } from '../../../../api/client/paywalls/paidAnswers.ts'
 import { requestKey } from '../../../../api/client/paywalls/paidRequest.ts'
+
+afterEach(() => setSystemTime())
 
 const payment = (validBefore: unknown) => ({ payload: { authorization: { validBefore } } })
 const encode = (value: unknown) => btoa(JSON.stringify(value))
@@ -23,6 +25,44 @@ test('a paid request has the same idempotency key for as long as its payment is 
     `${encode(open)}${' '.repeat(20_000)}`,
   ]) {
     expect(await requestKey(none, ['a'])).toBeNull()
+  }
+})
+
+test('the idempotency key of a paid request is the hash of its payment and its parts', async () => {
+  const open = payment('99999999999')
+  const hash = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex')
+  expect(await requestKey(encode(open), ['a', [1]])).toBe(
+    hash(JSON.stringify([encode(open), 'a', [1]])),
+  )
+  expect(await requestKey(open, [])).toBe(hash(JSON.stringify([JSON.stringify(open)])))
+})
+
+test('a paid request has no idempotency key if its payment is longer than 16,384 characters', async () => {
+  const open = payment('99999999999')
+  const header = (chars: number) => encode(open) + ' '.repeat(chars - encode(open).length)
+  const object = (chars: number) => ({
+    ...open,
+    pad: 'a'.repeat(chars - JSON.stringify({ ...open, pad: '' }).length),
+  })
+  for (const [chars, hasKey] of [
+    [16_384, true],
+    [16_385, false],
+  ] as const) {
+    for (const given of [header(chars), object(chars)]) {
+      expect([chars, (await requestKey(given, [])) !== null]).toEqual([chars, hasKey])
+    }
+  }
+})
+
+test('a paid request has an idempotency key until ten minutes after the end of its payment', async () => {
+  const endS = 2_000_000_000
+  for (const [lateMs, hasKey] of [
+    [600_000, true],
+    [600_001, false],
+  ] as const) {
+    setSystemTime(endS * 1_000 + lateMs)
+    const key = await requestKey(payment(String(endS)), [])
+    expect([lateMs, key !== null]).toEqual([lateMs, hasKey])
   }
 })
 

@@ -46,8 +46,6 @@ test('the funnel counts each payment at once, and writes its counts of challenge
   expect((await client.post('/v0/payments/challenge', { ...order, amount: '0' })).status).toBe(400)
   expect((await redeem(client as never, encodeHeader({}))).body.ok).toBe(false)
   expect((await redeemToEnd(client as never, (await pay()).header)).body.ok).toBe(true)
-  const { rows } = await database.pool.query('select from offer_counts')
-  expect(rows).toHaveLength(0)
   await other.stop()
   const { body } = await funnel()
   const sums = {

@@ -34,13 +34,18 @@ export type ReplyScore = {
   leaked: number
   emptied: number
   misses: { id: string; got: string; wanted: string }[]
+  /** Holds one line for each mail whose reply text is not, to the character, the expected text. */
+  others: string[]
 }
 
 export async function scoreReplies(mails: readonly ReplyCase[]): Promise<ReplyScore> {
   const counts = { accepted: 0, core: 0, coreExact: 0, leaked: 0, emptied: 0 }
   const misses: ReplyScore['misses'] = []
+  const others: string[] = []
   for (const mail of mails) {
-    const got = squeeze(await extract(mail))
+    const text = await extract(mail)
+    if (text !== mail.expected) others.push(JSON.stringify([mail.id, text]))
+    const got = squeeze(text)
     const wanted = [mail.expected, ...(mail.alt ?? [])].map(squeeze)
     const isAccepted = wanted.includes(got)
     counts.accepted += Number(isAccepted)
@@ -51,5 +56,5 @@ export async function scoreReplies(mails: readonly ReplyCase[]): Promise<ReplySc
     counts.emptied += Number(got === '' && !wanted.includes(''))
     if (!isAccepted) misses.push({ id: mail.id, got, wanted: wanted[0]! })
   }
-  return { all: mails.length, ...counts, misses }
+  return { all: mails.length, ...counts, misses, others }
 }

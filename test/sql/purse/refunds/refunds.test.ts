@@ -164,6 +164,15 @@ describe('a seller names the transaction of a refund', () => {
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('proved')
   })
 
+  test('a refund of a deleted project can be neither claimed nor withdrawn', async () => {
+    const sale = await newSale()
+    const { id } = await refunded(sale.id, 1_000n)
+    await deleteProject(pool, sale.projectId)
+    const about = { paymentId: sale.id, refundId: id }
+    expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('not_found')
+    expect(await withdrawRefund(pool, ACTOR, about)).toBe('not_found')
+  })
+
   test('a transaction that the seller names must belong to a refund of the payment', async () => {
     const [sale, other] = [await newSale(), await newSale()]
     const { id } = await refunded(sale.id, 1_000n)

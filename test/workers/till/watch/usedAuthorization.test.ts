@@ -96,6 +96,19 @@ describe('the service handles an authorization that was used after the claim', (
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
+  test('a payment is settled by a transfer in the same second as its claim', async () => {
+    const payment = await pay()
+    const id = await till.claim(payment)
+    const { transactionHash, blockNumber } = await used(payment)
+    const { timestamp } = await till.client.getBlock({ blockNumber })
+    await till.pool.query(
+      'update payments set created_at = to_timestamp($2::float8 + 0.9) where id = $1',
+      [id, String(timestamp)],
+    )
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
+  })
+
   test('after a reorganisation a payment that was sent can settle in a block below the stored head of its claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)

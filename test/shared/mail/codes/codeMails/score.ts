@@ -51,6 +51,8 @@ export type Score = {
   calibration: Calibration
   /** Lists each mail for which the found codes or links differ from the expected ones. */
   misses: string[]
+  /** Holds one line for each mail, with all codes and links that were found in the mail. */
+  answers: string[]
 }
 
 export async function score(mails: readonly CodeMail[]): Promise<Score> {
@@ -60,9 +62,17 @@ export async function score(mails: readonly CodeMail[]): Promise<Score> {
   const first = count()
   const calibration: Calibration = new Map()
   const misses: string[] = []
+  const answers: string[] = []
   for (const mail of mails) {
     const parsed = await parseMail(rawOf(mail), 'inbox.example')
     const values = parsed.codes.map(({ value }) => value)
+    answers.push(
+      JSON.stringify([
+        mail.id,
+        ...parsed.codes.map(({ value, kind, part, line }) => [value, kind, part, line]),
+        ...parsed.mailLinks.map(({ href, purpose, text }) => [purpose, href, text]),
+      ]),
+    )
     const right = values.filter((value) => mail.codes.includes(value)).length
     add(codes.precision, right, values.length)
     add(codes.recall, right, mail.codes.length)
@@ -91,7 +101,7 @@ export async function score(mails: readonly CodeMail[]): Promise<Score> {
       )
     }
   }
-  return { mails: mails.length, codes, first, links, calibration, misses }
+  return { mails: mails.length, codes, first, links, calibration, misses, answers }
 }
 
 function add(share: Share, right: number, all: number): void {

@@ -1,0 +1,115 @@
+import { expect, test } from 'bun:test'
+import { PurchaseError, Purser } from '../../../api/client/main.ts'
+
+const URL_PAID = 'https://seller.example/weather'
+type Call = { method: string; path: string; key: string | null; body: unknown }
+
+/** Returns a client whose calls get the given purchases one after another, and the list of its calls. */
+function buying(...purchases: object[]) {
+  const calls: Call[] = []
+  const purser = new Purser({
+    apiKey: `loid-${'0'.repeat(64)}`,
+    fetch: async (request) => {
+      const { pathname, search } = new URL(request.url)
+      const text = await request.text()
+      calls.push({
+        method: request.method,
+        path: pathname + search,
+        key: request.headers.get('idempotency-key'),
+        body: text === '' ? null : JSON.parse(text),
+      })
+      return Response.json(purchases[calls.length - 1])
+    },
+  })
+  const buy = (more: object = {}) => purser.fetch(URL_PAID, { maxAmount: '0.05', ...more })
+  return { calls, buy }
+}
+
+const answered = (response: object | null, more: object = {}) => ({
+  ...{ purchaseId: 'pur_1', state: 'answered', endedAt: '2026-01-31T09:30:00Z' },
+  ...{ reason: null, detail: null },
+  response: response && {
+    ...{ status: 200, statusText: 'OK', headers: {}, body: 'fine' },
+    ...response,
+  },
+  ...more,
+})
+
+test('a paid fetch waits for the end of the purchase, and returns the response of the seller', async () => {
+  const pending = { ...answered(null), state: 'pending', endedAt: null }
+  const { calls, buy } = buying(pending, pending, answered({ status: 201, statusText: 'Created' }))
+  const response = await buy({ method: 'POST', body: { city: 'Lima' }, why: 'a trip', key: 'k-1' })
+  expect([response.status, response.statusText, await response.text()]).toEqual([
+    201,
+    'Created',
+    'fine',
+  ])
+  expect(response.headers.get('purser-purchase-id')).toBe('pur_1')
+  expect(calls).toEqual([
+    {
+      ...{ method: 'POST', path: '/v0/purse/pay?timeout=40', key: 'k-1' },
+      body: {
+        ...{ url: URL_PAID, maxAmount: '0.05', method: 'POST' },
+        ...{ body: { city: 'Lima' }, why: 'a trip' },
+      },
+    },
+    { method: 'GET', path: '/v0/purse/payments/pur_1?timeout=40', key: null, body: null },
+    { method: 'GET', path: '/v0/purse/payments/pur_1?timeout=40', key: null, body: null },
+  ])
+})
+
+test('two paid fetches have different idempotency keys', async () => {
+  const { calls, buy } = buying(answered({}), answered({}))
+  await buy()
+  await buy()
+  expect(calls[0]!.key).toBeString()
+  expect(calls[1]!.key).not.toBe(calls[0]!.key)
+})
+
+test('the response has the headers of the seller, except those of the compressed body', async () => {
+  const headers = {
+    'content-type': 'text/plain',
+    'content-encoding': 'gzip',
+    'content-length': '7',
+    'set-cookie': 'a=1\nb=2',
+    'x-own': 'own',
+  }
+  const response = await buying(answered({ headers })).buy()
+  expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    'content-type': 'text/plain',
+    'x-own': 'own',
+  })
+  for (const name of ['content-encoding', 'content-length']) {
+    expect([name, response.headers.has(name)]).toEqual([name, false])
+  }
+})
+
+test('a response with a status that forbids a body has none', async () => {
+  for (const [status, body] of [
+    [200, 'fine'],
+    [204, ''],
+    [205, ''],
+    [304, ''],
+    [404, 'fine'],
+  ] as const) {
+    const response = await buying(answered({ status })).buy()
+    expect([response.status, await response.text()]).toEqual([status, body])
+  }
+})
+
+test('a purchase without a response of the seller is thrown with its reason', async () => {
+  for (const [purchase, message] of [
+    [answered(null, { state: 'refused', reason: 'frozen' }), 'refused: frozen'],
+    [answered(null, { state: 'failed', detail: 'no route', reason: 'x' }), 'failed: no route'],
+    [answered(null, { state: 'unknown' }), 'unknown: pur_1'],
+    [answered({ status: 100 }), 'answered: pur_1'],
+    [answered({ status: 199 }), 'answered: pur_1'],
+  ] as const) {
+    const error = await buying(purchase)
+      .buy()
+      .catch((reason) => reason)
+    expect(error).toBeInstanceOf(PurchaseError)
+    expect([error.message, error.purchase]).toEqual([message, purchase])
+  }
+})

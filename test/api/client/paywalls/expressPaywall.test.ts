@@ -1,0 +1,211 @@
+import { afterAll, expect, test } from 'bun:test'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { requirePayment } from '../../../../api/client/paywalls/expressPaywall.ts'
+import type { HttpPaywallOptions } from '../../../../api/client/paywalls/httpPaywall.ts'
+import { ANSWER_MAX_BYTES } from '../../../../api/client/paywalls/paidAnswers.ts'
+import { newPaymentHeader, shopService } from '../../../support/till/headers/shopService.ts'
+
+const KEY = /^[0-9a-f]{64}$/
+const DUPLICATE = 'duplicate_settlement'
+
+const servers: Server[] = []
+afterAll(() => {
+  for (const server of servers) server.close()
+})
+
+type Options = Partial<HttpPaywallOptions> & { parser?: express.RequestHandler }
+
+/** Starts an Express server that sells the response of a handler. */
+async function open(handler: express.RequestHandler, { parser, ...options }: Options = {}) {
+  const service = shopService()
+  const app = express()
+  if (parser !== undefined) app.use(parser)
+  app.use('/joke', requirePayment({ purser: service.purser, amount: '0.01', ...options }), handler)
+  app.use(((error, _request, response, _next) => {
+    response.status(500).send(error.message)
+  }) satisfies express.ErrorRequestHandler)
+  const server = await new Promise<Server>((done) => {
+    const started = app.listen(0, '127.0.0.1', () => done(started))
+  })
+  servers.push(server)
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/joke`
+  const ask = async (headers: Record<string, string> = {}, sent: RequestInit = {}) => {
+    const response = await fetch(url, { headers, ...sent })
+    return { response, seen: [response.status, await response.text()] }
+  }
+  return { service, ask }
+}
+const reasonIn = (seen: (number | string)[]) => JSON.parse(seen[1] as string).error
+
+test('an unpaid request gets the offer as JSON, or as a page for a browser', async () => {
+  const { ask } = await open((_request, response) => void response.send('ha'))
+  const { response, seen } = await ask()
+  expect([seen[0], reasonIn(seen)]).toEqual([402, 'X-PAYMENT header is required'])
+  expect(response.headers.get('payment-required')).toBeString()
+  const page = await ask({ accept: 'text/html' })
+  expect(page.seen).toEqual([402, expect.stringContaining('0.01 USDC')])
+  expect(page.response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+})
+
+test('a preflight request gets status 204 and no body', async () => {
+  const { ask } = await open((_request, response) => void response.send('ha'), { cors: '*' })
+  const headers = { 'access-control-request-method': 'GET' }
+  const { response, seen } = await ask(headers, { method: 'OPTIONS' })
+  expect(seen).toEqual([204, ''])
+  expect(response.headers.get('access-control-allow-origin')).toBe('*')
+})
+
+test('a mistake of the seller reaches the error handler of Express', async () => {
+  const { service, ask } = await open((_request, response) => void response.send('ha'))
+  service.answer = () => Response.json({ error: 'forbidden', message: 'No scope' }, { status: 403 })
+  expect((await ask()).seen).toEqual([500, 'The paywall is misconfigured: No scope'])
+})
+
+const WAYS: Record<string, [express.RequestHandler, body: string]> = {
+  send: [(_request, response) => void response.send('hä'), 'hä'],
+  'end without body': [(_request, response) => void response.end(), ''],
+  'end with null': [(_request, response) => void response.end(null), ''],
+  'end with a callback': [(_request, response) => void response.end(() => {}), ''],
+  'write of text and bytes': [
+    (_request, response) => {
+      response.write('h', 'utf8')
+      const bytes = Buffer.from('ä')
+      response.write(bytes)
+      response.end('!', 'UTF-8' as BufferEncoding)
+    },
+    'hä!',
+  ],
+  'write of a buffer that changes later': [
+    (_request, response) => {
+      const bytes = Buffer.from('ha')
+      response.write(bytes, () => {
+        bytes.fill('x')
+        response.end()
+      })
+    },
+    'ha',
+  ],
+}
+for (const [name, [handler, body]] of Object.entries(WAYS)) {
+  test(`an equal paid request gets the same response, which the handler wrote by ${name}`, async () => {
+    let served = 0
+    const { service, ask } = await open((request, response, next) => {
+      served++
+      response.status(201).set({ 'cache-control': 'public', 'x-own': 'own' })
+      response.append('set-cookie', ['a=1', 'b=2'])
+      return handler(request, response, next)
+    })
+    const paid = { 'x-payment': newPaymentHeader() }
+    for (let n = 0; n < 2; n++) {
+      const { response, seen } = await ask(paid)
+      expect(seen).toEqual([201, body])
+      expect(response.headers.get('x-own')).toBe('own')
+      expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+      expect(response.headers.get('cache-control')).toBe('no-store')
+      expect(response.headers.get('payment-response')).toBeString()
+    }
+    expect([served, service.calls.length]).toEqual([1, 1])
+  })
+}
+
+test('a response whose bytes the paywall cannot know, or that is too long, is sold only once', async () => {
+  const long = 'a'.repeat(ANSWER_MAX_BYTES)
+  for (const [handler, isStored] of [
+    [(_request, response) => void response.end(long), true],
+    [(_request, response) => void response.end(`${long}a`), false],
+    [
+      (_request, response) => {
+        response.write(long)
+        response.end('a')
+      },
+      false,
+    ],
+    [(_request, response) => void response.end('6861', 'hex'), false],
+  ] as [express.RequestHandler, boolean][]) {
+    const { ask } = await open(handler)
+    const paid = { 'x-payment': newPaymentHeader() }
+    const { seen } = await ask(paid)
+    const again = await ask(paid)
+    expect(seen[0]).toBe(200)
+    if (isStored) expect(again.seen).toEqual(seen)
+    else expect([again.seen[0], reasonIn(again.seen)]).toEqual([402, DUPLICATE])
+  }
+})
+
+test('a request whose handler failed may come again', async () => {
+  let served = 0
+  const { ask } = await open((_request, response) => {
+    served++
+    response.status(served === 1 ? 503 : 200).send(`ha ${served}`)
+  })
+  const paid = { 'x-payment': newPaymentHeader() }
+  expect((await ask(paid)).seen).toEqual([503, 'ha 1'])
+  for (let n = 0; n < 2; n++) expect((await ask(paid)).seen).toEqual([200, 'ha 2'])
+})
+
+test('a paid request is compared with others only if its whole body is known', async () => {
+  const post = (body: string | ReadableStream<Uint8Array>, type: string): RequestInit => ({
+    method: 'POST',
+    body,
+    headers: { 'content-type': type },
+  })
+  const chunks = () =>
+    new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(Buffer.from('{"a":1}'))
+        controller.close()
+      },
+    })
+  const json = 'application/json'
+  const form = 'multipart/form-data; boundary=x'
+  /** Reads the fields of a form but not its files, as parsers of multipart forms do. */
+  const fields: express.RequestHandler = (request, _response, next) => {
+    request.on('end', () => {
+      request.body = {}
+      next()
+    })
+    request.resume()
+  }
+  /** Reads the body, and does not keep it. */
+  const drain: express.RequestHandler = (request, _response, next) => {
+    request.on('end', () => next())
+    request.resume()
+  }
+  /** Sets a body without reading the request. */
+  const invent: express.RequestHandler = (request, _response, next) => {
+    request.body = {}
+    next()
+  }
+  for (const [name, sent, parser, isCompared] of [
+    ['no body', {}, undefined, true],
+    ['an empty POST', { method: 'POST' }, undefined, true],
+    ['a parsed body', post('{"a":1}', json), express.json(), true],
+    ['raw bytes', post('{"a":1}', json), express.raw({ type: json }), true],
+    ['a parsed body in chunks', post(chunks(), json), express.json(), true],
+    ['a body without parser', post('{"a":1}', json), undefined, false],
+    ['a body in chunks without parser', post(chunks(), json), undefined, false],
+    ['a body that is not kept', post('{"a":1}', json), drain, false],
+    ['a body that was not read', post('{"a":1}', json), invent, false],
+    ['a form with files', post('--x--', form), fields, false],
+  ] as const) {
+    const { service, ask } = await open(
+      (_request, response) => void response.send('ha'),
+      parser === undefined ? {} : { parser },
+    )
+    const headers = { ...(sent as RequestInit).headers, 'x-payment': newPaymentHeader() }
+    expect([name, ...(await ask({}, { ...sent, headers })).seen]).toEqual([name, 200, 'ha'])
+    expect([name, KEY.test(service.keys()[0]!)]).toEqual([name, isCompared])
+  }
+})
+
+test('two paid requests with different raw bodies are different requests', async () => {
+  const { ask } = await open((_request, response) => void response.send('ha'), {
+    parser: express.raw({ type: 'text/plain' }),
+  })
+  const headers = { 'x-payment': newPaymentHeader(), 'content-type': 'text/plain' }
+  expect((await ask(headers, { method: 'POST', body: 'a' })).seen).toEqual([200, 'ha'])
+  expect((await ask(headers, { method: 'POST', body: 'a' })).seen).toEqual([200, 'ha'])
+  expect(reasonIn((await ask(headers, { method: 'POST', body: 'b' })).seen)).toBe(DUPLICATE)
+})

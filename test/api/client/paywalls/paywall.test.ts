@@ -1,0 +1,270 @@
+/** Tests the verdict of a paywall on a request: an offer, a grant, a stored response, or a wait. */
+import { afterEach, expect, setSystemTime, test } from 'bun:test'
+import { ForbiddenError, PaywallError } from '../../../../api/client/errors.ts'
+import { requestKey } from '../../../../api/client/paywalls/paidRequest.ts'
+import {
+  createPaywall,
+  type PaywallOptions,
+  type Verdict,
+} from '../../../../api/client/paywalls/paywall.ts'
+import {
+  CHALLENGE,
+  grant,
+  newPaymentHeader,
+  RESOURCE,
+  refusal,
+  shopService,
+} from '../../../support/till/headers/shopService.ts'
+
+const KEY = /^[0-9a-f]{64}$/
+const { headers: REQUIRED, ...OFFER } = CHALLENGE
+const NO_STORE = { 'cache-control': 'no-store' }
+const PENDING = 'settlement_pending'
+
+afterEach(() => setSystemTime())
+
+function open(options: Partial<PaywallOptions> = {}) {
+  const service = shopService()
+  const judge = createPaywall<string>({ purser: service.purser, amount: '0.01', ...options })
+  const ask = (payment: string | object | null, asked: readonly unknown[] | null = ['GET']) =>
+    judge({ payment, resource: RESOURCE, asked })
+  return { service, ask }
+}
+
+/** Returns the sale of a request that the paywall found paid. */
+function saleOf(verdict: Verdict<string>) {
+  if (verdict.kind !== 'paid') throw new Error(`the verdict is ${verdict.kind}`)
+  return verdict.sale
+}
+const briefly = (verdict: Verdict<string>) =>
+  verdict.kind === 'refused' ? [verdict.status, verdict.body.error ?? null] : [verdict.kind]
+const DUPLICATE = [402, 'duplicate_settlement']
+
+test('a request without payment gets the offer of the service, with only the set fields of the price', async () => {
+  const plain = open()
+  expect(await plain.ask(null)).toStrictEqual({
+    kind: 'refused',
+    status: 402,
+    headers: { ...NO_STORE, ...REQUIRED },
+    body: OFFER,
+    challenge: OFFER,
+  })
+  expect(plain.service.calls[0]?.body).toStrictEqual({ amount: '0.01', resource: RESOURCE })
+  const full = open({ description: 'A joke', mimeType: 'text/plain' })
+  await full.ask(null)
+  expect(full.service.calls[0]?.body).toStrictEqual({
+    amount: '0.01',
+    resource: RESOURCE,
+    description: 'A joke',
+    mimeType: 'text/plain',
+  })
+})
+
+test('an offer holds the body of version 1 and the header of version 2, as far as both are wanted', async () => {
+  for (const [versions, hasHeader, hasBody] of [
+    [undefined, true, true],
+    [[1, 2], true, true],
+    [[1], false, true],
+    [[2], true, false],
+  ] as const) {
+    const verdict = await open(versions && { versions }).ask(null)
+    if (verdict.kind !== 'refused') throw new Error(verdict.kind)
+    expect([versions, 'PAYMENT-REQUIRED' in verdict.headers, 'accepts' in verdict.body]).toEqual([
+      versions,
+      hasHeader,
+      hasBody,
+    ])
+  }
+  const { service, ask } = open()
+  service.answer = () => ({ ...CHALLENGE, headers: {} })
+  expect(await ask(null)).toMatchObject({ status: 402 })
+  expect(Object.keys(((await ask(null)) as { headers: object }).headers)).toEqual(['cache-control'])
+})
+
+test('a paid request is granted with the payment headers, under a key of the payment and the request', async () => {
+  const { service, ask } = open({ description: 'A joke' })
+  const payment = newPaymentHeader()
+  const verdict = await ask(payment)
+  expect(verdict).toMatchObject({
+    kind: 'paid',
+    grant: { paymentId: 'pay_1' },
+    headers: { ...NO_STORE, ...grant().headers },
+  })
+  expect(service.calls.map(({ path, body }) => [path, body])).toEqual([
+    [
+      '/v0/payments/redeem',
+      { paymentHeader: payment, amount: '0.01', resource: RESOURCE, description: 'A joke' },
+    ],
+  ])
+  expect(service.keys()[0]).toMatch(KEY)
+  const cheaper = createPaywall({ purser: service.purser, amount: '0.02' })
+  await cheaper({ payment, resource: RESOURCE, asked: ['GET'] })
+  await ask(payment, ['PUT'])
+  expect(new Set(service.keys()).size).toBe(3)
+})
+
+test('an equal paid request gets the stored response, without another call to the service', async () => {
+  const { service, ask } = open()
+  const payment = newPaymentHeader()
+  saleOf(await ask(payment)).sold({ answer: 'ha', bytes: 2 })
+  expect(await ask(payment)).toEqual({ kind: 'answered', answer: 'ha' })
+  expect(service.calls).toHaveLength(1)
+})
+
+test('an equal paid request whose response was too long to store gets duplicate_settlement', async () => {
+  const { ask } = open()
+  const payment = newPaymentHeader()
+  saleOf(await ask(payment)).sold(null)
+  expect(briefly(await ask(payment))).toEqual(DUPLICATE)
+})
+
+test('an equal paid request is granted again under the same key if the first response failed', async () => {
+  const { service, ask } = open()
+  const payment = newPaymentHeader()
+  saleOf(await ask(payment)).unsold()
+  expect(briefly(await ask(payment))).toEqual(['paid'])
+  const [first, second] = service.keys()
+  expect(second).toBe(first!)
+})
+
+test('an equal paid request that waits while the first one fails must come again in 5 seconds', async () => {
+  const { service, ask } = open()
+  const payment = newPaymentHeader()
+  service.answer = async () => {
+    // The second request waits as soon as its key is made, which is before the last of these later keys.
+    for (let n = 0; n < 50; n++) await requestKey(payment, [n])
+    return refusal('insufficient_funds')
+  }
+  const first = ask(payment)
+  const waits = ask(payment)
+  expect(briefly(await first)).toEqual([402, 'insufficient_funds'])
+  expect(await waits).toMatchObject({
+    kind: 'refused',
+    status: 503,
+    headers: { ...NO_STORE, 'retry-after': '5' },
+    challenge: null,
+  })
+  expect(service.calls).toHaveLength(1)
+})
+
+test('a paid request that the paywall cannot compare with others is granted only once', async () => {
+  const ended = { payload: { authorization: { validBefore: '1' } } }
+  for (const [payment, asked] of [
+    [newPaymentHeader(), null],
+    [ended, ['GET']],
+  ] as const) {
+    const { service, ask } = open()
+    saleOf(await ask(payment, asked)).unsold()
+    expect(briefly(await ask(payment, asked))).toEqual(DUPLICATE)
+    for (const key of service.keys()) expect(key).not.toMatch(KEY)
+  }
+})
+
+test('a grant that is older than ten minutes does not count again', async () => {
+  setSystemTime(new Date())
+  for (const [agoMs, kinds] of [
+    [10 * 60_000, ['paid']],
+    [10 * 60_000 + 1, DUPLICATE],
+    [null, ['paid']],
+  ] as const) {
+    const { service, ask } = open()
+    const payment = newPaymentHeader()
+    saleOf(await ask(payment)).unsold()
+    service.answer = ({ key }) => {
+      if (key !== service.keys()[0]) return refusal('duplicate_settlement')
+      const { grantedAt: _, ...old } = grant()
+      return agoMs === null
+        ? old
+        : { ...old, grantedAt: new Date(Date.now() - agoMs).toISOString() }
+    }
+    expect([agoMs, ...briefly(await ask(payment))]).toEqual([agoMs, ...kinds])
+  }
+})
+
+test('a refused payment gets a new offer with the reason, and the same request may come again', async () => {
+  const { service, ask } = open()
+  const payment = newPaymentHeader()
+  service.answer = () => refusal('insufficient_funds', { txHash: '0xab' })
+  const offer = { ...OFFER, error: 'insufficient_funds' }
+  expect(await ask(payment)).toStrictEqual({
+    kind: 'refused',
+    status: 402,
+    headers: { ...NO_STORE, ...refusal('insufficient_funds').headers },
+    body: offer,
+    challenge: offer,
+  })
+  service.answer = null
+  expect(briefly(await ask(payment))).toEqual(['paid'])
+})
+
+test('a pending payment gets no offer, and the hash of its transaction if there is one', async () => {
+  const { service, ask } = open()
+  for (const txHash of [{}, { txHash: '0xab' }]) {
+    service.answer = () =>
+      refusal(PENDING, { paymentId: 'pay_1', headers: { 'PAYMENT-RESPONSE': 'x' }, ...txHash })
+    expect(await ask(newPaymentHeader())).toStrictEqual({
+      kind: 'refused',
+      status: 402,
+      headers: { ...NO_STORE, 'PAYMENT-RESPONSE': 'x', 'retry-after': '5' },
+      body: {
+        error: PENDING,
+        message: `The payment is refused: ${PENDING}`,
+        status: 402,
+        paymentId: 'pay_1',
+        ...txHash,
+      },
+      challenge: null,
+    })
+  }
+})
+
+test('while the service is away or overloaded, the payer must come again after the wait that the service names', async () => {
+  const failing = (status: number, headers = {}) =>
+    Response.json({ error: 'x', message: 'y' }, { status, headers })
+  for (const [name, answer, retryAfter] of [
+    ['broken', () => Promise.reject(new Error('away')), '5'],
+    ['500', () => failing(500), '5'],
+    ['503', () => failing(503, { 'retry-after': '7' }), '7'],
+    ['429', () => failing(429, { 'retry-after': '9' }), '9'],
+    ['429 without wait', () => failing(429), '5'],
+  ] as const) {
+    for (const payment of [null, newPaymentHeader()]) {
+      const { service, ask } = open()
+      service.answer = answer
+      const verdict = await ask(payment)
+      expect([name, verdict]).toMatchObject([
+        name,
+        {
+          kind: 'refused',
+          status: 503,
+          headers: { ...NO_STORE, 'retry-after': retryAfter },
+          body: { error: 'unavailable', status: 503 },
+          challenge: null,
+        },
+      ])
+      service.answer = null
+      expect(briefly(await ask(payment))).toEqual(payment === null ? [402, OFFER.error] : ['paid'])
+    }
+  }
+})
+
+test('an error that only the seller can repair is thrown, and is not an answer to the payer', async () => {
+  const { service, ask } = open()
+  service.answer = () => Response.json({ error: 'forbidden', message: 'No scope' }, { status: 403 })
+  for (const payment of [null, newPaymentHeader()]) {
+    const error = await ask(payment).catch((reason) => reason)
+    expect(error).toBeInstanceOf(PaywallError)
+    expect([error.message, error.cause instanceof ForbiddenError]).toEqual([
+      'The paywall is misconfigured: No scope',
+      true,
+    ])
+  }
+})
+
+test('a fault of the program is thrown as the fault that it is', async () => {
+  expect(
+    await open()
+      .ask({ amount: 1n }, null)
+      .catch((error) => error),
+  ).toBeInstanceOf(TypeError)
+})

@@ -1,0 +1,151 @@
+/** Tests the paywalls of servers that answer a `Request` with a `Response`, by the paywalls of fetch and of Hono. */
+import { describe, expect, test } from 'bun:test'
+import { Hono } from 'hono'
+import { requirePayment as fetchPaywall } from '../../../../api/client/paywalls/fetchPaywall.ts'
+import { requirePayment as honoPaywall } from '../../../../api/client/paywalls/honoPaywall.ts'
+import type { HttpPaywallOptions } from '../../../../api/client/paywalls/httpPaywall.ts'
+import { ANSWER_MAX_BYTES } from '../../../../api/client/paywalls/paidAnswers.ts'
+import {
+  newPaymentHeader,
+  RESOURCE,
+  shopService,
+} from '../../../support/till/headers/shopService.ts'
+
+const KEY = /^[0-9a-f]{64}$/
+const REQUEST_MAX_BYTES = 1024 * 1024
+
+type Handler = (request: Request) => Response | Promise<Response>
+const SELLERS: Record<string, (options: HttpPaywallOptions, handler: Handler) => Handler> = {
+  fetch: fetchPaywall,
+  Hono: (options, handler) => {
+    const app = new Hono()
+    app.use('/joke', honoPaywall(options))
+    app.all('/joke', ({ req }) => handler(req.raw))
+    app.onError((error) => {
+      throw error
+    })
+    return app.fetch
+  },
+}
+
+for (const [name, sell] of Object.entries(SELLERS)) {
+  const open = (handler: Handler, options: Partial<HttpPaywallOptions> = {}) => {
+    const service = shopService()
+    const serve = sell({ purser: service.purser, amount: '0.01', ...options }, handler)
+    const ask = async (headers: Record<string, string>, sent: RequestInit = {}) => {
+      const response = await serve(new Request(RESOURCE, { headers, ...sent }))
+      return { response, seen: [response.status, await response.text()] }
+    }
+    return { service, serve, ask }
+  }
+  const reasonIn = (seen: (number | string)[]) => [seen[0], JSON.parse(seen[1] as string).error]
+  const DUPLICATE = [402, 'duplicate_settlement']
+
+  describe(`the paywall of ${name}`, () => {
+    test('an unpaid request gets the offer as JSON, or as a page for a browser', async () => {
+      const { ask } = open(() => new Response('ha'))
+      const { response, seen } = await ask({})
+      expect(reasonIn(seen)).toEqual([402, 'X-PAYMENT header is required'])
+      expect(response.headers.get('payment-required')).toBeString()
+      const page = await ask({ accept: 'text/html' })
+      expect(page.seen).toEqual([402, expect.stringContaining('0.01 USDC')])
+      expect(page.response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    })
+
+    test('a preflight request gets status 204 and no body', async () => {
+      const { ask } = open(() => new Response('ha'), { cors: '*' })
+      const headers = { 'access-control-request-method': 'GET' }
+      const { response, seen } = await ask(headers, { method: 'OPTIONS' })
+      expect(seen).toEqual([204, ''])
+      expect(response.headers.get('access-control-allow-origin')).toBe('*')
+    })
+
+    test('a paid request gets the response of the handler, and an equal request gets this response again', async () => {
+      let served = 0
+      const bodies = ['ha', '', null]
+      for (const body of bodies) {
+        const headers = { 'cache-control': 'public', 'x-own': 'own' }
+        const { ask } = open(() => {
+          served++
+          return new Response(body, { status: body === null ? 204 : 201, headers })
+        })
+        const paid = { 'x-payment': newPaymentHeader() }
+        for (let n = 0; n < 2; n++) {
+          const { response, seen } = await ask(paid)
+          expect(seen).toEqual([body === null ? 204 : 201, body ?? ''])
+          expect(response.headers.get('cache-control')).toBe('no-store')
+          expect(response.headers.get('x-own')).toBe('own')
+          expect(response.headers.get('payment-response')).toBeString()
+        }
+      }
+      expect(served).toBe(bodies.length)
+    })
+
+    test('a request whose handler failed may come again, until the handler sells a response', async () => {
+      let served = 0
+      const { ask } = open(() => {
+        served++
+        if (served === 1) return new Response('later', { status: 500 })
+        if (served === 2) throw new Error('broken')
+        return new Response('gone', { status: 404 })
+      })
+      const paid = { 'x-payment': newPaymentHeader() }
+      expect((await ask(paid)).seen).toEqual([500, 'later'])
+      expect(await ask(paid).catch((error) => error.message)).toBe('broken')
+      for (let n = 0; n < 2; n++) expect((await ask(paid)).seen).toEqual([404, 'gone'])
+      expect(served).toBe(3)
+    })
+
+    test('a response of up to 256 kB is stored, and a longer one is sold only once', async () => {
+      for (const [bytes, again] of [
+        [ANSWER_MAX_BYTES, [200, 'a'.repeat(ANSWER_MAX_BYTES)]],
+        [ANSWER_MAX_BYTES + 1, DUPLICATE],
+      ] as const) {
+        const { ask } = open(() => new Response('a'.repeat(bytes)))
+        const paid = { 'x-payment': newPaymentHeader() }
+        expect((await ask(paid)).seen).toEqual([200, 'a'.repeat(bytes)])
+        const { seen } = await ask(paid)
+        expect(bytes > ANSWER_MAX_BYTES ? reasonIn(seen) : seen).toEqual([...again])
+      }
+    })
+
+    test('a handler gets the whole request body, and only an equal body gets the stored response', async () => {
+      const { service, ask } = open(async (request) => new Response(await request.text()))
+      const paid = { 'x-payment': newPaymentHeader() }
+      const post = (body: string | null) => ask(paid, { method: 'POST', body })
+      for (let n = 0; n < 2; n++) expect((await post('a=1')).seen).toEqual([200, 'a=1'])
+      expect(reasonIn((await post('a=2')).seen)).toEqual(DUPLICATE)
+      expect(reasonIn((await post(null)).seen)).toEqual(DUPLICATE)
+      expect(new Set(service.keys()).size).toBe(3)
+    })
+
+    test('a request body of more than 1 MB, and a body that was read before, are not compared', async () => {
+      const read = async (request: Request) => {
+        await request.text()
+        return request
+      }
+      const locked = async (request: Request) => {
+        request.body?.getReader()
+        return request
+      }
+      const as = async (request: Request) => request
+      for (const [body, prepare, isCompared] of [
+        ['a'.repeat(REQUEST_MAX_BYTES), as, true],
+        ['a'.repeat(REQUEST_MAX_BYTES + 1), as, false],
+        ['a', read, false],
+        ['a', locked, false],
+        [null, as, true],
+      ] as const) {
+        const { service, serve } = open(() => new Response('ha'))
+        const headers = { 'x-payment': newPaymentHeader() }
+        const request = new Request(RESOURCE, { method: 'POST', body, headers })
+        expect((await serve(await prepare(request))).status).toBe(200)
+        expect([body?.length, prepare.name, KEY.test(service.keys()[0]!)]).toEqual([
+          body?.length,
+          prepare.name,
+          isCompared,
+        ])
+      }
+    })
+  })
+}

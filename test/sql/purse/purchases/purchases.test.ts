@@ -1,0 +1,108 @@
+/** Tests the list of the purchases of a project, and the lookup of one purchase. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Keyring } from '../../../../shared/vault/envelope.ts'
+import { listMandates } from '../../../../sql/purse/mandates.ts'
+import {
+  findPurchase,
+  listPurchases,
+  type PurchaseFilter,
+} from '../../../../sql/purse/purchases/purchases.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newKeyring, newPurse, OTHER_PAYEE } from '../../../support/purse/purseRows.ts'
+import { newSettled } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let keyring: Keyring
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  keyring = await newKeyring(pool)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const FIRST_MS = Date.UTC(2026, 0, 1)
+const at = (n: number) => new Date(FIRST_MS + n * 1_000)
+
+/** Makes a purse with purchases, one second apart. The even purchases have reserved money. */
+async function newPurchases(count: number) {
+  const purse = await newPurse(pool, keyring)
+  const ids: string[] = []
+  for (let n = 0; n < count; n++) {
+    const wanted = await purse.wanted(10_000n)
+    if (n % 2 === 0) await purse.reserve([wanted])
+    ids.push(wanted.id)
+    await pool.query('update purchases set created_at = $2 where id = $1', [wanted.id, at(n)])
+  }
+  return { projectId: purse.projectId, ids }
+}
+
+describe('the list of purchases', () => {
+  test('a list has the purchases of one project that match every filter, newest first', async () => {
+    await newPurchases(1)
+    const { projectId, ids } = await newPurchases(4)
+    const [mandate] = await listMandates(pool, { projectId, cursor: null, limit: 1 })
+    await pool.query(`update purchases set host = 'other.test' where id = $1`, [ids[1]])
+    await pool.query(`update purchases set state = 'answered' where id = $1`, [ids[2]])
+    const row = async (id: string) =>
+      (await findPurchase(pool, { projectId, id, keyring: null }))!.row
+    for (const [filter, numbers] of [
+      [{}, [3, 2, 1, 0]],
+      [{ limit: 2 }, [3, 2]],
+      [{ cursor: { atMs: +at(2), row: await row(ids[2]!) } }, [1, 0]],
+      [{ cursor: { atMs: +at(2), row: (await row(ids[2]!)) + 1n } }, [2, 1, 0]],
+      [{ money: 'open' }, [2, 0]],
+      [{ money: 'spent' }, []],
+      [{ host: 'other.test' }, [1]],
+      [{ state: 'answered' }, [2]],
+      [{ mandateId: mandate!.id }, [2, 0]],
+      [{ mandateId: 'man_none' }, []],
+      [{ from: at(2) }, [3, 2]],
+      [{ until: at(2) }, [1, 0]],
+      [{ from: at(1), until: at(3), money: 'open' }, [2]],
+    ] as [Partial<PurchaseFilter>, number[]][]) {
+      const found = await listPurchases(pool, {
+        ...{ projectId, cursor: null, limit: 10, money: null, state: null, host: null },
+        ...{ mandateId: null, from: null, until: null },
+        ...filter,
+      })
+      expect([filter, found.map(({ id }) => ids.indexOf(id))]).toEqual([filter, numbers])
+    }
+  })
+})
+
+describe('the lookup of a purchase', () => {
+  test('a purchase is found only in its own project', async () => {
+    const [mine, other] = [await newPurchases(1), await newPurchases(1)]
+    const find = (projectId: string, id: string) => findPurchase(pool, { projectId, id, keyring })
+    expect(await find(mine.projectId, mine.ids[0]!)).toMatchObject({ id: mine.ids[0] })
+    expect(await find(mine.projectId, other.ids[0]!)).toBeNull()
+  })
+
+  test('a purchase shows its money, and the refunds of its sale, once its payment is signed', async () => {
+    const { projectId, ids } = await newPurchases(3)
+    const find = async (id: string) => (await findPurchase(pool, { projectId, id, keyring }))!
+    expect(await find(ids[1]!)).toMatchObject({ terms: null, money: null, refunds: [] })
+    const paid = await find(ids[0]!)
+    expect(paid).toMatchObject({
+      terms: { amountAtomic: 10_000n },
+      money: { state: 'open', txHash: null, blockNumber: null, isFinal: false },
+      refunds: [],
+      answer: null,
+    })
+    const { payer, nonce } = paid.money!
+    const sale = await newSettled(pool, { payer, nonce, recipient: OTHER_PAYEE } as never)
+    await pool.query(`update purchases set kind = 'refund', refund_of = $2 where id = $1`, [
+      ids[2],
+      sale.id,
+    ])
+    await pool.query(
+      `update purchases set money = 'spent', block_number = 9, final_at = clock_timestamp() where id = $1`,
+      [ids[0]],
+    )
+    expect(await find(ids[0]!)).toMatchObject({
+      money: { state: 'spent', blockNumber: 9n, isFinal: true },
+      refunds: [{ id: ids[2], amountAtomic: 10_000n, state: 'open' }],
+    })
+  })
+})

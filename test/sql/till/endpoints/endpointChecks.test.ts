@@ -1,0 +1,108 @@
+/** Tests when a check of an endpoint is queued again, and that rival changes of the endpoint count first. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { newEndpointId } from '../../../../shared/ids.ts'
+import {
+  checkEndpoint,
+  checkEndpointAnew,
+  findEndpointCheck,
+  provokeEndpointCheck,
+  startEndpointCheck,
+} from '../../../../sql/till/endpoints/endpointChecks.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newProject, row, whileHeld } from '../../../support/till/tillRows.ts'
+
+const PAUSE_MS = 60_000
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+async function newEndpoint(): Promise<{ id: string; projectId: string }> {
+  const projectId = await newProject(pool)
+  const id = newEndpointId()
+  await pool.query(
+    `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)
+     values ($1, $2, 'https://a.example/' || $1, 'a.example/' || $1, 1, 'base-sepolia')`,
+    [id, projectId],
+  )
+  return { id, projectId }
+}
+const change = (id: string, set: string) =>
+  pool.query(`update seller_endpoints set ${set} where id = $1`, [id])
+const provoke = (id: string) => provokeEndpointCheck(pool, id, PAUSE_MS)
+const isQueued = async (id: string) =>
+  (await row(pool, 'seller_endpoints', id)).check_queued_at !== null
+
+test('a check is queued at most once in a pause, and not while another check waits', async () => {
+  const { id } = await newEndpoint()
+  expect(await provoke(id)).toBe(0)
+  expect(await isQueued(id)).toBe(true)
+  expect(await provoke(id)).toBe(0)
+  await change(id, 'check_queued_at = null')
+  const restMs = await provoke(id)
+  expect([restMs > 0, restMs <= PAUSE_MS, await isQueued(id)]).toEqual([true, true, false])
+  await change(id, `check_provoked_at = check_provoked_at - interval '1 minute'`)
+  expect(await provoke(id)).toBe(0)
+  expect(await isQueued(id)).toBe(true)
+})
+
+test('no check of a deleted or unknown endpoint is queued', async () => {
+  const { id, projectId } = await newEndpoint()
+  await change(id, 'deleted_at = now()')
+  for (const target of [id, 'se_none']) {
+    expect(await provoke(target)).toBe(0)
+    expect(await checkEndpointAnew(pool, { projectId, id: target })).toBe(false)
+  }
+  expect(await isQueued(id)).toBe(false)
+})
+
+test('a project can have only its own endpoints checked again', async () => {
+  const [mine, other] = [await newEndpoint(), await newEndpoint()]
+  expect(await checkEndpointAnew(pool, { ...other, id: mine.id })).toBe(false)
+  expect(await isQueued(mine.id)).toBe(false)
+  expect(await checkEndpointAnew(pool, mine)).toBe(true)
+  expect(await isQueued(mine.id)).toBe(true)
+})
+
+test('an endpoint that is deleted at the same time is not checked again', async () => {
+  const target = await newEndpoint()
+  const hold = 'update seller_endpoints set deleted_at = now() where id = $1'
+  expect(await whileHeld(pool, hold, [target.id], () => [checkEndpointAnew(pool, target)])).toEqual(
+    [false],
+  )
+})
+
+test('two simultaneous challenges queue only one check, and the second learns the rest of the pause', async () => {
+  const { id } = await newEndpoint()
+  const hold = 'update seller_endpoints set check_provoked_at = clock_timestamp() where id = $1'
+  const [restMs] = await whileHeld(pool, hold, [id], () => [provoke(id)])
+  expect(restMs).toBeGreaterThan(0)
+  expect(await isQueued(id)).toBe(false)
+})
+
+test('an MCP tool counts as verified at once, and needs no check', async () => {
+  const { id } = await newEndpoint()
+  const urlPattern = 'mcp://tool/weather'
+  await change(id, `url_pattern = '${urlPattern}'`)
+  await checkEndpoint(pool, { id, urlPattern })
+  expect(await findEndpointCheck(pool, id)).toMatchObject({ status: 'verified', queuedMs: null })
+})
+
+test('the state of a check tells whether the check waits or runs', async () => {
+  const { id } = await newEndpoint()
+  expect(await findEndpointCheck(pool, 'se_none')).toBeNull()
+  expect(await findEndpointCheck(pool, id)).toMatchObject({ queuedMs: null, isRunning: false })
+  await provoke(id)
+  expect(await findEndpointCheck(pool, id)).toMatchObject({
+    queuedMs: expect.any(Number),
+    isRunning: false,
+  })
+  await startEndpointCheck(pool, id)
+  expect(await findEndpointCheck(pool, id)).toMatchObject({ isRunning: true })
+  await change(id, `check_started_at = check_started_at - interval '26 seconds'`)
+  expect(await findEndpointCheck(pool, id)).toMatchObject({ isRunning: false })
+})
