@@ -9,8 +9,8 @@ export type KeyKind = 'project' | 'platform'
 const PREFIXES: Record<KeyKind, string> = { project: 'loid-', platform: 'lopk-' }
 const KEY_FORM = /^(loid|lopk)-[0-9a-f]{64}$/
 /**
- * Is the length of the prefix by which an index finds an API key: the key type and 12 hex digits. A list may show these
- * 48 bits of an API key, because the rest of the key stays secret.
+ * Sets the length of the prefix by which an index finds an API key: the key type and 12 hex digits. A list may show
+ * these 48 bits of an API key, because the rest of the key stays secret.
  */
 const LOOKUP_LENGTH = 'loid-'.length + 12
 

@@ -6,13 +6,13 @@
  * the same millisecond have distinct page tokens.
  */
 export type Cursor = {
-  /** Is the time of the last row on the page, in milliseconds since the epoch. */
+  /** Holds the time of the last row on the page, in milliseconds since the epoch. */
   atMs: number
-  /** Is the row number of the last row on the page. The row number orders rows of the same millisecond. */
+  /** Holds the row number of the last row on the page. The row number orders rows of the same millisecond. */
   row: bigint
   /**
-   * Is the time at which the caller read the first page of the list, in milliseconds since the epoch. Only page tokens
-   * of lists whose order changes hold the time of the first page.
+   * Holds the time at which the caller read the first page of the list, in milliseconds since the epoch. Only page
+   * tokens of lists whose order changes hold the time of the first page.
    */
   asOfMs?: number
 }

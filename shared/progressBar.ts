@@ -1,5 +1,5 @@
 const WIDTH = 30
-/** Is the number of progress lines in a file: one line for every five percent. */
+/** Sets the number of progress lines in a file: one line for every five percent. */
 const STEPS = 20
 
 /**

@@ -1,18 +1,18 @@
 /** Defines how many days the rows of each retention class are kept. */
 
-/** Is the maximum number of retention days. This largest number of days, a hundred years, keeps rows for ever. */
+/** Sets the maximum number of retention days. This largest number of days, a hundred years, keeps rows for ever. */
 export const DAYS_MAX = 36_500
 
 type Bounds = {
-  /** Is the name of the database columns that hold the days of this retention class, without the ending `_days`. */
+  /** Holds the name of the database columns that hold the days of this retention class, without the ending `_days`. */
   column: string
   /** Tells which rows the retention class removes, in the words of the API. */
   about: string
   min: number
   max: number
   /**
-   * Is the number of days that applies if neither the operator nor the project sets one. Null means that the rows are
-   * kept for ever.
+   * Holds the number of days that applies if neither the operator nor the project sets one. Null means that the rows
+   * are kept for ever.
    */
   fallback: number | null
 }

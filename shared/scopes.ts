@@ -26,7 +26,7 @@ export const PROJECT_SCOPES = [...DEFAULT_SCOPES, ...PURSE_SCOPES] as const
 type ProjectScope = (typeof PROJECT_SCOPES)[number]
 
 /**
- * Is a scope that an operation of the API can require: either a scope of a project key, or the right to manage
+ * Describes a scope that an operation of the API can require: either a scope of a project key, or the right to manage
  * projects.
  */
 export type Scope = ProjectScope | 'platform:manage'

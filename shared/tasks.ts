@@ -6,7 +6,7 @@ const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
 
 const reportId = z.string().regex(/^hlr_[0-9a-f]{24}$/)
 
-/** Is the maximum number of inbound mails in one `parse_batch` job. */
+/** Sets the maximum number of inbound mails in one `parse_batch` job. */
 export const PARSE_BATCH_MAX = 32
 
 /**

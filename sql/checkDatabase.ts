@@ -2,7 +2,7 @@ import pg from 'pg'
 import { ConfigError } from '../shared/config/config.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 
-/** Is the lowest version of PostgreSQL, 15, in the format of `server_version_num`. */
+/** Sets the lowest version of PostgreSQL, 15, in the format of `server_version_num`. */
 const VERSION_MIN = 150_000
 const TIMEOUT_MS = 5_000
 

@@ -10,11 +10,11 @@ export type Client = pg.PoolClient
 
 export type PoolOptions = {
   url: string
-  /** Is the maximum number of database connections of the pool. */
+  /** Holds the maximum number of database connections of the pool. */
   size: number
-  /** Is the name under which the pool's connections appear in pg_stat_activity. */
+  /** Holds the name under which the pool's connections appear in pg_stat_activity. */
   name: string
-  /** Is the maximum duration of each SQL statement on the connections of the pool, in milliseconds. */
+  /** Holds the maximum duration of each SQL statement on the connections of the pool, in milliseconds. */
   statementTimeoutMs?: number
   /**
    * Logs idle database connections that break. When a broken connection is needed again, the pool opens a new
@@ -27,9 +27,9 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Is the time for which a database connection may stay silent after the timeout of its statement. Postgres ends every
- * statement at its timeout. A longer silence therefore means that the database server vanished, or that a proxy lost
- * the connection.
+ * Holds the time for which a database connection may stay silent after the timeout of its statement. Postgres ends
+ * every statement at its timeout. A longer silence therefore means that the database server vanished, or that a proxy
+ * lost the connection.
  */
 const ANSWER_GRACE_MS = 2_000
 

@@ -4,7 +4,7 @@ export type Subscription = { stop(): Promise<void> }
 
 const RECONNECT_MS = 500
 /**
- * Is the time between two heartbeats on a listening database connection. Without a heartbeat a listening database
+ * Sets the time between two heartbeats on a listening database connection. Without a heartbeat a listening database
  * connection never notices that its server vanished.
  */
 const HEARTBEAT_MS = 5_000

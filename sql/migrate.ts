@@ -6,8 +6,8 @@ import type { Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
 /**
- * Is the key of the advisory lock for migrations. The number of the advisory lock for migrations is arbitrary. Because
- * of the lock, processes that start at the same time migrate the database one after the other.
+ * Holds the key of the advisory lock for migrations. The number of the advisory lock for migrations is arbitrary.
+ * Because of the lock, processes that start at the same time migrate the database one after the other.
  */
 const MIGRATION_LOCK = 7_305_146
 
@@ -59,8 +59,8 @@ async function apply(client: pg.Client, folder: string, name: string): Promise<v
 }
 
 /**
- * Is the text at the beginning of the first line of an online migration. An online migration builds indexes while other
- * processes write to the table.
+ * Holds the text at the beginning of the first line of an online migration. An online migration builds indexes while
+ * other processes write to the table.
  */
 const ONLINE = '-- online:'
 const RECORD = 'insert into migrations (name) values ($1)'
@@ -83,8 +83,8 @@ async function applyOnline(client: pg.Client, text: string, name: string): Promi
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
 /**
- * Is the pause between two attempts to run a migration. Other SQL statements can run in the pause between two attempts
- * to run a migration.
+ * Holds the pause between two attempts to run a migration. Other SQL statements can run in the pause between two
+ * attempts to run a migration.
  */
 const LOCK_PAUSE_MS = 1_000
 const LOCK_TRIES_MAX = 100

@@ -40,7 +40,7 @@ const ENTRIES = new Set([
   'sql/purse/sweepMain.ts',
 ])
 
-/** Is the folder of the console code that runs in the operator's browser. */
+/** Holds the folder of the console code that runs in the operator's browser. */
 const PAGE = 'api/web/'
 
 /**

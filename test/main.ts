@@ -15,7 +15,7 @@ import { startSuite } from './support/suite.ts'
 const TEST_LIMIT_MS = 180_000
 
 /**
- * Is the number of test files that run at the same time. Many test files wait for a process or a delay, so a machine
+ * Sets the number of test files that run at the same time. Many test files wait for a process or a delay, so a machine
  * with two cores can run more than two at a time.
  */
 const LANES = 4

@@ -119,8 +119,8 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
   /**
-   * Is the store for contents that are too large for the database. `null` means that large contents are stored in the
-   * database, or that this process does not need them.
+   * Holds the store for contents that are too large for the database. `null` means that large contents are stored in
+   * the database, or that this process does not need them.
    */
   objectStore: ObjectStore | null
   stop(): Promise<void>

@@ -10,7 +10,7 @@ import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
 /**
- * Is the maximum duration of one project export in milliseconds. A long export's database snapshot would keep the
+ * Sets the maximum duration of one project export in milliseconds. A long export's database snapshot would keep the
  * database from removing old rows.
  */
 const LIMIT_MS = 6 * 60 * 60_000

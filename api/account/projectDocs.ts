@@ -18,8 +18,8 @@ const EmailName = t.String({
     'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
 })
 /**
- * Is the maximum number of entries in a list of scopes. The maximum exceeds the number of existing scopes, so that the
- * error for a list that is too long can name the unknown scope.
+ * Sets the maximum number of entries in a list of scopes. The maximum exceeds the number of existing scopes, so that
+ * the error for a list that is too long can name the unknown scope.
  */
 const SCOPES_MAX = 50
 /**

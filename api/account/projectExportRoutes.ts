@@ -25,7 +25,7 @@ const Query = t.Object({
 })
 
 /**
- * Is the version of the line format of a project export. A new kind of line or a new field in the export does not
+ * Holds the version of the line format of a project export. A new kind of line or a new field in the export does not
  * change the format version.
  */
 const FORMAT = 1

@@ -28,11 +28,11 @@ export class PaywallError extends PurserError {
 /** Reports that the service returned an error. */
 export class ApiError extends PurserError {
   override readonly name: string = 'ApiError'
-  /** Is the HTTP status of the response. */
+  /** Holds the HTTP status of the response. */
   readonly status: number
-  /** Is the error code that the service returned, e.g. `bad_request`. */
+  /** Holds the error code that the service returned, e.g. `bad_request`. */
   readonly code: string
-  /** Is the request id that you tell the operator of the service when you ask about a request. */
+  /** Holds the request id that you tell the operator of the service when you ask about a request. */
   readonly requestId: string | null
   /** Holds the complete body of the HTTP response. */
   readonly body: Readonly<Record<string, unknown>>
@@ -52,7 +52,7 @@ export type ErrorAnswer = {
   message: string
   requestId: string | null
   body: Record<string, unknown>
-  /** Is the number of seconds in the header Retry-After. */
+  /** Holds the number of seconds in the header Retry-After. */
   retryAfterS: number | null
 }
 
@@ -93,7 +93,7 @@ export class ExpiredError extends ApiError {
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
   /**
-   * Is the number of seconds that the client must wait before a retry (Retry-After). `null` means that the response
+   * Holds the number of seconds that the client must wait before a retry (Retry-After). `null` means that the response
    * names no wait.
    */
   readonly retryAfterS: number | null
@@ -107,7 +107,7 @@ export class RateLimitError extends ApiError {
 export class ServerError extends ApiError {
   override readonly name = 'ServerError'
   /**
-   * Is the number of seconds that the client must wait before a retry (Retry-After). `null` means that the response
+   * Holds the number of seconds that the client must wait before a retry (Retry-After). `null` means that the response
    * names no wait.
    */
   readonly retryAfterS: number | null

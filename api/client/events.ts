@@ -4,10 +4,10 @@ import { type CallOptions, type Http, pause } from './http.ts'
 
 /** Describes an event of the project. */
 export type PurserEvent = {
-  /** Is the id of the event. Pass this event id as `lastEventId` to receive the events after this event. */
+  /** Holds the id of the event. Pass this event id as `lastEventId` to receive the events after this event. */
   id: string
   /**
-   * Is the type of the event. The event `stream.gap` says that the client missed events: they are deleted, or a
+   * Holds the type of the event. The event `stream.gap` says that the client missed events: they are deleted, or a
    * restored backup lacks the client's last known event. An event of type `stream.gap` has empty data.
    */
   type:
@@ -93,7 +93,7 @@ export type EventsQuery = {
    */
   types?: readonly Exclude<PurserEvent['type'], 'stream.gap'>[] | undefined
   /**
-   * Is the id of the last event that the client knows. Without the id of a known event, the client receives only new
+   * Holds the id of the last event that the client knows. Without the id of a known event, the client receives only new
    * events.
    */
   lastEventId?: string | undefined

@@ -2,31 +2,31 @@ import { ApiError, ConnectionError, type ErrorAnswer, errorOf, TimeoutError } fr
 import { OPERATIONS, type Operations } from './operations.ts'
 
 export type ClientOptions = {
-  /** Is the API key. A project key begins with `loid-`, and a platform key begins with `lopk-`. */
+  /** Holds the API key. A project key begins with `loid-`, and a platform key begins with `lopk-`. */
   apiKey: string
-  /** Is the URL of the service. The default URL of the service is http://127.0.0.1:3000. */
+  /** Holds the URL of the service. The default URL of the service is http://127.0.0.1:3000. */
   baseUrl?: string
   /**
-   * Is the maximum duration of a call with all its retries, in milliseconds. The default time limit of a call is 60,000
-   * milliseconds.
+   * Holds the maximum duration of a call with all its retries, in milliseconds. The default time limit of a call is
+   * 60,000 milliseconds.
    */
   timeoutMs?: number
   /**
-   * Is the maximum number of retries of a call after the first attempt. By default the client retries a call at most 3
-   * times.
+   * Holds the maximum number of retries of a call after the first attempt. By default the client retries a call at most
+   * 3 times.
    */
   retries?: number
-  /** Is the function that the client calls in place of the global function `fetch`. */
+  /** Holds the function that the client calls in place of the global function `fetch`. */
   fetch?: (request: Request) => Promise<Response>
 }
 
 export type CallOptions = {
-  /** Is a signal that aborts the call, even between two attempts. */
+  /** Holds a signal that aborts the call, even between two attempts. */
   signal?: AbortSignal | undefined
-  /** Is the maximum duration of this call with all its retries, in milliseconds. */
+  /** Holds the maximum duration of this call with all its retries, in milliseconds. */
   timeoutMs?: number | undefined
   /**
-   * Is the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same idempotency key
+   * Holds the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same idempotency key
    * gets the first response again, so the client may repeat the call.
    */
   idempotencyKey?: string | undefined
@@ -45,7 +45,7 @@ const RETRIES = 3
 const BACK_OFF_MS = 250
 const BACK_OFF_MAX_MS = 8_000
 /**
- * Is the maximum delay of `setTimeout` in milliseconds. A timer with a longer delay than this maximum fires at once.
+ * Sets the maximum delay of `setTimeout` in milliseconds. A timer with a longer delay than this maximum fires at once.
  */
 const TIMER_MAX_MS = 2 ** 31 - 1
 

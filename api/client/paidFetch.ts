@@ -4,19 +4,19 @@ import type { CallOptions } from './http.ts'
 
 /** Describes an HTTP request for which the seller may ask for a payment. */
 export type PaidFetch = {
-  /** Is the highest price in USDC that the caller pays for the request. */
+  /** Holds the highest price in USDC that the caller pays for the request. */
   maxAmount: string
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   headers?: Record<string, string>
   /**
-   * Is the body of the request. If the request body is a string, the client sends it unchanged. The client sends any
+   * Holds the body of the request. If the request body is a string, the client sends it unchanged. The client sends any
    * request body that is not a string as JSON.
    */
   body?: unknown
-  /** Is the reason for the purchase, which the owner reads. */
+  /** Holds the reason for the purchase, which the owner reads. */
   why?: string
   /**
-   * Is the idempotency key of the purchase. Two purchases with the same idempotency key never pay twice. The default
+   * Holds the idempotency key of the purchase. Two purchases with the same idempotency key never pay twice. The default
    * idempotency key is random.
    */
   key?: string

@@ -10,11 +10,11 @@ export class InvalidWebhookError extends PurserError {
 }
 
 export type WebhookEvent = {
-  /** Is the event type, always `payment.received`. */
+  /** Holds the event type, always `payment.received`. */
   event: string
   /**
-   * Is an idempotency key, which is the same on every attempt of a webhook delivery. Handle each idempotency key only
-   * once.
+   * Holds an idempotency key, which is the same on every attempt of a webhook delivery. Handle each idempotency key
+   * only once.
    */
   idempotencyKey: string
   /** Holds the signed receipt of the payment. `verifyReceipt` checks the signature of the receipt. */

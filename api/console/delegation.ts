@@ -22,7 +22,7 @@ import { actorOf } from './access.ts'
 /** Describes a console request for a route of the API. */
 export type Delegation = {
   /**
-   * Is the project that the console request concerns. `null` means that the requested route belongs to the whole
+   * Holds the project that the console request concerns. `null` means that the requested route belongs to the whole
    * platform.
    */
   projectId: string | null

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dir, '../..')
-/** Is the address of the service in the examples of the guides. */
+/** Holds the address of the service in the examples of the guides. */
 const EXAMPLE_URL = 'http://127.0.0.1:3000'
 
 /**

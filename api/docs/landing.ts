@@ -19,7 +19,7 @@ const LINKS: readonly (readonly [path: string, title: string, text: string])[] =
 const STYLE = `:root{color-scheme:light dark}body{font:16px/1.55 system-ui,sans-serif;margin:4rem auto;max-width:38rem;padding:0 1.25rem}
 h1{display:flex;align-items:center;gap:.6rem}h1 img{width:2rem;height:2rem}dt{font-weight:600;margin-top:1rem}dd{margin:0}a{color:LinkText}`
 
-/** Is the HTML page at `/`, which links to every page of this service. */
+/** Holds the HTML page at `/`, which links to every page of this service. */
 export const LANDING_PAGE = `<!doctype html>
 <html lang="en">
 <head>

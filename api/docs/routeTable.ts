@@ -17,13 +17,13 @@ export type Route = {
   access: Access
   /** Lists the names of the query parameters that a route accepts. */
   query: readonly string[]
-  /** Is the schema of the request body. */
+  /** Holds the schema of the request body. */
   body?: TSchema
   /** Tells that the request body may hold fields that its schema does not name. */
   openBody?: true
   /**
-   * Is the maximum number of bytes of a request body for the route. A route without this field has the default limit on
-   * the body size.
+   * Holds the maximum number of bytes of a request body for the route. A route without this field has the default limit
+   * on the body size.
    */
   bodyMaxBytes?: number
   /** Names a field. Only a request body that contains this field may be larger than the default limit. */

@@ -57,7 +57,7 @@ const READ_AT_ONCE = 200
  */
 const READERS_MAX = 1_000
 /**
- * Is the maximum number of a project's events that the process keeps in memory. The events in memory serve event
+ * Sets the maximum number of a project's events that the process keeps in memory. The events in memory serve event
  * readers that are only a few events behind.
  */
 const RECENT_MAX = 500

@@ -19,7 +19,7 @@ import type { EventReader } from './eventFeed.ts'
  * Sets the milliseconds between two keep-alive lines, because proxies and clients consider a silent connection dead.
  */
 const KEEP_ALIVE_MS = 15_000
-/** Is the value of the `retry` field, which sets how long a client waits before it reconnects. */
+/** Holds the value of the `retry` field, which sets how long a client waits before it reconnects. */
 const RETRY_MS = 2_000
 
 const Query = t.Object({

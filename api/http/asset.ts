@@ -62,8 +62,8 @@ async function pack(asset: Asset, encoding: Encoding): Promise<Uint8Array<ArrayB
 
 const REVALIDATED = 'no-cache'
 /**
- * Is the cache header for a file whose name holds the hash of its bytes. If the bytes of the file change, the file gets
- * another name.
+ * Holds the cache header for a file whose name holds the hash of its bytes. If the bytes of the file change, the file
+ * gets another name.
  */
 export const IMMUTABLE = 'public, max-age=31536000, immutable'
 

@@ -60,8 +60,8 @@ export const notFound = (message = 'Not found') => new ApiError(404, 'not_found'
 export const conflict = (message: string) => new ApiError(409, 'conflict', message)
 
 /**
- * Is the SQLSTATE with which PostgreSQL refuses a write on a full disk. PostgreSQL still answers reads while the disk
- * is full.
+ * Holds the SQLSTATE with which PostgreSQL refuses a write on a full disk. PostgreSQL still answers reads while the
+ * disk is full.
  */
 const DISK_FULL = '53100'
 /**
@@ -74,7 +74,7 @@ let diskFullMs = Number.NEGATIVE_INFINITY
 /** Tells whether a recent request failed because the database's disk was full. */
 export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_FULL_SHOWN_MS
 
-/** Is the value of Retry-After in seconds while the database is unreachable. */
+/** Holds the value of Retry-After in seconds while the database is unreachable. */
 const UNAVAILABLE_RETRY_S = 2
 
 /** Tells whether an HTTP request failed because the database or the object store is unreachable. */

@@ -15,7 +15,7 @@ import type { Services } from './services.ts'
 /** Holds the values of the X-RateLimit headers. */
 export type Budget = { limit: number; remaining: number; resetsAt: Date }
 
-/** Is the path of the MCP endpoint, the only path that accepts OAuth tokens. */
+/** Holds the path of the MCP endpoint, the only path that accepts OAuth tokens. */
 export const MCP_PATH = '/mcp'
 
 /**

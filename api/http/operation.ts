@@ -23,8 +23,8 @@ export type Operation = {
     | 'Service'
   access: Access
   /**
-   * Is the maximum number of bytes of the request body for the route. A route without this field has the default limit
-   * on the body size.
+   * Holds the maximum number of bytes of the request body for the route. A route without this field has the default
+   * limit on the body size.
    */
   bodyMaxBytes?: number
   /**
@@ -55,7 +55,7 @@ export type Operation = {
     description: string
     schema?: TSchema
     example?: unknown
-    /** Is the media type of the route's response. The default media type of a response is application/json. */
+    /** Holds the media type of the route's response. The default media type of a response is application/json. */
     contentType?: string
   }
   /**
@@ -63,7 +63,7 @@ export type Operation = {
    * the first, or has no body if the status is 204.
    */
   alsoAnswer?: { status: number; description: string }
-  /** Is an example of the request body for the documentation. */
+  /** Holds an example of the request body for the documentation. */
   requestExample?: unknown
   /** Describes the errors of this route, but not the errors that all routes with the same access have in common. */
   errors?: Partial<Record<400 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>

@@ -60,8 +60,8 @@ export function replicaReads({
   log: Logger
 }): Reads {
   /**
-   * Is the position in the write-ahead log that the replica has reached. `null` means that the service does not use the
-   * replica.
+   * Holds the position in the write-ahead log that the replica has reached. `null` means that the service does not use
+   * the replica.
    */
   let replayed: Lsn | null = null
   let stopping = false

@@ -10,26 +10,26 @@ export type RequestState = {
   /** Identifies the HTTP request in the log and in `X-Request-Id`. */
   requestId: string
   /**
-   * Is the IP address of the caller, which is not the address of a trusted proxy. The caller's address is empty until
-   * the gate (the checks before every handler) has run.
+   * Holds the IP address of the caller, which is not the address of a trusted proxy. The caller's address is empty
+   * until the gate (the checks before every handler) has run.
    */
   clientAddress: string
   route: Route | null
   budget: Budget | null
   /**
-   * Is the identity to which the API key belongs. The gate (the checks before every handler) sets the identity when it
-   * has checked the API key and its scope.
+   * Holds the identity to which the API key belongs. The gate (the checks before every handler) sets the identity when
+   * it has checked the API key and its scope.
    */
   identity: Identity | null
   /**
-   * Is the session of the person at the console. The gate (the checks before every handler) sets the session when it
+   * Holds the session of the person at the console. The gate (the checks before every handler) sets the session when it
    * has checked the console's cookie.
    */
   session: ConsoleSession | null
   /** Holds the error that caused an HTTP response with a status of 500 or more. */
   error: unknown
   /**
-   * Is a position in the write-ahead log that comes after everything that the caller's project has written. Only a
+   * Holds a position in the write-ahead log that comes after everything that the caller's project has written. Only a
    * replica that has reached this position in the write-ahead log may answer the request. `null` means that any replica
    * may answer the request.
    */

@@ -31,19 +31,19 @@ import { stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
 /**
- * Is the maximum number of bytes of a request body that Bun accepts. Bun's limit is above the body limit of every
+ * Sets the maximum number of bytes of a request body that Bun accepts. Bun's limit is above the body limit of every
  * route, so that a client gets the error response of this service, and not Bun's.
  */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
 /**
- * Is the maximum number of milliseconds of one SQL statement of an API request. The time limit of a statement is short,
- * because an API caller waits for every statement.
+ * Sets the maximum number of milliseconds of one SQL statement of an API request. The time limit of a statement is
+ * short, because an API caller waits for every statement.
  */
 const STATEMENT_TIMEOUT_MS = 10_000
 
-/** Is the maximum number of milliseconds of one SQL statement of a search. */
+/** Sets the maximum number of milliseconds of one SQL statement of a search. */
 const SEARCH_TIMEOUT_MS = 3_000
 /**
  * A process has a limited number of database connections. The service reserves one connection in every POOL_PART
@@ -52,8 +52,8 @@ const SEARCH_TIMEOUT_MS = 3_000
 const POOL_PART = 5
 
 /**
- * Is the maximum number of message reads that the service combines in one database query. A message has a size of some
- * megabytes at most, and the largest messages of one query must fit into memory.
+ * Sets the maximum number of message reads that the service combines in one database query. A message has a size of
+ * some megabytes at most, and the largest messages of one query must fit into memory.
  */
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 

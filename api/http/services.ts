@@ -74,8 +74,8 @@ export type Services = {
   /** Makes the seals (cryptographic proofs) that show that the owner has seen the pages of a held mail. */
   pageSeals: PageSeals
   /**
-   * Is the key that authenticates the state that MCP clients carry between calls. The key for the state of MCP clients
-   * has 32 bytes and is the same in every process.
+   * Holds the key that authenticates the state that MCP clients carry between calls. The key for the state of MCP
+   * clients has 32 bytes and is the same in every process.
    */
   stateKey: Uint8Array
   /** Returns the key that signs x402 offers. Returns `null` if no worker has published a key for signing offers. */

@@ -13,12 +13,12 @@ import { methodOf } from './methodOf.ts'
 import { findTool } from './naming.ts'
 
 /**
- * Is the last version of MCP that allows JSON-RPC batches. Clients that use the last MCP version with batches send no
- * header that names the version.
+ * Holds the last version of MCP that allows JSON-RPC batches. Clients that use the last MCP version with batches send
+ * no header that names the version.
  */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
-/** Is the error code for a request body that is not JSON (JSON-RPC 2.0 §5.1). */
+/** Holds the error code for a request body that is not JSON (JSON-RPC 2.0 §5.1). */
 const PARSE_ERROR = -32_700
 
 /** Loads the MCP SDKs only at the first MCP request of a process, because they cost 13 MB and 0.1 s of CPU. */

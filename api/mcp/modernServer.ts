@@ -58,8 +58,8 @@ export async function answerModern(
 }
 
 /**
- * Is the MCP method with which a client opens a stream of changes of the tool list. The tool list never changes during
- * a connection, so a stream of its changes would only occupy a connection.
+ * Holds the MCP method with which a client opens a stream of changes of the tool list. The tool list never changes
+ * during a connection, so a stream of its changes would only occupy a connection.
  */
 const LISTEN = 'subscriptions/listen'
 

@@ -1,6 +1,6 @@
 import { TOOLS } from './tools/tools.ts'
 
-/** Is the notation of MCP tool names: either with dots, or with underscores for hosts that refuse dots. */
+/** Describes the notation of MCP tool names: either with dots, or with underscores for hosts that refuse dots. */
 export type Naming = 'dotted' | 'underscore'
 
 const names = TOOLS.map(({ name }) => name).filter((name) => name.includes('.'))

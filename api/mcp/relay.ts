@@ -8,7 +8,7 @@ import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { McpConfig } from '../../shared/config/mcpConfig.ts'
 
 /**
- * Is the JSON-RPC error code for an error of the service. JSON-RPC reserves the codes -32000 to -32099 for server
+ * Holds the JSON-RPC error code for an error of the service. JSON-RPC reserves the codes -32000 to -32099 for server
  * errors.
  */
 const SERVER_ERROR = -32_000

@@ -3,8 +3,8 @@ import type { Services } from '../http/services.ts'
 import { OAuthError } from './oauthError.ts'
 
 /**
- * Is the maximum number of OAuth requests that one network may send in a minute. The limits on OAuth requests are high,
- * because all users of a chat host share a few IP addresses.
+ * Sets the maximum number of OAuth requests that one network may send in a minute. The limits on OAuth requests are
+ * high, because all users of a chat host share a few IP addresses.
  */
 const PER_MINUTE = { authorize: 120, document: 30, register: 60, token: 600 } as const
 

@@ -13,7 +13,7 @@ import { register } from './register.ts'
 import { giveTokens, revoke } from './token.ts'
 
 /**
- * Is the maximum number of bytes of an OAuth request body. The limit on the size of an OAuth request body is low,
+ * Sets the maximum number of bytes of an OAuth request body. The limit on the size of an OAuth request body is low,
  * because OAuth forms and registrations are small.
  */
 const BODY_MAX_BYTES = 8 * 1024

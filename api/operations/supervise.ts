@@ -3,7 +3,7 @@ import { ConfigError } from '../../shared/config/config.ts'
 
 /** Describes a running part of the service, such as a worker pool. */
 export type RunningPart = {
-  /** Is a promise that resolves when the part stops without a call of `stop`. The value is the reason. */
+  /** Holds a promise that resolves when the part stops without a call of `stop`. The value is the reason. */
   ended: Promise<string>
   stop(): Promise<void>
 }
@@ -21,8 +21,8 @@ export type SupervisedPart = {
 const PAUSE_MIN_MS = 250
 const PAUSE_MAX_MS = 8_000
 /**
- * Is the running time in milliseconds after which an ended part is restarted without a pause. A part that ends sooner
- * waits longer before each restart.
+ * Holds the running time in milliseconds after which an ended part is restarted without a pause. A part that ends
+ * sooner waits longer before each restart.
  */
 const STEADY_MS = 5_000
 

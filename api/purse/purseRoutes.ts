@@ -182,7 +182,7 @@ export const PaymentsPage = t.Object({
   nextPageToken: t.Optional(t.String()),
 })
 
-/** Is an example of a page of payments for the documentation. The example leaves out the responses of sellers. */
+/** Holds an example of a page of payments for the documentation. The example leaves out the responses of sellers. */
 export const EXAMPLE_PAYMENTS = {
   payments: [{ ...EXAMPLE_PURCHASE, response: null }],
   count: 1,

@@ -21,8 +21,8 @@ const TIMEOUT_S = '60'
  */
 const IDLE_TIMEOUT_S = 255
 /**
- * Is the longest time for which the proxy waits for the server behind it. The limit is below the idle time-out, so that
- * the proxy can still send an error when the server responds too late.
+ * Sets the longest time for which the proxy waits for the server behind it. The limit is below the idle time-out, so
+ * that the proxy can still send an error when the server responds too late.
  */
 const TIMEOUT_MAX_S = 240
 

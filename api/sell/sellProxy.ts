@@ -10,12 +10,14 @@ import { normalPath, PathError } from './sellPath.ts'
 
 export type SellOptions = {
   purser: Purser
-  /** Is the origin of the server behind the proxy that answers the paid requests, such as `http://localhost:4000`. */
+  /**
+   * Holds the origin of the server behind the proxy that answers the paid requests, such as `http://localhost:4000`.
+   */
   origin: string
   prices: Prices
-  /** Is the public origin of the proxy, as payers see it. */
+  /** Holds the public origin of the proxy, as payers see it. */
   publicOrigin: string
-  /** Is the maximum number of milliseconds until the server behind the proxy begins to send its response. */
+  /** Holds the maximum number of milliseconds until the server behind the proxy begins to send its response. */
   timeoutMs: number
   /** Sends a request to the server behind the proxy. */
   fetch: (request: Request) => Promise<Response>

@@ -8,7 +8,7 @@ import type { SenderRates } from './senderRates.ts'
 import type { Mover } from './spool/mover.ts'
 import { type NewSpooledMail, type Spool, SpoolFull, sizeOf } from './spool/spool.ts'
 
-/** Is the maximum number of bytes of an accepted message (SIZE in RFC 1870). */
+/** Sets the maximum number of bytes of an accepted message (SIZE in RFC 1870). */
 export const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
 export const TOO_LARGE = `5.3.4 Message exceeds the limit of ${MESSAGE_MAX_BYTES} bytes`
 export const TOO_MANY_CONNECTIONS = '4.7.0 Too many connections from your address'

@@ -15,8 +15,8 @@ export type OpenConnection = {
    */
   readonly networks: readonly string[]
   /**
-   * Is the time of the last SMTP command, or of the last bytes of a message. The time of the last activity is a value
-   * of performance.now().
+   * Holds the time of the last SMTP command, or of the last bytes of a message. The time of the last activity is a
+   * value of performance.now().
    */
   activeMs: number
   /** Ends the SMTP connection with a 421 reply. */

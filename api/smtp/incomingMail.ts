@@ -8,12 +8,12 @@ import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
 /**
- * Is the largest size in bytes of a message that stays in memory. The listener never drops a message of at most this
+ * Sets the largest size in bytes of a message that stays in memory. The listener never drops a message of at most this
  * size to make room for other messages.
  */
 const SMALL_BYTES = 64 * 1024
 /**
- * Is the maximum number of bytes that incompletely received messages may take on disk. The two values apply to all
+ * Sets the maximum number of bytes that incompletely received messages may take on disk. The two values apply to all
  * connections together, and to one network.
  */
 const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB }
@@ -25,7 +25,7 @@ const GRACE_MS = 30_000
 const LEAST_BYTES_PER_S = 1024
 
 /**
- * Is the beginning of the name of the folder for incomplete messages. Each SMTP listener has a separate folder for
+ * Holds the beginning of the name of the folder for incomplete messages. Each SMTP listener has a separate folder for
  * incomplete messages. If a listener was killed, the next start of a listener removes the folder that it left behind.
  */
 const FOLDER = 'incoming-'

@@ -24,22 +24,23 @@ import { takeQuotedPaths } from './quotedPaths.ts'
 import type { SmtpMetrics } from './smtpMetrics.ts'
 
 /**
- * Is the maximum number of recipients of one SMTP message. A server must accept at least 100 recipients (RFC 5321
+ * Sets the maximum number of recipients of one SMTP message. A server must accept at least 100 recipients (RFC 5321
  * §4.5.3.1.8).
  */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
-  /** Is the maximum number of milliseconds for which an SMTP client may stay silent. */
+  /** Holds the maximum number of milliseconds for which an SMTP client may stay silent. */
   silentMs: 60_000,
   /**
-   * Is the maximum duration of an SMTP connection, so that slow clients cannot occupy the connection for ever. A client
-   * should wait ten minutes for the reply at the end of DATA (RFC 5321 §4.5.3.2).
+   * Holds the maximum duration of an SMTP connection, so that slow clients cannot occupy the connection for ever. A
+   * client should wait ten minutes for the reply at the end of DATA (RFC 5321 §4.5.3.2).
    */
   connectionMs: 20 * 60_000,
 }
 export type Patience = typeof PATIENCE
 /**
- * Is the maximum number of SMTP connections that the listener is closing while their clients still read the last reply.
+ * Sets the maximum number of SMTP connections that the listener is closing while their clients still read the last
+ * reply.
  */
 const ENDING_MAX = 200
 /**
@@ -65,11 +66,11 @@ type SessionState = {
   /** Counts the unknown recipients that the client named in this SMTP session. */
   unknown: number
   /**
-   * Is the entry for this SMTP session in the list of open connections. `null` means that the listener refused the
+   * Holds the entry for this SMTP session in the list of open connections. `null` means that the listener refused the
    * connection.
    */
   connection: OpenConnection | null
-  /** Is the timer that ends the SMTP session after its maximum duration. */
+  /** Holds the timer that ends the SMTP session after its maximum duration. */
   deadline: ReturnType<typeof setTimeout> | undefined
 }
 

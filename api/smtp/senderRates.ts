@@ -2,8 +2,8 @@ import { networksOf } from '../../shared/http/networkSubject.ts'
 
 const MINUTE_MS = 60_000
 /**
- * Is the maximum number of unknown recipients that one network may name in ten minutes. A client that guesses addresses
- * needs thousands of guesses until it finds one.
+ * Sets the maximum number of unknown recipients that one network may name in ten minutes. A client that guesses
+ * addresses needs thousands of guesses until it finds one.
  */
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS

@@ -42,7 +42,7 @@ const LARGE_BURST_S = 2
 /** Describes a running SMTP listener. */
 export type SmtpServer = Running & {
   port: number
-  /** Is the port on which the listener receives mail over HTTP. `null` means that mail over HTTP is turned off. */
+  /** Holds the port on which the listener receives mail over HTTP. `null` means that mail over HTTP is turned off. */
   httpPort: number | null
 }
 

@@ -100,7 +100,7 @@ export const SignedSchema = t.Object({
 })
 
 /**
- * Is the maximum number of seconds for which a call waits until a secret's use has ended. It applies if the caller
+ * Sets the maximum number of seconds for which a call waits until a secret's use has ended. It applies if the caller
  * names no time.
  */
 const WAIT_DEFAULT_S = 25

@@ -32,7 +32,7 @@ export type ObserveStore = (request: {
 }) => void
 
 /**
- * Is the maximum duration of a request to the object store, in milliseconds. The transfer of the object's bytes gets
+ * Sets the maximum duration of a request to the object store, in milliseconds. The transfer of the object's bytes gets
  * time in addition to this limit.
  */
 const DEADLINE_MS = 10_000
@@ -44,8 +44,8 @@ const BYTES_PER_MS = 256
 const PROBE_EVERY_MS = 1_000
 const SIGNATURE_S = 300
 /**
- * Is the maximum number of bytes that the service reads of an error response of the object store. The error response of
- * the object store names the error code.
+ * Sets the maximum number of bytes that the service reads of an error response of the object store. The error response
+ * of the object store names the error code.
  */
 const ERROR_BYTES_MAX = 4_096
 const METHODS = { put: 'PUT', get: 'GET', remove: 'DELETE' } as const

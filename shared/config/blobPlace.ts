@@ -1,7 +1,7 @@
 /** Describes the bucket that BLOB_STORE names. */
 export type BlobPlace = {
   bucket: string
-  /** Is the text with which every object name in the bucket begins. */
+  /** Holds the text with which every object name in the bucket begins. */
   prefix: string
   endpoint: string
   region: string

@@ -36,21 +36,23 @@ type InboundSecret = { id: string; secret: Uint8Array }
 export type Config = {
   production: boolean
   http: { port: number; host: string; baseUrl: string }
-  /** Is the address at which every process also serves `/healthz`. Null means that no process has such an address. */
+  /**
+   * Holds the address at which every process also serves `/healthz`. Null means that no process has such an address.
+   */
   health: { port: number; host: string } | null
   smtp: {
     port: number
     host: string
     maxConnections: number
     maxConnectionsPerIp: number
-    /** Is the maximum number of messages a minute from one network, and to one inbox. 0 means no limit. */
+    /** Holds the maximum number of messages a minute from one network, and to one inbox. 0 means no limit. */
     messagesPerIp: number
     messagesPerInbox: number
     /** Limits the bytes a second of large messages from one network, and to one inbox. 0 means no limit. */
     largeBytesPerS: number
     /** Names the PEM files for STARTTLS. Null means that the SMTP listener offers no STARTTLS. */
     tls: CertificateFiles | null
-    /** Is the address at which mail services deliver mail over HTTP. Null means that mail over HTTP is off. */
+    /** Holds the address at which mail services deliver mail over HTTP. Null means that mail over HTTP is off. */
     http: {
       port: number
       secrets: readonly InboundSecret[]
@@ -64,25 +66,26 @@ export type Config = {
   dataDir: string
   databaseUrl: string | undefined
   /**
-   * Is the streaming replica of the database from which the API reads. Null means that the API reads from the primary.
+   * Holds the streaming replica of the database from which the API reads. Null means that the API reads from the
+   * primary.
    */
   databaseReplicaUrl: string | null
   databasePoolSize: number
   /**
-   * Is the object store for large contents of mail. Null means that the database holds the large contents of mail, or
-   * that this process does not use them.
+   * Holds the object store for large contents of mail. Null means that the database holds the large contents of mail,
+   * or that this process does not use them.
    */
   blobStore: BlobStoreSettings | null
   mailDomain: string
-  /** Is the host name of this machine in EHLO and in the MX records of its domains. */
+  /** Holds the host name of this machine in EHLO and in the MX records of its domains. */
   mailHostname: string
-  /** Is the mode of the MTA-STS policy of the service's own domains. */
+  /** Holds the mode of the MTA-STS policy of the service's own domains. */
   mtaSts: MtaStsMode
-  /** Is the inbox that receives the mail of `postmaster@mailDomain` if no inbox has this address. */
+  /** Holds the inbox that receives the mail of `postmaster@mailDomain` if no inbox has this address. */
   postmaster: string | undefined
   /**
-   * Is the URL of a smarthost, or one of the two words `capture` and `direct`. `capture` stores outgoing mail and sends
-   * nothing. `direct` sends mail to the MX hosts of the recipients' domains.
+   * Holds the URL of a smarthost, or one of the two words `capture` and `direct`. `capture` stores outgoing mail and
+   * sends nothing. `direct` sends mail to the MX hosts of the recipients' domains.
    */
   relayUrl: string
   /** Tells whether mail may reach the smarthost without TLS. The value is `required` if the URL holds credentials. */
@@ -95,7 +98,7 @@ export type Config = {
   chain: {
     /** Lists the URLs of one chain node, or of several chain nodes that must agree. */
     rpcUrls: readonly string[]
-    /** Is the number of chain nodes that must give the same result before the service moves money. */
+    /** Holds the number of chain nodes that must give the same result before the service moves money. */
     rpcQuorum: number
     /** Tells whether the chain node is the devnet that `npm start` runs. */
     embeddedDevnet: boolean
@@ -119,7 +122,9 @@ export type Config = {
   receiptSeeds: readonly ReceiptSeed[] | undefined
   /** Holds the master keys. The first key encrypts. Undefined means that one key is generated (in development only). */
   masterKeys: readonly MasterKey[] | undefined
-  /** Is the lowest price in atomic USDC that a seller may set for an endpoint. 0 means that every price is allowed. */
+  /**
+   * Holds the lowest price in atomic USDC that a seller may set for an endpoint. 0 means that every price is allowed.
+   */
   minPriceAtomic: number
   /** Limits the milliseconds that an API call to redeem a payment waits for the settlement on the chain. */
   settlementWaitMs: number
@@ -139,13 +144,13 @@ export type Config = {
     requestsPerMinute: number
     authFailuresPerMinute: number
     /**
-     * Is the maximum number of requests a minute that one identity may send to the x402 facilitator. Requests to the
+     * Holds the maximum number of requests a minute that one identity may send to the x402 facilitator. Requests to the
      * facilitator are counted apart from all other requests.
      */
     facilitatorRequestsPerMinute: number
-    /** Is the maximum number of recipients that a project may write to in a UTC day. Null means no limit. */
+    /** Holds the maximum number of recipients that a project may write to in a UTC day. Null means no limit. */
     recipientsPerDay: number | null
-    /** Is the maximum number of bytes of mail that a project may store. Null means no limit. */
+    /** Holds the maximum number of bytes of mail that a project may store. Null means no limit. */
     storageBytes: number | null
     /**
      * Limits how many payments a project may claim in a UTC day, and how much gas their transactions may use. Null
@@ -174,21 +179,23 @@ export type Config = {
    */
   dnsServers: string[]
   /**
-   * Is the URL of an internet page that the doctor (the service's self-check) requests. From the page's response, the
-   * doctor learns the clock of the page's server, and this service's public address.
+   * Holds the URL of an internet page that the doctor (the service's self-check) requests. From the page's response,
+   * the doctor learns the clock of the page's server, and this service's public address.
    */
   outsideUrl: string
   /** Selects the fields of API responses. `full` adds message fields that are not part of the API's specification. */
   answers: 'standard' | 'full'
-  /** Is the token that requests of `/metrics` must carry. Undefined means that requests of `/metrics` need no token. */
+  /**
+   * Holds the token that requests of `/metrics` must carry. Undefined means that requests of `/metrics` need no token.
+   */
   metricsToken: string | undefined
-  /** Is the base URL of an OTLP collector. Null means that no request is traced. */
+  /** Holds the base URL of an OTLP collector. Null means that no request is traced. */
   traceEndpoint: string | null
   logLevel: string
 }
 
 /**
- * Is the factor between the general limit on requests a minute and the facilitator's limit. A sale takes two calls to
+ * Sets the factor between the general limit on requests a minute and the facilitator's limit. A sale takes two calls to
  * the facilitator, and a 429 after the seller's work would lose the sale.
  */
 const FACILITATOR_FACTOR = 6
@@ -324,11 +331,11 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
 }
 
 /**
- * Is the default number of chain nodes that must agree. If one of several nodes lies, no payment is granted wrongly.
+ * Sets the default number of chain nodes that must agree. If one of several nodes lies, no payment is granted wrongly.
  */
 const QUORUM = 2
 
-/** Is the default port of the devnet, which is also the default port of Anvil. */
+/** Sets the default port of the devnet, which is also the default port of Anvil. */
 const DEVNET_PORT = 8545
 
 /**

@@ -13,7 +13,7 @@ const KNOWN = [...Object.keys(variables.shape), ...Object.keys(mcpVariables.shap
 const CHARS_PER_CHANGE = 4
 const CHANGES_MAX = 3
 /**
- * Is the maximum length of a variable name that is compared with the settings. No setting has a longer name than this
+ * Sets the maximum length of a variable name that is compared with the settings. No setting has a longer name than this
  * limit, but a variable of the environment may have a name of any length.
  */
 const NAME_CHARS_MAX = 40

@@ -8,8 +8,8 @@ import type { variables } from './variables.ts'
  */
 export type RetentionSettings = Retention & {
   /**
-   * Is the number of days for which the operator keeps a backup. Null means that the operator has not set this number
-   * of days.
+   * Holds the number of days for which the operator keeps a backup. Null means that the operator has not set this
+   * number of days.
    */
   backups: number | null
 }

@@ -19,7 +19,7 @@ const text = (max: number) =>
     .min(1)
     .max(max, { error: `must have at most ${max} characters` })
 
-/** Is the maximum number of chain nodes in RPC_URL. */
+/** Sets the maximum number of chain nodes in RPC_URL. */
 const RPCS_MAX = 10
 
 const port = (fallback: number) => whole(0, 65_535).default(fallback)

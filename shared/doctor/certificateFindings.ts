@@ -15,7 +15,7 @@ export type SeenCertificate = {
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /**
- * Is the number of days before a certificate's expiry at which the doctor warns. A working renewal replaces a
+ * Sets the number of days before a certificate's expiry at which the doctor warns. A working renewal replaces a
  * certificate 30 days before its expiry.
  */
 const DAYS_WARNING = 14

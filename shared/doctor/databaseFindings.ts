@@ -6,25 +6,25 @@ const storage = findingsIn('storage')
 /** Describes the database server by the values that one connection read from it. */
 export type DatabaseFacts = {
   version: string
-  /** Is the version of the database server, in the format of `server_version_num`. */
+  /** Holds the version of the database server, in the format of `server_version_num`. */
   versionNumber: number
-  /** Is the latency of an empty SQL statement. */
+  /** Holds the latency of an empty SQL statement. */
   latencyMs: number
   synchronousCommit: string
   maxConnections: number
   reservedConnections: number
   /** Counts the open database connections: all of them, and those of the service. */
   connections: number
-  /** Is the number of connections that the running processes of the service may open. */
+  /** Holds the number of connections that the running processes of the service may open. */
   neededConnections: number
   pendingMigrations: number
   /** Is this machine's clock minus the clock of the database server. */
   aheadMs: number
   /** Lists the standbys of the database server, each with its lag in bytes. */
   standbys: readonly { name: string; lagBytes: number; lagMs: number | null }[]
-  /** Is the time when `bun run backup` last ended. Null means that no backup was made. */
+  /** Holds the time when `bun run backup` last ended. Null means that no backup was made. */
   backupAt: Date | null
-  /** Is the time when the database server last archived a WAL file. Null means that no file was archived. */
+  /** Holds the time when the database server last archived a WAL file. Null means that no file was archived. */
   archivedAt: Date | null
 }
 

@@ -31,7 +31,7 @@ export type Finding = {
   found: string
   verdict: Verdict
   /**
-   * Is the line that the operator should change in a DNS zone or in the environment, or a command to run. A finding
+   * Holds the line that the operator should change in a DNS zone or in the environment, or a command to run. A finding
    * without `fix` does not ask the operator for a change.
    */
   fix?: string

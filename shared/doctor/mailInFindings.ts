@@ -62,7 +62,9 @@ export function judgeMailHost({
 }: {
   mailHostname: string
   addresses: readonly string[]
-  /** Is the name to which a CNAME record of MAIL_HOSTNAME points. Null means that MAIL_HOSTNAME has no CNAME record. */
+  /**
+   * Holds the name to which a CNAME record of MAIL_HOSTNAME points. Null means that MAIL_HOSTNAME has no CNAME record.
+   */
   alias: string | null
   seenAddress: string | null
   allowPrivate: boolean
@@ -84,7 +86,7 @@ export function judgeMailHost({
   return ok(check, addresses.join(', '))
 }
 
-/** Is the result of a connection to an SMTP server. */
+/** Describes the result of a connection to an SMTP server. */
 export type Reached = 'answered' | 'refused' | 'silent' | 'unreachable'
 
 const INBOUND_FIX = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'

@@ -221,7 +221,7 @@ export type RelayFacts = {
   /** Tells whether the connection to the relay is encrypted. */
   isEncrypted: boolean
   /**
-   * Is the size in bytes of the largest mail that the relay says it accepts (RFC 1870). Null means that the relay
+   * Holds the size in bytes of the largest mail that the relay says it accepts (RFC 1870). Null means that the relay
    * announces no limit.
    */
   sizeMax: number | null

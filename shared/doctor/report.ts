@@ -17,7 +17,7 @@ export const SECTIONS = Object.keys(SECTION_RUNNER) as readonly Section[]
 export type SectionFindings = Partial<Record<Section, Finding[]>>
 
 /**
- * Is the time after which a section of a report without findings counts as missing. Every check for a doctor's report
+ * Sets the time after which a section of a report without findings counts as missing. Every check for a doctor's report
  * ends within half of the time after which a section counts as missing.
  */
 export const REPORT_LIMIT_MS = 30_000

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
 /**
- * Is the minimum number of characters of a secret that the doctor's report hides. A shorter text would also occur by
+ * Sets the minimum number of characters of a secret that the doctor's report hides. A shorter text would also occur by
  * chance in the report's own words.
  */
 const SECRET_CHARS_MIN = 4

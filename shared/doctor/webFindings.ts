@@ -30,8 +30,8 @@ export function judgeBaseUrl(baseUrl: string, answer: SeenAnswer): Finding[] {
 }
 
 /**
- * Is the result of a request of the HTTP client that blocks private addresses. `blocked` means that the HTTP client did
- * not send the request.
+ * Describes the result of a request of the HTTP client that blocks private addresses. `blocked` means that the HTTP
+ * client did not send the request.
  */
 export type GuardedOutcome = 'answered' | 'blocked' | { failure: string }
 

@@ -5,10 +5,10 @@ import { type DomainClaim, domainRecords } from '../mail/mailDomain.ts'
 import { type MtaStsMode, policyText } from '../mail/mtaSts.ts'
 
 export type ZoneRecord = {
-  /** Is the name of the DNS record, without the final dot. */
+  /** Holds the name of the DNS record, without the final dot. */
   name: string
   type: 'A' | 'AAAA' | 'CNAME' | 'MX' | 'PTR' | 'TXT'
-  /** Is the record's value as a resolver returns it. The value of an MX record begins with the preference. */
+  /** Holds the record's value as a resolver returns it. The value of an MX record begins with the preference. */
   value: string
 }
 
@@ -16,7 +16,7 @@ export type ZoneRecord = {
 export type ZoneSettings = {
   mailDomain: string
   mailHostname: string
-  /** Is the host name in BASE_URL. */
+  /** Holds the host name in BASE_URL. */
   webHost: string
   /** Tells how mail is sent: `capture`, `direct` or the URL of a smarthost. */
   relayUrl: string

@@ -6,13 +6,13 @@
 export type EventPosition = {
   seq: bigint
   /**
-   * Is the time of the event. Null means that the time of the event is unknown: the position is before the first event,
-   * or the event was deleted.
+   * Holds the time of the event. Null means that the time of the event is unknown: the position is before the first
+   * event, or the event was deleted.
    */
   at: Date | null
 }
 
-/** Is the length of the longest event id, in characters. */
+/** Sets the length of the longest event id, in characters. */
 export const EVENT_ID_MAX_LENGTH = 34
 
 const FORM = /^(\d{1,18})(?:-(\d{1,15}))?$/

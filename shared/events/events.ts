@@ -82,7 +82,7 @@ export type InviteNotice = {
   effect: InviteEffect
 }
 
-/** Is the data of the event `attachment.read`. `state` tells whether the attachment's text was read. */
+/** Describes the data of the event `attachment.read`. `state` tells whether the attachment's text was read. */
 export type AttachmentRead = {
   attachmentId: string
   state: 'ready' | 'none' | 'failed'
@@ -124,7 +124,7 @@ export type PurchaseEventData = {
   purchaseId: string
   host: string
   path: string
-  /** Is the price in atomic USDC. Null means that the seller named no price. */
+  /** Holds the price in atomic USDC. Null means that the seller named no price. */
   amountUsdcRaw: string | null
   payTo: string | null
   network: string | null

@@ -7,7 +7,8 @@
 const WEBHOOK_DELAYS_S = [1, 4, 16, 64, 300] as const
 
 /**
- * Is the maximum number of attempts of one webhook delivery: the first attempt, and one further attempt for each delay.
+ * Sets the maximum number of attempts of one webhook delivery: the first attempt, and one further attempt for each
+ * delay.
  */
 export const WEBHOOK_ATTEMPTS_MAX = WEBHOOK_DELAYS_S.length + 1
 

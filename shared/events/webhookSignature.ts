@@ -5,7 +5,7 @@
 import { createHmac } from 'node:crypto'
 
 export type SignWebhookParameters = {
-  /** Is the secret of the webhook's receiver, such as `whsec_…`. */
+  /** Holds the secret of the webhook's receiver, such as `whsec_…`. */
   secret: string
   /** Holds the bytes of the webhook body, or a text that is sent as UTF-8. */
   body: string | Uint8Array

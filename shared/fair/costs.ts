@@ -1,14 +1,14 @@
-/** Is the time after which half of the cost that a sharer (such as an inbox) has caused is forgotten. */
+/** Sets the time after which half of the cost that a sharer (such as an inbox) has caused is forgotten. */
 const HALF_LIFE_MS = 30_000
 /**
- * Is the maximum number of sharers (such as inboxes and sending networks) that have a recorded cost. The number is
+ * Sets the maximum number of sharers (such as inboxes and sending networks) that have a recorded cost. The number is
  * limited because a stranger may have many addresses. Above the limit, the service forgets one half of the sharers,
  * namely those with the lower costs.
  */
 const SHARERS_MAX = 10_000
 /**
- * Is the cost that a sharer (such as an inbox) may cause without losing priority. Each doubling of the cost above this
- * value lowers the priority of the sharer's jobs by one.
+ * Holds the cost that a sharer (such as an inbox) may cause without losing priority. Each doubling of the cost above
+ * this value lowers the priority of the sharer's jobs by one.
  */
 const FREE_MS = 100
 const PRIORITY_MAX = 12

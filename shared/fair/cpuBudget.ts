@@ -1,5 +1,5 @@
 /**
- * Is the maximum number of sharers (such as inboxes) whose processor time is recorded. The record of a sharer is
+ * Sets the maximum number of sharers (such as inboxes) whose processor time is recorded. The record of a sharer is
  * deleted when its processor budget is full again.
  */
 const SHARERS_MAX = 10_000

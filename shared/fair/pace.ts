@@ -1,5 +1,5 @@
 /**
- * Is the maximum number of sharers (such as networks) whose received bytes are recorded. Above the limit, the records
+ * Sets the maximum number of sharers (such as networks) whose received bytes are recorded. Above the limit, the records
  * of sharers that need not wait are deleted.
  */
 const SHARERS_MAX = 10_000

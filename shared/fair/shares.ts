@@ -1,4 +1,4 @@
-/** Is the shortest time in milliseconds after which a job without a slot asks for a slot again. */
+/** Sets the shortest time in milliseconds after which a job without a slot asks for a slot again. */
 const RETURN_MS = 250
 /**
  * If two jobs were refused a slot because of the same sharer (such as an inbox), their next tries are this number of
@@ -9,8 +9,8 @@ const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1
 
 /**
- * Is the response to a job that asks for a slot of the worker pool. A granted slot is held until the job calls `leave`.
- * A job that was refused a slot may ask again after `returnInMs`.
+ * Describes the response to a job that asks for a slot of the worker pool. A granted slot is held until the job calls
+ * `leave`. A job that was refused a slot may ask again after `returnInMs`.
  */
 export type ShareTurn =
   | { granted: true; leave: () => void }

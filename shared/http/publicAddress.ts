@@ -27,8 +27,8 @@ const V4_DENIED: readonly Prefix[] = [
 ]
 
 /**
- * Is the range of all global unicast IPv6 addresses (RFC 4291 §2.4). Loopback, fc00::/7, fe80::/10 and 64:ff9b::/96 lie
- * outside this range.
+ * Holds the range of all global unicast IPv6 addresses (RFC 4291 §2.4). Loopback, fc00::/7, fe80::/10 and 64:ff9b::/96
+ * lie outside this range.
  */
 const V6_ALLOWED: Prefix = ['2000::', 3]
 

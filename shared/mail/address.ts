@@ -1,8 +1,8 @@
 import { domainToASCII } from 'node:url'
 
 /**
- * Is the maximum number of characters of an address. RFC 5321 §4.5.3.1.3: a path has at most 256 octets, angle brackets
- * included.
+ * Sets the maximum number of characters of an address. RFC 5321 §4.5.3.1.3: a path has at most 256 octets, angle
+ * brackets included.
  */
 export const ADDRESS_MAX_LENGTH = 254
 const LOCAL_PART_MAX_LENGTH = 64
@@ -58,7 +58,7 @@ export function restoreQuotes(address: string): string {
 }
 
 /**
- * Is the maximum number of characters of a display name, because RFC 5322 §2.1.1 limits the length of a header line.
+ * Sets the maximum number of characters of a display name, because RFC 5322 §2.1.1 limits the length of a header line.
  */
 const NAME_MAX_LENGTH = 200
 /** Matches an RFC 5322 §3.4 name-addr: a quoted string or plain words before the address in angle brackets. */

@@ -12,7 +12,7 @@ export type RuleScope = (typeof RULE_SCOPES)[number]
 export type Rule = {
   type: (typeof RULE_TYPES)[number]
   scope: RuleScope
-  /** Is the address that the email rule names, or `*@domain`, in lower case. */
+  /** Holds the address that the email rule names, or `*@domain`, in lower case. */
   value: string
 }
 

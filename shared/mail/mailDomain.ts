@@ -11,15 +11,15 @@ export type DomainRecord = {
   name: string
   value: string
   /**
-   * Is the preference of an MX record, or null for a DNS record of another type. The priority is null for a DNS record
-   * that is no MX record.
+   * Holds the preference of an MX record, or null for a DNS record of another type. The priority is null for a DNS
+   * record that is no MX record.
    */
   priority: number | null
   /** Tells whether a domain counts as verified only if it has this DNS record. */
   required: boolean
 }
 
-/** Is the result of a check of one DNS record. */
+/** Describes the result of a check of one DNS record. */
 export type Finding = { status: 'ok' | 'missing' | 'mismatch' | 'unknown'; detail: string }
 export type Findings = Partial<Record<RecordPurpose, Finding>>
 
@@ -105,7 +105,9 @@ function judge(
   return { status: 'mismatch', detail: `found ${found.length}, none with ${wanted.slice(0, 100)}` }
 }
 
-/** Is the finding about a DNS record whose name servers did not respond, so that nothing is known about the record. */
+/**
+ * Holds the finding about a DNS record whose name servers did not respond, so that nothing is known about the record.
+ */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
 /**
@@ -125,8 +127,8 @@ export function verdictOf(
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 /**
- * Is the time for which a verified domain may lack required DNS records before it fails. A DNS outage of one night must
- * not make the domain fail.
+ * Holds the time for which a verified domain may lack required DNS records before it fails. A DNS outage of one night
+ * must not make the domain fail.
  */
 const PATIENCE_MS = 72 * HOUR_MS
 const RECHECK_MS = 24 * HOUR_MS

@@ -10,8 +10,8 @@ export type MailRoute = 'relay' | 'direct'
 type Schedule = {
   delaysS: readonly number[]
   /**
-   * Is the number of seconds after which the service gives up an outbound mail, counted from the mail's acceptance by
-   * the API.
+   * Holds the number of seconds after which the service gives up an outbound mail, counted from the mail's acceptance
+   * by the API.
    */
   giveUpS: number
   giveUpText: string

@@ -13,7 +13,7 @@ export type MtaStsMode = (typeof MTA_STS_MODES)[number]
  */
 export type MtaStsPolicy = { mode: MtaStsMode; mx: string[] }
 
-/** Is the number of seconds for which senders keep this service's MTA-STS policy (RFC 8461 §3.2 asks for weeks). */
+/** Sets the number of seconds for which senders keep this service's MTA-STS policy (RFC 8461 §3.2 asks for weeks). */
 const MAX_AGE_S = 604_800
 
 /**

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Is the maximum number of identifiers that are kept of one References header. If the header has more identifiers, only
- * the first identifier and the latest identifiers are kept (as in RFC 5537 §3.4.4).
+ * Sets the maximum number of identifiers that are kept of one References header. If the header has more identifiers,
+ * only the first identifier and the latest identifiers are kept (as in RFC 5537 §3.4.4).
  */
 const REFERENCES_MAX = 200
-/** Is the maximum number of characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */
+/** Sets the maximum number of characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */
 const MESSAGE_ID_MAX_LENGTH = 998
 /**
  * Matches a Message-ID of RFC 5322 §3.6.4, lenient for real mail: one `@`, and no brackets, white space or controls.
@@ -40,7 +40,7 @@ export function parseReferences(header: string | undefined): string[] {
 
 /** Holds the header fields of a message that link it to a thread. */
 export type ThreadLinks = {
-  /** Is the Message-ID that the header of the sent or received message contains. */
+  /** Holds the Message-ID that the header of the sent or received message contains. */
   messageId: string
   inReplyTo: string[]
   references: string[]

@@ -5,7 +5,7 @@
 import { type ClientMetadata, ClientMetadataError, readClientMetadata } from './clientMetadata.ts'
 
 const URL_MAX_CHARS = 500
-/** Is the maximum number of bytes of a client metadata document that are read. */
+/** Sets the maximum number of bytes of a client metadata document that are read. */
 export const DOCUMENT_MAX_BYTES = 5 * 1024
 /**
  * Sets the minimum and maximum seconds for which a client metadata document is cached. Between these two limits, the

@@ -35,8 +35,8 @@ export const offeredScopes = (purse: readonly PurseConsent[]): OfferedScope[] =>
 ]
 
 /**
- * Is the scope with which a client asks for a refresh token. Every client gets a refresh token, whether or not it asks
- * for this scope.
+ * Holds the scope with which a client asks for a refresh token. Every client gets a refresh token, whether or not it
+ * asks for this scope.
  */
 export const OFFLINE_ACCESS = 'offline_access'
 
@@ -59,7 +59,7 @@ export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolea
 
 const KNOWN: readonly string[] = [...PROJECT_SCOPES, 'platform:manage', OFFLINE_ACCESS]
 
-/** Is the maximum number of characters of a list of OAuth scopes. The service refuses a longer list of scopes. */
+/** Sets the maximum number of characters of a list of OAuth scopes. The service refuses a longer list of scopes. */
 export const SCOPE_MAX_CHARS = 1_000
 
 /**

@@ -22,14 +22,14 @@ type Waiting<Item, Result> = {
 export function createBatcher<Item, Result>(options: {
   /** Runs one SQL statement for all the items, and returns one result for each item in the order of the items. */
   run: (items: Item[]) => Promise<Result[]>
-  /** Is the maximum number of items in one SQL statement. */
+  /** Holds the maximum number of items in one SQL statement. */
   batchMax: number
-  /** Is the maximum number of SQL statements that run at the same time. */
+  /** Holds the maximum number of SQL statements that run at the same time. */
   parallel: number
   /**
-   * Is the time in milliseconds after which a running SQL statement counts as late. When the running statement is late,
-   * the next SQL statement may begin. A longer time before a statement counts as late makes the batches larger. If the
-   * field is absent, the next SQL statement begins without waiting for the running statement.
+   * Holds the time in milliseconds after which a running SQL statement counts as late. When the running statement is
+   * late, the next SQL statement may begin. A longer time before a statement counts as late makes the batches larger.
+   * If the field is absent, the next SQL statement begins without waiting for the running statement.
    */
   lateMs?: number
   /**

@@ -3,8 +3,8 @@ import { Gauge, type Registry } from 'prom-client'
 
 const RESOLUTION_MS = 20
 /**
- * Is the length in milliseconds of a window for measuring the event loop's delay. The metric shows the longest delay of
- * the last one to two windows, so that every scraper sees the delay.
+ * Sets the length in milliseconds of a window for measuring the event loop's delay. The metric shows the longest delay
+ * of the last one to two windows, so that every scraper sees the delay.
  */
 const WINDOW_MS = 10_000
 

@@ -4,8 +4,8 @@ import { databaseOutage } from './outage.ts'
 import { workFields } from './workContext.ts'
 
 /**
- * Is the log level of fatal errors, which are always logged. All other errors that an unavailable database causes are
- * summed up in one log line.
+ * Holds the log level of fatal errors, which are always logged. All other errors that an unavailable database causes
+ * are summed up in one log line.
  */
 const FATAL = 60
 

@@ -3,12 +3,12 @@ import type { Logger } from 'pino'
 
 const LOOK_MS = 1_000
 /**
- * Is the limit on file descriptors that counts as high enough for a process. If the limit is lower, a burst of clients
- * can use up the file descriptors of the process.
+ * Sets the limit on file descriptors that counts as high enough for a process. If the limit is lower, a burst of
+ * clients can use up the file descriptors of the process.
  */
 const ENOUGH = 1_024
 /**
- * Is the fraction of the limit on file descriptors at which a process counts as short of file descriptors. After a
+ * Holds the fraction of the limit on file descriptors at which a process counts as short of file descriptors. After a
  * shortage, a process has recovered when it uses less than the fraction `RECOVERED` of the limit on file descriptors.
  */
 const SHORT = 0.9

@@ -12,7 +12,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { Tracer } from './span.ts'
 
-/** Is the time in milliseconds after which the ended trace spans are exported together. */
+/** Holds the time in milliseconds after which the ended trace spans are exported together. */
 const EXPORT_DELAY_MS = 500
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER }

@@ -18,7 +18,7 @@ export type Outage = {
 
 const REMINDER_MS = 60_000
 /**
- * Is the number of milliseconds that must pass without a failure before an outage counts as ended. One success soon
+ * Sets the number of milliseconds that must pass without a failure before an outage counts as ended. One success soon
  * after a failure does not end an outage, because, for example, a full disk still allows reads.
  */
 const QUIET_MS = 2_000

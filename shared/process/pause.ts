@@ -1,4 +1,7 @@
-/** Is a sleep of one part of the process that another part can end early. Only one sleep of a pause runs at a time. */
+/**
+ * Describes a sleep of one part of the process that another part can end early. Only one sleep of a pause runs at a
+ * time.
+ */
 export type Pause = {
   sleep(ms: number): Promise<void>
   /** Ends the running sleep early. If no sleep is running, the call has no effect. */

@@ -8,8 +8,8 @@ import { watchOpenFiles } from './openFiles.ts'
 import { startTracing } from './tracing.ts'
 
 /**
- * Is the operating system process that runs a service. The entry file passes the process to the service, and no other
- * file reads the environment.
+ * Describes the operating system process that runs a service. The entry file passes the process to the service, and no
+ * other file reads the environment.
  */
 export type Host = Pick<
   NodeJS.Process,
@@ -24,14 +24,14 @@ export type Host = Pick<
  */
 export class StartError extends Error {}
 
-/** Is a message of a service to its parent process. */
+/** Describes a message of a service to its parent process. */
 export type ServiceMessage =
   | { ready: Record<string, string> }
   | { failed: { line: string; isSetting: boolean } }
 
 export type Running = {
   /**
-   * Is a promise that resolves when the service ends by itself, with the reason for the end. A service without this
+   * Holds a promise that resolves when the service ends by itself, with the reason for the end. A service without this
    * promise never ends by itself.
    */
   ended?: Promise<string>
@@ -44,12 +44,12 @@ export type Running = {
 }
 
 /**
- * Is the time after which a stopping service no longer waits for accepted work, because its supervisor must end within
- * 30 s.
+ * Sets the time after which a stopping service no longer waits for accepted work, because its supervisor must end
+ * within 30 s.
  */
 const DRAIN_LIMIT_MS = 20_000
 
-/** Is the maximum number of milliseconds for writing the last log lines before the process ends. */
+/** Sets the maximum number of milliseconds for writing the last log lines before the process ends. */
 const FLUSH_LIMIT_MS = 1_000
 
 /**

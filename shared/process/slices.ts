@@ -1,4 +1,4 @@
-/** Is the maximum number of milliseconds of uninterrupted work, after which the process can do other work. */
+/** Sets the maximum number of milliseconds of uninterrupted work, after which the process can do other work. */
 const SLICE_MS = 2
 
 /**

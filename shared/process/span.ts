@@ -4,14 +4,14 @@ type Attributes = Record<string, string | number | boolean>
 export type SpanOptions = {
   kind: 'server' | 'client' | 'consumer'
   /**
-   * Is the stored or received W3C trace context that the new span continues. Null means that the span begins a new
+   * Holds the stored or received W3C trace context that the new span continues. Null means that the span begins a new
    * trace. Undefined means that the span continues the trace context of the running work.
    */
   parent?: string | null
   attributes?: Attributes
 }
 
-/** Is a trace span that has not ended. */
+/** Describes a trace span that has not ended. */
 export type Span = {
   rename(name: string): void
   set(attributes: Attributes): void
@@ -19,7 +19,7 @@ export type Span = {
   fail(type: string): void
 }
 
-/** Is a trace span of the exporter, with its W3C trace context. */
+/** Describes a trace span of the exporter, with its W3C trace context. */
 type OpenSpan = Span & { traceparent: string; end(): void }
 
 /** Opens trace spans, and exports the ended spans. */

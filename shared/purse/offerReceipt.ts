@@ -9,17 +9,17 @@ import { type Hex, recoverTypedDataAddress } from 'viem'
 import { z } from 'zod'
 
 /**
- * Is the maximum number of characters of a signed offer or receipt that is stored. A signed offer or receipt with more
- * characters is not stored.
+ * Sets the maximum number of characters of a signed offer or receipt that is stored. A signed offer or receipt with
+ * more characters is not stored.
  */
 const PROOF_CHARS_MAX = 8192
 
 export const PROOF_VERDICTS = ['valid', 'other_signer', 'mismatch', 'invalid', 'unchecked'] as const
 /**
- * Is the verdict about a signed offer or receipt. `valid` means that a key of the host or of the payee signed the offer
- * or receipt for this payment. `other_signer` means that an unrelated key signed the offer or receipt for this payment.
- * `mismatch` means that the offer or receipt was signed for another payment. `invalid` means that the signature of the
- * offer or receipt is wrong. `unchecked` means that the signing key could not be read.
+ * Describes the verdict about a signed offer or receipt. `valid` means that a key of the host or of the payee signed
+ * the offer or receipt for this payment. `other_signer` means that an unrelated key signed the offer or receipt for
+ * this payment. `mismatch` means that the offer or receipt was signed for another payment. `invalid` means that the
+ * signature of the offer or receipt is wrong. `unchecked` means that the signing key could not be read.
  */
 export type ProofVerdict = (typeof PROOF_VERDICTS)[number]
 
@@ -81,7 +81,9 @@ export type ProofSubject = {
   resources: readonly string[]
 }
 
-/** Is a public key that may sign for a host. The field `isOfHost` tells whether the key is the host's own key. */
+/**
+ * Describes a public key that may sign for a host. The field `isOfHost` tells whether the key is the host's own key.
+ */
 export type KnownKey = { jwk: JWK; isOfHost: boolean }
 /** Finds the public key that a `kid` (key id) names. @returns null if the key is not available. */
 export type FindKey = (kid: string) => Promise<KnownKey | null>

@@ -10,8 +10,8 @@ import { type UsdcNetwork, usdcNetworkOf } from '../till/usdc.ts'
 import type { RefusalReason } from './refusal.ts'
 
 /**
- * Is the maximum number of characters that are read of a header or body with an x402 challenge. A usual x402 challenge
- * has about 3 KB.
+ * Sets the maximum number of characters that are read of a header or body with an x402 challenge. A usual x402
+ * challenge has about 3 KB.
  */
 const CHALLENGE_CHARS_MAX = 32 * 1024
 const OFFERS_MAX = 32
@@ -24,8 +24,8 @@ const WINDOW_MIN_S = 15
 const WINDOW_MAX_S = 120
 
 /**
- * Is one entry of `accepts` in a seller's 402, with the names of x402 version 2. The field `raw` is the entry in the
- * form in which it was received, because a payment of version 2 repeats the entry.
+ * Describes one entry of `accepts` in a seller's 402, with the names of x402 version 2. The field `raw` is the entry in
+ * the form in which it was received, because a payment of version 2 repeats the entry.
  */
 type Entry = {
   scheme: string
@@ -50,7 +50,7 @@ export type SellerChallenge = {
    */
   resource: unknown
   extensions: unknown
-  /** Is the seller's reason for the 402, for example why the seller refused a payment. */
+  /** Holds the seller's reason for the 402, for example why the seller refused a payment. */
   error: string | null
 }
 

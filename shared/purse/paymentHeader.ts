@@ -5,7 +5,7 @@ import { authorizationDigest } from '../till/authorization.ts'
 import { encodeHeader } from '../till/x402v2.ts'
 import type { Offer } from './offers.ts'
 
-/** Is an HTTP header to send with a payment. */
+/** Describes an HTTP header to send with a payment. */
 export type PaymentHeader = { name: string; value: string }
 
 /** Signs 32 bytes with the key of an address. The signature has 65 bytes, and its last byte v is 27 or 28. */

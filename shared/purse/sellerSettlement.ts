@@ -26,12 +26,12 @@ const schema = z.object({
     .catch(null),
 })
 
-/** Is the content of the header `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`. */
+/** Describes the content of the header `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`. */
 export type SellerSettlement = {
   success: boolean
   transaction: string | null
   errorReason: string | null
-  /** Is a signed receipt of the seller in its stored form (extension `offer-receipt`). */
+  /** Holds a signed receipt of the seller in its stored form (extension `offer-receipt`). */
   receipt: string | null
 }
 

@@ -46,7 +46,7 @@ const schema = z.object({
 
 type SignInInfo = z.output<typeof schema>['info']
 
-/** Is a sign-in challenge that the purse may sign. The field `caip2` is the CAIP-2 name of the purse's chain. */
+/** Describes a sign-in challenge that the purse may sign. The field `caip2` is the CAIP-2 name of the purse's chain. */
 export type SignIn = { info: SignInInfo; caip2: string }
 
 /**

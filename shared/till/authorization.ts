@@ -26,7 +26,7 @@ const TYPES = {
 const TYPE_HASH = '7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2267'
 
 /**
- * Is the number of seconds for which an authorization must still be valid, so that there is time for a few blocks to
+ * Sets the number of seconds for which an authorization must still be valid, so that there is time for a few blocks to
  * include the transfer. The x402 reference implementation has the same margin.
  */
 const EXPIRY_MARGIN_S = 6
@@ -37,7 +37,7 @@ const EXPIRY_MARGIN_S = 6
  */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-/** Is the fixed ending of every ERC-6492 signature: 32 bytes in hexadecimal. */
+/** Holds the fixed ending of every ERC-6492 signature: 32 bytes in hexadecimal. */
 const ERC6492_MAGIC = '6492'.repeat(16)
 
 const EOA_SIGNATURE_CHARS = 2 + 65 * 2
@@ -127,12 +127,12 @@ export function normaliseSignature(signature: Hex): Hex | null {
   return `0x${r}${s.toString(16).padStart(64, '0')}${v27.toString(16)}`
 }
 
-/** Is the call to a factory contract that deploys a wallet (ERC-6492). */
+/** Describes the call to a factory contract that deploys a wallet (ERC-6492). */
 export type WalletDeployment = { factory: Address; factoryData: Hex }
 
 /**
- * Is an EIP-3009 transfer for settlement. The times of the transfer are in Unix seconds, and its amount is in atomic
- * units.
+ * Describes an EIP-3009 transfer for settlement. The times of the transfer are in Unix seconds, and its amount is in
+ * atomic units.
  */
 export type Transfer = {
   asset: Address
@@ -142,10 +142,10 @@ export type Transfer = {
   validAfter: bigint
   validBefore: bigint
   nonce: Hex
-  /** Is the signature in the form in which it is sent to the chain. */
+  /** Holds the signature in the form in which it is sent to the chain. */
   signature: Hex
   /**
-   * Is the call that deploys the payer's wallet before the transfer. Null means that the payer's wallet is already
+   * Holds the call that deploys the payer's wallet before the transfer. Null means that the payer's wallet is already
    * deployed, or that the payer is no contract.
    */
   deployment: WalletDeployment | null
@@ -222,7 +222,7 @@ export type VerifyAuthorizationParameters = {
     PaymentRequirements,
     'scheme' | 'network' | 'asset' | 'payTo' | 'maxAmountRequired'
   >
-  /** Is the current time in Unix seconds. */
+  /** Holds the current time in Unix seconds. */
   nowS: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Is the maximum length of the description of an endpoint in UTF-16 units. Each x402 challenge holds the description of
- * its endpoint, and headers must be short.
+ * Sets the maximum length of the description of an endpoint in UTF-16 units. Each x402 challenge holds the description
+ * of its endpoint, and headers must be short.
  */
 export const DESCRIPTION_MAX_LENGTH = 500
 

@@ -5,7 +5,7 @@
  */
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 
-/** Is the head of an Ed25519 private key in PKCS #8 (RFC 8410). The seed of the private key follows this head. */
+/** Holds the head of an Ed25519 private key in PKCS #8 (RFC 8410). The seed of the private key follows this head. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** Caches the private key of each seed, because reading a key takes as long as a signature. */

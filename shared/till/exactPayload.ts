@@ -3,7 +3,7 @@ import { type Address, getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 
 /**
- * Is the maximum number of characters of a signature. An ERC-6492 signature that contains a large factory call has ~6
+ * Sets the maximum number of characters of a signature. An ERC-6492 signature that contains a large factory call has ~6
  * KB of hexadecimal digits.
  */
 const SIGNATURE_CHARS_MAX = 8192

@@ -22,7 +22,7 @@ const receiptBodySchema = z.strictObject({
   /** Has the same value as `paymentId`, for clients that know only the older name `paymentInId`. */
   paymentInId: z.string(),
   /**
-   * Is the id of the seller's endpoint. Null means that the facilitator settled the payment for an unregistered
+   * Holds the id of the seller's endpoint. Null means that the facilitator settled the payment for an unregistered
    * resource.
    */
   endpointId: z.string().nullable(),
@@ -30,7 +30,7 @@ const receiptBodySchema = z.strictObject({
   identityId: z.string(),
   payerAddress: z.string(),
   recipientAddress: z.string(),
-  /** Is the amount as a decimal number of atomic units. */
+  /** Holds the amount as a decimal number of atomic units. */
   amountUsdcRaw: z.string().regex(/^\d+$/),
   network: z.enum(['base', 'base-sepolia']),
   resource: z.string(),
@@ -40,11 +40,11 @@ const receiptBodySchema = z.strictObject({
    * `resourceSource` is absent, the seller named the resource.
    */
   resourceSource: z.literal('payer').optional(),
-  /** Is the name that the payer gave to the payment (x402 `payment-identifier`). */
+  /** Holds the name that the payer gave to the payment (x402 `payment-identifier`). */
   paymentIdentifier: z.string().optional(),
-  /** Is the id of the payment that this payment refunds. */
+  /** Holds the id of the payment that this payment refunds. */
   refundOf: z.string().optional(),
-  /** Is the time of the receipt in ISO 8601, in UTC, with milliseconds. */
+  /** Holds the time of the receipt in ISO 8601, in UTC, with milliseconds. */
   timestamp: z.iso.datetime({ precision: 3 }),
 })
 

@@ -14,28 +14,28 @@ hashes.sha512 = sha512
 
 const SEED_BYTES = 32
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
-/** Is the multicodec number of an Ed25519 public key (`ed25519-pub`), as an unsigned varint. */
+/** Holds the multicodec number of an Ed25519 public key (`ed25519-pub`), as an unsigned varint. */
 const ED25519_CODEC = [0xed, 0x01] as const
 
 /** Holds one receipt key with its names. */
 export type ReceiptKey = {
   readonly seed: Uint8Array
   readonly publicKeyHex: string
-  /** Is the public key with its multicodec prefix, encoded in base58btc: `z6Mk…`. */
+  /** Holds the public key with its multicodec prefix, encoded in base58btc: `z6Mk…`. */
   readonly publicKeyMultibase: string
-  /** Is the DID of the issuer, `did:web:…`. */
+  /** Holds the DID of the issuer, `did:web:…`. */
   readonly did: string
-  /** Is the DID URL of this receipt key. The fragment of the URL is the RFC 7638 thumbprint. */
+  /** Holds the DID URL of this receipt key. The fragment of the URL is the RFC 7638 thumbprint. */
   readonly kid: string
   readonly jwk: OkpJwk
 }
 
-/** Is the public part of a receipt key. */
+/** Describes the public part of a receipt key. */
 export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk' | 'publicKeyMultibase'>
 
 /**
- * Is the name of the signature algorithm. The newer algorithm name "Ed25519" of RFC 9864 is not used, because programs
- * that verify offer-receipt use jose 5.
+ * Holds the name of the signature algorithm. The newer algorithm name "Ed25519" of RFC 9864 is not used, because
+ * programs that verify offer-receipt use jose 5.
  */
 const ALG = 'EdDSA'
 

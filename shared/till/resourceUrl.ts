@@ -14,11 +14,11 @@ export class ResourceUrlError extends Error {
 }
 
 export type ResourceUrl = {
-  /** Is the normal form of the URL: lower-case host, no default port, no query, no fragment. */
+  /** Holds the normal form of the URL: lower-case host, no default port, no query, no fragment. */
   readonly url: string
   /**
-   * Is the text by which two resources are compared: `host[:port]/path`, or the whole URI of an MCP tool. Two URLs with
-   * equal match keys name the same resource.
+   * Holds the text by which two resources are compared: `host[:port]/path`, or the whole URI of an MCP tool. Two URLs
+   * with equal match keys name the same resource.
    */
   readonly matchKey: string
 }

@@ -11,7 +11,7 @@ export const USDC_AMOUNT_PATTERN = /^(0|[1-9]\d*)(\.\d{1,6})?$/
 
 const DECIMALS = 6
 /**
- * Is the maximum number of digits of an atomic amount. x402 v1 clients refuse a `value` of more than 18 characters
+ * Sets the maximum number of digits of an atomic amount. x402 v1 clients refuse a `value` of more than 18 characters
  * (docs/contract.md §6).
  */
 const ATOMIC_DIGITS_MAX = 18
@@ -27,13 +27,13 @@ export type UsdcNetwork = {
   readonly network: NetworkName
   readonly chainId: number
   /**
-   * Is the CAIP-2 name of the chain, which x402 version 2 and signed receipts use. In a challenge of x402 version 1,
+   * Holds the CAIP-2 name of the chain, which x402 version 2 and signed receipts use. In a challenge of x402 version 1,
    * the CAIP-2 name makes the client x402-fetch throw.
    */
   readonly caip2: `eip155:${number}`
   /**
-   * Is the address of the USDC contract in EIP-55 form, because clients of x402 version 1 compare it as a string with
-   * the address that they know.
+   * Holds the address of the USDC contract in EIP-55 form, because clients of x402 version 1 compare it as a string
+   * with the address that they know.
    */
   readonly usdcAddress: Address
   readonly eip712Name: string

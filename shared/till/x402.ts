@@ -54,17 +54,17 @@ export const wireReason = (reason: string, x402Version: X402Version): string =>
     ? `${reason}_mismatch`
     : reason
 
-/** Is the `error` of an x402 challenge to a request without payment, as in the reference middleware. */
+/** Holds the `error` of an x402 challenge to a request without payment, as in the reference middleware. */
 const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 
 /**
- * Is the maximum number of characters of a payment header that the service decodes. A payment header of x402 version 2
- * with extensions has about 3 KB, and a wrapped signature adds more.
+ * Sets the maximum number of characters of a payment header that the service decodes. A payment header of x402 version
+ * 2 with extensions has about 3 KB, and a wrapped signature adds more.
  */
 export const PAYMENT_HEADER_CHARS_MAX = 16_384
 
 /**
- * Is the lifetime of a payer's signature in seconds. The lifetime is long enough to send a transaction again at a
+ * Holds the lifetime of a payer's signature in seconds. The lifetime is long enough to send a transaction again at a
  * higher fee on a chain with 2 s blocks.
  */
 const MAX_TIMEOUT_S = 120
@@ -75,8 +75,8 @@ export type Authorization = ExactPayload['authorization']
 export type X402Version = 1 | 2
 
 /**
- * Is an x402 payment of either version. The function `verifyAuthorization` checks the scheme and the network of the
- * payment.
+ * Describes an x402 payment of either version. The function `verifyAuthorization` checks the scheme and the network of
+ * the payment.
  */
 export type PaymentPayload = {
   x402Version: X402Version
@@ -87,9 +87,9 @@ export type PaymentPayload = {
    */
   network: string
   payload: ExactPayload
-  /** Is the payer's copy of the resource's URL (version 2). No signature protects the payer's copy of the URL. */
+  /** Holds the payer's copy of the resource's URL (version 2). No signature protects the payer's copy of the URL. */
   resourceUrl?: string
-  /** Is the name that the payer gave to the payment: the extension `payment-identifier`. */
+  /** Holds the name that the payer gave to the payment: the extension `payment-identifier`. */
   paymentIdentifier?: string
 }
 
@@ -146,8 +146,8 @@ export type BuildChallengeParameters = {
   network: NetworkName
   amountAtomic: bigint
   /**
-   * Is the full URL of the resource as the payer sees it. Clients of version 1 refuse a text that does not parse as a
-   * URL.
+   * Holds the full URL of the resource as the payer sees it. Clients of version 1 refuse a text that does not parse as
+   * a URL.
    */
   resource: string
   payTo: string
@@ -156,8 +156,8 @@ export type BuildChallengeParameters = {
   /** Describes how a client calls the resource, and what the resource returns. */
   outputSchema?: Record<string, unknown> | null | undefined
   /**
-   * Is the code of the reason for the refusal, if the challenge refuses a payment. If the request held no payment, the
-   * error of the challenge is {@link PAYMENT_REQUIRED_ERROR}.
+   * Holds the code of the reason for the refusal, if the challenge refuses a payment. If the request held no payment,
+   * the error of the challenge is {@link PAYMENT_REQUIRED_ERROR}.
    */
   error?: string | undefined
 }
@@ -263,13 +263,13 @@ export function decodePaymentHeader(header: string): DecodedPayment {
 
 export type PaymentResponse = {
   success: boolean
-  /** Is the hash of the settling transaction. The hash is an empty text if no transaction was sent. */
+  /** Holds the hash of the settling transaction. The hash is an empty text if no transaction was sent. */
   transaction: Hex | ''
   network: NetworkName
   payer: string
   errorReason?: X402Reason
   errorMessage?: string
-  /** Is the receipt as a compact JWS, placed as the `offer-receipt` extension prescribes. */
+  /** Holds the receipt as a compact JWS, placed as the `offer-receipt` extension prescribes. */
   receiptJws?: string
 }
 

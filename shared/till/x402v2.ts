@@ -15,7 +15,7 @@ export const OFFER_RECEIPT = 'offer-receipt'
 export const PAYMENT_IDENTIFIER = 'payment-identifier'
 
 /**
- * Is the maximum number of characters of the header `PAYMENT-REQUIRED`. A proxy refused a 402 with a header of 3,564
+ * Sets the maximum number of characters of the header `PAYMENT-REQUIRED`. A proxy refused a 402 with a header of 3,564
  * bytes and accepted a header of 2,996 bytes (coinbase/cdp-sdk #759).
  */
 const PAYMENT_REQUIRED_CHARS_MAX = 2990
@@ -203,7 +203,7 @@ function encodeForm({
 }
 
 /**
- * Is a placeholder text that is longer than the text of every reason that a challenge can name. The check of the
+ * Holds a placeholder text that is longer than the text of every reason that a challenge can name. The check of the
  * metadata's size uses this text as the error.
  */
 const LONGEST_ERROR = 'e'.repeat(80)

@@ -31,8 +31,8 @@ export const METADATA_MAX_BYTES = 16 * 1024
 const DEPTH_MAX = 32
 
 /**
- * Is the text that stands in API responses in place of a TOTP secret. The totp operation returns one-time codes, and no
- * API operation returns the TOTP secret itself.
+ * Holds the text that stands in API responses in place of a TOTP secret. The totp operation returns one-time codes, and
+ * no API operation returns the TOTP secret itself.
  */
 export const TOTP_MARKER = '[use /v0/vault/:name/totp]'
 

@@ -7,8 +7,8 @@
  */
 
 /**
- * Is a decoded text with the positions in the source text from which it was decoded. Character n of the decoded text
- * comes from the source characters from `from[n]` up to, but not including, `to[n]`.
+ * Describes a decoded text with the positions in the source text from which it was decoded. Character n of the decoded
+ * text comes from the source characters from `from[n]` up to, but not including, `to[n]`.
  */
 export type View = { text: string; from: Int32Array; to: Int32Array }
 
@@ -168,7 +168,7 @@ BASE64_VALUE['-'.charCodeAt(0)] = 62
 BASE64_VALUE['_'.charCodeAt(0)] = 63
 
 /**
- * Is the number of separating bytes between two decoded runs of a text, so that no secret is found across both runs.
+ * Sets the number of separating bytes between two decoded runs of a text, so that no secret is found across both runs.
  */
 const GAP = 1
 

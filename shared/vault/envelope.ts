@@ -34,8 +34,8 @@ const TAG_BYTES = 16
 const BOX_OVERHEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
 /**
- * Is a master key, which encrypts the data keys of secrets. Node's KeyObject hides the bytes of a key from logs, JSON
- * and inspection.
+ * Describes a master key, which encrypts the data keys of secrets. Node's KeyObject hides the bytes of a key from logs,
+ * JSON and inspection.
  */
 export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
@@ -46,13 +46,13 @@ export type MasterKey = { readonly id: string; readonly key: KeyObject }
 export type SecretContext = {
   purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use' | 'purse-key' | 'purchase'
   /**
-   * Is the id of the project. The project id is an empty text for the DKIM key of a domain, because that key belongs to
-   * no project.
+   * Holds the id of the project. The project id is an empty text for the DKIM key of a domain, because that key belongs
+   * to no project.
    */
   projectId: string
   /**
-   * Is the unique name of the secret among the secrets of the same purpose. The name is a credential's name, the id of
-   * an endpoint, use or purchase, the DNS name of a DKIM key, or a purse's address.
+   * Holds the unique name of the secret among the secrets of the same purpose. The name is a credential's name, the id
+   * of an endpoint, use or purchase, the DNS name of a DKIM key, or a purse's address.
    */
   name: string
   version: number
@@ -64,7 +64,7 @@ export type SecretContext = {
  */
 export type WrappedKey = { keyId: string; wrappedKey: Buffer }
 
-/** Is the stored form of an encrypted secret. */
+/** Describes the stored form of an encrypted secret. */
 export type Sealed = WrappedKey & { ciphertext: Buffer }
 
 /** Reports that the keyring lacks the master key with which a secret was encrypted. */

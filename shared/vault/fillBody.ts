@@ -7,7 +7,7 @@ import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'
 import { placeName } from './placement.ts'
 
-/** Is the maximum depth of a JSON body with placeholders. A JSON body that is nested more deeply is refused. */
+/** Sets the maximum depth of a JSON body with placeholders. A JSON body that is nested more deeply is refused. */
 const DEPTH_MAX = 64
 
 const fault = (message: string) => new CredentialInputError(message)
@@ -84,8 +84,8 @@ function pairPlace(kind: 'query' | 'form', name: string): string {
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g
 
 /**
- * Is an open object or array of a JSON text. The field `key` is the name of the object's current member, or the index
- * in the array.
+ * Describes an open object or array of a JSON text. The field `key` is the name of the object's current member, or the
+ * index in the array.
  */
 type Open = { keys: Set<string> | null; key: string | number; isKeyNext: boolean }
 

@@ -11,19 +11,19 @@ import {
 } from './decodedViews.ts'
 import { NeedleSearch, type Range } from './needleSearch.ts'
 
-/** Is the text that replaces a secret in a masked text. */
+/** Holds the text that replaces a secret in a masked text. */
 const MASK = '[masked]'
 /**
- * Is the length of the shortest secret that is masked. A text with fewer characters occurs in any longer text by
+ * Sets the length of the shortest secret that is masked. A text with fewer characters occurs in any longer text by
  * chance.
  */
 export const SECRET_MIN_LENGTH = 3
 
-/** Is the maximum number of nested layers of encoding that are searched for secrets. */
+/** Sets the maximum number of nested layers of encoding that are searched for secrets. */
 const DEPTH_MAX = 3
 /**
- * Is the maximum number of characters that may be decoded in total for each character of a text that is masked. A text
- * is not shown if it needs more decoding than this maximum.
+ * Sets the maximum number of characters that may be decoded in total for each character of a text that is masked. A
+ * text is not shown if it needs more decoding than this maximum.
  */
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024

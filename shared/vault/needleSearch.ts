@@ -5,7 +5,8 @@
  */
 
 /**
- * Is a range of a text. `start` is the index of the first character, and `end` is the index after the last character.
+ * Describes a range of a text. `start` is the index of the first character, and `end` is the index after the last
+ * character.
  */
 export type Range = { start: number; end: number }
 

@@ -7,18 +7,18 @@ import { totpCode } from './totp.ts'
 
 export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
 /**
- * Is the maximum number of characters of a value that replaces a placeholder. Values with more characters do not fit
+ * Sets the maximum number of characters of a value that replaces a placeholder. Values with more characters do not fit
  * into a header.
  */
 export const VALUE_MAX_LENGTH = 8_192
 /**
- * Is the length of the shortest secret that is masked in a response although the request did not send the secret.
+ * Sets the length of the shortest secret that is masked in a response although the request did not send the secret.
  * Shorter values may be everyday words, so masking them would damage the response.
  */
 const UNSENT_MIN_LENGTH = 4
 const SHOWN_PLACE_MAX_LENGTH = 100
 /**
- * Is the maximum number of placeholders in one request. The number is limited because each placeholder is checked
+ * Sets the maximum number of placeholders in one request. The number is limited because each placeholder is checked
  * against the placement, and because its value is longer than the placeholder.
  */
 const PLACEHOLDERS_MAX = 100

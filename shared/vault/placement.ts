@@ -20,7 +20,7 @@ import type { Meet } from './bounds/narrowing.ts'
 import type { CredentialType } from './credential.ts'
 
 /**
- * Is the maximum number of entries in the placement of one credential, which lists where its secret may stand in a
+ * Sets the maximum number of entries in the placement of one credential, which lists where its secret may stand in a
  * request.
  */
 export const PLACEMENT_MAX = 40

@@ -7,8 +7,8 @@ import { createHash, createHmac } from 'node:crypto'
 export type AwsKeys = { accessKeyId: string; secretAccessKey: string; sessionToken: string | null }
 
 /**
- * Is the AWS request to sign. The region and the service in the request are the region and the service of the AWS
- * endpoint.
+ * Describes the AWS request to sign. The region and the service in the request are the region and the service of the
+ * AWS endpoint.
  */
 export type AwsRequest = {
   method: string

@@ -7,12 +7,12 @@ import { type CredentialData, CredentialInputError } from './credential.ts'
 export const ENCODINGS = ['utf8', 'base64', 'hex'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
-/** Is the smallest number of bytes of an HMAC key. An attacker could guess a shorter HMAC key from one signature. */
+/** Sets the smallest number of bytes of an HMAC key. An attacker could guess a shorter HMAC key from one signature. */
 export const HMAC_KEY_MIN_BYTES = 16
 const SEED_BYTES = 32
 /**
- * Is the start of an Ed25519 private key in PKCS #8 (RFC 8410 §7). In the encoded private key, the 32 bytes of the key
- * follow this start.
+ * Holds the start of an Ed25519 private key in PKCS #8 (RFC 8410 §7). In the encoded private key, the 32 bytes of the
+ * key follow this start.
  */
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 

@@ -9,8 +9,8 @@ export const BODY_OMITTED = [
 ] as const
 
 /**
- * Is the HTTP response to a request with a secret, after masking. The response shows the secret in no encoding that the
- * masker can decode.
+ * Describes the HTTP response to a request with a secret, after masking. The response shows the secret in no encoding
+ * that the masker can decode.
  */
 export type UseAnswer = {
   status: number

@@ -23,12 +23,12 @@ const HEADER_VALUE_MAX_LENGTH = VALUE_MAX_LENGTH
 const USE_BODY_MAX_BYTES = 256 * 1024
 const HEADERS_MAX_LENGTH = 16 * 1024
 /**
- * Is the maximum number of secrets that one request may contain. The number is limited because the HTTP response is
+ * Sets the maximum number of secrets that one request may contain. The number is limited because the HTTP response is
  * searched once for each secret.
  */
 const SECRETS_MAX = 64
 
-/** Is the HTTP request with a secret as a caller sends it, with placeholders instead of the secret. */
+/** Describes the HTTP request with a secret as a caller sends it, with placeholders instead of the secret. */
 export type UseRequest = {
   method: UseMethod
   url: string

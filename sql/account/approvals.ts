@@ -19,10 +19,10 @@ export type Approval = {
   id: string
   projectId: string
   kind: ApprovalKind
-  /** Is the object of the approval request: the Message-ID of a mail, or the id of a purchase. */
+  /** Holds the object of the approval request: the Message-ID of a mail, or the id of a purchase. */
   subject: string
   state: ApprovalState
-  /** Is the SHA-256 of the content that was approved. Null means that the mail or payment is not approved. */
+  /** Holds the SHA-256 of the content that was approved. Null means that the mail or payment is not approved. */
   contentHash: Buffer | null
   requestedAt: Date
   expiresAt: Date
@@ -147,7 +147,7 @@ export async function endApproval(
   return toApproval(rows[0]!)
 }
 
-/** Is the time for which decided approval requests are kept. */
+/** Holds the time for which decided approval requests are kept. */
 const RETENTION = '90 days'
 
 /** Deletes old decided approval requests with their links. */

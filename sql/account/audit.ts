@@ -6,7 +6,7 @@ import { type Order, pageOrder } from '../pageStart.ts'
 /** Describes the API key and the HTTP request that act, for the audit log. */
 export type Actor = {
   projectId: string
-  /** Is the prefix of the acting API key, never the whole key. */
+  /** Holds the prefix of the acting API key, never the whole key. */
   keyPrefix: string
   requestId: string
 }
@@ -23,7 +23,7 @@ export type AuditEntry = {
   row: bigint
   at: Date
   action: string
-  /** Is the object of the audited action, such as a credential's name. */
+  /** Holds the object of the audited action, such as a credential's name. */
   subject: string | null
   detail: string | null
   keyPrefix: string
@@ -70,7 +70,7 @@ export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEnt
 }
 
 /**
- * Is the `project_id` of those audit entries that belong to no project: entries of platform keys, jobs and console
+ * Holds the `project_id` of those audit entries that belong to no project: entries of platform keys, jobs and console
  * sign-ins.
  */
 export const ORGANIZATION = 'organization'

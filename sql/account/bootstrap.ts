@@ -13,12 +13,12 @@ export type FirstKeys = {
   platformKey: string
   projectKey: string
   /**
-   * Is the inbox of the project to which the first project key belongs. Null means that the first project key was
+   * Holds the inbox of the project to which the first project key belongs. Null means that the first project key was
    * revoked.
    */
   inboxAddress: string | null
   /**
-   * Is the token of a sign-in link to the console. The token is null after the first sign-in, and in production,
+   * Holds the token of a sign-in link to the console. The token is null after the first sign-in, and in production,
    * because the log would show it.
    */
   signInToken: string | null
@@ -90,7 +90,7 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
   return keys
 }
 
-/** Is the maximum number of names that are tried for the first project's inbox: `agent`, `agent-2` and so on. */
+/** Sets the maximum number of names that are tried for the first project's inbox: `agent`, `agent-2` and so on. */
 const FIRST_NAMES_MAX = 1_000
 
 async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {

@@ -3,12 +3,12 @@ import { FairTurns } from '../../shared/fair/fairTurns.ts'
 import type { Queryable } from '../db.ts'
 import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
 
-/** Is the size in bytes above which a mail's content is stored in the object store. */
+/** Sets the size in bytes above which a mail's content is stored in the object store. */
 export const BLOB_BYTES = 64 * 1024
 
 /**
- * Is a mail's content in the form that a database row holds: either the bytes themselves, or the hash of an object in
- * the object store.
+ * Describes a mail's content in the form that a database row holds: either the bytes themselves, or the hash of an
+ * object in the object store.
  */
 export type StoredContent = { bytes: Buffer; blob: Buffer | null }
 
@@ -32,13 +32,13 @@ export type Blobs = {
 }
 
 /**
- * Is the maximum number of mail contents that are in memory at once for one project, or for the move between database
+ * Sets the maximum number of mail contents that are in memory at once for one project, or for the move between database
  * and object store.
  */
 export const OWN_AT_ONCE = 3
 /**
- * Is the maximum number of mail contents that are in memory at once. The number is limited because a mail's content has
- * up to 35 MB, and the object store may be slow.
+ * Sets the maximum number of mail contents that are in memory at once. The number is limited because a mail's content
+ * has up to 35 MB, and the object store may be slow.
  */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 

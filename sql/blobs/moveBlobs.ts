@@ -6,10 +6,11 @@ import { sha256 } from './sealedBlob.ts'
 export type Direction = 'store' | 'database'
 
 /**
- * Is the maximum number of contents that are moved at the same time, because each content takes up to 35 MB of memory.
+ * Sets the maximum number of contents that are moved at the same time, because each content takes up to 35 MB of
+ * memory.
  */
 const AT_ONCE = 4
-/** Is the maximum number of rows that one statement of the move reads. */
+/** Sets the maximum number of rows that one statement of the move reads. */
 const WALK = 2_000
 
 /** Lists the tables that hold contents of mail, with their primary keys. */

@@ -2,18 +2,16 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
-/**
- * Is the nonce length of NIST SP 800-38D §8.2: 96 random bits. Each encryption key encrypts only one content.
- */
+/** Holds the nonce length of NIST SP 800-38D §8.2: 96 random bits. Each encryption key encrypts only one content. */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Is the number of bytes that encryption adds to a content. */
+/** Sets the number of bytes that encryption adds to a content. */
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
 
 /** Holds content that is encrypted under its own key: nonce, ciphertext, tag (AES-256-GCM). */
 export type SealedBlob = {
-  /** Is the SHA-256 of the encrypted `bytes`. */
+  /** Holds the SHA-256 of the encrypted `bytes`. */
   hash: Buffer
   key: Buffer
   bytes: Buffer

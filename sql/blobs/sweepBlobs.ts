@@ -2,7 +2,7 @@ import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore
 import { type Pool, transaction } from '../db.ts'
 
 /**
- * Is the number of seconds for which an object is kept although no database row names it. The row that names a new
+ * Sets the number of seconds for which an object is kept although no database row names it. The row that names a new
  * object may not be stored yet, and a reader may have read the hash from a row that is now deleted.
  */
 export const IDLE_MAX_S = 3_600

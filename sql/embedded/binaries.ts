@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-/** Is an operating system user that runs the embedded PostgreSQL. */
+/** Describes an operating system user that runs the embedded PostgreSQL. */
 export type Account = { uid: number; gid: number }
 
 /** Returns the folder with bin/, lib/ and share/ of PostgreSQL in this platform's npm package. */

@@ -20,7 +20,7 @@ import pg from 'pg'
 import { type Account, packagedBinaries, sharedBinaries, unprivilegedAccount } from './binaries.ts'
 import { guard } from './guard.ts'
 
-/** Is a running embedded PostgreSQL server. */
+/** Describes a running embedded PostgreSQL server. */
 export type EmbeddedPostgres = {
   url: string
   port: number
@@ -56,7 +56,7 @@ const URL_FILE = 'database-url'
 export async function startEmbeddedPostgres(options: {
   dataDir: string
   durable?: boolean
-  /** Is the port of the PostgreSQL server. If the port is absent or 0, the PostgreSQL server uses a free port. */
+  /** Holds the port of the PostgreSQL server. If the port is absent or 0, the PostgreSQL server uses a free port. */
   port?: number
   onLog: (line: string) => void
 }): Promise<EmbeddedPostgres> {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** Is the number of seconds that the guarded process has to end by itself after the first signal. */
+/** Sets the number of seconds that the guarded process has to end by itself after the first signal. */
 const PATIENCE_S = 15
 
 /**

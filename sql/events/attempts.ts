@@ -5,7 +5,7 @@ import { addPayloadsFrom } from '../queue/jobs.ts'
 export type AttemptResult = {
   deliveryId: string
   /**
-   * Is the number of the delivery attempt, counted across replays. The result of an attempt is recorded only if the
+   * Holds the number of the delivery attempt, counted across replays. The result of an attempt is recorded only if the
    * delivery has had `attempt - 1` attempts before.
    */
   attempt: number
@@ -20,7 +20,7 @@ export type AttemptResult = {
   responsePrefix: string | null
   status: 'delivered' | 'aborted' | 'exhausted' | 'pending'
   /**
-   * Is the number of seconds from the end of this attempt to the next attempt. If the delivery is no longer pending,
+   * Holds the number of seconds from the end of this attempt to the next attempt. If the delivery is no longer pending,
    * the number of seconds is null.
    */
   retryInS: number | null

@@ -5,26 +5,26 @@ import type { Pool, Queryable } from '../db.ts'
 import { addJobsFrom, addPayloadsFrom } from '../queue/jobs.ts'
 import { type SecretRow, type StoredSecret, storedSecret } from './webhookSecrets.ts'
 
-/** Is the delivery of an event to one webhook URL. */
+/** Describes the delivery of an event to one webhook URL. */
 export type NewDelivery = {
   projectId: string
   /** Names the receiver of the delivery: a seller's endpoint, or a webhook of the project. */
   to: { endpointId: string } | { webhookId: string }
-  /** Is the id of the object that the event is about, such as a payment. */
+  /** Holds the id of the object that the event is about, such as a payment. */
   subjectId: string | null
-  /** Is the value of the header X-Service-Event, such as `payment.received`. */
+  /** Holds the value of the header X-Service-Event, such as `payment.received`. */
   event: string
   url: string
   /** Holds the body of the webhook as bytes. Every attempt of the webhook delivery sends the same bytes. */
   body: Uint8Array
   /**
-   * Is the key by which the receiver recognises a repeated event. If the idempotency key is absent, the id of the
+   * Holds the key by which the receiver recognises a repeated event. If the idempotency key is absent, the id of the
    * delivery is used in its place.
    */
   idempotencyKey?: string
   /**
-   * Is the W3C trace context that the delivery continues. If the field is absent, the delivery continues the trace of
-   * the running work.
+   * Holds the W3C trace context that the delivery continues. If the field is absent, the delivery continues the trace
+   * of the running work.
    */
   traceparent?: string | null
 }
@@ -36,7 +36,7 @@ export type NewDelivery = {
  * before and after the restore of the database need the same key.
  */
 export const paymentEventKey = (about: {
-  /** Is the id of the webhook's owner: the seller's endpoint, or the project's webhook. */
+  /** Holds the id of the webhook's owner: the seller's endpoint, or the project's webhook. */
   ownerId: string
   event: string
   paymentId: string
@@ -87,7 +87,7 @@ export async function createDelivery(
 export type DueDelivery = {
   id: string
   projectId: string
-  /** Is the id of the seller's endpoint, or of the webhook of the project. */
+  /** Holds the id of the seller's endpoint, or of the webhook of the project. */
   ownerId: string | null
   event: string
   idempotencyKey: string
@@ -100,7 +100,7 @@ export type DueDelivery = {
   attempt: number
   attemptsBefore: number
   /**
-   * Is the webhook's current secret. The secret is null if the endpoint or webhook is deleted, or if its URL was
+   * Holds the webhook's current secret. The secret is null if the endpoint or webhook is deleted, or if its URL was
    * removed.
    */
   secret: StoredSecret | null

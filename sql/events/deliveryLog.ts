@@ -18,7 +18,7 @@ const STATUSES: Record<DeliveryStatus, string> = {
 export type Delivery = {
   id: string
   /**
-   * Is the id of the seller's endpoint. A webhook delivery has either an endpoint's id or the id of the project's
+   * Holds the id of the seller's endpoint. A webhook delivery has either an endpoint's id or the id of the project's
    * webhook.
    */
   endpointId: string | null
@@ -178,8 +178,8 @@ export async function findDelivery(
 }
 
 /**
- * Is the maximum number of latest attempts of a webhook delivery that are shown, because replays can add any number of
- * attempts.
+ * Sets the maximum number of latest attempts of a webhook delivery that are shown, because replays can add any number
+ * of attempts.
  */
 const ATTEMPTS_SHOWN = 100
 

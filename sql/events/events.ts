@@ -4,12 +4,12 @@ import type { Queryable } from '../db.ts'
 import { createDelivery, paymentEventKey } from './deliveries.ts'
 
 /**
- * Is the PostgreSQL channel on which the service announces the id of a project that has a new event. A `!` before the
- * project's id means that the keys or scopes of the project changed.
+ * Holds the PostgreSQL channel on which the service announces the id of a project that has a new event. A `!` before
+ * the project's id means that the keys or scopes of the project changed.
  */
 export const EVENTS_CHANNEL = 'events'
 
-/** Is the time for which events are stored, for clients that were offline. */
+/** Holds the time for which events are stored, for clients that were offline. */
 const RETENTION = '7 days'
 
 export type NewEvent = {
@@ -17,8 +17,8 @@ export type NewEvent = {
   type: EventType
   data: EventData
   /**
-   * Is the W3C trace context that the webhooks of the event continue. If the field is absent, the webhooks continue the
-   * trace of the running work.
+   * Holds the W3C trace context that the webhooks of the event continue. If the field is absent, the webhooks continue
+   * the trace of the running work.
    */
   traceparent?: string | null
 }
@@ -135,15 +135,15 @@ export async function listEvents(
 
 /** Describes the oldest and the newest event of a project's event stream. */
 export type StreamState = {
-  /** Is the position of the newest event. The number 0 means that the project has no event yet. */
+  /** Holds the position of the newest event. The number 0 means that the project has no event yet. */
   newest: EventPosition
   /**
-   * Is the number of the oldest stored event. If no event of the project is stored, the number is the one that the next
-   * event will get.
+   * Holds the number of the oldest stored event. If no event of the project is stored, the number is the one that the
+   * next event will get.
    */
   oldest: bigint
   /**
-   * Is the time of the event that the client knows. Null means that the event that the client knows is no longer
+   * Holds the time of the event that the client knows. Null means that the event that the client knows is no longer
    * stored.
    */
   knownAt: Date | null

@@ -10,7 +10,7 @@ export type SecretRow = {
 }
 
 /**
- * Is the SQL condition that endpoint `e` has a webhook secret, either encrypted, or in plain text as older versions
+ * Holds the SQL condition that endpoint `e` has a webhook secret, either encrypted, or in plain text as older versions
  * stored it.
  */
 export const HAS_SECRET = `(e.webhook_ciphertext is not null or e.webhook_secret is not null)`
@@ -19,7 +19,7 @@ export const HAS_SECRET = `(e.webhook_ciphertext is not null or e.webhook_secret
 export const NO_SECRET = `webhook_secret = null, webhook_key_id = null, webhook_wrapped_key = null,
   webhook_ciphertext = null`
 
-/** Is the stored form of a webhook secret: encrypted, or in plain text as older versions stored it. */
+/** Describes the stored form of a webhook secret: encrypted, or in plain text as older versions stored it. */
 export type StoredSecret = { plain: string } | { sealed: Sealed }
 
 /** Returns the stored webhook secret of a row. Null means that the row has no webhook secret. */

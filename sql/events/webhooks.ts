@@ -7,7 +7,7 @@ import { pageStart } from '../pageStart.ts'
 import { abortDeliveriesOf } from './deliveryLog.ts'
 import { sealWebhookSecret } from './webhookSecrets.ts'
 
-/** Is the maximum number of webhooks of one project. */
+/** Sets the maximum number of webhooks of one project. */
 export const WEBHOOKS_MAX = 20
 
 /** Describes a webhook of a project. */

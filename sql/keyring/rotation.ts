@@ -12,15 +12,15 @@ import { purseKeyContext } from '../purse/purses.ts'
 import { useContext } from '../vault/uses.ts'
 
 /**
- * Is the maximum number of data keys of secrets that one transaction encrypts again. The transaction takes some
+ * Sets the maximum number of data keys of secrets that one transaction encrypts again. The transaction takes some
  * milliseconds, and a concurrent writer waits for this time.
  */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
 /**
- * Is the data key of a secret that is still encrypted with an old master key. The field `at` is the primary key of the
- * row that holds the data key.
+ * Describes the data key of a secret that is still encrypted with an old master key. The field `at` is the primary key
+ * of the row that holds the data key.
  */
 type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
@@ -41,7 +41,7 @@ export class BrokenRowsError extends Error {
 /** Describes a table that holds encrypted data keys, in the columns `key_id` and `wrapped_key`. */
 type KeyTable = {
   name: string
-  /** Is the prefix of the columns `key_id` and `wrapped_key`. */
+  /** Holds the prefix of the columns `key_id` and `wrapped_key`. */
   prefix?: string
   /**
    * Lists the columns of the table's primary key, with their types. The rotation processes the rows of the table in the

@@ -12,11 +12,11 @@ import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
 import { listLivingPools } from '../queue/workerPools.ts'
 
-/** Is a report of the doctor. */
+/** Describes a report of the doctor. */
 export type HealthReport = {
   id: string
   requestedAt: Date
-  /** Is the time in milliseconds since the doctor's report was requested, by the clock of the database. */
+  /** Holds the time in milliseconds since the doctor's report was requested, by the clock of the database. */
   ageMs: number
   sections: SectionFindings
 }

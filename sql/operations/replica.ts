@@ -1,6 +1,6 @@
 import type { Pool } from '../db.ts'
 
-/** Is a position in the WAL, as a number. */
+/** Describes a position in the WAL, as a number. */
 export type Lsn = bigint
 
 /** Reads a WAL position `X/Y` in hexadecimal. X and Y are the upper and the lower 32 bits (PostgreSQL, type pg_lsn). */

@@ -21,10 +21,10 @@ const deletion = (table: string, age: string, condition = ''): string =>
      order by ${age} limit ${BATCH} for update skip locked))`
 
 /**
- * Is the SQL condition that a payment is final. A payment is final when its block is final, or when its authorization
- * can no longer be used. Amount, parties, nonce, hash, receipt and state are kept, because the nonce keeps an
- * authorization from paying twice. The empty signature equals no real signature, because a header has at least one
- * byte.
+ * Holds the SQL condition that a payment is final. A payment is final when its block is final, or when its
+ * authorization can no longer be used. Amount, parties, nonce, hash, receipt and state are kept, because the nonce
+ * keeps an authorization from paying twice. The empty signature equals no real signature, because a header has at least
+ * one byte.
  */
 const FINAL = `
   details_removed_at is null and (
@@ -118,7 +118,7 @@ const NEXT_DUE = `
   ).join(', ')}
   from timed p order by row`
 
-/** Is the position before the first project. The entries of the organization's audit log stand at this position. */
+/** Holds the position before the first project. The entries of the organization's audit log stand at this position. */
 export const WALK_START = -1n
 
 /**

@@ -69,7 +69,7 @@ export type Backlog = {
   pools: Record<string, number>
   /** Counts the worker pool names with a process that hangs. */
   silentPools: number
-  /** Is the age in seconds of the oldest payment that waits for the chain. 0 means that none waits. */
+  /** Holds the age in seconds of the oldest payment that waits for the chain. 0 means that none waits. */
   oldestVerifiedS: number
   /** Counts the open transactions by gas wallet. Each transaction holds a nonce. */
   wallets: { wallet: string; open: number }[]

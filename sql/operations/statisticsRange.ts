@@ -9,7 +9,7 @@ const RETENTION = '62 days'
  */
 const LATE = '2 hours'
 /**
- * Is the time from which statistics are read by the minute. For earlier times the hourly sums are read. The rows of
+ * Holds the time from which statistics are read by the minute. For earlier times the hourly sums are read. The rows of
  * minutes are kept longer than this. `clock_timestamp()` could cross the hour between two rows of a statement, so that
  * an hour would be summed in part or twice.
  */

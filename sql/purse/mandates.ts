@@ -23,14 +23,14 @@ export type MandateTerms = MandateBounds & {
   limits: Record<SumBound, bigint | null>
   paymentsPerMinute: number
   risePercent: number
-  /** Is the time from which the mandate is valid. If the start time is null, the mandate is valid at once. */
+  /** Holds the time from which the mandate is valid. If the start time is null, the mandate is valid at once. */
   validFrom: Date | null
   validUntil: Date | null
 }
 
 export type MandateState = 'active' | 'frozen' | 'ended'
 
-/** Is a payment mandate with the sums that its payments have used. */
+/** Describes a payment mandate with the sums that its payments have used. */
 export type Mandate = Omit<MandateTerms, 'validFrom'> & {
   row: bigint
   id: string

@@ -15,7 +15,7 @@ import { chainOf, order } from './transferOut.ts'
 
 /** When the owner sets a new payout address, it becomes valid after this waiting time. */
 const PAYOUT_WAIT = '24 hours'
-/** Is the smallest amount of an automatic transfer: 0.01 USDC. A smaller transfer is not worth its gas. */
+/** Sets the smallest amount of an automatic transfer: 0.01 USDC. A smaller transfer is not worth its gas. */
 const LEAST_ATOMIC = 10_000n
 
 /**
@@ -26,7 +26,7 @@ export type PurseLimits = {
   /** If the purse balance falls below this amount, the event purse.low is recorded. */
   lowAtomic?: bigint | null
   /**
-   * Is the maximum balance of the purse. Money above the purse's maximum balance goes to the payout address. If the
+   * Holds the maximum balance of the purse. Money above the purse's maximum balance goes to the payout address. If the
    * maximum balance is null, the purse has no maximum.
    */
   maxAtomic?: bigint | null
@@ -34,8 +34,8 @@ export type PurseLimits = {
 }
 
 /**
- * Is the SQL expression for the payout address that is valid at present for a purse `p`. A new payout address becomes
- * valid after its waiting time.
+ * Holds the SQL expression for the payout address that is valid at present for a purse `p`. A new payout address
+ * becomes valid after its waiting time.
  */
 const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
 

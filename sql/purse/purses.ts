@@ -28,15 +28,15 @@ export type Purse = {
   frozenAt: Date | null
   frozenBy: string | null
   lowAtomic: bigint | null
-  /** Is the maximum balance of the purse. If the maximum balance is null, the purse may hold any amount. */
+  /** Holds the maximum balance of the purse. If the maximum balance is null, the purse may hold any amount. */
   maxAtomic: bigint | null
   /** Names the payout address for money above the maximum balance, and a new payout address that is not valid yet. */
   payout: { address: string | null; next: { address: string; from: Date } | null }
-  /** Is the balance of the purse. If the balance is null, no worker has read it from the chain yet. */
+  /** Holds the balance of the purse. If the balance is null, no worker has read it from the chain yet. */
   balanceAtomic: bigint | null
   balanceBlock: bigint | null
   balanceAt: Date | null
-  /** Is the sum of signed payments that sellers may still settle. */
+  /** Holds the sum of signed payments that sellers may still settle. */
   openAtomic: bigint
 }
 

@@ -76,7 +76,7 @@ export async function cancelOpen(
   return rows.length
 }
 
-/** Is a signed cancellation of a payment that a gas wallet must send to the chain. */
+/** Describes a signed cancellation of a payment that a gas wallet must send to the chain. */
 export type Cancellation = {
   id: string
   asset: Address

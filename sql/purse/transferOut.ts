@@ -119,7 +119,7 @@ export function sweepPurse(
   })
 }
 
-/** Is a signed transfer out of a purse that a gas wallet must send to the chain. */
+/** Describes a signed transfer out of a purse that a gas wallet must send to the chain. */
 export type TransferOut = {
   asset: Address
   payer: Address

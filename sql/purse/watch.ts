@@ -8,18 +8,18 @@ import { queuePayouts } from './payout.ts'
 import { purchaseEvent } from './purchases/purchaseSteps.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refunds/refundFacts.ts'
 
-/** Is a signed payment of a purse. */
+/** Describes a signed payment of a purse. */
 export type Signed = {
   id: string
   transfer: Omit<Transfer, 'signature' | 'deployment'>
   /**
-   * Is the number of the chain's newest block when the payment was signed. If the block number is null, the service did
-   * not know any block at that time.
+   * Holds the number of the chain's newest block when the payment was signed. If the block number is null, the service
+   * did not know any block at that time.
    */
   signedBlock: bigint | null
 }
 
-/** Is a payment of a purse whose Transfer event is in a block that is not final yet. */
+/** Describes a payment of a purse whose Transfer event is in a block that is not final yet. */
 export type Spent = Signed & { txHash: Hex; blockNumber: bigint; blockHash: Hex }
 
 type Row = {

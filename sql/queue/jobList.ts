@@ -8,7 +8,7 @@ import { pageOrder } from '../pageStart.ts'
 export type ListedJob = {
   id: string
   task: string
-  /** Is the job key, which consists of the task name and the id of the object that the task is about. */
+  /** Holds the job key, which consists of the task name and the id of the object that the task is about. */
   key: string | null
   state: JobState
   attempts: number

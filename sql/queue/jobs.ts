@@ -3,16 +3,16 @@ import { type TaskName, type TaskPayload, taskPayloads } from '../../shared/task
 import type { Queryable } from '../db.ts'
 
 /**
- * Is a job that a caller wants to queue (docs/decisions/postgres-queue.md). A job with a `key` replaces a waiting job
- * with the same key. If a job with the same key is already running, the key moves to the new job, and the running job
- * counts as superseded (replaced).
+ * Describes a job that a caller wants to queue (docs/decisions/postgres-queue.md). A job with a `key` replaces a
+ * waiting job with the same key. If a job with the same key is already running, the key moves to the new job, and the
+ * running job counts as superseded (replaced).
  */
 export type NewJob<Name extends TaskName = TaskName> = {
   task: Name
   payload: TaskPayload<Name>
   key: string
   runAt?: Date
-  /** Is the priority of the job. Jobs with the lowest priority number run first. The default priority is 0. */
+  /** Holds the priority of the job. Jobs with the lowest priority number run first. The default priority is 0. */
   priority?: number
   /** Tells whether a waiting job with the same key keeps its run time, even if the new job has a later one. */
   keepsTime?: boolean

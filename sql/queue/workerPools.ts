@@ -2,8 +2,8 @@ import pg from 'pg'
 import type { Pool, Queryable } from '../db.ts'
 
 /**
- * Is the first of the two keys of the advisory lock that a live worker pool holds. The number of this lock key has no
- * meaning.
+ * Holds the first of the two keys of the advisory lock that a live worker pool holds. The number of this lock key has
+ * no meaning.
  */
 const WORKER_LOCK_CLASS = 7_305_147
 
@@ -26,7 +26,7 @@ const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp
  */
 const ANSWER_TIMEOUT_MS = 2_500
 /**
- * Is the time between two heartbeats on a worker pool's database connection. Without heartbeats, an idle connection
+ * Sets the time between two heartbeats on a worker pool's database connection. Without heartbeats, an idle connection
  * would never notice that the database server has disappeared.
  */
 const HEARTBEAT_MS = 1_500
@@ -181,9 +181,9 @@ export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Pro
 }
 
 /**
- * Is the lock of a Graphile Worker pool on a job. The field `attempts` grows each time that a pool fetches the job, so
- * it distinguishes two locks on the same job. A superseded job (whose key a newer job has) has no key and no attempts
- * left.
+ * Describes the lock of a Graphile Worker pool on a job. The field `attempts` grows each time that a pool fetches the
+ * job, so it distinguishes two locks on the same job. A superseded job (whose key a newer job has) has no key and no
+ * attempts left.
  */
 export type JobLock = { id: string; attempts: number }
 

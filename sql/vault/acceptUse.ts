@@ -16,7 +16,7 @@ const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 const OPERATION = 'vault.use'
 
-/** Is a use of a secret that the API is about to accept. */
+/** Describes a use of a secret that the API is about to accept. */
 export type NewUse<Refusal> = {
   actor: Actor
   keyring: Keyring

@@ -15,7 +15,7 @@ import type { Queryable } from '../db.ts'
 import type { Failed, StoredCredential } from './credentials.ts'
 import { BOUNDS_COLUMNS, type BoundsRow, openData, toBounds } from './credentialVersions.ts'
 
-/** Is a vault credential with its decrypted secret. */
+/** Describes a vault credential with its decrypted secret. */
 export type OpenCredential = StoredCredential & {
   data: CredentialData
   hasTotp: boolean
@@ -116,7 +116,7 @@ export type CredentialRead = {
   /** Tells whether the vault is called by the owner at the console. */
   isOwner: boolean
   /**
-   * Is the version of the credential that the caller wants to read. If the version is absent, the current version is
+   * Holds the version of the credential that the caller wants to read. If the version is absent, the current version is
    * read.
    */
   version?: number
@@ -124,7 +124,7 @@ export type CredentialRead = {
   detail?: string
 }
 
-/** Is the result of reading a credential, still encrypted. */
+/** Describes the result of reading a credential, still encrypted. */
 export type SealedRead = { audit_row: string } & (Row | { [Key in keyof Row]: null })
 
 /**

@@ -35,7 +35,7 @@ export const boundsValues = ({ allowedHosts, allowedMethods, allowedPaths, place
   placement,
 ]
 
-/** Is one stored version of a credential. */
+/** Describes one stored version of a credential. */
 export type VersionRow = BoundsRow & {
   version: number
   type: CredentialType
@@ -119,7 +119,7 @@ export function openData(
   return JSON.parse(keyring.open(sealed, context(projectId, name, version)).toString())
 }
 
-/** Is a version of a credential without its secret. */
+/** Describes a version of a credential without its secret. */
 export type VersionSummary = {
   version: number
   type: CredentialType

@@ -19,7 +19,7 @@ import {
   type VersionRow,
 } from './credentialVersions.ts'
 
-/** Is the content of a credential that a client stores under a name. */
+/** Describes the content of a credential that a client stores under a name. */
 export type CredentialContent = Bounds & {
   type: CredentialType
   data: CredentialData
@@ -27,7 +27,7 @@ export type CredentialContent = Bounds & {
   expiresAt: Date | null
 }
 
-/** Is a stored credential, without its secret. */
+/** Describes a stored credential, without its secret. */
 export type StoredCredential = Bounds & {
   id: string
   name: string
@@ -63,8 +63,8 @@ export type Locked = {
 const LOCKED = 'row, id, version, reveal, bounded_by_owner as "isBounded"'
 
 /**
- * Is the content of a credential as a caller gives it. If a bound is absent from the content, it gets its default. If
- * the API key must not widen the credential's bounds, an absent bound stays unchanged.
+ * Describes the content of a credential as a caller gives it. If a bound is absent from the content, it gets its
+ * default. If the API key must not widen the credential's bounds, an absent bound stays unchanged.
  */
 export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bounds>
 

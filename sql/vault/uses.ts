@@ -8,7 +8,7 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 
 /**
- * Is the time for which the response to a use of a secret is kept after the use has ended. If a request that uses a
+ * Holds the time for which the response to a use of a secret is kept after the use has ended. If a request that uses a
  * secret waits longer than this time, it is not sent.
  */
 export const USE_KEPT = '10 minutes'
@@ -55,7 +55,7 @@ type UseRow = {
 const COLUMNS = `id, project_id, credential_name, state, error, method, host, path, status, audit_row, content_version,
   key_id, wrapped_key, ciphertext, created_at, expires_at, expires_at <= clock_timestamp() as expired`
 
-/** Is a use of a secret as its caller sees it. */
+/** Describes a use of a secret as its caller sees it. */
 export type Use = {
   id: string
   name: string
@@ -97,7 +97,7 @@ function opened<Content>(keyring: Keyring, row: UseRow): Content | null {
   return JSON.parse(keyring.open({ keyId, wrappedKey, ciphertext }, context).toString())
 }
 
-/** Is a use of a secret, with the data that the worker needs. */
+/** Describes a use of a secret, with the data that the worker needs. */
 export type DueUse = { projectId: string; name: string; state: UseState; expired: boolean }
 
 /** Finds a use of a secret in a live project, in any state. @returns null if there is no such use of a secret. */

@@ -4,7 +4,7 @@ import { compare, perSecond, type Row } from './measure.ts'
 import type { Setting } from './setting.ts'
 
 const LANES = 32
-/** Is the number of parallel connections that send mail in the benchmark. */
+/** Sets the number of parallel connections that send mail in the benchmark. */
 const SENDING_LANES = 64
 const DURATION_MS = 2_000
 

@@ -5,10 +5,10 @@ import type { Setting } from './setting.ts'
 /** Holds the measured cost of one job, or of one HTTP request. */
 export type Cost = {
   perSecond: number
-  /** Is the CPU time that the service’s processes use for one job or request, in milliseconds. */
+  /** Holds the CPU time that the service’s processes use for one job or request, in milliseconds. */
   oursMs: number
   databaseMs: number
-  /** Is the average number of CPU cores that the processes of the service and the database kept busy together. */
+  /** Holds the average number of CPU cores that the processes of the service and the database kept busy together. */
   cores: number
   walKb: number
   /**
@@ -63,7 +63,7 @@ export function costText(rounds: readonly Cost[]): string {
   )
 }
 
-/** Is the length in milliseconds of one tick, the unit in which Linux counts CPU time. */
+/** Sets the length in milliseconds of one tick, the unit in which Linux counts CPU time. */
 const TICK_MS = 10
 
 /**

@@ -1,11 +1,13 @@
-/** Is one row of the benchmark table: the figure of the service, and the figure of the baseline in the same run. */
+/**
+ * Describes one row of the benchmark table: the figure of the service, and the figure of the baseline in the same run.
+ */
 export type Row = {
   name: string
   unit: string
   /** These fields hold the median figures of the service and of the baseline, in the unit `unit`. */
   ours: number
   baseline: number
-  /** Is the median, over the rounds, of the service's figure divided by the baseline's figure. */
+  /** Holds the median, over the rounds, of the service's figure divided by the baseline's figure. */
   ratio: number
   /** Describes what the baseline of the benchmark does and how it is measured. */
   detail: string
@@ -71,7 +73,7 @@ export async function compare({
   ours: () => Promise<number>
   baseline: () => Promise<number>
   /**
-   * Is the number of measured rounds of this comparison. If this number is absent, the benchmark’s usual number of
+   * Holds the number of measured rounds of this comparison. If this number is absent, the benchmark’s usual number of
    * rounds is measured.
    */
   count?: number

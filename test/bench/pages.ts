@@ -8,7 +8,7 @@ import type { Setting } from './setting.ts'
 const MESSAGES = 200
 const REQUESTS = 3_000
 /**
- * Is the number of parallel requests for pages. The service lets one project have more waiting searches at the same
+ * Sets the number of parallel requests for pages. The service lets one project have more waiting searches at the same
  * time than this number.
  */
 const LANES = 16

@@ -34,7 +34,7 @@ type Work = {
   env?: Record<string, string>
   /** Stores work that consists of `count` jobs, while no worker runs. */
   fill(): Promise<void>
-  /** Is the SQL statement that returns the number of unfinished jobs or rows as `n`. */
+  /** Holds the SQL statement that returns the number of unfinished jobs or rows as `n`. */
   open: string
   /**
    * Tells whether a job may stay in the queue for a while although its work is done. For example, if another process

@@ -8,7 +8,7 @@ import { createPool, type Pool } from '../../sql/db.ts'
 import { startEmbeddedPostgres } from '../../sql/embedded/embeddedPostgres.ts'
 import { migrate } from '../../sql/migrate.ts'
 
-/** Is a separate, durable database with one project, for benchmarks. */
+/** Describes a separate, durable database with one project, for benchmarks. */
 export type Setting = AsyncDisposable & {
   url: string
   pool: Pool

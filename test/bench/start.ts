@@ -7,10 +7,10 @@ import { processesBelow, type TreeProcess } from '../support/process/processTree
 import { readProc } from './cost.ts'
 import { byTurns, type Row, rowOf } from './measure.ts'
 
-/** Is the number of processes that `npm start` runs: the supervisor, the devnet and five parts. */
+/** Sets the number of processes that `npm start` runs: the supervisor, the devnet and five parts. */
 const PROGRAMS = 7
 /**
- * Is the time in milliseconds that every worker needs to finish its first sweep (the regular search for due work).
+ * Holds the time in milliseconds that every worker needs to finish its first sweep (the regular search for due work).
  */
 const IDLE_MS = 20_000
 

@@ -4,7 +4,7 @@ import type { Setting } from './setting.ts'
 
 const LANES = 32
 const DURATION_MS = 2_000
-/** Is the number of vault names that the benchmark writes and reads, one after another. */
+/** Sets the number of vault names that the benchmark writes and reads, one after another. */
 const NAMES = 64
 
 /**

@@ -3,7 +3,7 @@ import { addInboxes, drain, inbound } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 
 /**
- * Is the smallest share of the write-ahead log (WAL) for which a table or index gets its own row in the benchmark
+ * Sets the smallest share of the write-ahead log (WAL) for which a table or index gets its own row in the benchmark
  * table.
  */
 const SHARE_MIN = 0.01

@@ -44,7 +44,7 @@ export type ChaosReport = {
   harms: Map<string, number>
   tally: Tally
   longestSilence: Record<Pulse, Silence>
-  /** Is the line of the report that is about repeated outbound mails. */
+  /** Holds the line of the report that is about repeated outbound mails. */
   repeats: string
   /** Lists the contradictions that the audit found. A chaos run has passed if this list of findings is empty. */
   findings: string[]

@@ -10,9 +10,9 @@ import { childrenOf, freeze, isAlive } from './processes.ts'
 
 const RESTART_LIMIT_MS = 60_000
 
-/** Is the database of the test environment, behind a proxy whose port stays the same. */
+/** Describes the database of the test environment, behind a proxy whose port stays the same. */
 export type Database = {
-  /** Is the database URL that leads through the proxy. */
+  /** Holds the database URL that leads through the proxy. */
   url: string
   /**
    * Returns the database URL that does not lead through the proxy. The database URL that does not lead through the
@@ -20,12 +20,12 @@ export type Database = {
    */
   directUrl(): string
   proxy: RoughProxy
-  /** Is the database server that the harness may kill. If the server is null, the harness did not start it. */
+  /** Holds the database server that the harness may kill. If the server is null, the harness did not start it. */
   server: OwnServer | null
   stop(): Promise<void>
 }
 
-/** Is a durable PostgreSQL server that the harness may kill. */
+/** Describes a durable PostgreSQL server that the harness may kill. */
 type OwnServer = {
   /** Kills the PostgreSQL postmaster with SIGKILL, and starts the server again on the same data. */
   killPostmaster(): Promise<void>

@@ -31,7 +31,7 @@ const BLOCK_TIME_S = 1
 export const LINKS = ['database', 'api', 'smtp', 'smarthost', 'receiver', 'rpc'] as const
 type Link = (typeof LINKS)[number]
 
-/** Is the whole service as `npm start` runs it, in an environment that the harness controls. */
+/** Describes the whole service as `npm start` runs it, in an environment that the harness controls. */
 export type Setting = {
   service: Service
   database: Database
@@ -44,14 +44,14 @@ export type Setting = {
   /** Maps each network link to the proxy on this link. */
   links: Record<Link, RoughProxy>
   apiUrl: string
-  /** Is the URL under which the API is reached without the proxy. */
+  /** Holds the URL under which the API is reached without the proxy. */
   directApiUrl: string
   resource: string
   seller: { inbox: string; key: string }
   peer: { inbox: string; key: string }
-  /** Is the purse that belongs to the second project. */
+  /** Holds the purse that belongs to the second project. */
   purse: { address: Address }
-  /** Is the URL of the resource that the second project buys with its purse. */
+  /** Holds the URL of the resource that the second project buys with its purse. */
   paidResource: string
 }
 

@@ -11,10 +11,10 @@ import type { Delivered } from './audit/evidence.ts'
 /** Tells how the webhook receiver answers: with status 200, with status 500, with a connection reset, or not at all. */
 export type Mood = 'well' | 'failing' | 'resetting' | 'silent'
 
-/** Is the seller's own server, which serves the paid resource and receives webhooks. */
+/** Describes the seller's own server, which serves the paid resource and receives webhooks. */
 export type Shop = AsyncDisposable & {
   port: number
-  /** Is the secret with which the service signs every webhook to this server. */
+  /** Holds the secret with which the service signs every webhook to this server. */
   secret: string
   mood: Mood
   /** Ends the requests that the receiver left without an answer while it was silent. */

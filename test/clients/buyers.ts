@@ -10,8 +10,8 @@ import { wrapFetchWithPayment } from 'x402-fetch'
 import { type newPayer, SEPOLIA, type TestTill } from '../support/till/till.ts'
 
 /**
- * Is an account of the viem package in the version that this service uses. The other x402 packages contain their own
- * copies of viem, whose types differ.
+ * Describes an account of the viem package in the version that this service uses. The other x402 packages contain their
+ * own copies of viem, whose types differ.
  */
 export type Account = Awaited<ReturnType<typeof newPayer>>
 

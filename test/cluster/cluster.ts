@@ -9,7 +9,7 @@ import { type Account, type Daemon, startDaemon } from './daemon.ts'
 import type { Tools } from './tools.ts'
 
 export type Cluster = {
-  /** Is the database URL of HAProxy, which forwards connections to the primary. */
+  /** Holds the database URL of HAProxy, which forwards connections to the primary. */
   url: string
   port: number
   /** Returns the name of the PostgreSQL node that is the primary now. */

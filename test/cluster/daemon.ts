@@ -5,7 +5,7 @@ import { processesBelow } from '../support/process/processTree.ts'
 
 export type Account = { uid: number; gid: number }
 
-/** Is a program that runs in the background, together with its child processes. */
+/** Describes a program that runs in the background, together with its child processes. */
 export type Daemon = {
   /** Stops all processes of the program at once, as if the machine vanished. */
   freeze(): void

@@ -17,7 +17,7 @@ const LEAF_PENALTY = 1
 /** Sets the minimum sum of p(1 - p) on each side of a split in a decision tree. */
 const SIDE_MIN = 1
 /**
- * Is the minimum number of mails in which a piece of evidence must occur to be used. Evidence that occurs in fewer
+ * Sets the minimum number of mails in which a piece of evidence must occur to be used. Evidence that occurs in fewer
  * mails than this number is not used.
  */
 const MAILS_MIN = 5

@@ -46,8 +46,8 @@ export const trainingMails = (): { mail: CodeMail; weight: number; author?: stri
 ]
 
 /**
- * Is the weight that mails from one author's templates have in the training. The weight of mails made from templates is
- * lower than the weight of mails that other people wrote.
+ * Holds the weight that mails from one author's templates have in the training. The weight of mails made from templates
+ * is lower than the weight of mails that other people wrote.
  */
 const OWN_WEIGHT = 0.2
 /**

@@ -22,7 +22,7 @@ import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
 import '../support/whole.ts'
 
 /**
- * Is the number of actions of each kind that the test clients must complete before the backup begins. The clients
+ * Sets the number of actions of each kind that the test clients must complete before the backup begins. The clients
  * complete the same number of actions again after the backup.
  */
 const ENOUGH = 6
@@ -53,7 +53,7 @@ let mails: ReturnType<Surroundings['mails']>
 let ends: { firstExit: number | string; lastEventId: string }
 let follower: { known: PurserEvent[]; ahead: PurserEvent[] }
 const followed = new AbortController()
-/** Is a payment whose transaction waits for a block while the test restores the service. */
+/** Holds a payment whose transaction waits for a block while the test restores the service. */
 let unmined: Redeem
 /** Holds the responses that the restored service gives to redeem calls for new payments. */
 let newGrants: Promise<{ ok: boolean }[]>

@@ -68,8 +68,8 @@ test('no secret is found in PostgreSQL, its write-ahead log, its most verbose lo
   const pool = createPool({ url: database.url, size: 4, name: 'canary' })
   const secrets: Record<string, string | Buffer> = {}
   /**
-   * Is a text that may appear in the database and in the logs. If the search did not find this allowed text, a search
-   * for secrets would prove nothing.
+   * Holds a text that may appear in the database and in the logs. If the search did not find this allowed text, a
+   * search for secrets would prove nothing.
    */
   const plain = canary()
   const answers: string[] = []

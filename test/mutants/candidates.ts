@@ -1,8 +1,8 @@
 import { parseSync } from 'oxc-parser'
 
 /**
- * Is a small fault (a mutation) that can be planted in a source file. The planted fault replaces the code from `start`
- * to `end` by `text`.
+ * Describes a small fault (a mutation) that can be planted in a source file. The planted fault replaces the code from
+ * `start` to `end` by `text`.
  */
 export type Candidate = {
   file: string
@@ -16,8 +16,8 @@ export type Candidate = {
    */
   isExpression: boolean
   /**
-   * Is the position where the body of the innermost function that contains the fault starts. If the position is null,
-   * the fault is outside of all functions.
+   * Holds the position where the body of the innermost function that contains the fault starts. If the position is
+   * null, the fault is outside of all functions.
    */
   within: number | null
 }

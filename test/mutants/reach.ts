@@ -17,7 +17,7 @@ export type Reach = { ms: number; places: string[] }
 /** Limits the running time of a test file. If a test file takes longer, it is not used to find a fault. */
 const FILE_MAX_MS = 90_000
 /**
- * Is the code that is inserted at the beginning of a marked source file. Each process and global object records a
+ * Holds the code that is inserted at the beginning of a marked source file. Each process and global object records a
  * reached place only once. The inserted code is a single line, so that the line numbers of the file stay the same.
  */
 const PREFIX = `globalThis.__reach ??= ((seen) => (place) => { if (seen.has(place)) return; seen.add(place); const file = process.env.MUTANTS_REACH; if (file) process.getBuiltinModule('node:fs').appendFileSync(file, place + '\\n') })(new Set());`

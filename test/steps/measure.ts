@@ -14,8 +14,8 @@ const RATIO_MAX = 2.5
  */
 const EARLIER_RATIO_MAX = 2.1
 /**
- * Is the number of steps that a reader may take for any input, in addition to linear work, for example to build a table
- * once.
+ * Sets the number of steps that a reader may take for any input, in addition to linear work, for example to build a
+ * table once.
  */
 const FLOOR = 20_000
 

@@ -150,7 +150,7 @@ type ConnectOptions = {
   scopes?: string[]
   clientId?: string
   holdsMail?: boolean
-  /** Is the operator who gives the OAuth app consent. By default the first operator gives the consent. */
+  /** Holds the operator who gives the OAuth app consent. By default the first operator gives the consent. */
   person?: ConsoleClient
 }
 

@@ -19,9 +19,9 @@ export function expectRecorded(file: string, lines: readonly string[]): void {
   expect(recorded.filter((line) => !lines.includes(line))).toEqual([])
 }
 
-/** Is the number of characters from which on a recorded text is cut, and ends with the SHA-256 hash of the whole. */
+/** Sets the number of characters from which on a recorded text is cut, and ends with the SHA-256 hash of the whole. */
 const TEXT_MAX_CHARS = 1_000
-/** Is the number of items from which on a recorded list is cut, and ends with the SHA-256 hash of the whole. */
+/** Sets the number of items from which on a recorded list is cut, and ends with the SHA-256 hash of the whole. */
 const ITEMS_MAX = 10
 
 const hash = (text: string | Uint8Array) =>

@@ -20,7 +20,7 @@ export type Scene = AsyncDisposable & {
 const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** Is the name of a mail domain with one correct DNS record, and one record of another service. */
+/** Holds the name of a mail domain with one correct DNS record, and one record of another service. */
 const OWN_DOMAIN = 'agents.example.com'
 const ZONE: Zone = {
   mx: { [OWN_DOMAIN]: [[10, 'mail.test']] },
@@ -123,7 +123,7 @@ export async function deliverMail({ till, agent }: Scene): Promise<void> {
   })
 }
 
-/** Is the URL to which webhooks send the events of the agent. */
+/** Holds the URL to which webhooks send the events of the agent. */
 export const EVENT_WEBHOOK = 'https://hooks.example.com/purser/mail-and-payments-of-atlas'
 
 /** Sets up email rules, a webhook, mail domains and a suppressed address. */
@@ -217,5 +217,5 @@ export async function recordTraffic({ till }: Scene): Promise<void> {
   )
 }
 
-/** Is a price of 0.01 USDC in the form that lists of the console show. */
+/** Holds a price of 0.01 USDC in the form that lists of the console show. */
 export const PRICE_SHOWN = `${formatUsdc(10_000n)} USDC`

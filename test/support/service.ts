@@ -94,12 +94,12 @@ export type TestServiceOptions = {
   lookUp?: LookUp
   /** Answers the DNS queries about mail domains. By default the resolver of the operating system answers. */
   dns?: Dns
-  /** Is the SMTP port for mail that the service delivers directly. The default SMTP port is 25. */
+  /** Holds the SMTP port for mail that the service delivers directly. The default SMTP port is 25. */
   directPort?: number
-  /** Is a function that responds in place of Amazon SNS. */
+  /** Holds a function that responds in place of Amazon SNS. */
   askSns?: AskSns
   /**
-   * Is the port of the hosts that serve MTA-STS policies, and turns on MTA-STS. If the port for MTA-STS policies is
+   * Holds the port of the hosts that serve MTA-STS policies, and turns on MTA-STS. If the port for MTA-STS policies is
    * set, a mail host may have a certificate that `ca` signed.
    */
   policyPort?: number

@@ -7,8 +7,8 @@ import { migrate } from '../../sql/migrate.ts'
 import { TEMPLATE_DATABASE } from './database/database.ts'
 
 /**
- * Is a folder whose file system is kept in memory. Creating a test database takes 25 ms in memory, and 200 to 600 ms on
- * a shared disk.
+ * Holds a folder whose file system is kept in memory. Creating a test database takes 25 ms in memory, and 200 to 600 ms
+ * on a shared disk.
  */
 const MEMORY = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3

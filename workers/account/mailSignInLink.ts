@@ -11,7 +11,7 @@ import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
 type SignInOptions = Omit<ServiceSender, 'pool'> & {
-  /** Is the public address of the service, with which the sign-in link begins. */
+  /** Holds the public address of the service, with which the sign-in link begins. */
   baseUrl: string
   signInTokens: SignInTokens
 }

@@ -12,7 +12,7 @@ import type { PoolContext, Task } from '../queue/task.ts'
 
 export type CompanyOptions = {
   company: Config['company']
-  /** Is the public address of the service, to which the identity provider redirects the browser. */
+  /** Holds the public address of the service, to which the identity provider redirects the browser. */
   baseUrl: string
 }
 

@@ -32,7 +32,7 @@ import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import { MULTICALL3_ADDRESS } from '../till/wallets/walletDeployment.ts'
 
-/** Is the amount that the payer account of the devnet receives: 1,000,000 USDC. */
+/** Holds the amount that the payer account of the devnet receives: 1,000,000 USDC. */
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n
 const GAS_FUNDS_WEI = 10_000n * 10n ** 18n
 
@@ -55,7 +55,7 @@ const RECEIPT_WAIT_MS = 60_000
 export type DevnetClient = ReturnType<typeof devnetClient>
 
 /**
- * Is the option that makes Bun's `fetch` send loopback requests directly and not through HTTP_PROXY. The TypeScript
+ * Holds the option that makes Bun's `fetch` send loopback requests directly and not through HTTP_PROXY. The TypeScript
  * type in viem does not contain this option, which only Bun has.
  */
 const NO_PROXY = { proxy: false } as RequestInit

@@ -31,13 +31,13 @@ type DevnetLog = {
 }
 
 export type StartDevnetParameters = {
-  /** Is the port on which the devnet listens. The port 0 means any unused port. */
+  /** Holds the port on which the devnet listens. The port 0 means any unused port. */
   port: number
   /** Tells whether the devnet may use any other port if `port` is in use. */
   orAnyPort?: boolean
   /**
-   * Is the path of the file that contains the state of the chain. The files `<stateFile>.pid` and `<stateFile>.cache`
-   * are beside the state file.
+   * Holds the path of the file that contains the state of the chain. The files `<stateFile>.pid` and
+   * `<stateFile>.cache` are beside the state file.
    */
   stateFile: string
   /**

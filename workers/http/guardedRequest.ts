@@ -93,7 +93,7 @@ export type GuardedResponse =
   | {
       ok: true
       status: number
-      /** Is the value of the header `PAYMENT-REQUIRED` of x402 version 2. */
+      /** Holds the value of the header `PAYMENT-REQUIRED` of x402 version 2. */
       paymentRequired?: string | undefined
       bodyPrefix: string
       truncated: boolean

@@ -32,7 +32,7 @@ const askedPayments = () => import('../../sql/purse/purchases/askedPayments.ts')
 
 type AnnounceOptions = {
   mailDomain: string
-  /** Is the public address of the service, with which the link in the mail begins. */
+  /** Holds the public address of the service, with which the link in the mail begins. */
   baseUrl: string
   transport: Transport
   keyring: KeyringSource

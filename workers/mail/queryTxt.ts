@@ -15,7 +15,7 @@ import {
   streamEncode,
 } from 'dns-packet'
 
-/** Is the size of the largest DNS answer that passes every network without fragmentation (DNS flag day 2020). */
+/** Sets the size of the largest DNS answer that passes every network without fragmentation (DNS flag day 2020). */
 const UDP_PAYLOAD_BYTES = 1232
 const DNS_PORT = 53
 /**

@@ -14,7 +14,7 @@ import type { Dns } from './dns.ts'
 
 type Options = {
   mailDomain: string
-  /** Is the host name in the MX records of the domains that this service serves. */
+  /** Holds the host name in the MX records of the domains that this service serves. */
   mailHostname: string
   dns: Dns
 }

@@ -5,7 +5,7 @@ const CHECK_MS = 250
 /** An idle child process ends after this many milliseconds, because it holds some 60 MB. */
 const IDLE_MS = 30_000
 const PAGE_BYTES = 4096
-/** Is the unit of time in proc_pid_stat(5). Linux reports 100 clock ticks a second to every program. */
+/** Holds the unit of time in proc_pid_stat(5). Linux reports 100 clock ticks a second to every program. */
 const TICK_MS = 10
 /**
  * Limits the elapsed time of one request to a child process. On a busy machine a child process waits for a processor,
@@ -27,8 +27,8 @@ type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: st
 export class ChildError extends Error {
   override readonly name = 'ChildError'
   /**
-   * Is the processor time that the request to the child process took, in milliseconds. For a killed child process, this
-   * is the processor time until the kill.
+   * Holds the processor time that the request to the child process took, in milliseconds. For a killed child process,
+   * this is the processor time until the kill.
    */
   readonly cpuMs: number
   constructor(message: string, cpuMs: number) {

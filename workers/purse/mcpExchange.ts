@@ -42,11 +42,11 @@ class UnreachedError extends Error {
 
 /** Lists the HTTP statuses whose responses have no body (Fetch Standard). */
 const NO_BODY = [204, 205, 304]
-/** Is the JSON-RPC code of a challenge in version 1 of the x402 transport for MCP. */
+/** Holds the JSON-RPC code of a challenge in version 1 of the x402 transport for MCP. */
 const PAYMENT_REQUIRED = 402
 /**
- * Is the HTTP status that stands for a refusal by the MCP tool. If the call were repeated, the MCP tool would refuse it
- * again.
+ * Holds the HTTP status that stands for a refusal by the MCP tool. If the call were repeated, the MCP tool would refuse
+ * it again.
  */
 const TOOL_FAILED = 422
 

@@ -6,7 +6,7 @@ import { patiently } from './patiently.ts'
 
 /** Gives access to the database operations of a Graphile Worker pool, and tells when they have ended. */
 export type WatchedOperations = {
-  /** Is the connection pool that Graphile Worker gets. */
+  /** Holds the connection pool that Graphile Worker gets. */
   pgPool: Pool
   /** Resolves when every operation that was under way at the time of the call has ended. */
   settled(): Promise<void>

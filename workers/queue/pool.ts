@@ -6,7 +6,7 @@ import { Lanes } from './lanes.ts'
 import { type PoolSettings, startRunner } from './runner.ts'
 
 /**
- * Is the number of database connections that a worker pool needs besides those of its jobs: to listen, fetch jobs and
+ * Sets the number of database connections that a worker pool needs besides those of its jobs: to listen, fetch jobs and
  * end jobs.
  */
 const SPARE_CONNECTIONS = 4

@@ -15,9 +15,9 @@ export type PoolContext = {
 }
 
 /**
- * Is a task, which runs one kind of job. After a crash a task may run twice for one job, and must change nothing the
- * second time. A task records a failure of a remote host and does not throw it. If a task throws, there is a bug or the
- * database is unreachable. If a task throws, Graphile Worker runs the job again.
+ * Describes a task, which runs one kind of job. After a crash a task may run twice for one job, and must change nothing
+ * the second time. A task records a failure of a remote host and does not throw it. If a task throws, there is a bug or
+ * the database is unreachable. If a task throws, Graphile Worker runs the job again.
  */
 export type Task<Name extends TaskName> = (
   payload: TaskPayload<Name>,

@@ -36,7 +36,7 @@ export const inboundRunner = (options: {
    * in the database.
    */
   objectStore: ObjectStore | null
-  /** Is the inbox that receives the aggregate reports and the mail to the postmaster. */
+  /** Holds the inbox that receives the aggregate reports and the mail to the postmaster. */
   postmaster?: string | undefined
   /** Limits the bytes and the processor time that reading the attachments of a project may take in a day. */
   textLimits?: TextLimits

@@ -27,7 +27,7 @@ type WaitQuery = Omit<
 }
 
 /**
- * Is the maximum number of milliseconds for which the client waits for a message. The client's time limit for a wait
+ * Sets the maximum number of milliseconds for which the client waits for a message. The client's time limit for a wait
  * exceeds the maximum wait of the service (60 s).
  */
 const WAIT_TIMEOUT_MS = 75_000

@@ -12,8 +12,8 @@ import { sha256 } from './paidRequest.ts'
 type ExpressRequest = {
   method: string
   /**
-   * Is the URL scheme of the request, `http` or `https`. Express applies the `trust proxy` setting of the application
-   * to the request's protocol.
+   * Holds the URL scheme of the request, `http` or `https`. Express applies the `trust proxy` setting of the
+   * application to the request's protocol.
    */
   protocol: string
   originalUrl: string

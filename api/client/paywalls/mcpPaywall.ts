@@ -21,8 +21,8 @@ const PAYMENT_KEYS = ['x402/payment', 'x402.payment', 'x-payment']
 
 export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
   /**
-   * Is the URL under which the seller registered the tool. Each tool needs a different URL, because the paywall finds a
-   * stored response by the tool's URL and arguments.
+   * Holds the URL under which the seller registered the tool. Each tool needs a different URL, because the paywall
+   * finds a stored response by the tool's URL and arguments.
    */
   resource: string
   /**

@@ -3,14 +3,14 @@
  * again, and the handler does not run a second time.
  */
 
-/** Is the maximum number of paid requests whose outcome the paywall keeps in memory. */
+/** Sets the maximum number of paid requests whose outcome the paywall keeps in memory. */
 const REQUESTS_MAX = 10_000
 /**
- * Is the maximum number of bytes of one stored response to a paid request. The paywall does not store a response that
+ * Sets the maximum number of bytes of one stored response to a paid request. The paywall does not store a response that
  * is longer than this limit.
  */
 export const ANSWER_MAX_BYTES = 256 * 1024
-/** Is the maximum total of bytes of all stored responses to paid requests. */
+/** Sets the maximum total of bytes of all stored responses to paid requests. */
 const STORED_MAX_BYTES = 32 * 1024 * 1024
 /**
  * A paid request waits this many milliseconds for the response to an earlier equal request. The service waits for a

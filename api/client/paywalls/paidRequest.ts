@@ -4,8 +4,8 @@
  */
 
 /**
- * Is the maximum number of characters of a payment header. The paywall does not store the response to a longer payment
- * header, because the service refuses such a payment anyway.
+ * Sets the maximum number of characters of a payment header. The paywall does not store the response to a longer
+ * payment header, because the service refuses such a payment anyway.
  */
 const PAYMENT_MAX_CHARS = 16_384
 /**

@@ -14,12 +14,13 @@ export type PaywallOptions = {
   /** Sets the price of the paid resource in decimal USDC, e.g. `0.01`. */
   amount: string
   /**
-   * Is the registered URL of the paid resource, as the payer sees it. The default resource is the URL of the request.
+   * Holds the registered URL of the paid resource, as the payer sees it. The default resource is the URL of the
+   * request.
    */
   resource?: string
   /** Describes the paid resource for the payer, in at most 500 characters. */
   description?: string
-  /** Is the media type of the paid resource, e.g. The media type is, for example, `application/json`. */
+  /** Holds the media type of the paid resource, e.g. The media type is, for example, `application/json`. */
   mimeType?: string
   /**
    * Lists the x402 versions that a 402 response offers. The default is both versions. The paywall accepts a payment of
@@ -68,8 +69,8 @@ export type Payment = {
 }
 
 /**
- * Is a header of every response of a paywall, because a cache must not serve a paid resource to a client that has not
- * paid.
+ * Holds a header of every response of a paywall, because a cache must not serve a paid resource to a client that has
+ * not paid.
  */
 const NO_STORE = { 'cache-control': 'no-store' } as const
 
@@ -221,7 +222,7 @@ const notYet = (retryAfterS: number): Refused => ({
   challenge: null,
 })
 
-/** Is the body of a 503 response of a paywall. */
+/** Holds the body of a 503 response of a paywall. */
 const UNAVAILABLE = {
   error: 'unavailable',
   message:

@@ -4,7 +4,7 @@
 import type { Challenge } from '../calls/payments.ts'
 
 /**
- * Is the maximum number of characters of an Accept header that the paywall reads. If the Accept header is longer than
+ * Sets the maximum number of characters of an Accept header that the paywall reads. If the Accept header is longer than
  * this limit, the response is JSON.
  */
 const ACCEPT_MAX_CHARS = 1_024
@@ -45,7 +45,7 @@ export async function pageHeaders(): Promise<Record<string, string>> {
 
 /** Describes the price offer that a paywall page shows. */
 export type ShownOffer = {
-  /** Is the price of the offer in decimal USDC. */
+  /** Holds the price of the offer in decimal USDC. */
   amount: string
   challenge: Omit<Challenge, 'headers'>
 }

@@ -9,7 +9,7 @@ import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
 import { sha256 } from './paidRequest.ts'
 
 /**
- * Is the maximum number of bytes of a request body that the paywall hashes. If a request body is longer than this
+ * Sets the maximum number of bytes of a request body that the paywall hashes. If a request body is longer than this
  * limit, the paywall makes no hash of it.
  */
 const REQUEST_MAX_BYTES = 1024 * 1024

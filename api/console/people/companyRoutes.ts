@@ -25,7 +25,7 @@ import { limitSignIns } from './limitSignIns.ts'
 import { signedIn } from './sessionRoutes.ts'
 
 /**
- * Is the maximum wait for one step of a sign-in with the company's identity provider. The identity provider has five
+ * Sets the maximum wait for one step of a sign-in with the company's identity provider. The identity provider has five
  * seconds for each request, and a step of the sign-in makes two requests.
  */
 const WAIT_MS = 12_000

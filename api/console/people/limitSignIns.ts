@@ -3,8 +3,8 @@ import { isOverLimit } from '../../http/limits/networkLimit.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Is the maximum number of sign-ins that one network may begin in a minute. All people of an office share one public IP
- * address.
+ * Sets the maximum number of sign-ins that one network may begin in a minute. All people of an office share one public
+ * IP address.
  */
 const PER_MINUTE = 30
 

@@ -31,7 +31,7 @@ import {
 import { signedIn } from './sessionRoutes.ts'
 
 /**
- * Is the maximum number of bytes of an authenticator's response. The service requests no attestations, so an
+ * Sets the maximum number of bytes of an authenticator's response. The service requests no attestations, so an
  * authenticator's response is short.
  */
 const RESPONSE_MAX_BYTES = 16_384

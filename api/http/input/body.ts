@@ -1,9 +1,9 @@
 import { ApiError, badRequest, InvalidJsonError } from '../errors.ts'
 
-/** Is the maximum number of bytes of a JSON request body (docs/contract.md §2). */
+/** Sets the maximum number of bytes of a JSON request body (docs/contract.md §2). */
 export const BODY_MAX_BYTES = 2 * 1024 * 1024
 
-/** Is the maximum number of bytes of a JSON request body that holds a mail with attachments (docs/contract.md §2). */
+/** Sets the maximum number of bytes of a JSON request body that holds a mail with attachments (docs/contract.md §2). */
 export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
 
 /** Describes the limits on the body of one HTTP request. */
@@ -12,9 +12,9 @@ export type BodyLimit = {
   /** Names a field. Only a request body that contains the named field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
   /**
-   * Is a function that the body reader calls with the number of bytes of each chunk of the request body. The function
-   * throws an error if the bytes in memory exceed the limit. If another request body needs the memory later, the
-   * process calls `end` to drop this body.
+   * Holds a function that the body reader calls with the number of bytes of each chunk of the request body. The
+   * function throws an error if the bytes in memory exceed the limit. If another request body needs the memory later,
+   * the process calls `end` to drop this body.
    * @returns the milliseconds to wait before reading the next chunk of the request body.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
@@ -27,7 +27,7 @@ export type BodyLimit = {
  * slowly, because it would occupy memory and a connection.
  */
 type BodyPatience = {
-  /** Is the number of milliseconds for which a request body may arrive before the service checks its speed. */
+  /** Holds the number of milliseconds for which a request body may arrive before the service checks its speed. */
   graceMs: number
   bytesPerS: number
   /** Limits the milliseconds in which the whole body of an HTTP request must arrive. */

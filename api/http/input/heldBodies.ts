@@ -6,8 +6,8 @@ import type { RequestState } from '../requestState.ts'
 
 const MB = 1024 * 1024
 /**
- * Is the maximum number of bytes of large request bodies in memory. The service decodes a body and encodes it again for
- * PostgreSQL, so a body takes several times its own size of memory.
+ * Sets the maximum number of bytes of large request bodies in memory. The service decodes a body and encodes it again
+ * for PostgreSQL, so a body takes several times its own size of memory.
  */
 const HELD_MAX_BYTES = 256 * MB
 /** Limits the memory that the bodies of one project or platform key may take. */

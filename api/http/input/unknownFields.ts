@@ -3,8 +3,8 @@ import { nearestName } from '../../../shared/nearestName.ts'
 import { type ApiError, badRequest } from '../errors.ts'
 
 /**
- * Is the maximum number of characters of an unknown field name in an error message, because a caller chooses the length
- * of the name.
+ * Sets the maximum number of characters of an unknown field name in an error message, because a caller chooses the
+ * length of the name.
  */
 const SHOWN_CHARS = 64
 

@@ -21,7 +21,7 @@ import {
 
 export const HeldQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
 
-/** Is the maximum number of characters of each text in a list of held mails. */
+/** Sets the maximum number of characters of each text in a list of held mails. */
 const EXCERPT_CHARS = 1_000
 const WHOLE_CHARS = 2 ** 30
 

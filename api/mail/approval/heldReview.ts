@@ -16,13 +16,13 @@ export const ReviewQuery = t.Object({
   seen: t.Optional(t.String({ maxLength: 100 })),
 })
 
-/** Is the error message when a person approves a held mail without having seen all its pages. */
+/** Holds the error message when a person approves a held mail without having seen all its pages. */
 export const UNREAD = 'seen must be the seal of the last page: read all pages of the mail'
 
 /** Describes one page of the text of a held mail. */
 export type ReviewPage = {
   sha256: string
-  /** Is the number of the page of the held mail, counted from 1. */
+  /** Holds the number of the page of the held mail, counted from 1. */
   page: number
   pages: number
   sections: Section[]
@@ -32,7 +32,7 @@ export type ReviewPage = {
    */
   obstacles: string[]
   /**
-   * Is the seal (a cryptographic proof) which shows that the service has displayed this page of the held mail. A
+   * Holds the seal (a cryptographic proof) which shows that the service has displayed this page of the held mail. A
    * request for the next page of the held mail must contain this seal. The approval of the mail must contain the seal
    * of the last page.
    */
@@ -42,7 +42,7 @@ export type ReviewPage = {
 
 const WHOLE_CHARS = 2 ** 30
 /**
- * Is a special page number that stands for all pages of a held mail. The seal (a cryptographic proof) for this page
+ * Holds a special page number that stands for all pages of a held mail. The seal (a cryptographic proof) for this page
  * number allows the approval of a held mail.
  */
 const ALL_PAGES = 0

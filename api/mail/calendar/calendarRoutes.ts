@@ -18,7 +18,7 @@ import { EXAMPLE_REPLIED, SEND_ERRORS } from '../outbound/sendingDocs.ts'
 import { AnswerSchema, EventFields } from './inviteDocs.ts'
 import { answerInvite, RsvpBody } from './rsvp.ts'
 
-/** Is the maximum number of days that one query of the calendar may cover. */
+/** Sets the maximum number of days that one query of the calendar may cover. */
 const SPAN_MAX_DAYS = 366
 const DAY_MS = 24 * 60 * 60 * 1000
 

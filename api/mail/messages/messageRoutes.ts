@@ -42,7 +42,7 @@ const EXAMPLE_ITEM = {
   createdAt: '2026-01-05T09:41:12.345Z',
 }
 
-/** Is an example of a whole message for the documentation. */
+/** Holds an example of a whole message for the documentation. */
 export const EXAMPLE_MESSAGE = {
   ...EXAMPLE_ITEM,
   inboxId: 'agent@mail.example.com',
@@ -50,7 +50,7 @@ export const EXAMPLE_MESSAGE = {
   attachments: [],
 }
 
-/** Is an example of a received message with a code for the documentation. */
+/** Holds an example of a received message with a code for the documentation. */
 export const EXAMPLE_SINGLE = {
   ...EXAMPLE_MESSAGE,
   subject: 'Sign in',

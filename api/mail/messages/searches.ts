@@ -5,7 +5,7 @@ import { SearchTimeoutError } from '../../../sql/mail/search/hits.ts'
 import { ApiError, badRequest } from '../../http/errors.ts'
 
 /**
- * Is the maximum number of concurrent searches of one project. If a project could run more searches at once, it would
+ * Sets the maximum number of concurrent searches of one project. If a project could run more searches at once, it would
  * take the database's processors from other projects.
  */
 const PER_PROJECT = 1

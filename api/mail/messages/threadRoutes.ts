@@ -50,7 +50,7 @@ const EXAMPLE_HEAD = {
   updatedAt: EXAMPLE_MESSAGE.createdAt,
 }
 
-/** Is an example of a thread for the documentation. */
+/** Holds an example of a thread for the documentation. */
 export const EXAMPLE_THREAD = { ...EXAMPLE_HEAD, totalMessages: 1, messages: [EXAMPLE_MESSAGE] }
 
 const toHead = (thread: Thread) => ({

@@ -28,11 +28,11 @@ import { badRequest } from '../../http/errors.ts'
 import { BODY_MAX_BYTES } from '../../http/input/body.ts'
 import { EventInput } from '../calendar/eventInput.ts'
 
-/** Is the maximum number of recipients of one message in to, cc and bcc together (docs/contract.md §4). */
+/** Sets the maximum number of recipients of one message in to, cc and bcc together (docs/contract.md §4). */
 export const RECIPIENTS_MAX = 50
 /**
- * Is the maximum number of characters of a subject, because a header line of a message has at most 998 characters (RFC
- * 5322 §2.1.1).
+ * Sets the maximum number of characters of a subject, because a header line of a message has at most 998 characters
+ * (RFC 5322 §2.1.1).
  */
 export const SUBJECT_MAX_LENGTH = 998
 
@@ -45,8 +45,8 @@ const AddressList = (minItems: number) =>
   })
 
 /**
- * Is the maximum number of characters of the text body, and of the HTML body. A whole request body without attachments
- * has the same maximum size as the text body.
+ * Sets the maximum number of characters of the text body, and of the HTML body. A whole request body without
+ * attachments has the same maximum size as the text body.
  */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
 const Text = t.String({
@@ -62,8 +62,8 @@ const Html = t.Optional(
 
 const ATTACHMENTS_MAX = 50
 /**
- * Is the maximum number of bytes of all attachments of a message together. Base64 makes attachments a third larger, and
- * most mail hosts accept messages of up to 35 MB.
+ * Sets the maximum number of bytes of all attachments of a message together. Base64 makes attachments a third larger,
+ * and most mail hosts accept messages of up to 35 MB.
  */
 const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
 /** Returns how many characters some bytes take in base64 (RFC 4648 §4). */
@@ -131,7 +131,7 @@ const HeadersInput = t.Optional(
   }),
 )
 
-/** Is the maximum number of days by which a caller can schedule a mail in advance. */
+/** Sets the maximum number of days by which a caller can schedule a mail in advance. */
 const SEND_AT_MAX_DAYS = 366
 const SendAt = t.Optional(
   t.String({

@@ -11,7 +11,7 @@ const LIMITED =
 /** Describes the errors that every send or reply can return. */
 export const SEND_ERRORS = { 413: FULL, 422: BLOCKED, 429: LIMITED }
 
-/** Is an example of an accepted reply for the documentation. */
+/** Holds an example of an accepted reply for the documentation. */
 export const EXAMPLE_REPLIED = {
   messageId: '<60303ae2@mail.example.com>',
   threadId: 'thd_0a1b2c3d4e5f60718293a4b5',

@@ -132,11 +132,11 @@ const waitForCode = defineTool({
 })
 
 /**
- * Is the maximum number of bytes of an attachment in the result of an MCP tool. Base64 turns three bytes into four
+ * Sets the maximum number of bytes of an attachment in the result of an MCP tool. Base64 turns three bytes into four
  * characters, and all characters take space in the context of the language model.
  */
 const ATTACHMENT_MAX_BYTES = 256 * 1024
-/** Is the maximum number of characters of an attachment's text in the result of one tool call. */
+/** Sets the maximum number of characters of an attachment's text in the result of one tool call. */
 const PAGE_CHARS = 20_000
 
 const getAttachment = defineTool({

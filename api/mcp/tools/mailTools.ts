@@ -51,7 +51,7 @@ export const SENDS = {
 } as const
 
 /**
- * Is the maximum number of characters of a mail's body in a list, because fifty whole mails would fill a language
+ * Sets the maximum number of characters of a mail's body in a list, because fifty whole mails would fill a language
  * model's context.
  */
 const LIST_BODY_MAX_CHARS = 1_000

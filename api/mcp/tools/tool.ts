@@ -48,7 +48,7 @@ export const STRICT = { additionalProperties: false } as const
 
 type ToolSpecification<Input extends TObject> = {
   /**
-   * Is the name of the MCP tool, written with a dot, e.g. `mail.send`. An MCP host can ask for tool names with
+   * Holds the name of the MCP tool, written with a dot, e.g. `mail.send`. An MCP host can ask for tool names with
    * underscores (naming.ts).
    */
   name: string

@@ -12,7 +12,7 @@ export const UntrustedMark = t.Object({
   notice: t.String(),
 })
 
-/** Is the marker on text of third parties. The marker tells the language model that the text is untrusted data. */
+/** Holds the marker on text of third parties. The marker tells the language model that the text is untrusted data. */
 export const UNTRUSTED = { untrusted: true, notice: NOTICE } as const
 
 /**

@@ -9,7 +9,7 @@ import {
 /** A revoked inbound secret of a domain stays valid for at most this many milliseconds. */
 const FRESH_MS = 30_000
 /**
- * Is the shortest pause in milliseconds between two database reads that search for an unknown key id. Because of the
+ * Sets the shortest pause in milliseconds between two database reads that search for an unknown key id. Because of the
  * pause, a stranger who guesses key ids cannot load the database.
  */
 const AGAIN_MS = 1_000

@@ -16,7 +16,7 @@ import { type HandedMail, type HandedReports, type HttpParts, takeMail } from '.
 
 const IDLE_TIMEOUT_S = 60
 const DRAIN_POLL_MS = 20
-/** Is the maximum duration of an HTTP request from a mail service, in milliseconds. */
+/** Sets the maximum duration of an HTTP request from a mail service, in milliseconds. */
 const REQUEST_MS = 10 * 60_000
 
 /**
@@ -88,7 +88,9 @@ type ServerParts = HttpParts & {
   limits: ConnectionLimits
   keys: InboundKeys
   pool: Pool
-  /** Is the adapter that receives mail from Amazon SES. `null` means that the operator has configured no SNS topic. */
+  /**
+   * Holds the adapter that receives mail from Amazon SES. `null` means that the operator has configured no SNS topic.
+   */
   ses: Adapter | null
 }
 

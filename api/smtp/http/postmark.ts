@@ -9,7 +9,7 @@ import type { InboundKeys } from './inboundKeys.ts'
 import { readBody, slices } from './readBody.ts'
 import type { HandedMail, HandedReports } from './takeMail.ts'
 
-/** Is the maximum number of bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
+/** Sets the maximum number of bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
 
 /** Handles `POST /v0/inbound/postmark/KEY/SECRET`: the webhooks of Postmark. @throws {SignedMailError} */

@@ -10,7 +10,7 @@ import { HttpRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
 import type { HandedMail } from './takeMail.ts'
 
-/** Is the maximum number of characters of the inbound key's id, and of each signed header outside the envelope. */
+/** Sets the maximum number of characters of the inbound key's id, and of each signed header outside the envelope. */
 const HEADER_MAX_CHARS = 300
 
 /**

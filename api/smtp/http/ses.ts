@@ -19,7 +19,7 @@ import { HttpRefusal } from './httpAnswer.ts'
 import { readBody, slices } from './readBody.ts'
 import type { HandedMail, HandedReports } from './takeMail.ts'
 
-/** Is the maximum number of bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
+/** Sets the maximum number of bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
 const JSON_MAX_BYTES = 512 * 1024
 const CERTIFICATE_MAX_BYTES = 16 * 1024
 const FETCH_MS = 5_000
@@ -53,7 +53,7 @@ export const createAskSns =
 export type SesParts = {
   settings: NonNullable<NonNullable<Config['smtp']['http']>['ses']>
   /**
-   * Is the S3 bucket in which SES stores large mail. `null` means that the mail always stands inside the SNS
+   * Holds the S3 bucket in which SES stores large mail. `null` means that the mail always stands inside the SNS
    * notification.
    */
   bucket: ObjectStore | null

@@ -34,7 +34,7 @@ export type HandedMail = {
   envelope: Envelope
   provider: MailProvider
   /**
-   * Is a UUID that identifies the HTTP request. An identical request has the same UUID, so that the service stores a
+   * Holds a UUID that identifies the HTTP request. An identical request has the same UUID, so that the service stores a
    * repeated request only once.
    */
   sourceKey: string

@@ -9,8 +9,8 @@ import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
 /**
- * Is the maximum number of mails, and of bytes, that the mover stores in one batch. If the sender of a mail has caused
- * less load than other senders, the mail waits at most until the current batch ends.
+ * Sets the maximum number of mails, and of bytes, that the mover stores in one batch. If the sender of a mail has
+ * caused less load than other senders, the mail waits at most until the current batch ends.
  */
 const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250

@@ -13,8 +13,8 @@ import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
  */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
   /**
-   * Is the key that identifies the mail in the spool. If this key is absent, the mail gets a new key. If two mails have
-   * the same source key, the service stores only the first of them.
+   * Holds the key that identifies the mail in the spool. If this key is absent, the mail gets a new key. If two mails
+   * have the same source key, the service stores only the first of them.
    */
   sourceKey?: string
 }
@@ -46,7 +46,7 @@ const ACCEPTING = {
   weight: { of: ([, bytes]: SpooledColumns) => bytes.length, max: 16 * 1024 * 1024 },
 }
 
-/** Is the size class of a spooled mail: `small` for a mail of at most 64 KB, and `large` for a bigger mail. */
+/** Describes the size class of a spooled mail: `small` for a mail of at most 64 KB, and `large` for a bigger mail. */
 export type SpooledSize = 'small' | 'large'
 /**
  * A mail whose content goes to the object store counts as large. While the object store is unreachable, small mail
@@ -90,8 +90,8 @@ export class Spool {
   readonly #accepting: Batcher<SpooledColumns, boolean>
   #room = { untilMs: 0, bytes: 0 }
   /**
-   * Is the local copy of the inbox addresses that the spool's file holds. The local copy lets the listener accept mail
-   * while PostgreSQL is unreachable.
+   * Holds the local copy of the inbox addresses that the spool's file holds. The local copy lets the listener accept
+   * mail while PostgreSQL is unreachable.
    */
   readonly addresses: SpoolAddresses
 

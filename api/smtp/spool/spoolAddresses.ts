@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite'
 
 /**
- * Is the maximum number of inbox addresses that the process keeps in memory. The addresses are kept in memory because
+ * Sets the maximum number of inbox addresses that the process keeps in memory. The addresses are kept in memory because
  * each lookup in the spool's file takes locks and reads the file's header.
  */
 const KNOWN_MAX = 10_000

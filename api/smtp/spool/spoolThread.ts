@@ -8,8 +8,8 @@ import type { SpoolAnswer, SpooledColumns, SpoolWork } from './spoolWriter.ts'
 declare const self: { onmessage: (event: { data: SpoolWork }) => void }
 
 /**
- * Is the only database connection that writes to the spool's file. Writes over a second connection would empty the page
- * cache of the first connection.
+ * Holds the only database connection that writes to the spool's file. Writes over a second connection would empty the
+ * page cache of the first connection.
  */
 let mails: Database | undefined
 

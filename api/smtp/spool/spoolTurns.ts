@@ -4,7 +4,7 @@ import type { SpooledMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
 /**
- * Is the maximum number of spooled mails that the mover keeps in memory until it moves them. When the mover has moved
+ * Sets the maximum number of spooled mails that the mover keeps in memory until it moves them. When the mover has moved
  * these mails, it reads later mails from the spool's file.
  */
 const WINDOW = 20_000

@@ -14,7 +14,7 @@ import type { Offer } from '../payments/offer.ts'
  */
 const WAIT_MS = 5_000
 /**
- * Is the maximum number of milliseconds that a request for a payment challenge waits for an endpoint check that is
+ * Sets the maximum number of milliseconds that a request for a payment challenge waits for an endpoint check that is
  * already running. The endpoint check calls the seller's URL, and the seller's server may then request the payment
  * challenge for that call from the service. So the service returns the payment challenge before the endpoint check
  * ends.

@@ -16,7 +16,7 @@ export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 const LOOK_PAUSE_MS = 60_000
 
 /**
- * Is the maximum number of characters of a bazaar declaration (an x402 extension), because a longer declaration does
+ * Sets the maximum number of characters of a bazaar declaration (an x402 extension), because a longer declaration does
  * not fit into a header.
  */
 const DECLARED_CHARS_MAX = 16_384

@@ -12,7 +12,7 @@ import { isSoldByAnother } from '../../../sql/till/endpoints/rivalEndpoints.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer, Seller } from '../payments/offer.ts'
 
-/** Is the resource that stands in for a missing resource, because a payment in x402 version 2 need not name one. */
+/** Holds the resource that stands in for a missing resource, because a payment in x402 version 2 need not name one. */
 const UNSPECIFIED = 'urn:x402:unspecified'
 const RESOURCE_CHARS_MAX = 2048
 

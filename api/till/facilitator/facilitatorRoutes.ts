@@ -26,8 +26,8 @@ import { EXTENSION_RESPONSES, extensionResponses } from './extensionResponses.ts
 import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
 
 /**
- * Is the longest time for which the response waits for a transaction hash. This wait and the 25 s of SETTLEMENT_WAIT_MS
- * together stay below the 30 s time-out of Python and Go clients.
+ * Sets the longest time for which the response waits for a transaction hash. This wait and the 25 s of
+ * SETTLEMENT_WAIT_MS together stay below the 30 s time-out of Python and Go clients.
  */
 const HASH_WAIT_MS = 3_000
 const HASH_POLL_MS = 200

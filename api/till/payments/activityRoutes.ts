@@ -10,7 +10,7 @@ import { EXAMPLE_PAYMENT, PaymentItem, toPaymentItem } from './paymentDocs.ts'
 import { Days, readDays } from './paymentQuery.ts'
 
 /**
- * Is the maximum number of rows in one response of the income statistics. The route GET /v0/payments lists all
+ * Sets the maximum number of rows in one response of the income statistics. The route GET /v0/payments lists all
  * payments.
  */
 const ROWS_MAX = 100

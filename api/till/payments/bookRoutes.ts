@@ -16,11 +16,11 @@ import { callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Is the maximum number of accounting entries in one response. A client continues the export with the cursor of the
+ * Sets the maximum number of accounting entries in one response. A client continues the export with the cursor of the
  * last entry.
  */
 const ENTRIES_MAX = 10_000
-/** Is the maximum number of accounting entries that one query reads. */
+/** Sets the maximum number of accounting entries that one query reads. */
 const PAGE = 500
 
 const When = (description: string) =>

@@ -12,7 +12,7 @@ import type { Services } from '../../http/services.ts'
 import type { Offer } from './offer.ts'
 
 /**
- * Is the `error` text of the first payment challenge in x402 version 2. The x402 reference middleware sends the same
+ * Holds the `error` text of the first payment challenge in x402 version 2. The x402 reference middleware sends the same
  * error text.
  */
 const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'

@@ -25,12 +25,12 @@ export type Seller = { projectId: string; payTo: string; network: NetworkName; c
 export type Offer = {
   seller: Seller
   /**
-   * Is the id of the seller's registered endpoint. `null` means that no registered endpoint has this resource. Only the
-   * facilitator routes accept a resource without an endpoint.
+   * Holds the id of the seller's registered endpoint. `null` means that no registered endpoint has this resource. Only
+   * the facilitator routes accept a resource without an endpoint.
    */
   endpointId: string | null
   /**
-   * Is the verification status that the last check of the endpoint found. The status `paused` means that the seller
+   * Holds the verification status that the last check of the endpoint found. The status `paused` means that the seller
    * accepts no new buyers.
    */
   verification: VerificationStatus | 'paused' | null
@@ -39,7 +39,7 @@ export type Offer = {
    * for the resource.
    */
   matchKey: string | null
-  /** Is the URL of the resource that the payer requests, in normal form. */
+  /** Holds the URL of the resource that the payer requests, in normal form. */
   resource: string
   /**
    * Tells whether the seller or only the payer named the resource. `payer` means that only the payer named the resource

@@ -8,7 +8,7 @@ import { signInChoices } from './signIn.ts'
 import type { ConnectRequest } from './types.ts'
 
 /**
- * Is the maximum number of pages of the project list from which the owner can choose a project. The list begins with
+ * Sets the maximum number of pages of the project list from which the owner can choose a project. The list begins with
  * the newest projects.
  */
 const PAGES_MAX = 10

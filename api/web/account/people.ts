@@ -75,7 +75,7 @@ export const people: Screen = ({ signal, session }) => {
   ]
 }
 
-/** Is the maximum number of projects that the form for a person can show. */
+/** Sets the maximum number of projects that the form for a person can show. */
 const PROJECTS_MAX = 10_000
 
 async function personForm(person: Person | null) {

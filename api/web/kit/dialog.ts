@@ -5,12 +5,12 @@ import { button, copyButton, toasts } from './ui.ts'
 type DialogParts = {
   title: string
   body: Child
-  /** Is the label of the dialog's main button. */
+  /** Holds the label of the dialog's main button. */
   action: string
   danger?: boolean
   /**
-   * Is the function that runs when the user presses the main button of the dialog. If the function of the main button
-   * fails, the dialog shows the error and stays open. If the function of the main button returns a function, the
+   * Holds the function that runs when the user presses the main button of the dialog. If the function of the main
+   * button fails, the dialog shows the error and stays open. If the function of the main button returns a function, the
    * returned function runs after the dialog has closed.
    */
   act: (form: FormData) => Promise<unknown>
@@ -19,7 +19,7 @@ type DialogParts = {
    * closes only if the user's answer is `true`.
    */
   leaving?: () => boolean | Promise<boolean>
-  /** Is a function that runs when the dialog has closed, for any reason. */
+  /** Holds a function that runs when the dialog has closed, for any reason. */
   closed?: () => void
   /** Adds buttons before the main button of the dialog. */
   more?: Child

@@ -60,8 +60,8 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
 }
 
 /**
- * Is the maximum number of pages of a list that the console shows. Older entries of the list are available only through
- * the API of the service.
+ * Sets the maximum number of pages of a list that the console shows. Older entries of the list are available only
+ * through the API of the service.
  */
 const PAGES_MAX = 20
 

@@ -126,7 +126,7 @@ export type Message = {
   attachments: Attachment[]
   deliveryStatus?: string
   deliveryError?: string | null
-  /** Is the time at which the service sends the message. Only scheduled messages have this field. */
+  /** Holds the time at which the service sends the message. Only scheduled messages have this field. */
   sendAt?: string
   /** Holds the results of checking the sender of the message. Only received messages have this field. */
   authentication?: Authentication
@@ -204,7 +204,7 @@ type HeldMail = Pick<
 }
 export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
-  /** Is the SHA-256 hash of the held mail's bytes. `null` means that the agent has deleted the held mail. */
+  /** Holds the SHA-256 hash of the held mail's bytes. `null` means that the agent has deleted the held mail. */
   sha256: string | null
   message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }

@@ -95,7 +95,7 @@ type ButtonOptions = {
   keep?: string
   title?: string
   /**
-   * Is the name of the button that screen readers announce. The button needs a name for screen readers when several
+   * Holds the name of the button that screen readers announce. The button needs a name for screen readers when several
    * buttons have the same visible text.
    */
   label?: string
@@ -236,7 +236,7 @@ export const panel = (title: string | null, ...children: Child[]): HTMLElement =
 export const notice = (tone: 'info' | 'wait' | 'bad' | 'good', ...children: Child[]): HTMLElement =>
   h('div', { class: `notice ${tone}`, role: tone === 'bad' ? 'alert' : 'note' }, children)
 
-/** Is the live region in which screen readers announce toasts. */
+/** Holds the live region in which screen readers announce toasts. */
 export const toasts = h('div', { class: 'toasts', role: 'status', 'aria-live': 'polite' })
 const TOAST_MS = 6_000
 

@@ -13,7 +13,7 @@ import { mayInvite, showInvites } from './invites.ts'
 import { attachmentList } from './writing/attachmentList.ts'
 
 /**
- * Is the maximum number of webhook deliveries that the console shows beside a message. The delivery log shows all
+ * Sets the maximum number of webhook deliveries that the console shows beside a message. The delivery log shows all
  * webhook deliveries.
  */
 const EVENTS_SHOWN = 20

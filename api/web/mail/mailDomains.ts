@@ -12,7 +12,7 @@ import { badge, button, copyButton, empty, section, table, toast } from '../kit/
 const PATH = '/v0/platform/domains'
 const REFRESH_MS = 2_000
 const DOMAIN_MAX_LENGTH = 253
-/** Is the maximum number of mail domains from which the user can choose for a new project. */
+/** Sets the maximum number of mail domains from which the user can choose for a new project. */
 const DOMAINS_MAX = 10_000
 
 /** Shows the mail domains of the platform with their required DNS records. */

@@ -9,11 +9,11 @@ import { labelBadges } from './labels.ts'
 import { messageChoosing } from './manyMails.ts'
 
 /**
- * Is the maximum number of characters of an excerpt that the console shows when the search match is not in the
+ * Sets the maximum number of characters of an excerpt that the console shows when the search match is not in the
  * message's text.
  */
 const BEGINNING = 160
-/** Is the maximum number of characters of a search query. The service itself has the same limit on a search query. */
+/** Sets the maximum number of characters of a search query. The service itself has the same limit on a search query. */
 export const QUERY_MAX_LENGTH = 500
 
 /** Shows the search results, newest first, with links to their threads. */

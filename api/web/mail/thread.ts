@@ -12,7 +12,7 @@ import { answerMail } from './writing/compose.ts'
 
 const REFRESH_MS = 3_000
 /**
- * Is the maximum number of characters of a message's original that the console shows. The user can download the whole
+ * Sets the maximum number of characters of a message's original that the console shows. The user can download the whole
  * original of the message.
  */
 const RAW_SHOWN = 200_000

@@ -20,7 +20,7 @@ export type Funnel = {
   byEndpoint: (Stages & { endpointId: string | null; urlPattern: string | null })[]
 }
 
-/** Is the maximum number of endpoints in the conversion table (the funnel). */
+/** Sets the maximum number of endpoints in the conversion table (the funnel). */
 const ROWS_MAX = 10
 
 /** Describes in one sentence how many payment challenges led to payments. */

@@ -19,7 +19,7 @@ type Income = Amount & {
 
 const DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Is the maximum number of rows in each table of the income, such as the sums by payer. */
+/** Sets the maximum number of rows in each table of the income, such as the sums by payer. */
 const ROWS_MAX = 5
 
 /** Shows the income of a project. @param endpointId limits the shown income to one endpoint. */

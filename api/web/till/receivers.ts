@@ -12,7 +12,7 @@ import type {
 export type Receiver = { id: string; url: string }
 
 /**
- * Is the maximum number of webhook receivers that the filter offers to the user. A user can still find deliveries to
+ * Sets the maximum number of webhook receivers that the filter offers to the user. A user can still find deliveries to
  * other receivers by their URL.
  */
 const SHOWN = '100'
@@ -38,7 +38,7 @@ export async function receiversOf(
 export const receiverQuery = (id: string): Record<string, string> =>
   id.startsWith('se_') ? { endpointId: id } : { webhookId: id }
 
-/** Is the number of days for which the console computes the failure rate of a webhook receiver. */
+/** Sets the number of days for which the console computes the failure rate of a webhook receiver. */
 const DAYS = 7
 
 /** Returns the failure rate of each receiver over the last DAYS days as a short text. */

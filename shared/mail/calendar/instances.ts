@@ -8,8 +8,8 @@ export type Instance = { startMs: number; endMs: number; local: string }
 export type Window = { fromMs: number; untilMs: number; max: number }
 
 /**
- * Is the maximum number of characters of a stored calendar source. The calendar source holds the recurrence rule of an
- * event, its exceptions, and the definitions of their time zones.
+ * Sets the maximum number of characters of a stored calendar source. The calendar source holds the recurrence rule of
+ * an event, its exceptions, and the definitions of their time zones.
  */
 const SOURCE_MAX_CHARS = 100_000
 

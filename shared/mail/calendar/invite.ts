@@ -33,13 +33,13 @@ export type Status = (typeof STATUSES)[number]
 /** Describes the start or the end of a calendar event. */
 export type CalendarTime = {
   /**
-   * Is the time of the calendar event in ISO 8601, in UTC. For an event of whole days, this time is midnight in UTC. A
-   * calendar time without a zone counts as UTC.
+   * Holds the time of the calendar event in ISO 8601, in UTC. For an event of whole days, this time is midnight in UTC.
+   * A calendar time without a zone counts as UTC.
    */
   at: string
-  /** Is the local time of the event: `2026-03-02T10:00:00`, or `2026-03-02` for a whole day. */
+  /** Holds the local time of the event: `2026-03-02T10:00:00`, or `2026-03-02` for a whole day. */
   local: string
-  /** Is the IANA name of the time zone. Null means that the calendar event names no known time zone. */
+  /** Holds the IANA name of the time zone. Null means that the calendar event names no known time zone. */
   zone: string | null
 }
 
@@ -51,7 +51,7 @@ export type Invite = {
   method: Method
   uid: string
   sequence: number
-  /** Is the DTSTAMP of the calendar event, in ISO 8601. */
+  /** Holds the DTSTAMP of the calendar event, in ISO 8601. */
   stamp: string
   /**
    * Names one instance of a series by the start that the instance originally had (RECURRENCE-ID), in ISO 8601. Null
@@ -73,7 +73,7 @@ export type Invite = {
   recurrence: { rule: string; next: string[] } | null
   organizer: Person | null
   attendees: Attendee[]
-  /** Is the COMMENT of the calendar event, for example in an attendee's reply. */
+  /** Holds the COMMENT of the calendar event, for example in an attendee's reply. */
   comment: string | null
 }
 
@@ -90,5 +90,5 @@ export const UID_MAX_LENGTH = 1_000
 export const SUMMARY_MAX_LENGTH = 1_000
 export const DESCRIPTION_MAX_LENGTH = 10_000
 export const LOCATION_MAX_LENGTH = 1_000
-/** Is the maximum number of future instances that the API lists for a recurring event. */
+/** Sets the maximum number of future instances that the API lists for a recurring event. */
 export const NEXT_MAX = 10

@@ -3,7 +3,7 @@ const MEETING_HOSTS =
   /^(?:meet\.google\.com|teams\.microsoft\.com|teams\.live\.com|whereby\.com|meet\.jit\.si|bluejeans\.com|chime\.aws|around\.co|(?:[a-z0-9-]+\.)*(?:zoom\.us|zoomgov\.com|webex\.com|gotomeeting\.com|gotomeet\.me|whereby\.com|meet\.goto\.com))$/i
 const LINK = /https:\/\/[^\s<>"'()[\]]+/g
 const LINK_MAX_LENGTH = 2_000
-/** Is the maximum number of links in a text that are tested for an online meeting. */
+/** Sets the maximum number of links in a text that are tested for an online meeting. */
 const LINKS_LOOKED_AT = 100
 
 /**

@@ -40,7 +40,7 @@ import {
 import { meetingLink } from './meetingLink.ts'
 import { FLOATING } from './zones.ts'
 
-/** Is the longest time into the future for which instances of a recurring event are searched. */
+/** Sets the longest time into the future for which instances of a recurring event are searched. */
 const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
 
 /**

@@ -4,8 +4,8 @@ import { tzlib_get_ical_block, tzlib_get_timezones } from 'timezones-ical-librar
 import type { AttendeeState, CalendarTime, Person, Role } from './invite.ts'
 
 /**
- * Is a time to write into a calendar file. The field `local` is a date without a time for an event of whole days. If
- * `zone` is null, `local` is in UTC.
+ * Describes a time to write into a calendar file. The field `local` is a date without a time for an event of whole
+ * days. If `zone` is null, `local` is in UTC.
  */
 export type WrittenTime = Pick<CalendarTime, 'local' | 'zone'>
 

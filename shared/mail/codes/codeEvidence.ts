@@ -67,9 +67,9 @@ export type Found = {
   isSubject: boolean
 }
 
-/** Is the maximum number of lines above a candidate (a possible code) that are searched for words about codes. */
+/** Sets the maximum number of lines above a candidate (a possible code) that are searched for words about codes. */
 const ABOVE_MAX_LINES = 8
-/** Is the maximum number of lines that a short mail has. In a short mail, all lines are about one subject. */
+/** Sets the maximum number of lines that a short mail has. In a short mail, all lines are about one subject. */
 const SHORT_LINES = 3
 /**
  * Lists the kinds of labels that name a number, such as "code". Words of the kind `access` do not name a number, but
@@ -159,7 +159,7 @@ function wordEvidence(before: string, after: string): string[] {
 const COPULA =
   /^ ?(?:(?:is|ist|est|es|é|è|е|је|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
-/** Is the maximum number of characters between a verb like "enter" and the number to enter. */
+/** Sets the maximum number of characters between a verb like "enter" and the number to enter. */
 const USE_CHARS = 40
 
 /** Matches what may stand between a label and its number: `your code is 482913`. */

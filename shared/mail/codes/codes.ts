@@ -24,33 +24,33 @@ type CodePart = 'subject' | 'text' | 'html'
 /** Describes a one-time code as the API returns it (docs/contract.md §4). */
 export type Code = {
   kind: CodeKind
-  /** Is the code that a person or an agent must enter. */
+  /** Holds the code that a person or an agent must enter. */
   value: string
-  /** Is the confidence that the text is a one-time code, from 0 to 1. */
+  /** Holds the confidence that the text is a one-time code, from 0 to 1. */
   confidence: number
   part: CodePart | 'attachment'
-  /** Is the id of the attachment that holds the code. Only codes of the part `attachment` have an attachment id. */
+  /** Holds the id of the attachment that holds the code. Only codes of the part `attachment` have an attachment id. */
   attachmentId?: string
-  /** Is the line of the mail that holds the code. */
+  /** Holds the line of the mail that holds the code. */
   line: string
 }
 
 /**
- * Is the maximum number of characters that are read of each mail part. A one-time code stands near the top of its mail
- * part.
+ * Sets the maximum number of characters that are read of each mail part. A one-time code stands near the top of its
+ * mail part.
  */
 const CODE_SCAN_CHARS = 20_000
 const LINES_MAX = 400
 const LINE_MAX_CHARS = 400
 /**
- * Is the maximum number of lines in each mail part that are judged because they contain candidates (possible codes).
+ * Sets the maximum number of lines in each mail part that are judged because they contain candidates (possible codes).
  */
 const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
 
 /**
- * Is the least confidence of a probable one-time code. A candidate with less confidence is probably no one-time code.
+ * Sets the least confidence of a probable one-time code. A candidate with less confidence is probably no one-time code.
  */
 const LIKELY = 0.5
 
@@ -59,7 +59,8 @@ type Mail = {
   text: string
   html: string | null
   /**
-   * Is the visible HTML, whose large and bold texts are evidence. If the visible HTML is absent, the mail has no HTML.
+   * Holds the visible HTML, whose large and bold texts are evidence. If the visible HTML is absent, the mail has no
+   * HTML.
    */
   shown?: string | null
 }
@@ -133,7 +134,8 @@ function linesOf(text: string): string[] {
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z](?:[A-Z]|-[a-z]{3,10}-[a-z])/
 
 /**
- * Is the maximum number of lines of a mail that consists only of a title, such as `Confirm your e-mail`, and a number.
+ * Sets the maximum number of lines of a mail that consists only of a title, such as `Confirm your e-mail`, and a
+ * number.
  */
 const LONE_LINES_MAX = 6
 

@@ -9,18 +9,18 @@ import { readHtml } from '../visibleText/htmlTokens.ts'
 import { OpenElements } from '../visibleText/openElements.ts'
 
 /**
- * Is the maximum number of characters of the large texts, and of the bold texts. A one-time code is among the first
+ * Sets the maximum number of characters of the large texts, and of the bold texts. A one-time code is among the first
  * large or bold texts of a mail.
  */
 const TEXT_MAX_CHARS = 2_000
 /**
- * Is the maximum number of open HTML elements whose style is recorded. Text inside more deeply nested elements gets the
- * style of the deepest element whose style is known.
+ * Sets the maximum number of open HTML elements whose style is recorded. Text inside more deeply nested elements gets
+ * the style of the deepest element whose style is known.
  */
 const DEPTH_MAX = 500
-/** Is the least font size of a large text. */
+/** Sets the least font size of a large text. */
 const LARGE_PX = 20
-/** Is the font size that is assumed for a mail without style. */
+/** Holds the font size that is assumed for a mail without style. */
 const BODY_PX = 16
 
 const BOLD = new Set('b strong h1 h2 h3 h4 code kbd pre tt samp'.split(' '))

@@ -8,7 +8,7 @@ import { PASSWORD, VERIFY } from './linkStems.ts'
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
 
 /**
- * Is the maximum number of characters of a link text whose purpose is recognised by two ideas. In a longer link text,
+ * Sets the maximum number of characters of a link text whose purpose is recognised by two ideas. In a longer link text,
  * the two ideas may belong to two sentences.
  */
 const PHRASE_MAX_CHARS = 90

@@ -18,24 +18,24 @@ export type MailLink = {
 }
 
 /**
- * Is the maximum number of links of a mail that the API returns. If a mail has too many links, the links with a known
+ * Sets the maximum number of links of a mail that the API returns. If a mail has too many links, the links with a known
  * purpose are kept first.
  */
 export const LINKS_MAX = 50
-/** Is the maximum number of links that are read from one mail, including links that are not returned. */
+/** Sets the maximum number of links that are read from one mail, including links that are not returned. */
 const LINKS_READ = 500
 /**
- * Is the maximum number of characters of a URL. A longer URL is left out, because a URL that is cut short would open
+ * Sets the maximum number of characters of a URL. A longer URL is left out, because a URL that is cut short would open
  * another page.
  */
 const HREF_MAX_CHARS = 4_000
-/** Is the maximum number of characters of all URLs of a mail together. */
+/** Sets the maximum number of characters of all URLs of a mail together. */
 const HREFS_MAX_CHARS = 32_000
 const TEXT_MAX_CHARS = 200
-/** Is the maximum number of characters of a link's markup, and also of the words before a link. */
+/** Sets the maximum number of characters of a link's markup, and also of the words before a link. */
 const INNER_MAX_CHARS = 2_000
 const CONTEXT_MAX_CHARS = 300
-/** Is the maximum number of characters of a mail part that are searched for links. */
+/** Sets the maximum number of characters of a mail part that are searched for links. */
 const SCAN_MAX_CHARS = 1_000_000
 
 /**

@@ -26,7 +26,8 @@ export type SentCopy = { projectId: string; messageId: string; recipient: string
 const HASH_BYTES = 5
 const MAC_BYTES = 10
 /**
- * Is the alphabet of base 32. The alphabet is in lower case, because some mail hosts change an address to lower case.
+ * Holds the alphabet of base 32. The alphabet is in lower case, because some mail hosts change an address to lower
+ * case.
  */
 const DIGITS = 'abcdefghijklmnopqrstuvwxyz234567'
 const TAG = /^b([a-z2-7]{8})([a-z2-7]{16})$/

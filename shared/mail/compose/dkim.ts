@@ -30,7 +30,7 @@ const SIGNED_FIELDS = [
 ] as const
 
 const LINE_LENGTH = 72
-/** Is the longest string of a TXT record in bytes (RFC 1035 §3.3). */
+/** Sets the longest string of a TXT record in bytes (RFC 1035 §3.3). */
 const TXT_STRING_BYTES = 255
 
 /** Prepends one DKIM signature per signer to the message. Every line of the message must end with CRLF. */

@@ -1,10 +1,10 @@
 /** Describes an attachment of a mail that the service will send. */
 export type SentAttachment = {
   filename: string
-  /** Is the media type of the attachment, with or without parameters. */
+  /** Holds the media type of the attachment, with or without parameters. */
   contentType: string
   /**
-   * Is the Content-ID without angle brackets. The HTML body refers to the attachment as `cid:…`. Null means that the
+   * Holds the Content-ID without angle brackets. The HTML body refers to the attachment as `cid:…`. Null means that the
    * HTML does not show the attachment.
    */
   contentId: string | null

@@ -12,7 +12,7 @@ export const serviceContent = ({
   lines,
   date,
 }: {
-  /** Is the part of the Message-ID before the @. */
+  /** Holds the part of the Message-ID before the @. */
   id: string
   mailDomain: string
   address: string

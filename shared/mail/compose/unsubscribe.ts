@@ -5,13 +5,13 @@ import { parseAddress } from '../address.ts'
  * is set.
  */
 export type Unsubscribe = {
-  /** Is the URL that accepts a one-click POST (RFC 8058). */
+  /** Holds the URL that accepts a one-click POST (RFC 8058). */
   url: string | null
   mailto: string | null
 }
 
 /**
- * Is the maximum number of characters of an unsubscribe URL, so that the URL fits on a header line of 998 characters
+ * Sets the maximum number of characters of an unsubscribe URL, so that the URL fits on a header line of 998 characters
  * (RFC 5322 §2.1.1).
  */
 export const UNSUBSCRIBE_URL_MAX_LENGTH = 900

@@ -2,7 +2,7 @@ import { cellText, type DocumentText, TextWriter } from './document.ts'
 import { decodeText } from './plainText.ts'
 
 const DELIMITERS = [',', ';', '\t', '|'] as const
-/** Is the number of characters at the beginning of a CSV file from which the delimiter is guessed. */
+/** Sets the number of characters at the beginning of a CSV file from which the delimiter is guessed. */
 const LOOKED_CHARS = 4_000
 
 /**

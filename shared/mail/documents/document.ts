@@ -40,11 +40,11 @@ export const CONCEALED: ReadonlySet<Omission> = new Set([
   'hidden-slides',
 ])
 
-/** Is the maximum number of characters of text that are read from one file. */
+/** Sets the maximum number of characters of text that are read from one file. */
 const TEXT_MAX_CHARS = 1_000_000
-/** Is the maximum size in bytes of a file whose text is read. */
+/** Sets the maximum size in bytes of a file whose text is read. */
 export const FILE_MAX_BYTES = 32 * 1024 * 1024
-/** Is the maximum number of links of one file that are kept beside its text. */
+/** Sets the maximum number of links of one file that are kept beside its text. */
 const LINKS_READ_MAX = 200
 
 /** Tells why a file has no text: the file is damaged, needs a password, or exceeds a limit. */

@@ -17,7 +17,7 @@ const TEXT_IMAGE = /^image\/svg/i
 export const mayHoldText = ({ filename, contentType }: NamedFile): boolean =>
   !TEXT_IMAGE.test(contentType) && !NO_TEXT_TYPE.test(contentType) && !NO_TEXT_ENDING.test(filename)
 
-/** Is the maximum number of bytes at the start of a file that are read to distinguish text from other content. */
+/** Sets the maximum number of bytes at the start of a file that are read to distinguish text from other content. */
 const SNIFFED_BYTES = 4096
 const ENDINGS: Readonly<Record<string, DocumentKind>> = {
   htm: 'html',

@@ -1,14 +1,14 @@
 import type { Omission } from './document.ts'
 
 /**
- * Is the smallest difference of colour values (0 to 255) between words and background. Even the lightest print that a
+ * Sets the smallest difference of colour values (0 to 255) between words and background. Even the lightest print that a
  * person can read has a larger colour difference from its background.
  */
 const CONTRAST_MIN = 24
-/** Is the smallest readable size of letters in points. A person cannot read smaller letters. */
+/** Sets the smallest readable size of letters in points. A person cannot read smaller letters. */
 const TINY_PT = 3
 
-/** Is a colour as six hexadecimal digits. Null means that the colour is unknown. */
+/** Describes a colour as six hexadecimal digits. Null means that the colour is unknown. */
 export type Colour = string | null
 
 /** Reads a colour from `#rrggbb`, `rrggbb` or `aarrggbb`. @returns null for any other text. */
@@ -27,7 +27,7 @@ export function isAlike(one: Colour, other: Colour): boolean {
 /** Describes how words are printed. A property is undefined if the file does not state the property. */
 export type Ink = {
   colour?: Colour
-  /** Is the colour of the background behind the words. */
+  /** Holds the colour of the background behind the words. */
   ground?: Colour
   sizePt?: number
   isHidden?: boolean

@@ -1,7 +1,7 @@
 import { HIDDEN_TEXT_LABEL, parseMail } from '../parse/parseMail.ts'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Is the maximum depth to which mails that are attached to mails are read. */
+/** Sets the maximum depth to which mails that are attached to mails are read. */
 const DEPTH_MAX = 3
 
 /**

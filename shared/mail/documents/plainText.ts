@@ -1,9 +1,9 @@
 import { analyse } from 'chardet'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Is the maximum number of bytes of a file that are read to guess its charset. */
+/** Sets the maximum number of bytes of a file that are read to guess its charset. */
 const GUESSED_BYTES = 64 * 1024
-/** Is the largest number of bytes that one character takes in any charset. */
+/** Sets the largest number of bytes that one character takes in any charset. */
 const BYTES_PER_CHAR = 4
 
 /** Reads the text of a plain file in any charset. */

@@ -26,7 +26,9 @@ import { readPdf } from './pdf/pdfText.ts'
 import { readPlainText } from './plainText.ts'
 import { readRtf } from './rtfText.ts'
 
-/** Is the result of reading a file. `none` means that the file holds no text, as a file with a scanned page does. */
+/**
+ * Describes the result of reading a file. `none` means that the file holds no text, as a file with a scanned page does.
+ */
 export type ReadOutcome =
   | {
       state: 'ready'

@@ -23,7 +23,7 @@ const TOKEN = /\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|[{}]|[
 type Group = {
   ink: Ink
   isDeleted: boolean
-  /** Is the number of fallback characters that follow each `\u` escape in the RTF text. */
+  /** Holds the number of fallback characters that follow each `\u` escape in the RTF text. */
   fallback: number
   unread: 'no' | 'yes' | 'comments' | 'field'
   isColours: boolean
@@ -58,7 +58,7 @@ class RtfReader {
   #skipped = 0
   #depth = 0
   #isInTable = false
-  /** Is the instruction of the RTF field that the reader is in, such as `HYPERLINK "…"`. */
+  /** Holds the instruction of the RTF field that the reader is in, such as `HYPERLINK "…"`. */
   #field = ''
 
   constructor(out: TextWriter) {

@@ -1,8 +1,8 @@
 import { cellText, type Omission, type TextWriter } from './document.ts'
 
-/** Is the maximum number of table cells that are added for one cell that spans columns or is repeated. */
+/** Sets the maximum number of table cells that are added for one cell that spans columns or is repeated. */
 const REPEATED_MAX = 200
-/** Is the maximum depth of tables inside of table cells. */
+/** Sets the maximum depth of tables inside of table cells. */
 const TABLES_MAX = 20
 
 type Table = { row: string[]; cell: string; isRowHidden: boolean }

@@ -61,7 +61,7 @@ export function provePostmark(
 }
 
 /**
- * Is the content of a Postmark webhook: a mail, a report about the copy of a sent message, or an event that this
+ * Describes the content of a Postmark webhook: a mail, a report about the copy of a sent message, or an event that this
  * service does not use.
  */
 export type PostmarkNews =

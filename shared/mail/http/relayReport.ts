@@ -6,11 +6,11 @@
  */
 export type RelayReport = {
   kind: 'bounce' | 'complaint'
-  /** Is the recipient of the copy that the report is about. */
+  /** Holds the recipient of the copy that the report is about. */
   address: string
-  /** Is the author of the message that the report is about. */
+  /** Holds the author of the message that the report is about. */
   from: string
-  /** Is the RFC 3463 code of a bounce. Null means that the relay's report gives no RFC 3463 code. */
+  /** Holds the RFC 3463 code of a bounce. Null means that the relay's report gives no RFC 3463 code. */
   status: string | null
   /** Explains the relay's report in one line. */
   detail: string
@@ -22,7 +22,7 @@ export type RelayReport = {
   returnPaths: string[]
 }
 
-/** Is the maximum number of characters of a relay's reply that are read. */
+/** Sets the maximum number of characters of a relay's reply that are read. */
 const REPLY_MAX_CHARS = 1_000
 
 /**

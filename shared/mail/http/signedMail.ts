@@ -7,22 +7,22 @@ import { parseAddress } from '../address.ts'
 import { AUTHENTICATION_WORDS, type AuthenticationWord } from '../parse/authentication.ts'
 
 /**
- * Is the largest allowed difference in seconds between the clock of a sender of mail over HTTP and the clock of this
+ * Sets the largest allowed difference in seconds between the clock of a sender of mail over HTTP and the clock of this
  * service.
  */
 const SKEW_S = 300
 /**
- * Is the maximum number of recipients of one mail over HTTP. The SMTP listener has the same limit on recipients (RFC
+ * Sets the maximum number of recipients of one mail over HTTP. The SMTP listener has the same limit on recipients (RFC
  * 5321 §4.5.3.1.8).
  */
 const RECIPIENTS_MAX = 100
 /**
- * Is the maximum number of characters of the envelope header. The header has room for a hundred addresses of 320
+ * Sets the maximum number of characters of the envelope header. The header has room for a hundred addresses of 320
  * octets, in JSON and base64url.
  */
 const ENVELOPE_MAX_CHARS = 64 * 1024
 
-/** Is the envelope of a mail (RFC 5321 §2.3.1). The envelope sender `from` is empty for a bounce. */
+/** Describes the envelope of a mail (RFC 5321 §2.3.1). The envelope sender `from` is empty for a bounce. */
 export type Envelope = { from: string; to: string[] }
 
 /**

@@ -16,11 +16,11 @@ export type SnsMessage = {
   signature: string
   signingCertUrl: string
   /**
-   * Is the URL that confirms a subscription. In a message that does not confirm a subscription, the URL is an empty
+   * Holds the URL that confirms a subscription. In a message that does not confirm a subscription, the URL is an empty
    * text.
    */
   subscribeUrl: string
-  /** Is the text that SNS has signed. */
+  /** Holds the text that SNS has signed. */
   signedText: string
 }
 

@@ -24,9 +24,9 @@ export type Authentication = {
    */
   internal: boolean
   /**
-   * Is the SPF result of the mail service that delivered the message over HTTP. The service only shows this SPF result,
-   * and bases no decision on it. For mail over HTTP, `spf` is `none`, because this service does not know the IP address
-   * of the sending host.
+   * Holds the SPF result of the mail service that delivered the message over HTTP. The service only shows this SPF
+   * result, and bases no decision on it. For mail over HTTP, `spf` is `none`, because this service does not know the IP
+   * address of the sending host.
    */
   providerSpf?: AuthenticationWord
   /**
@@ -55,7 +55,7 @@ export const UNREADABLE = unchecked('permerror', false)
 export const authenticationWord = (word: string | undefined): AuthenticationWord =>
   AUTHENTICATION_WORDS.find((known) => known === word) ?? 'none'
 
-/** Is the label of a message whose From is not authenticated. */
+/** Holds the label of a message whose From is not authenticated. */
 export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 
 /** Holds the authentication results of a message, and whether they prove the author. */

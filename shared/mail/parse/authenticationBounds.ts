@@ -1,13 +1,13 @@
 /**
- * Is the maximum number of header bytes that the authentication checks may read. Real mail has a few kilobytes of
+ * Sets the maximum number of header bytes that the authentication checks may read. Real mail has a few kilobytes of
  * header. Unfolding a header field takes time that is quadratic in the number of its lines.
  */
 const HEADER_MAX_BYTES = 256 * 1024
 const HEADER_LINES_MAX = 5_000
-/** Is the maximum number of bytes of all From fields of a message together. */
+/** Sets the maximum number of bytes of all From fields of a message together. */
 const FROM_MAX_BYTES = 16 * 1024
 /**
- * Is the maximum number of lines of a body that is hashed for DKIM. RFC 5321 §4.5.3.1.6 limits a line to 1,000 bytes,
+ * Sets the maximum number of lines of a body that is hashed for DKIM. RFC 5321 §4.5.3.1.6 limits a line to 1,000 bytes,
  * and no real mail has 10,000 blank lines.
  */
 const BODY_LINES_MAX = 1_000_000

@@ -17,9 +17,9 @@ export type BouncedRecipient = {
    */
   addresses: string[]
   action: 'failed' | 'delayed'
-  /** Is the RFC 3463 code, such as 5.1.1. Null means that the bounce has no RFC 3463 code. */
+  /** Holds the RFC 3463 code, such as 5.1.1. Null means that the bounce has no RFC 3463 code. */
   status: string | null
-  /** Is the error text of the mail host that refused the message, in one line. */
+  /** Holds the error text of the mail host that refused the message, in one line. */
   diagnostic: string
 }
 
@@ -42,7 +42,7 @@ export type Bounce = {
 /** Identifies the copy of a sent message for one recipient. */
 export type ReturnedCopy = { messageId: string; address: string }
 
-/** Is the maximum number of characters that are read from a bounce report. */
+/** Sets the maximum number of characters that are read from a bounce report. */
 const TEXT_MAX_CHARS = 256 * 1024
 const RECIPIENTS_MAX = 100
 const IDS_MAX = 20

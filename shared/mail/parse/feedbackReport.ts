@@ -15,7 +15,7 @@ export type Complaint = {
   returnPaths: string[]
 }
 
-/** Is the maximum number of characters that are read from one part of a complaint. */
+/** Sets the maximum number of characters that are read from one part of a complaint. */
 const TEXT_MAX_CHARS = 256 * 1024
 const PATHS_MAX = 10
 

@@ -1,13 +1,13 @@
 import PostalMime, { type Email } from 'postal-mime'
 
 /**
- * Is the maximum number of MIME parts of a message that are parsed. Usual mail has a few MIME parts, and a delivery
+ * Sets the maximum number of MIME parts of a message that are parsed. Usual mail has a few MIME parts, and a delivery
  * report has a few dozen. The raw mail is always kept whole.
  */
 const PARTS_MAX = 2_000
 /**
- * Is the maximum number of lines of a message that are parsed. The limit is twice the number of lines that a message of
- * the maximum size has if its lines are of usual length.
+ * Sets the maximum number of lines of a message that are parsed. The limit is twice the number of lines that a message
+ * of the maximum size has if its lines are of usual length.
  */
 const LINES_MAX = 1_000_000
 const NESTING_MAX = 100
@@ -17,7 +17,7 @@ const RFC822_NESTING_MAX = 5
 /** Describes internals of postal-mime 4.0.0 that its types omit. */
 type Steps = {
   av: Uint8Array
-  /** Is the offset in the buffer `av` at which the next line begins. */
+  /** Holds the offset in the buffer `av` at which the next line begins. */
   readPos: number
   readLine(): { bytes: Uint8Array; done: boolean }
   processLine(line: Uint8Array, isFinal: boolean): Promise<void>

@@ -77,8 +77,8 @@ export type ParsedMail = {
 
 const MAX_ADDRESSES = 1_000
 /**
- * Is the maximum number of attachments of a message that are described. The raw mail still holds the attachments above
- * the limit.
+ * Sets the maximum number of attachments of a message that are described. The raw mail still holds the attachments
+ * above the limit.
  */
 const MAX_ATTACHMENTS = 1_000
 const MAX_ADDRESS_LENGTH = 320
@@ -87,7 +87,7 @@ const MAX_FILENAME_LENGTH = 255
 const MAX_CONTENT_TYPE_LENGTH = 255
 const MAX_CONTENT_ID_LENGTH = 998
 /**
- * Is the maximum number of bytes of an unparseable message that are shown as text. The raw mail is always kept whole.
+ * Sets the maximum number of bytes of an unparseable message that are shown as text. The raw mail is always kept whole.
  */
 const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 
@@ -152,17 +152,17 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   }
 }
 
-/** Is the label of a message whose raw mail holds more text or attachments than are shown. */
+/** Holds the label of a message whose raw mail holds more text or attachments than are shown. */
 const TRUNCATED_LABEL = 'truncated'
-/** Is the label of a message whose raw bytes are shown as its text, because they could not be parsed. */
+/** Holds the label of a message whose raw bytes are shown as its text, because they could not be parsed. */
 const UNPARSEABLE_LABEL = 'unparseable'
 
 /**
- * Is the label of a message that contains text which a person does not see. The field `text` leaves out the text that a
- * person does not see.
+ * Holds the label of a message that contains text which a person does not see. The field `text` leaves out the text
+ * that a person does not see.
  */
 export const HIDDEN_TEXT_LABEL = 'hidden-text'
-/** Is the label of a message whose plain text differs from its HTML. */
+/** Holds the label of a message whose plain text differs from its HTML. */
 const TEXT_DIFFERS_LABEL = 'text-differs'
 
 /**

@@ -12,7 +12,7 @@ const LF = 0x0a
 const CR = 0x0d
 
 /**
- * Is the maximum number of bytes of a header that are read. The MIME parser has the same limit on the bytes of a
+ * Sets the maximum number of bytes of a header that are read. The MIME parser has the same limit on the bytes of a
  * header. Splitting 30 MB of header fields would take gigabytes of memory.
  */
 const HEADER_MAX_BYTES = 1024 * 1024

@@ -8,10 +8,10 @@ import { isDeviceLine } from './device.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './words.ts'
 
-/** Is the maximum number of characters of a line that are searched for an attribution followed by quoted text. */
+/** Sets the maximum number of characters of a line that are searched for an attribution followed by quoted text. */
 const MAX_JOINED_LENGTH = 4000
 const MAX_ADDRESSES = 5
-/** Is the maximum number of lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
+/** Sets the maximum number of lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
 /** Matches the words that may stand at the beginning of an attribution, before its date. */

@@ -2,9 +2,9 @@
 import { attributionStart, DATE, findVerb, LEAD_WORDS } from './attribution.ts'
 import { isOriginalTitle, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 
-/** Is the maximum number of lines of an attribution that is cut off: date, name and address, each wrapped once. */
+/** Sets the maximum number of lines of an attribution that is cut off: date, name and address, each wrapped once. */
 const MAX_CUT_LINES = 3
-/** Is the maximum number of characters of a text like `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
+/** Sets the maximum number of characters of a text like `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
 const MAX_NAMED_LENGTH = 160
 const ALL_TIMES = new RegExp(TIME, 'giu')
 

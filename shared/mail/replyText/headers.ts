@@ -6,18 +6,19 @@ import { EMAIL, fold, isRule, MAX_MARKER_LENGTH, TIME } from './markers.ts'
 import { HEADER_LABELS, type HeaderKind } from './words.ts'
 
 /**
- * Is the maximum number of lines of a header block above a quoted message. The limit leaves room for five headers with
- * wrapped recipients.
+ * Sets the maximum number of lines of a header block above a quoted message. The limit leaves room for five headers
+ * with wrapped recipients.
  */
 export const MAX_HEADER_LINES = 14
 /**
- * Is the maximum number of characters of a header label such as `From`. The longest header label in the word lists has
- * this number of characters.
+ * Sets the maximum number of characters of a header label such as `From`. The longest header label in the word lists
+ * has this number of characters.
  */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
 /**
- * Is the maximum number of characters of a date in a header block, such as `Sent: Wednesday, 30 September 2026 09:14`.
+ * Sets the maximum number of characters of a date in a header block, such as `Sent: Wednesday, 30 September 2026
+ * 09:14`.
  */
 const MAX_DATE_LENGTH = 60
 /** Matches a line of the form `label: value`. A header label has only a few words. */
@@ -178,7 +179,7 @@ function isUnlistedHeader(views: readonly string[], index: number): boolean {
 /** Matches a name in HCL Notes, such as `Ann Doe/HQ/ACME`. */
 const NOTES_NAME = /^\p{Lu}[^\s/:@]*(?: [^\s/:@]+){0,4}(?:\/[^\s/:@]+){1,4}(?:@\S+)?$/u
 /**
- * Is the maximum number of lines of a header block of HCL Notes. In a header block of HCL Notes, blank lines stand
+ * Sets the maximum number of lines of a header block of HCL Notes. In a header block of HCL Notes, blank lines stand
  * between the headers.
  */
 const MAX_NOTES_LINES = 16

@@ -13,8 +13,8 @@ import {
 } from './words.ts'
 
 /**
- * Is the maximum number of characters of a marker line, such as an attribution. A line with more characters is ordinary
- * prose. Attributions with a mailto link reach about 300 characters.
+ * Sets the maximum number of characters of a marker line, such as an attribution. A line with more characters is
+ * ordinary prose. Attributions with a mailto link reach about 300 characters.
  */
 export const MAX_MARKER_LENGTH = 400
 

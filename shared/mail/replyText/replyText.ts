@@ -39,7 +39,7 @@ import { dropFooter, startsSignature } from './signature.ts'
 import { startsTicketHistory } from './ticketEntries.ts'
 
 /**
- * Is the maximum number of lines that are searched for markers such as attributions. A mail with more lines than this
+ * Sets the maximum number of lines that are searched for markers such as attributions. A mail with more lines than this
  * limit is usually a log. In a mail with more lines than this limit, only `>` marks count as signs of quoted text.
  */
 const MAX_MARKER_LINES = 10_000
@@ -57,7 +57,7 @@ type Scan = {
   lines: string[]
   views: string[]
   kinds: Uint8Array
-  /** Is the number of lines at the top of the mail that stand above the quoted history. */
+  /** Holds the number of lines at the top of the mail that stand above the quoted history. */
   end: number
   attributed: boolean
 }

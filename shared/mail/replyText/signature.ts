@@ -2,11 +2,11 @@
 import { fold, isRule, oneOf } from './markers.ts'
 import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './words.ts'
 
-/** Is the maximum number of lines of a signature below a line of dashes. */
+/** Sets the maximum number of lines of a signature below a line of dashes. */
 const MAX_SIGNATURE_LINES = 12
 const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
 const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
-/** Is the number of lines at the end of a mail that are searched for a legal notice. */
+/** Sets the number of lines at the end of a mail that are searched for a legal notice. */
 const MAX_FOOTER_LINES = 40
 
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u

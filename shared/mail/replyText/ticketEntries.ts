@@ -1,6 +1,6 @@
 /** Recognises the history that a ticket system writes below a reply: entries that begin with a time and a name. */
 
-/** Is the maximum number of lines of an entry in a ticket's history that are read to find the next entry. */
+/** Sets the maximum number of lines of an entry in a ticket's history that are read to find the next entry. */
 const ENTRY_MAX_LINES = 40
 const DAY = String.raw`(?:\p{Nd}{4}-\p{Nd}{1,2}-\p{Nd}{1,2}|\p{Nd}{1,2}[./-]\p{Nd}{1,2}[./-]\p{Nd}{4})`
 const CLOCK = String.raw`\p{Nd}{1,2}[:.]\p{Nd}{2}(?::\p{Nd}{2})?(?: ?[AaPp]\.?[Mm]\.?)?(?: \(?\p{Lu}{2,5}\)?)?`

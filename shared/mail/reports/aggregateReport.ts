@@ -7,24 +7,24 @@ export type ReportKind = 'dmarc' | 'tls'
 
 /** Describes one row of an aggregate report: the mail of one source. */
 export type ReportRow = {
-  /** Is the IP address that sent the mail. Null means that the report names no IP address. */
+  /** Holds the IP address that sent the mail. Null means that the report names no IP address. */
   source: string | null
-  /** Is the number of mails in a row of a DMARC report, or the number of sessions in a row of a TLS report. */
+  /** Holds the number of mails in a row of a DMARC report, or the number of sessions in a row of a TLS report. */
   count: number
   /**
    * Tells whether the mail or the session passed the check that is the subject of the report. In a DMARC report, a mail
    * has passed if SPF or DKIM proved its domain. In a TLS report, a session has passed if it was encrypted.
    */
   isPassed: boolean
-  /** Is the result as text, such as `none, dkim=pass, spf=fail`, or the failure type of RFC 8460 §4.3. */
+  /** Holds the result as text, such as `none, dkim=pass, spf=fail`, or the failure type of RFC 8460 §4.3. */
   result: string
 }
 
 export type AggregateReport = {
   kind: ReportKind
-  /** Is the domain of this service that the report is about, in lower case. */
+  /** Holds the domain of this service that the report is about, in lower case. */
   domain: string
-  /** Is the id that the reporter gave to the report. */
+  /** Holds the id that the reporter gave to the report. */
   reportId: string
   beginsAt: Date
   endsAt: Date
@@ -37,9 +37,9 @@ export class ReportError extends Error {
   override readonly name = 'ReportError'
 }
 
-/** Is the maximum number of rows that are kept of an aggregate report. */
+/** Sets the maximum number of rows that are kept of an aggregate report. */
 const ROWS_MAX = 1_000
-/** Is the maximum number of characters of a name in an aggregate report. */
+/** Sets the maximum number of characters of a name in an aggregate report. */
 export const NAME_MAX = 255
 
 /** Returns those rows of an aggregate report that have the largest counts. */

@@ -10,11 +10,11 @@ import {
 } from './aggregateReport.ts'
 
 /**
- * Is the maximum depth of XML elements in a DMARC report. The deepest path of RFC 7489, appendix C, is
+ * Sets the maximum depth of XML elements in a DMARC report. The deepest path of RFC 7489, appendix C, is
  * `feedback/record/row/policy_evaluated/reason/comment`.
  */
 const DEPTH_MAX = 12
-/** Is the maximum number of records that are read of a DMARC report. */
+/** Sets the maximum number of records that are read of a DMARC report. */
 const RECORDS_MAX = 100_000
 
 const RECORD = 'feedback/record'

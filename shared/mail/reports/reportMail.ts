@@ -9,7 +9,7 @@ const REPORT_FILE = /!.*\.(?:xml|json)(?:\.gz|\.zip)?$|\.(?:xml|json)\.gz$|!.*\.
 const REPORT_TYPE = /^application\/tlsrpt\+(?:gzip|json)$/i
 
 /**
- * Is the maximum number of bytes of an attachment that may be an aggregate report. The reports of hosts with millions
+ * Sets the maximum number of bytes of an attachment that may be an aggregate report. The reports of hosts with millions
  * of users have a few hundred kilobytes.
  */
 export const REPORT_FILE_MAX_BYTES = 2 * 1024 * 1024

@@ -2,8 +2,8 @@ import { gunzipSync, inflateRawSync } from 'node:zlib'
 import { ReportError } from './aggregateReport.ts'
 
 /**
- * Is the maximum number of bytes to which an aggregate report may unpack. The reports of the largest senders have a few
- * megabytes when they are unpacked.
+ * Sets the maximum number of bytes to which an aggregate report may unpack. The reports of the largest senders have a
+ * few megabytes when they are unpacked.
  */
 const UNPACKED_MAX_BYTES = 10 * 1024 * 1024
 const LIMIT = { maxOutputLength: UNPACKED_MAX_BYTES }

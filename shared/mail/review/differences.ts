@@ -1,6 +1,6 @@
 /**
- * Is a piece of the mail text that a person reviews before the mail is sent. The field `mark` tells why the person
- * should look closely at this piece of the text.
+ * Describes a piece of the mail text that a person reviews before the mail is sent. The field `mark` tells why the
+ * person should look closely at this piece of the text.
  */
 export type Piece = { text: string; mark?: string }
 

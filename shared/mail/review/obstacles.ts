@@ -4,7 +4,7 @@
  * doubt, the rules refuse an HTML part rather than show it wrongly.
  */
 
-/** Is the maximum number of characters of an HTML part that can be compared with the text. */
+/** Sets the maximum number of characters of an HTML part that can be compared with the text. */
 export const HTML_MAX_CHARS = 200_000
 
 /**

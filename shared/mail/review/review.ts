@@ -4,9 +4,9 @@ import { markDifferences, markMatches, type Piece } from './differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from './obstacles.ts'
 import { shownText } from './shownText.ts'
 
-/** Is the maximum number of characters of one page of a reviewed mail. */
+/** Sets the maximum number of characters of one page of a reviewed mail. */
 const PAGE_CHARS = 50_000
-/** Is the maximum number of pages that a person can be asked to read before a decision about a mail. */
+/** Sets the maximum number of pages that a person can be asked to read before a decision about a mail. */
 const PAGES_MAX = 20
 
 /** Holds a mail that waits for an owner's decision, with the bytes that will be sent. */
@@ -27,7 +27,7 @@ export type Reviewed = {
   invitations?: readonly string[]
 }
 
-/** Is a part of the reviewed mail, such as its header, with a title. */
+/** Describes a part of the reviewed mail, such as its header, with a title. */
 export type Section = { title: string; note?: string; pieces: Piece[] }
 
 /**

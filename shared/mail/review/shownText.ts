@@ -4,8 +4,8 @@
  */
 
 /**
- * Is the maximum number of consecutive blank lines in a shown text, and of consecutive blanks within one line. A run of
- * blanks that exceeds this maximum is shown as a count.
+ * Sets the maximum number of consecutive blank lines in a shown text, and of consecutive blanks within one line. A run
+ * of blanks that exceeds this maximum is shown as a count.
  */
 const LINES_MAX = 20
 const BLANKS_MAX = 200

@@ -8,15 +8,15 @@
  * on earlier leaves (groups of messages), so the postings of neighbouring search segments can be joined end to end.
  */
 
-/** Is the maximum number of messages whose words share one leaf (a group of messages) of the search segment. */
+/** Sets the maximum number of messages whose words share one leaf (a group of messages) of the search segment. */
 export const LEAF_MESSAGES = 240
 /**
- * Is the number of bytes of text at which a leaf (a group of messages in the search index) is full, even if it has few
- * messages. Without this limit, many long messages would wait until their leaf (a group of messages) is full, and each
- * search must read all words of the waiting messages.
+ * Sets the number of bytes of text at which a leaf (a group of messages in the search index) is full, even if it has
+ * few messages. Without this limit, many long messages would wait until their leaf (a group of messages) is full, and
+ * each search must read all words of the waiting messages.
  */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
-/** Is the size in bytes of a bitmap with one bit for each message of a leaf (a group of messages). */
+/** Sets the size in bytes of a bitmap with one bit for each message of a leaf (a group of messages). */
 const BITMAP_BYTES = LEAF_MESSAGES / 8
 
 /** Tells whether the index keeps the entry of one message in the postings of a term. */

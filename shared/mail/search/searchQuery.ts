@@ -13,10 +13,10 @@ import {
   termsOf,
 } from './searchTerms.ts'
 
-/** Is the maximum number of terms in one search query. */
+/** Sets the maximum number of terms in one search query. */
 const TERMS_MAX = 64
 /**
- * Is the maximum number of prefixes (such as begin*) in a search query. A search for a prefix reads every term that
+ * Sets the maximum number of prefixes (such as begin*) in a search query. A search for a prefix reads every term that
  * begins with the prefix, and a short prefix may be the beginning of very many terms.
  */
 const PREFIX_MIN_CHARS = 3
@@ -28,7 +28,7 @@ const PREFIXES_MAX = 8
  */
 export type Phrase = { terms: string[]; prefix: boolean }
 
-/** Is a search query. A message matches the query if the message satisfies every clause. */
+/** Describes a search query. A message matches the query if the message satisfies every clause. */
 export type SearchQuery = {
   clauses: { anyOf: Phrase[]; not: boolean; field: SearchField | null }[]
 }
@@ -152,9 +152,9 @@ export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 const CONTEXT_CHARS = 60
 const HIGHLIGHTS_MAX = 3
-/** Is the maximum number of characters of one highlight (a shown piece of a message) with several matches. */
+/** Sets the maximum number of characters of one highlight (a shown piece of a message) with several matches. */
 const HIGHLIGHT_MAX_CHARS = 400
-/** Is the maximum number of characters of a body that are searched for highlights. */
+/** Sets the maximum number of characters of a body that are searched for highlights. */
 const HIGHLIGHTED_CHARS = 64 * 1024
 
 /**
@@ -191,7 +191,7 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
   }))
 }
 
-/** Is the maximum number of matches that are searched for highlights, because only three pieces are shown. */
+/** Sets the maximum number of matches that are searched for highlights, because only three pieces are shown. */
 const MATCHES_MAX = 50
 
 function findPhrases(terms: readonly Term[], phrases: readonly Phrase[]): [number, number][] {

@@ -10,24 +10,24 @@ import { createHash } from 'node:crypto'
 import { addressKey, parseAddress } from '../address.ts'
 
 /**
- * Is the maximum number of characters of a message body that are indexed for search. Message bodies that exceed this
+ * Sets the maximum number of characters of a message body that are indexed for search. Message bodies that exceed this
  * limit are usually logs and tables.
  */
 const TEXT_MAX_CHARS = 256 * 1024
 /**
- * Is the maximum number of search terms of a message. A PostgreSQL tsvector holds positions up to 16,383 and at most 1
- * MB.
+ * Sets the maximum number of search terms of a message. A PostgreSQL tsvector holds positions up to 16,383 and at most
+ * 1 MB.
  */
 const TERMS_MAX = 16_000
 const TERM_MAX_CHARS = 48
 /**
- * Is the maximum number of positions of one search term in a message. Postgres keeps 255 positions per term and drops
+ * Sets the maximum number of positions of one search term in a message. Postgres keeps 255 positions per term and drops
  * later positions.
  */
 const PLACES_MAX = 255
 /**
- * Is the maximum number of bytes of a tsvector. The limit is well below 1 MB, because a term of 48 letters can have 190
- * bytes.
+ * Sets the maximum number of bytes of a tsvector. The limit is well below 1 MB, because a term of 48 letters can have
+ * 190 bytes.
  */
 const VECTOR_MAX_BYTES = 700_000
 

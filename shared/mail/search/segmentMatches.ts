@@ -9,7 +9,7 @@ import { byteString } from './termBlocks.ts'
  */
 export type WantedTerm = { term: string; prefix: boolean }
 
-/** Is a range of leaves (groups of messages in the search index) whose search terms are stored together. */
+/** Describes a range of leaves (groups of messages in the search index) whose search terms are stored together. */
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
 /**

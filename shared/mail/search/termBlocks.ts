@@ -9,14 +9,14 @@
 import { leb128, readLeb128 } from './postings.ts'
 
 /**
- * Is the maximum number of bytes of a block of search terms. PostgreSQL moves a row of more than 2,032 bytes out of its
- * page. A search term whose postings exceed the limit has a block of its own.
+ * Sets the maximum number of bytes of a block of search terms. PostgreSQL moves a row of more than 2,032 bytes out of
+ * its page. A search term whose postings exceed the limit has a block of its own.
  */
 const BLOCK_BYTES = 1_900
 
 /**
- * Is a block of sorted search terms. The field `terms` holds the terms with their postings, and `firstTerm` is the byte
- * string of the first term.
+ * Describes a block of sorted search terms. The field `terms` holds the terms with their postings, and `firstTerm` is
+ * the byte string of the first term.
  */
 export type TermBlock = { firstTerm: string; terms: Buffer }
 
@@ -52,7 +52,7 @@ export class BlockWriter {
     this.#bytes += bytes
   }
 
-  /** Is the number of full blocks that the writer holds. */
+  /** Holds the number of full blocks that the writer holds. */
   get full(): number {
     return this.#done.length
   }

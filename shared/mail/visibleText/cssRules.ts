@@ -14,7 +14,7 @@ type Compound = { name: string; id: string; classes: string[] }
 type Rule = { compounds: Compound[]; weight: number; order: number; declarations: Declarations }
 
 /**
- * Is the maximum number of characters of a mail's style sheets. The constants below limit the number of CSS selectors
+ * Sets the maximum number of characters of a mail's style sheets. The constants below limit the number of CSS selectors
  * and the steps of matching them. These limits exist because the sender of a mail chooses how many characters,
  * selectors and matching steps its style sheets have.
  */
@@ -23,7 +23,7 @@ const MAX_SELECTORS = 5_000
 const MAX_COMPOUNDS = 6
 const MAX_STEPS = 300_000
 /**
- * Is the maximum number of elements whose CSS declarations are cached. Most elements of a mail have the same name, id
+ * Sets the maximum number of elements whose CSS declarations are cached. Most elements of a mail have the same name, id
  * and classes as an earlier element.
  */
 const MAX_KNOWN = 1_000

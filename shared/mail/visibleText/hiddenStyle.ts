@@ -2,8 +2,8 @@
 import type { Declarations } from './cssRules.ts'
 
 /**
- * Is a colour of three bytes (red, green and blue), or `unknown`. Text in an unknown colour is never judged to be
- * invisible.
+ * Describes a colour of three bytes (red, green and blue), or `unknown`. Text in an unknown colour is never judged to
+ * be invisible.
  */
 type Colour = readonly [number, number, number] | 'unknown'
 
@@ -64,7 +64,7 @@ const NAMED: Record<string, Colour> = {
 }
 
 /**
- * Is the smallest visible difference between two values of red, green or blue. Two colours look alike if their
+ * Sets the smallest visible difference between two values of red, green or blue. Two colours look alike if their
  * differences in red, green and blue are all smaller than this value.
  */
 const COLOUR_STEP = 10
@@ -218,7 +218,7 @@ function alphaOf(value: string): number {
   return Number.parseInt(digits, 16) / 255
 }
 
-/** Is the opacity up to which a colour counts as transparent. */
+/** Holds the opacity up to which a colour counts as transparent. */
 const ALPHA_MIN = 0.05
 
 /** Reads a colour of CSS in lower case. */

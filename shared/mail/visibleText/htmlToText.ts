@@ -6,11 +6,11 @@ import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } fr
 import { announcedMessage } from '../replyText/markers.ts'
 import { stripTags, tooComplex } from './stripTags.ts'
 
-/** Is the maximum number of characters of HTML that are converted. HTML that exceeds this limit is cut off. */
+/** Sets the maximum number of characters of HTML that are converted. HTML that exceeds this limit is cut off. */
 export const MAX_HTML_LENGTH = 2_000_000
 /**
- * Is the maximum depth of nested quotes and lists in the text, because each level rewrites all lines inside it. Quotes
- * and lists that are nested more deeply are shown at the deepest level.
+ * Sets the maximum depth of nested quotes and lists in the text, because each level rewrites all lines inside it.
+ * Quotes and lists that are nested more deeply are shown at the deepest level.
  */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4

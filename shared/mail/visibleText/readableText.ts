@@ -22,7 +22,7 @@ export const readableText = (text: string): string =>
 export const holdsTags = (text: string): boolean =>
   TAG.test(text) && TAG.test(text.replace(FLAG, ''))
 
-/** Is the maximum number of words that the comparison reads of the plain text and of the HTML. */
+/** Sets the maximum number of words that the comparison reads of the plain text and of the HTML. */
 const MAX_WORDS = 5_000
 const MAX_CHARS = 400_000
 /** A plain text with fewer words than this is too short to be compared with the HTML. */

@@ -8,12 +8,12 @@ import { OpenElements } from './openElements.ts'
  */
 
 /**
- * Is the maximum number of HTML elements that are open at once. In mail threads of a hundred replies, the HTML elements
- * nest about 400 deep.
+ * Sets the maximum number of HTML elements that are open at once. In mail threads of a hundred replies, the HTML
+ * elements nest about 400 deep.
  */
 const MAX_DEPTH = 500
 /**
- * Is the maximum number of tags and line ends of HTML. The HTML of a thread of a hundred Outlook replies holds about
+ * Sets the maximum number of tags and line ends of HTML. The HTML of a thread of a hundred Outlook replies holds about
  * 20,000 tags and line ends.
  */
 const MAX_TAGS_AND_LINES = 60_000

@@ -9,7 +9,7 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Is the maximum number of open HTML elements whose state is recorded at the same time. HTML elements that are nested
+ * Sets the maximum number of open HTML elements whose state is recorded at the same time. HTML elements that are nested
  * more deeply are only counted. If one of the deeply nested elements is hidden, all text counts as hidden until all of
  * these elements have ended.
  */

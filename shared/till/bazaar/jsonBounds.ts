@@ -1,7 +1,8 @@
 /** Checks the depth and the length of JSON that a stranger wrote. */
 
 /**
- * Is the maximum depth of nested JSON. A JSON value that is nested more deeply does not count as an example of a call.
+ * Sets the maximum depth of nested JSON. A JSON value that is nested more deeply does not count as an example of a
+ * call.
  */
 const DEPTH_MAX = 20
 

@@ -31,7 +31,7 @@ export type HttpInput = {
   body?: Json | string | undefined
   /** Holds the JSON Schemas of the parts of an HTTP call, such as the schema of its query. */
   schema?: Partial<Record<HttpPart, unknown>> | undefined
-  /** Is the path of the URL with names for its variable parts, such as `/weather/:city`. */
+  /** Holds the path of the URL with names for its variable parts, such as `/weather/:city`. */
   routeTemplate?: string | undefined
 }
 
@@ -49,7 +49,7 @@ export type Metadata = {
   serviceName?: string
   tags?: string[]
   iconUrl?: string
-  /** Is the URL of the MCP server that has the tool. */
+  /** Holds the URL of the MCP server that has the tool. */
   mcpUrl?: string
   input?: HttpInput | McpInput
   output?: Output
@@ -58,7 +58,7 @@ export type Metadata = {
 /** Describes the seller's service, as `resource` of x402 version 2 does. */
 export type ServiceWords = Pick<Metadata, 'serviceName' | 'tags' | 'iconUrl'>
 
-/** Is the value of `extensions.bazaar` in an x402 challenge. */
+/** Describes the value of `extensions.bazaar` in an x402 challenge. */
 export type Bazaar = { info: Json; schema: Json; routeTemplate?: string }
 
 const isBodyMethod = (method: Method): boolean => BODY_METHODS.some((one) => one === method)

@@ -10,7 +10,7 @@ import { type HttpInput, type HttpPart, METHODS, type Metadata, type Output } fr
 import { readSchema } from './openApiSchema.ts'
 import { distinctTags, isWord } from './words.ts'
 
-/** Is the maximum number of bytes of an OpenAPI document that are read. */
+/** Sets the maximum number of bytes of an OpenAPI document that are read. */
 export const OPEN_API_BYTES_MAX = 1024 * 1024
 
 const SERVERS_MAX = 5

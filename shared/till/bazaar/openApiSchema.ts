@@ -13,7 +13,7 @@ const KEPT = ['type', 'required', 'enum', 'const', 'minimum', 'maximum', 'exclus
 const DEPTH_MAX = 6
 const SCHEMAS_MAX = 200
 const REFERENCES_MAX = 8
-/** Is the maximum number of items of `required` and of `enum` in a schema. */
+/** Sets the maximum number of items of `required` and of `enum` in a schema. */
 const LIST_MAX = 100
 
 const asObject = (value: unknown): Json =>

@@ -14,7 +14,7 @@ import {
 } from './metadata.ts'
 import { isRouteTemplate } from './words.ts'
 
-/** Is the maximum number of characters of the metadata `input` and `output`, which must fit into a header of 3 kB. */
+/** Sets the maximum number of characters of the metadata `input` and `output`, which must fit into a header of 3 kB. */
 const PART_CHARS_MAX = 2_048
 
 const json = z.record(z.string(), z.unknown(), { error: 'be an object' })

@@ -3,7 +3,7 @@
  */
 import type { Meet } from './narrowing.ts'
 
-/** Is the maximum number of allowed hosts of one credential. */
+/** Sets the maximum number of allowed hosts of one credential. */
 export const ALLOWED_HOSTS_MAX = 20
 const ENTRY_MAX_LENGTH = 260
 /**

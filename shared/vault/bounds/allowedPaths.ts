@@ -4,16 +4,16 @@
  */
 import type { Meet } from './narrowing.ts'
 
-/** Is the maximum number of allowed paths of one credential. */
+/** Sets the maximum number of allowed paths of one credential. */
 export const ALLOWED_PATHS_MAX = 20
 const ENTRY_MAX_LENGTH = 1_024
 /**
- * Is the maximum number of times that a path may be percent-encoded. A path that is percent-encoded more often than
+ * Sets the maximum number of times that a path may be percent-encoded. A path that is percent-encoded more often than
  * that is refused.
  */
 const DECODINGS_MAX = 4
 
-/** Is the allowed path `/`, which allows every path. */
+/** Holds the allowed path `/`, which allows every path. */
 export const ANY_PATH = '/'
 
 /** Describes the format of an allowed path, for error messages. */

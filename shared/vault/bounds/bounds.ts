@@ -30,7 +30,7 @@ const MEET: Record<(typeof BOUNDS)[number], Meet> = {
   placement: meetPlacements,
 }
 
-/** Is the maximum number of entries in the list of each bound (limit on use) of a credential. */
+/** Sets the maximum number of entries in the list of each bound (limit on use) of a credential. */
 const MOST: Record<(typeof BOUNDS)[number], number> = {
   allowedHosts: ALLOWED_HOSTS_MAX,
   allowedMethods: USE_METHODS.length,

@@ -8,19 +8,19 @@ import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 /** Is what an API key stands for: one project, or the platform. */
 export type Identity = {
   /**
-   * Is the kind of the API key: for a project, for the platform, or `oauth`. `oauth` means an OAuth access token, which
-   * is valid at the MCP endpoint only.
+   * Holds the kind of the API key: for a project, for the platform, or `oauth`. `oauth` means an OAuth access token,
+   * which is valid at the MCP endpoint only.
    */
   kind: KeyKind | 'oauth'
   keyId: string
   /**
-   * Is the public part of the API key: its kind and twelve digits. For an OAuth access token, the public part is
+   * Holds the public part of the API key: its kind and twelve digits. For an OAuth access token, the public part is
    * `oauth:` and the id of its grant.
    */
   keyPrefix: string
-  /** Is the project on whose behalf a project key acts. For a platform key, the project is null. */
+  /** Holds the project on whose behalf a project key acts. For a platform key, the project is null. */
   projectId: string | null
-  /** Is the inbox address of the API key's project. Null means that the API key is a platform key. */
+  /** Holds the inbox address of the API key's project. Null means that the API key is a platform key. */
   inboxAddress: string | null
   scopes: string[]
   /**
@@ -53,7 +53,7 @@ export type FoundKey = {
   identity: Identity
   usage: Usage
   /**
-   * Is the position in the primary's write-ahead log after the project's last write. Null means that no write of the
+   * Holds the position in the primary's write-ahead log after the project's last write. Null means that no write of the
    * project is known.
    */
   writtenTo: Lsn | null

@@ -13,7 +13,7 @@ export type PlatformKey = {
 
 const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", revoked_at as "revokedAt"`
 
-/** Is the maximum number of platform keys of a service. Revoked platform keys also count towards this maximum. */
+/** Sets the maximum number of platform keys of a service. Revoked platform keys also count towards this maximum. */
 export const PLATFORM_KEYS_MAX = 200
 
 /** Lists the platform keys: live keys first, then newest first. */

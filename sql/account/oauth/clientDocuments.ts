@@ -5,7 +5,7 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Is the stored metadata document of an OAuth client. The field `fault` tells why the last fetch of the document
+ * Describes the stored metadata document of an OAuth client. The field `fault` tells why the last fetch of the document
  * failed.
  */
 export type ClientDocument =
@@ -14,12 +14,12 @@ export type ClientDocument =
   | { state: 'failed'; fault: string }
 
 /**
- * Is the maximum number of client metadata documents that are stored, because strangers can name any number of URLs.
+ * Sets the maximum number of client metadata documents that are stored, because strangers can name any number of URLs.
  */
 const DOCUMENTS_MAX = 5_000
 /**
- * Is the number of seconds after which a fetch of a client metadata document has certainly ended, either by its result
- * or by the death of its worker.
+ * Sets the number of seconds after which a fetch of a client metadata document has certainly ended, either by its
+ * result or by the death of its worker.
  */
 const FETCH_SECONDS = 15
 

@@ -3,13 +3,13 @@ import type { ClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Is an OAuth client with its metadata. The field `host` is the host of the client's metadata document. Null means that
- * the client registered itself, so nothing about it is verified.
+ * Describes an OAuth client with its metadata. The field `host` is the host of the client's metadata document. Null
+ * means that the client registered itself, so nothing about it is verified.
  */
 export type OAuthClient = ClientMetadata & { id: string; host: string | null }
 
 /**
- * Is the maximum number of registered OAuth clients without a grant, because strangers can register any number of
+ * Sets the maximum number of registered OAuth clients without a grant, because strangers can register any number of
  * clients.
  */
 const UNUSED_MAX = 10_000

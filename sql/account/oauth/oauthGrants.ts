@@ -9,7 +9,7 @@ export type OAuthGrant = {
   projectName: string
   inboxAddress: string
   clientName: string
-  /** Is the verified host of the OAuth client. Null means that the client registered itself. */
+  /** Holds the verified host of the OAuth client. Null means that the client registered itself. */
   clientHost: string | null
   redirectHost: string
   scopes: string[]

@@ -17,7 +17,7 @@ export type OAuthRequest = {
   resource: string
 }
 
-/** Is the maximum number of minutes in which an owner must decide on a consent page. */
+/** Sets the maximum number of minutes in which an owner must decide on a consent page. */
 const REQUEST_MINUTES = 10
 const CODE_SECONDS = 60
 

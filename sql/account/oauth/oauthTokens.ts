@@ -13,19 +13,19 @@ import { mayDecide } from '../people/people.ts'
 export const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
 /**
- * Is the time during which a refresh token that was just exchanged can be exchanged again, because responses get lost
- * and chat hosts refresh in parallel.
+ * Holds the time during which a refresh token that was just exchanged can be exchanged again, because responses get
+ * lost and chat hosts refresh in parallel.
  */
 const ROTATION_SECONDS = 60
 
-/** Is a pair of an access token and a refresh token. */
+/** Describes a pair of an access token and a refresh token. */
 export type TokenPair = { access: string; refresh: string; scopes: string[]; resource: string }
 
 /** Tells why the service issued no OAuth tokens. */
 export type TokenFault = 'invalid_grant' | 'invalid_scope'
 
 /**
- * Is the SQL condition for an OAuth grant that still issues tokens. The grant of a deleted OAuth client issues no
+ * Holds the SQL condition for an OAuth grant that still issues tokens. The grant of a deleted OAuth client issues no
  * tokens. The grant of a person who may no longer decide for the project issues no tokens either.
  */
 export const LIVE_GRANT = `

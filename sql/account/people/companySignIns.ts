@@ -11,7 +11,7 @@ import { addJob } from '../../queue/jobs.ts'
 
 const MINUTES = 10
 /**
- * Is the maximum number of sign-ins at the identity provider that may be in progress, because strangers can begin any
+ * Sets the maximum number of sign-ins at the identity provider that may be in progress, because strangers can begin any
  * number.
  */
 const UNDER_WAY_MAX = 5_000
@@ -20,7 +20,7 @@ const UNDER_WAY_MAX = 5_000
 export type CompanySignIn = {
   id: string
   /**
-   * Is the person who connects a company account (at the identity provider) to the person's account in this service.
+   * Holds the person who connects a company account (at the identity provider) to the person's account in this service.
    * Null means that the browser signs a person in instead of connecting an account.
    */
   personId: string | null

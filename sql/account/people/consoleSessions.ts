@@ -5,7 +5,7 @@ import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
 import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson } from './people.ts'
 
-/** Is the lifetime of a sign-in link in minutes. */
+/** Holds the lifetime of a sign-in link in minutes. */
 export const LINK_MINUTES = 15
 /** A console session ends this many hours after its start, or IDLE_HOURS after the person's last action. */
 const SESSION_HOURS = 12
@@ -84,7 +84,7 @@ export async function hasSignedIn(db: Queryable): Promise<boolean> {
 
 /** Describes the browser of a new console session. */
 export type Browser = {
-  /** Is the secret in the browser's sign-in cookie. Null means that the browser sent no sign-in cookie. */
+  /** Holds the secret in the browser's sign-in cookie. Null means that the browser sent no sign-in cookie. */
   secret: string | null
   agent: string | null
 }

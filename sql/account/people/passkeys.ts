@@ -2,7 +2,7 @@
 import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Is the maximum number of passkeys of a person. */
+/** Sets the maximum number of passkeys of a person. */
 const PASSKEYS_MAX = 20
 const CHALLENGE_MINUTES = 5
 
@@ -13,7 +13,7 @@ export type Passkey = { id: string; name: string; createdAt: Date; usedAt: Date 
 export type StoredPasskey = {
   credentialId: string
   personId: string
-  /** Is the passkey's public key as a COSE_Key. */
+  /** Holds the passkey's public key as a COSE_Key. */
   publicKey: Buffer
   counter: number
   transports: string[]

@@ -4,18 +4,20 @@ import type { Role } from '../../../shared/people/roles.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
 /**
- * Is the id of the first operator, whom every service has. The command `bun run console:login` signs the first operator
- * in.
+ * Holds the id of the first operator, whom every service has. The command `bun run console:login` signs the first
+ * operator in.
  */
 export const FIRST_OPERATOR = 'per_000000000000000000000000'
 
-/** Is the maximum number of people who may sign in to the console of a service. */
+/** Sets the maximum number of people who may sign in to the console of a service. */
 export const PEOPLE_MAX = 1_000
 
 /** Describes a person who signs in to the console. */
 export type Person = {
   id: string
-  /** Is the person's email address in lower case. Null means that the first operator has set no email address yet. */
+  /**
+   * Holds the person's email address in lower case. Null means that the first operator has set no email address yet.
+   */
   email: string | null
   name: string
   role: Role

@@ -15,7 +15,7 @@ import { LINK_MINUTES } from './consoleSessions.ts'
  */
 const MAILS_PER_HOUR = 10
 const REQUESTS_MAX = 20_000
-/** Is the time after which the service sends a sign-in mail again if the recipient's mail host deferred it. */
+/** Sets the time after which the service sends a sign-in mail again if the recipient's mail host deferred it. */
 const RETRY_SECONDS = 30
 
 /**

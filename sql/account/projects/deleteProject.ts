@@ -5,7 +5,7 @@ import { revokeProjectKey } from '../keys/keys.ts'
 import { queuePurge } from './purgeProject.ts'
 
 /**
- * Is the smallest balance that prevents the deletion of a project when the project's purse holds it: one cent. A
+ * Sets the smallest balance that prevents the deletion of a project when the project's purse holds it: one cent. A
  * smaller balance does not count, because anybody could send a small amount to prevent the deletion of a project.
  */
 const PURSE_KEPT_ATOMIC = 10_000n

@@ -6,7 +6,7 @@ import { MAIL_TABLES, OWN_TABLES } from './purgeProject.ts'
 const ERASED_CLASSES = ['mail', 'vault', 'deliveries', 'logs', 'other'] as const
 type ErasedClass = (typeof ERASED_CLASSES)[number]
 
-/** Is the maximum number of rows that the report about an erasure counts in one table. */
+/** Sets the maximum number of rows that the report about an erasure counts in one table. */
 export const COUNTED_MAX = 10_000
 
 const CLASS_OF: Readonly<Record<string, ErasedClass>> = {

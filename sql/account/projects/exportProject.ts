@@ -6,22 +6,22 @@ import { type ExportedRow, exportRows } from './exportRows.ts'
 import { findProject, type Project } from './projects.ts'
 
 /**
- * Is the maximum number of project exports that run at once in all processes together. Each export holds a database
+ * Sets the maximum number of project exports that run at once in all processes together. Each export holds a database
  * snapshot, for which the database must keep old row versions.
  */
 export const EXPORTS_MAX = 4
 /**
- * Is the first key of the two-part advisory lock that each running export holds, so that the number of running exports
- * stays limited. The value of this key is arbitrary.
+ * Holds the first key of the two-part advisory lock that each running export holds, so that the number of running
+ * exports stays limited. The value of this key is arbitrary.
  */
 const EXPORT_LOCK_CLASS = 1_163_413_580
-/** Is the time after which an export ends if its client stops reading. */
+/** Sets the time after which an export ends if its client stops reading. */
 const IDLE_LIMIT = '60s'
 
 /** Describes the data of a project at one moment. */
 export type ProjectExport = {
   project: Project
-  /** Is the moment of the export, by the database's clock. */
+  /** Holds the moment of the export, by the database's clock. */
   at: Date
   rows(): AsyncGenerator<ExportedRow>
   mails(): AsyncGenerator<ExportedMail>

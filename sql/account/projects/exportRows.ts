@@ -1,13 +1,13 @@
 /** Reads the rows of a project's export, section by section, each in the order of an index. */
 import type { Queryable } from '../../db.ts'
 
-/** Is one line of a project's export. The field `kind` names the section of the export. */
+/** Describes one line of a project's export. The field `kind` names the section of the export. */
 export type ExportedRow = { kind: string } & Record<string, unknown>
 
 type Section = {
   kind: string
   /**
-   * Is the SQL text that names the table of an export's section, with the alias `x`, and adds the joins that the
+   * Holds the SQL text that names the table of an export's section, with the alias `x`, and adds the joins that the
    * section needs.
    */
   from: string
@@ -19,13 +19,13 @@ type Section = {
   /** Maps each field of an exported row to an SQL expression. */
   fields: Readonly<Record<string, string>>
   condition?: string
-  /** Is the maximum number of rows that one query reads from a section of the export. */
+  /** Holds the maximum number of rows that one query reads from a section of the export. */
   page?: number
 }
 
 const PAGE = 200
 /**
- * Is the maximum number of bytes of mail that one query of the export reads. Even if a message exceeds this limit, a
+ * Sets the maximum number of bytes of mail that one query of the export reads. Even if a message exceeds this limit, a
  * query reads at least one message.
  */
 const PAGE_BYTES = 8 * 1024 * 1024

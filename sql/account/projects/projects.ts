@@ -26,7 +26,7 @@ type Purpose = 'SELLER' | 'BUYER'
 export type Project = {
   id: string
   name: string
-  /** Is the display name in From. Null means that the project's name is used. */
+  /** Holds the display name in From. Null means that the project's name is used. */
   displayName: string | null
   purpose: Purpose
   emailAddress: string
@@ -38,7 +38,7 @@ export type Project = {
   ownAddresses: string[]
   paymentsEnabled: boolean
   sendPolicy: SendPolicyName
-  /** Is the owner's mail address for notifications. Null means that the owner gets no notifications. */
+  /** Holds the owner's mail address for notifications. Null means that the owner gets no notifications. */
   approverEmail: string | null
   approvalHours: number
   scopes: string[]
@@ -47,7 +47,7 @@ export type Project = {
   lastUsedAt: Date | null
   /** Counts the stored bytes of the project's mail. */
   storedBytes: number
-  /** Is the project's own limit of stored bytes. Null means that the service's limit on stored bytes applies. */
+  /** Holds the project's own limit of stored bytes. Null means that the service's limit on stored bytes applies. */
   storageLimitBytes: number | null
   /** Counts the payments that the project has claimed in this UTC day, and the gas of their transactions. */
   settlementsToday: number
@@ -72,7 +72,7 @@ export type Project = {
    */
   retention: Retention
   createdAt: Date
-  /** Is the row number of the project, which page tokens contain. */
+  /** Holds the row number of the project, which page tokens contain. */
   row: bigint
 }
 
@@ -168,17 +168,17 @@ const toProject = (row: ProjectRow): Project => ({
 export type NewProject = {
   name: string
   purpose: Purpose
-  /** Is the inbox address, in lower case. */
+  /** Holds the inbox address, in lower case. */
   emailAddress: string
   /**
-   * Is the verified domain of the inbox address. If the field is absent or null, the inbox address is in the service's
-   * own domain.
+   * Holds the verified domain of the inbox address. If the field is absent or null, the inbox address is in the
+   * service's own domain.
    */
   emailDomain?: string | null
   scopes: readonly string[]
   payTo?: string | null
   paymentsEnabled?: boolean
-  /** Is the API key of the project. If the field is absent, the service creates a new API key. */
+  /** Holds the API key of the project. If the field is absent, the service creates a new API key. */
   key?: string
 }
 
@@ -262,7 +262,7 @@ export async function listProjects(
 
 export type ProjectChange = PolicyChange & {
   name?: string
-  /** Is the display name in From. Null means that the project's name is used. */
+  /** Holds the display name in From. Null means that the project's name is used. */
   displayName?: string | null
   addScopes?: readonly string[]
   removeScopes?: readonly string[]

@@ -3,8 +3,8 @@ import { deleteUnusedRawMails } from '../../mail/messages/rawMails.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Is the maximum number of rows of a deleted project that one transaction deletes, because a large inbox must not hold
- * locks for minutes.
+ * Sets the maximum number of rows of a deleted project that one transaction deletes, because a large inbox must not
+ * hold locks for minutes.
  */
 const PURGE_BATCH = 1_000
 
@@ -77,8 +77,8 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
 }
 
 /**
- * Is the time after which the purge (data deletion) of a deleted project counts as lost if the purge has no job. Within
- * this time after a project's deletion, its purge job has ended or is at least in the queue.
+ * Sets the time after which the purge (data deletion) of a deleted project counts as lost if the purge has no job.
+ * Within this time after a project's deletion, its purge job has ended or is at least in the queue.
  */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100

@@ -11,8 +11,8 @@ export type SendPolicyName = (typeof SEND_POLICIES)[number]
 export type PolicyChange = {
   sendPolicy?: SendPolicyName
   /**
-   * Is the owner's mail address for notifications about waiting mail. Null means that nobody is notified about waiting
-   * mail.
+   * Holds the owner's mail address for notifications about waiting mail. Null means that nobody is notified about
+   * waiting mail.
    */
   approverEmail?: string | null
   approvalHours?: number

@@ -3,9 +3,9 @@ import { newDraftId } from '../../../shared/ids.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
-/** Is the maximum number of drafts that one project may store. */
+/** Sets the maximum number of drafts that one project may store. */
 export const DRAFTS_MAX = 100
-/** Is the maximum number of bytes of all drafts of one project. */
+/** Sets the maximum number of bytes of all drafts of one project. */
 export const DRAFTS_MAX_BYTES = 100 * 1024 * 1024
 
 /** Reports that the project would have more than {@link DRAFTS_MAX} drafts. */
@@ -16,8 +16,8 @@ export class DraftsTooLargeError extends Error {}
 type Content = Record<string, unknown>
 
 /**
- * Is a draft, a mail that somebody is still writing. The fields `content` and `attachments` are stored in the form in
- * which the caller gave them.
+ * Describes a draft, a mail that somebody is still writing. The fields `content` and `attachments` are stored in the
+ * form in which the caller gave them.
  */
 export type Draft = {
   row: bigint

@@ -28,7 +28,7 @@ export type Trust = (typeof TRUSTS)[number]
 export type HeldDecision =
   | {
       state: 'approved'
-      /** Is the SHA-256 of the bytes of the held mail that the owner saw. */
+      /** Holds the SHA-256 of the bytes of the held mail that the owner saw. */
       hash: Buffer
       trust: Trust
     }
@@ -36,9 +36,9 @@ export type HeldDecision =
   | { state: 'expired' }
 
 /**
- * Is the result of an owner's decision. `before` means that an earlier decision about the mail is already recorded.
- * `changed` means that the bytes of the mail differ from the bytes that the owner saw. `late` means that the approval
- * request for the mail has expired.
+ * Describes the result of an owner's decision. `before` means that an earlier decision about the mail is already
+ * recorded. `changed` means that the bytes of the mail differ from the bytes that the owner saw. `late` means that the
+ * approval request for the mail has expired.
  */
 export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approval: Approval }
 

@@ -22,7 +22,7 @@ export type InvitingMessage = {
   authentication: Authentication | null
 }
 
-/** Is an invite, together with the change that it made in the calendar. */
+/** Describes an invite, together with the change that it made in the calendar. */
 export type AppliedInvite = Invite & { effect: InviteEffect }
 
 type Place = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instance: string }

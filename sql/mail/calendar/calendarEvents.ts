@@ -10,8 +10,8 @@ export type EventState = {
   status: Status
   answer: AttendeeState
   /**
-   * Is the id of the message that announced the calendar event. Null means that the message that announced the event is
-   * deleted.
+   * Holds the id of the message that announced the calendar event. Null means that the message that announced the event
+   * is deleted.
    */
   messageId: string | null
 }
@@ -64,8 +64,8 @@ export type CalendarPage = {
   from: Date
   to: Date
   /**
-   * Is the position in the list of instances after which the page begins. Null means that the page begins at the start
-   * of the list.
+   * Holds the position in the list of instances after which the page begins. Null means that the page begins at the
+   * start of the list.
    */
   after: { startsAt: Date; eventRow: string } | null
   limit: number

@@ -8,17 +8,17 @@ import { addJob } from '../../queue/jobs.ts'
  */
 const AHEAD_DAYS = 730
 const AGAIN_DAYS = 180
-/** Is the number of days in the past for which instances of calendar events are kept. */
+/** Sets the number of days in the past for which instances of calendar events are kept. */
 const BEFORE_DAYS = 366
-/** Is the maximum number of stored instances of one calendar event. */
+/** Sets the maximum number of stored instances of one calendar event. */
 export const INSTANCES_MAX = 2_000
 /**
- * Is the maximum number of times that a run may try to compute the instances of one calendar event. If the recurrence
+ * Sets the maximum number of times that a run may try to compute the instances of one calendar event. If the recurrence
  * rule of a calendar event kills its worker each time, the event gets no instances.
  */
 const TRIES_MAX = 3
 /**
- * Is the number of seconds after which another run may compute an event's instances, because the first run must have
+ * Sets the number of seconds after which another run may compute an event's instances, because the first run must have
  * died.
  */
 const CLAIM_SECONDS = 10

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db.ts'
 
-/** Is the PostgreSQL channel for every created or deleted inbox address. */
+/** Holds the PostgreSQL channel for every created or deleted inbox address. */
 export const ADDRESSES_CHANNEL = 'purser_addresses'
 
 /** Notifies the SMTP listeners, on commit, that an inbox address was created or deleted. */

@@ -1,19 +1,19 @@
 import type { AggregateReport, ReportKind } from '../../../shared/mail/reports/aggregateReport.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** Is the number of days for which aggregate reports (DMARC and TLS) are kept. */
+/** Sets the number of days for which aggregate reports (DMARC and TLS) are kept. */
 const KEPT_DAYS = 400
 /**
- * Is the maximum number of aggregate reports that are stored in a day, because strangers can write any number of
+ * Sets the maximum number of aggregate reports that are stored in a day, because strangers can write any number of
  * reports.
  */
 const DAY_MAX = 2_000
 const DELETED_AT_ONCE = 1_000
 
 /**
- * Is the outcome of storing an aggregate report. `stored` means that the aggregate report is new. `known` means that
- * the reporter had already sent the aggregate report. `foreign` means that the domain of the aggregate report does not
- * belong to the service. `full` means that too many aggregate reports came in one day.
+ * Describes the outcome of storing an aggregate report. `stored` means that the aggregate report is new. `known` means
+ * that the reporter had already sent the aggregate report. `foreign` means that the domain of the aggregate report does
+ * not belong to the service. `full` means that too many aggregate reports came in one day.
  */
 export type ReportOutcome = 'stored' | 'known' | 'foreign' | 'full'
 

@@ -5,13 +5,13 @@ import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envel
 import type { Queryable } from '../../db.ts'
 
 /**
- * Is the length of a DKIM key in bits. RFC 8301 §3.2: a key must have at least 1024 bits, and 2048 bits are
+ * Sets the length of a DKIM key in bits. RFC 8301 §3.2: a key must have at least 1024 bits, and 2048 bits are
  * recommended. Programs that verify DKIM need not support keys longer than 2048 bits.
  */
 const KEY_BITS = 2048
 /**
- * Is the maximum number of signing keys of a domain. The two newest DKIM keys of a domain both sign its mail. So while
- * a DKIM key is replaced, DNS always has the record of at least one signing key.
+ * Sets the maximum number of signing keys of a domain. The two newest DKIM keys of a domain both sign its mail. So
+ * while a DKIM key is replaced, DNS always has the record of at least one signing key.
  */
 const SIGNING_KEYS = 2
 
@@ -19,7 +19,7 @@ const SIGNING_KEYS = 2
 export type DkimKey = {
   domain: string
   selector: string
-  /** Is the TXT record that DNS must have at `SELECTOR._domainkey.DOMAIN`. */
+  /** Holds the TXT record that DNS must have at `SELECTOR._domainkey.DOMAIN`. */
   record: string
 }
 

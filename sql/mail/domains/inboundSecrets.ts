@@ -2,14 +2,14 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 
 /** Describes a domain's secret for handing over mail by HTTP, but does not contain the secret itself. */
 export type InboundSecret = {
-  /** Is the id of the secret, in the form `DOMAIN#VERSION`. */
+  /** Holds the id of the secret, in the form `DOMAIN#VERSION`. */
   keyId: string
   createdAt: Date
-  /** Is the time when the secret expires. Null means that the secret of the domain is valid until it is revoked. */
+  /** Holds the time when the secret expires. Null means that the secret of the domain is valid until it is revoked. */
   expiresAt: Date | null
 }
 
-/** Is the time for which the previous secret of a domain stays valid after a new secret is made. */
+/** Holds the time for which the previous secret of a domain stays valid after a new secret is made. */
 const OVERLAP = '24 hours'
 
 type Row = { domain: string; version: number; created_at: Date; expires_at: Date | null }
@@ -55,7 +55,7 @@ export async function listInboundSecrets(db: Queryable, domain: string): Promise
 }
 
 /**
- * Is the maximum number of domain secrets that a listener holds in memory. The limit is high enough, because an
+ * Sets the maximum number of domain secrets that a listener holds in memory. The limit is high enough, because an
  * operator makes each secret by hand.
  */
 const ALL_MAX = 20_000

@@ -21,8 +21,8 @@ export type MailDomain = {
   checkedAt: Date | null
   verifiedAt: Date | null
   /**
-   * Is the time since which every check of the domain found required DNS records missing or wrong. The time is null if
-   * the last check found all required DNS records.
+   * Holds the time since which every check of the domain found required DNS records missing or wrong. The time is null
+   * if the last check found all required DNS records.
    */
   wantingSince: Date | null
 }

@@ -16,10 +16,10 @@ import { readMessageEvents } from '../messages/messageEvents.ts'
 import { updateDeliveryStatus } from '../outbound/mailAttempts.ts'
 import { suppress } from '../outbound/suppressions.ts'
 
-/** Is the label that a message gets when it bounces. */
+/** Holds the label that a message gets when it bounces. */
 const LABEL = 'bounced'
 
-/** Is the beginning of the error text of a recipient whose bounce is not proven. */
+/** Holds the beginning of the error text of a recipient whose bounce is not proven. */
 const UNPROVEN = 'unproven report: '
 
 /** Tells whether a proven bounce has already marked a recipient as bounced. */
@@ -178,7 +178,7 @@ const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
 /**
- * Is the maximum number of copies of sent messages that one bounce address may stand for. A bounce address holds only
+ * Sets the maximum number of copies of sent messages that one bounce address may stand for. A bounce address holds only
  * the beginning of a message's hash, so it may fit several messages.
  */
 const COPIES_MAX = 500

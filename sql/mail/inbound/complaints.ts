@@ -6,7 +6,7 @@ import { readMessageEvents } from '../messages/messageEvents.ts'
 import { suppress } from '../outbound/suppressions.ts'
 import { findReturnedCopy } from './bounces.ts'
 
-/** Is the label of a message about which a recipient complained. */
+/** Holds the label of a message about which a recipient complained. */
 const LABEL = 'complained'
 
 /**

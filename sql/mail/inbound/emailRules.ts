@@ -4,10 +4,10 @@ import type { Rule, RuleScope } from '../../../shared/mail/emailRules.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
-/** Is the PostgreSQL channel on which the service announces the inbox address whose email rules changed. */
+/** Holds the PostgreSQL channel on which the service announces the inbox address whose email rules changed. */
 export const RULES_CHANNEL = 'email_rules'
 
-/** Is the maximum number of email rules of one project. */
+/** Sets the maximum number of email rules of one project. */
 export const RULES_MAX = 1_000
 
 export type StoredRule = Rule & { id: string; row: bigint; createdAt: Date }

@@ -15,8 +15,8 @@ export type MailProvider = { name: string; spf: AuthenticationWord | null }
 /** Describes a mail in an SMTP listener's spool of accepted mail. */
 export type SpooledMail = {
   /**
-   * Is a key that identifies the spooled mail and never changes. Because of this key, the database stores a mail only
-   * once, even if the mail is moved from the spool to the database twice.
+   * Holds a key that identifies the spooled mail and never changes. Because of this key, the database stores a mail
+   * only once, even if the mail is moved from the spool to the database twice.
    */
   sourceKey: string
   bytes: Uint8Array
@@ -32,17 +32,17 @@ export type SpooledMail = {
   helo: string
   receivedAt: Date
   /**
-   * Is the W3C trace context that the processing of the mail continues. If the field is absent, the mail has no trace
-   * context.
+   * Holds the W3C trace context that the processing of the mail continues. If the field is absent, the mail has no
+   * trace context.
    */
   traceparent?: string | null
   /**
-   * Is the mail service that handed over the mail by HTTP. If the provider is absent or null, the mail came by SMTP.
+   * Holds the mail service that handed over the mail by HTTP. If the provider is absent or null, the mail came by SMTP.
    */
   provider?: MailProvider | null
   /**
-   * Is the priority of the mail's parse job. Parse jobs with the lowest number run first. If the field is absent, the
-   * parse job has the priority 0.
+   * Holds the priority of the mail's parse job. Parse jobs with the lowest number run first. If the field is absent,
+   * the parse job has the priority 0.
    */
   priority?: number
 }
@@ -148,17 +148,17 @@ export type InboundMail = {
   rawId: string
   bytes: Buffer
   envelopeFrom: string
-  /** Is the recipient address of the SMTP command RCPT, which is the inbox address with or without a tag. */
+  /** Holds the recipient address of the SMTP command RCPT, which is the inbox address with or without a tag. */
   envelopeTo: string
   /**
-   * Is the IP address of the client that sent the mail. Null means that an inbox of this service sent the mail, so
+   * Holds the IP address of the client that sent the mail. Null means that an inbox of this service sent the mail, so
    * there is no client.
    */
   remoteIp: string | null
   helo: string | null
   receivedAt: Date
   traceparent: string | null
-  /** Is the mail service that handed over the mail by HTTP. Null means that the mail came by SMTP. */
+  /** Holds the mail service that handed over the mail by HTTP. Null means that the mail came by SMTP. */
   provider: MailProvider | null
 }
 

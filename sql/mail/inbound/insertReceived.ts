@@ -12,7 +12,7 @@ import { insertPendingTexts } from '../messages/attachmentTexts.ts'
 import { recordBounce } from './bounces.ts'
 import type { InboundMail } from './inboundMails.ts'
 
-/** Is a parsed mail with its Message-ID and its thread, as the inbox stores it. */
+/** Describes a parsed mail with its Message-ID and its thread, as the inbox stores it. */
 export type ReceivedMessage = {
   inbound: InboundMail
   mail: ParsedMail
@@ -24,14 +24,14 @@ export type ReceivedMessage = {
   objects?: readonly (Buffer | null)[]
   /** Tells that the message carries an aggregate report (DMARC or TLS), so a worker must read its attachments. */
   holdsReport?: boolean
-  /** Is the message's search vector in binary form. */
+  /** Holds the message's search vector in binary form. */
   search: Uint8Array
   /**
-   * Is the Message-ID under which the inbox stores the message. The stored Message-ID differs from the mail's own
+   * Holds the Message-ID under which the inbox stores the message. The stored Message-ID differs from the mail's own
    * Message-ID if another message of the inbox already had the mail's own Message-ID.
    */
   messageId: string
-  /** Is the thread that the message joins. Null means that the message starts a new thread. */
+  /** Holds the thread that the message joins. Null means that the message starts a new thread. */
   threadRow: string | null
 }
 
@@ -88,7 +88,7 @@ const INSERT_RECEIVED = `
   returning m.id, m.message_row, d.thread_id`
 
 /**
- * Is the object id of the type `tsvector` in pg_type.dat. This object id is the same in every release of PostgreSQL.
+ * Holds the object id of the type `tsvector` in pg_type.dat. This object id is the same in every release of PostgreSQL.
  */
 const TSVECTOR_OID = 3614
 

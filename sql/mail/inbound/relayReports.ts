@@ -21,7 +21,7 @@ type Copy = {
 const COPY = `
   select r.message_row, m.project_id, m.message_id, r.address, r.state, r.error, p.email_address as inbox
   from outbound_recipients r join messages m on m.row = r.message_row join projects p on p.id = m.project_id`
-/** Is the maximum number of copies of sent messages that can share a relay's id, or the beginning of a hash. */
+/** Sets the maximum number of copies of sent messages that can share a relay's id, or the beginning of a hash. */
 const COPIES_MAX = 500
 
 /**

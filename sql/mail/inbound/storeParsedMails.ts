@@ -36,7 +36,7 @@ export type AuthenticatedMail = IndexedMail & {
   holdsReport?: boolean
 }
 
-/** Is the longest time for which a transaction waits for a further lock after it has locked several inboxes. */
+/** Sets the longest time for which a transaction waits for a further lock after it has locked several inboxes. */
 const PATIENCE = '500ms'
 
 /**
@@ -155,8 +155,8 @@ async function storeWave(
 type Known = {
   isRetransmission: boolean
   /**
-   * Is the row number of the stored message that this mail repeats. Null means that no stored message is the same, or
-   * that the stored message is deleted.
+   * Holds the row number of the stored message that this mail repeats. Null means that no stored message is the same,
+   * or that the stored message is deleted.
    */
   earlierRow: string | null
   idTaken: boolean
@@ -250,7 +250,7 @@ const seeksSubject = ({ links, subject }: ParsedMail): boolean =>
   baseSubject(subject).isReply &&
   subjectKey(subject) !== null
 
-/** Is the maximum age in days of the threads in which findThreadBySubject searches. */
+/** Sets the maximum age in days of the threads in which findThreadBySubject searches. */
 const SUBJECT_DAYS = 30
 const THREADS_SEARCHED = 5
 const MESSAGES_COMPARED = 20

@@ -74,7 +74,7 @@ export type TextOutcome = {
   links: readonly MailLink[]
   invites: readonly ReadInvite[]
   /**
-   * Is the label that the message gets if its attachment conceals words. Null means that the message gets no such
+   * Holds the label that the message gets if its attachment conceals words. Null means that the message gets no such
    * label.
    */
   label: string | null

@@ -40,8 +40,8 @@ export async function keepAttachments(
 }
 
 /**
- * Is the maximum number of bytes of attachments in one SQL statement. An attachment above this size gets a separate SQL
- * statement.
+ * Sets the maximum number of bytes of attachments in one SQL statement. An attachment above this size gets a separate
+ * SQL statement.
  */
 const STATEMENT_BYTES = 1024 * 1024
 
@@ -85,10 +85,10 @@ function* batches(attachments: readonly AttachmentContent[]): Generator<Attachme
   if (batch.length > 0) yield batch
 }
 
-/** Is a stored attachment with its name and media type. */
+/** Describes a stored attachment with its name and media type. */
 export type StoredAttachment = { filename: string; contentType: string; bytes: Buffer }
 
-/** Is an attachment whose content has not been read yet. */
+/** Describes an attachment whose content has not been read yet. */
 type FoundAttachment = Omit<StoredAttachment, 'bytes'> & { size: number; stored: StoredContent }
 
 /**

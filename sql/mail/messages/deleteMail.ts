@@ -4,7 +4,7 @@ import { withdrawDeleted } from '../approval/heldMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /**
- * Is the time for which the hash of a deleted message is kept, because senders send a mail again for about five days
+ * Holds the time for which the hash of a deleted message is kept, because senders send a mail again for about five days
  * (RFC 5321 §4.5.4.1).
  */
 const RETENTION = '7 days'

@@ -6,7 +6,7 @@ import type { Queryable } from '../../db.ts'
 import { listSentAttachments } from './attachments.ts'
 import { readRawMail } from './rawMails.ts'
 
-/** Is one exported message: its bytes, its sender and its time. */
+/** Describes one exported message: its bytes, its sender and its time. */
 export type ExportedMail = { sender: string; at: Date; bytes: Buffer }
 
 type MailRow = {

@@ -1,7 +1,7 @@
 import type { MessageEventData } from '../../../shared/events/events.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Is the data of an event about a message. The webhooks about the event continue the trace of the message. */
+/** Describes the data of an event about a message. The webhooks about the event continue the trace of the message. */
 export type MessageEvent = {
   projectId: string
   status: string

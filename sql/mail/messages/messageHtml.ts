@@ -15,10 +15,10 @@ export async function listHtmlMessages(
   return rows.map((row) => row.message_id)
 }
 
-/** Is an image attachment that the HTML shows by its Content-ID. */
+/** Describes an image attachment that the HTML shows by its Content-ID. */
 export type InlineImage = { contentId: string; contentType: string; bytes: Buffer }
 
-/** Is the maximum number of bytes of the inline images of one message together. */
+/** Sets the maximum number of bytes of the inline images of one message together. */
 const INLINE_BYTES_MAX = 8 * 1024 * 1024
 const INLINE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 

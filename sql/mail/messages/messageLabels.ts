@@ -5,7 +5,7 @@ import { FIND_MESSAGE, type Message, type MessageRow, toMessage } from './messag
 /** Reports that a message would have more than `LABELS_MAX` labels. */
 export class TooManyLabelsError extends Error {}
 
-/** Is the maximum number of labels of one message (docs/contract.md §4). */
+/** Sets the maximum number of labels of one message (docs/contract.md §4). */
 export const LABELS_MAX = 50
 
 /**

@@ -29,20 +29,20 @@ export type Message = {
   replyTo: string[]
   subject: string
   text: string
-  /** Is the message's own text without quoted history. For a sent message, the extracted text is null. */
+  /** Holds the message's own text without quoted history. For a sent message, the extracted text is null. */
   extractedText: string | null
   attachments: Attachment[]
   labels: string[]
   deliveryStatus?: DeliveryStatus | null
   deliveryError: string | null
-  /** Is the time at which a scheduled message will be sent. Null means that the message is not scheduled. */
+  /** Holds the time at which a scheduled message will be sent. Null means that the message is not scheduled. */
   sendAt: Date | null
   /**
    * Holds the results of sender authentication. The results are null if the message was sent, or if a version without
    * sender authentication received it.
    */
   authentication: Authentication | null
-  /** Is the Message-ID in the mail's header. A reply must name this Message-ID. */
+  /** Holds the Message-ID in the mail's header. A reply must name this Message-ID. */
   headerMessageId: string
   inReplyTo: string[]
   references: string[]
@@ -60,8 +60,8 @@ type Found = {
 }
 
 /**
- * Is the API's response to a request for one message. The response also holds the one-time codes, links and invites of
- * the message.
+ * Describes the API's response to a request for one message. The response also holds the one-time codes, links and
+ * invites of the message.
  */
 export type SingleMessage = Message & Found
 
@@ -137,8 +137,8 @@ export const toMessage = (row: MessageRow): Message => ({
 })
 
 /**
- * Is the maximum number of bytes of text in one page of messages. A page of messages ends early at this limit, because
- * a hundred of the largest messages would be gigabytes.
+ * Sets the maximum number of bytes of text in one page of messages. A page of messages ends early at this limit,
+ * because a hundred of the largest messages would be gigabytes.
  */
 const PAGE_TEXT_BYTES = 8 * 1024 * 1024
 
@@ -152,7 +152,7 @@ export type MessageFilter = {
   /** Selects messages with the given delivery status. Null selects messages with any delivery status. */
   deliveryStatus?: DeliveryStatus | null
   cursor: Cursor | null
-  /** Is the maximum number of messages of a page, from 1 to 100. */
+  /** Holds the maximum number of messages of a page, from 1 to 100. */
   limit: number
 }
 

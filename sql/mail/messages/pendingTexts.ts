@@ -18,7 +18,7 @@ export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 const CLAIM_SECONDS = 120
 
 /**
- * Is the SQL condition for mail whose attached files may be read. A file of the project's own mail is read only when
+ * Holds the SQL condition for mail whose attached files may be read. A file of the project's own mail is read only when
  * the mail is being sent, because a waiting mail may never be sent.
  */
 const IS_ON_ITS_WAY = `(m.delivery_status is null
@@ -30,7 +30,7 @@ const IS_ON_ITS_WAY = `(m.delivery_status is null
 const SCHEDULED_SECONDS = 1
 
 /**
- * Is an attachment whose text must be read. The field `tries` counts the runs of the reading job that took the
+ * Describes an attachment whose text must be read. The field `tries` counts the runs of the reading job that took the
  * attachment, including the current run.
  */
 export type PendingText = {
@@ -121,7 +121,7 @@ export async function nextTextAt(
   return rows[0]?.at ?? null
 }
 
-/** Is the maximum number of characters that are indexed for search from all attachments of one message together. */
+/** Sets the maximum number of characters that are indexed for search from all attachments of one message together. */
 const SEARCHED_CHARS = 256 * 1024
 
 /**
@@ -149,7 +149,7 @@ export async function findSearched(
   return { ...mail, text: texts.join('\n').slice(0, SEARCHED_CHARS) }
 }
 
-/** Is the object id of the type `tsvector` in pg_type.dat. */
+/** Holds the object id of the type `tsvector` in pg_type.dat. */
 const TSVECTOR_OID = 3614
 
 /** Stores the binary search vector of a message. */
@@ -165,7 +165,7 @@ export async function storeSearched(
   })
 }
 
-/** Is a page of an attachment's text. The field `text` is null until the attachment has been read. */
+/** Describes a page of an attachment's text. The field `text` is null until the attachment has been read. */
 export type TextPage = {
   filename: string
   contentType: string

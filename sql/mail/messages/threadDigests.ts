@@ -1,18 +1,18 @@
 import type { Queryable } from '../../db.ts'
 
-/** Is the summary of a thread in a list of threads. */
+/** Describes the summary of a thread in a list of threads. */
 export type ThreadDigest = {
   /** Lists the From addresses of the thread's newest message. */
   from: string[]
-  /** Is the beginning of the newest message's own text, without quoted history. */
+  /** Holds the beginning of the newest message's own text, without quoted history. */
   snippet: string
   /** Tells whether one of the thread's newest messages is unread. */
   unread: boolean
 }
 
 /**
- * Is the maximum number of messages of a thread that are read for its summary, because a thread can have any number of
- * messages.
+ * Sets the maximum number of messages of a thread that are read for its summary, because a thread can have any number
+ * of messages.
  */
 const MESSAGES_READ = 20
 const SNIPPET_LENGTH = 160

@@ -38,7 +38,7 @@ const toThread = (row: ThreadRow): Thread => ({
 
 export type ThreadPage = {
   threads: Thread[]
-  /** Is the start of the next page of threads. Null means that this page is the last page of threads. */
+  /** Holds the start of the next page of threads. Null means that this page is the last page of threads. */
   next: Cursor | null
 }
 

@@ -3,8 +3,8 @@ import { recipientsOf } from './lockIntents.ts'
 import type { AcceptedMessage, SendIntent } from './sendIntents.ts'
 
 /**
- * Is a send intent (an API request to send or reply) that may be stored, with the API response to its caller. The field
- * `n` is the index of the send intent in its batch.
+ * Describes a send intent (an API request to send or reply) that may be stored, with the API response to its caller.
+ * The field `n` is the index of the send intent in its batch.
  */
 export type Admitted = AcceptedMessage & {
   kind: 'admitted'
@@ -15,8 +15,8 @@ export type Admitted = AcceptedMessage & {
 }
 
 /**
- * Is the decision about a send intent: it is admitted, or it is refused for a reason. The type `SendOutcome` explains
- * the reasons for a refusal.
+ * Describes the decision about a send intent: it is admitted, or it is refused for a reason. The type `SendOutcome`
+ * explains the reasons for a refusal.
  */
 export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
 

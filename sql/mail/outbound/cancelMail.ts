@@ -4,7 +4,8 @@ import { withdrawHeld } from '../approval/heldMails.ts'
 import { endUnsent, lockUnsent } from './unsentMails.ts'
 
 /**
- * Is the result of a request to cancel a mail. `before` means that the mail was already cancelled before this request.
+ * Describes the result of a request to cancel a mail. `before` means that the mail was already cancelled before this
+ * request.
  */
 export type CancelEnd = 'cancelled' | 'before' | 'not found' | 'too late'
 

@@ -35,8 +35,8 @@ export type Composed = {
 }
 
 /**
- * Is the stored raw mail of a sent message. The field `isOurs` tells whether the stored bytes are the caller's own
- * bytes, or those of another process.
+ * Describes the stored raw mail of a sent message. The field `isOurs` tells whether the stored bytes are the caller's
+ * own bytes, or those of another process.
  */
 export type Kept = { rawId: string; isOurs: boolean }
 

@@ -10,7 +10,7 @@ import { OPERATION, type SendIntent } from './sendIntents.ts'
 export type LockedIntent = {
   sendPolicy: SendPolicy
   approvalHours: number
-  /** Is the id of the thread that a reply joins. */
+  /** Holds the id of the thread that a reply joins. */
   threadId: string | null
   draftVersion: number | null
   /** Counts the recipients that the project has written to on this UTC day. */
@@ -27,7 +27,7 @@ export type LockedIntent = {
 type SendPolicy = 'direct' | 'approve' | 'approve-new'
 
 export type LockedIntents = {
-  /** Is the time at which the send intents are accepted. */
+  /** Holds the time at which the send intents are accepted. */
   now: Date
   /**
    * Holds one element for each send intent (an API request to send or reply), in the order of the intents. Null means

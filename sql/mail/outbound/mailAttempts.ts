@@ -4,29 +4,30 @@ import { addJob, addJobsFrom } from '../../queue/jobs.ts'
 import { readMessageEvents } from '../messages/messageEvents.ts'
 import { suppress } from './suppressions.ts'
 
-/** Is the outcome of a delivery attempt for one recipient. */
+/** Describes the outcome of a delivery attempt for one recipient. */
 export type RecipientOutcome = {
   address: string
   state: 'sent' | 'deferred' | 'failed'
   /**
-   * Is the reply of the receiving mail host, or the network error. Null means that the mail was sent to the recipient.
+   * Holds the reply of the receiving mail host, or the network error. Null means that the mail was sent to the
+   * recipient.
    */
   error: string | null
-  /** Is the id that the mail relay gave to the recipient's copy of the message. */
+  /** Holds the id that the mail relay gave to the recipient's copy of the message. */
   relayId?: string
   /** Tells whether the receiving mail host replied "no such mailbox". */
   noSuchMailbox?: true
 }
 
 /**
- * Is the outcome of a delivery attempt for one recipient, in the form in which it is recorded. `postponed` means that
- * nothing was sent to the recipient, because the sender had to wait for its turn to send.
+ * Describes the outcome of a delivery attempt for one recipient, in the form in which it is recorded. `postponed` means
+ * that nothing was sent to the recipient, because the sender had to wait for its turn to send.
  */
 export type RecordedOutcome =
   | (RecipientOutcome & {
       /**
-       * Is the time of the next attempt of a deferred recipient. For every recipient that is not deferred, the time is
-       * null.
+       * Holds the time of the next attempt of a deferred recipient. For every recipient that is not deferred, the time
+       * is null.
        */
       nextAttemptAt: Date | null
     })

@@ -1,7 +1,10 @@
 import type { MtaStsPolicy } from '../../../shared/mail/mtaSts.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Is a stored MTA-STS policy. The field `id` is the policy id in the TXT record for which the policy was fetched. */
+/**
+ * Describes a stored MTA-STS policy. The field `id` is the policy id in the TXT record for which the policy was
+ * fetched.
+ */
 export type StoredPolicy = MtaStsPolicy & { id: string }
 
 /** Finds the MTA-STS policy of a domain that has not expired. @returns null if there is no such policy. */

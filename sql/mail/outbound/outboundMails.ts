@@ -23,19 +23,19 @@ export type OutboundContent = {
   headers: CustomHeaders | null
   /** Holds the display names for the header fields To and Cc, by email address. */
   names: Record<string, string>
-  /** Is the time in the mail's header field Date: the scheduled time, or the time of the API call. */
+  /** Holds the time in the mail's header field Date: the scheduled time, or the time of the API call. */
   date: Date
 }
 
 /** Describes an outbound mail for one delivery attempt. */
 export type OutboundMail = OutboundContent & {
   /**
-   * Is the number of the delivery attempt that begins now, counted from 1. `recordMailAttempts` compares this number
+   * Holds the number of the delivery attempt that begins now, counted from 1. `recordMailAttempts` compares this number
    * with the number that is stored for the mail.
    */
   attempt: number
   acceptedAt: Date
-  /** Is the SHA-256 of the mail bytes that the owner approved. Null means that nobody had to approve the mail. */
+  /** Holds the SHA-256 of the mail bytes that the owner approved. Null means that nobody had to approve the mail. */
   approvedHash: Buffer | null
   /** Lists those pending recipients whose next delivery attempt is due. */
   due: DueRecipient[]
@@ -44,7 +44,7 @@ export type OutboundMail = OutboundContent & {
   traceparent: string | null
 }
 
-/** Is a recipient of an outbound mail, with the number of the earlier delivery attempts to this recipient. */
+/** Describes a recipient of an outbound mail, with the number of the earlier delivery attempts to this recipient. */
 type DueRecipient = {
   address: string
   attempts: number

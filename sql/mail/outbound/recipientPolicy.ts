@@ -14,8 +14,8 @@ export type WantedRecipients = {
 export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 
 /**
- * Is a recipient that the service refuses, with the reason. A recipient is refused if it is suppressed (because of an
- * earlier bounce), or if an email rule of the project blocks the address.
+ * Describes a recipient that the service refuses, with the reason. A recipient is refused if it is suppressed (because
+ * of an earlier bounce), or if an email rule of the project blocks the address.
  */
 export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' }
 

@@ -5,15 +5,15 @@ import { findIdempotent } from '../../account/idempotency.ts'
 import type { Queryable } from '../../db.ts'
 import type { RefusedRecipient } from './recipientPolicy.ts'
 
-/** Is the name of the API operation under which the idempotency keys of send and reply are stored. */
+/** Holds the name of the API operation under which the idempotency keys of send and reply are stored. */
 export const OPERATION = 'send'
 
-/** Is a send intent: an accepted API request to send or reply, with all its content. */
+/** Describes a send intent: an accepted API request to send or reply, with all its content. */
 export type SendIntent = {
   projectId: string
-  /** Is the Message-ID from `newMessageId`. A repeated SQL statement uses the same Message-ID again. */
+  /** Holds the Message-ID from `newMessageId`. A repeated SQL statement uses the same Message-ID again. */
   messageId: string
-  /** Is the thread that a reply joins. Null means that the mail starts a new thread. */
+  /** Holds the thread that a reply joins. Null means that the mail starts a new thread. */
   threadRow: string | null
   from: string
   to: readonly string[]
@@ -33,11 +33,11 @@ export type SendIntent = {
   headers: CustomHeaders | null
   /** Holds the display names for To and Cc, by email address. Null means that the addresses have no display names. */
   names: Record<string, string> | null
-  /** Is the time to send the mail. Null means that the mail is to be sent at once. */
+  /** Holds the time to send the mail. Null means that the mail is to be sent at once. */
   sendAt: Date | null
   /** Tells whether the mail waits for the owner's approval, whatever the project's send policy says. */
   held: boolean
-  /** Is the draft that becomes this mail. Null means that no draft becomes this mail. */
+  /** Holds the draft that becomes this mail. Null means that no draft becomes this mail. */
   draft: { id: string; version: number } | null
   /** Lists the recipients to whom the mail must not be sent. */
   refused: readonly RefusedRecipient[]
@@ -51,12 +51,12 @@ export type SendIntent = {
    */
   answer: object
   /**
-   * Is the index of the attachment that is a calendar file. If the index is absent or null, no attachment is a calendar
-   * file.
+   * Holds the index of the attachment that is a calendar file. If the index is absent or null, no attachment is a
+   * calendar file.
    */
   calendar?: number | null
   /**
-   * Is the W3C trace context that the sending of the mail continues. If the field is absent, the send intent has no
+   * Holds the W3C trace context that the sending of the mail continues. If the field is absent, the send intent has no
    * trace context.
    */
   traceparent?: string | null
@@ -70,10 +70,10 @@ export type AcceptedMessage = {
 }
 
 /**
- * Is the result of a send intent (an API request to send or reply). `accepted` means that the send intent is stored.
- * `repeat` means that the idempotency key of the send intent already has a response, or that its draft no longer
- * exists. `gone` means that the project is deleted, and `no thread` means that the thread of the reply is deleted.
- * `over quota` means that the project has reached its daily limit on recipients.
+ * Describes the result of a send intent (an API request to send or reply). `accepted` means that the send intent is
+ * stored. `repeat` means that the idempotency key of the send intent already has a response, or that its draft no
+ * longer exists. `gone` means that the project is deleted, and `no thread` means that the thread of the reply is
+ * deleted. `over quota` means that the project has reached its daily limit on recipients.
  */
 export type SendOutcome =
   | ({ kind: 'accepted' } & AcceptedMessage)

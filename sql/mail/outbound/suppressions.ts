@@ -4,14 +4,14 @@ import { pageStart } from '../../pageStart.ts'
 
 type Reason = 'bounce' | 'rejection' | 'complaint'
 
-/** Is an address to which a project must not send any more. */
+/** Describes an address to which a project must not send any more. */
 export type Suppression = {
   row: bigint
   address: string
   reason: Reason
-  /** Is the reply of the mail host that refused the recipient. */
+  /** Holds the reply of the mail host that refused the recipient. */
   detail: string | null
-  /** Is the id of the message that caused the suppression. Null means that no message caused the suppression. */
+  /** Holds the id of the message that caused the suppression. Null means that no message caused the suppression. */
   messageId: string | null
   createdAt: Date
 }

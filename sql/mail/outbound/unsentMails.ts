@@ -2,7 +2,7 @@ import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Client, Queryable } from '../../db.ts'
 
 /**
- * Is an outbound mail for which no delivery attempt has begun. The mail is locked, so the worker cannot begin an
+ * Describes an outbound mail for which no delivery attempt has begun. The mail is locked, so the worker cannot begin an
  * attempt.
  */
 type Unsent = { messageRow: string; status: string }

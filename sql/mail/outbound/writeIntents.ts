@@ -11,9 +11,9 @@ import { rowBytes } from '../messages/attachments.ts'
 import type { Admitted } from './admitIntents.ts'
 import { intentBytes } from './sendIntents.ts'
 
-/** Is the error text of a recipient that an email rule of the project refuses. */
+/** Holds the error text of a recipient that an email rule of the project refuses. */
 const BLOCKED = 'blocked: a rule of the project stands against this address'
-/** Is the error text that a suppressed recipient of a mail gets. */
+/** Holds the error text that a suppressed recipient of a mail gets. */
 export const SUPPRESSED = 'suppressed: an earlier mail to this address came back'
 
 /**

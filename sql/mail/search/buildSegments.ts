@@ -28,7 +28,7 @@ import {
   segmentBlocks,
 } from './segments.ts'
 
-/** Is the number of days after which a search segment is checked again for the words of deleted messages. */
+/** Sets the number of days after which a search segment is checked again for the words of deleted messages. */
 const CHECK_DAYS = 7
 
 /**
@@ -259,7 +259,7 @@ async function takeUnchecked(db: Client, projectId: string): Promise<Segment | n
   return rows[0] ?? null
 }
 
-/** Is the maximum number of projects for which one call queues index jobs. */
+/** Sets the maximum number of projects for which one call queues index jobs. */
 const UNBUILT_MAX = 1_000
 
 /**

@@ -39,20 +39,20 @@ export type Wanted = {
 }
 
 /**
- * Is the maximum number of pending messages (not yet in a search segment) that are read at once. Fewer pending messages
- * are read if their text already reaches LEAF_TEXT_BYTES.
+ * Sets the maximum number of pending messages (not yet in a search segment) that are read at once. Fewer pending
+ * messages are read if their text already reaches LEAF_TEXT_BYTES.
  */
 const PENDING_AT_ONCE = 256
 /**
- * Is the maximum number of candidate messages in the first batch from a search segment. Each further batch from the
+ * Sets the maximum number of candidate messages in the first batch from a search segment. Each further batch from the
  * segment has twice as many candidate messages.
  */
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
 /**
- * Is the maximum number of leaves (groups of messages) of the search segments that are read at once. The first read of
- * a search takes as many leaves (groups of messages) as the largest segment may have. Each later read of a search takes
- * up to four times as many leaves (groups of messages) as the first read.
+ * Sets the maximum number of leaves (groups of messages) of the search segments that are read at once. The first read
+ * of a search takes as many leaves (groups of messages) as the largest segment may have. Each later read of a search
+ * takes up to four times as many leaves (groups of messages) as the first read.
  */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 

@@ -6,7 +6,7 @@ import { pendingCandidates, segmentCandidates, type Wanted } from './candidates.
 /** Reports that a search took too long. */
 export class SearchTimeoutError extends Error {}
 
-/** Is the maximum number of milliseconds that all SQL statements of one search may take together. */
+/** Sets the maximum number of milliseconds that all SQL statements of one search may take together. */
 const SEARCH_MAX_MS = 3_000
 
 /**
@@ -26,7 +26,7 @@ export async function isSmall(db: Queryable, projectId: string): Promise<boolean
   return rows[0]!.small
 }
 
-/** Is a message that matches a search, with the time by which the matching messages are ordered. */
+/** Describes a message that matches a search, with the time by which the matching messages are ordered. */
 export type Hit = { row: string; at: Date }
 
 /**

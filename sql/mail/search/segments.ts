@@ -9,10 +9,10 @@ import { eachTermOf, type TermBlock } from '../../../shared/mail/search/termBloc
 import { createSlices } from '../../../shared/process/slices.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Is the number of neighbouring search segments of one size that are merged into one segment of the next size. */
+/** Sets the number of neighbouring search segments of one size that are merged into one segment of the next size. */
 export const MERGED_SEGMENTS = 16
 /**
- * Is the maximum number of leaves (groups of messages) of the largest search segment. The 256 leaves (groups of
+ * Sets the maximum number of leaves (groups of messages) of the largest search segment. The 256 leaves (groups of
  * messages) of the largest search segment hold 61,440 messages.
  */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2

@@ -16,14 +16,14 @@ const OPEN_MAX = 500
 /** Limits the total bytes of purchase requests and seller responses that are stored for one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/** Is a purchase that the API is about to accept. */
+/** Describes a purchase that the API is about to accept. */
 export type NewPurchase<Refusal> = {
   actor: Actor
   keyring: Keyring
   kind: 'payment' | 'quote'
   request: UseRequest
   target: UseTarget
-  /** Is the MCP tool that the request calls. If the tool is null, the request is a plain HTTP request. */
+  /** Holds the MCP tool that the request calls. If the tool is null, the request is a plain HTTP request. */
   tool: string | null
   /**
    * Holds the name of the vault credential whose fields the HTTP request uses, and the function that decides whether
@@ -31,7 +31,7 @@ export type NewPurchase<Refusal> = {
    */
   credential: { name: string; judge: (credential: OpenCredential) => Refusal | null } | null
   requestHash: Buffer
-  /** Is the idempotency key of the purchase. For a quote, the idempotency key is null. */
+  /** Holds the idempotency key of the purchase. For a quote, the idempotency key is null. */
   key: string | null
   maxAtomic: bigint
   why: string | null

@@ -13,7 +13,7 @@ export type PaidPlace = {
   payTo: string
 }
 
-/** Is the base price of a URL path at a seller. The rise of a price is measured from this base price. */
+/** Describes the base price of a URL path at a seller. The rise of a price is measured from this base price. */
 export type Base = { atomic: bigint; at: Date }
 
 type Last = { row: bigint; amountAtomic: bigint; base: Base }

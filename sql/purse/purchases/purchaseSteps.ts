@@ -28,18 +28,19 @@ export type DuePurchase = {
   state: PurchaseState
   method: UseRequest['method']
   host: string
-  /** Is the name of the vault credential whose fields the purchase request uses. */
+  /** Holds the name of the vault credential whose fields the purchase request uses. */
   credentialName: string | null
   /**
-   * Is the MCP tool that the purchase request calls. If the tool is null, the purchase request is a plain HTTP request.
+   * Holds the MCP tool that the purchase request calls. If the tool is null, the purchase request is a plain HTTP
+   * request.
    */
   tool: string | null
   maxAtomic: bigint
-  /** Is the address of the purse that would pay. If the address is null, the project has no purse. */
+  /** Holds the address of the purse that would pay. If the address is null, the project has no purse. */
   payer: string | null
   /**
-   * Is the SHA-256 of the payment terms that the owner approved. If the hash is null, the service did not ask the owner
-   * about this payment.
+   * Holds the SHA-256 of the payment terms that the owner approved. If the hash is null, the service did not ask the
+   * owner about this payment.
    */
   approvedHash: Buffer | null
   /** Holds the signed payment terms. If the terms are null, no payment is signed yet. */
@@ -128,8 +129,8 @@ export async function startAsking(
 }
 
 /**
- * Is a signed purchase request that the worker is about to send. The field `sends` counts how often the request was
- * sent, including the sending that is about to happen.
+ * Describes a signed purchase request that the worker is about to send. The field `sends` counts how often the request
+ * was sent, including the sending that is about to happen.
  */
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
@@ -160,9 +161,9 @@ export type PurchaseEnd = {
   reason?: string
   detail?: string
   answer?: UseAnswer
-  /** Is the seller's offer, if the purchase ends without a signed payment. */
+  /** Holds the seller's offer, if the purchase ends without a signed payment. */
   offer?: Offer | null
-  /** Is the hash of the transaction that settled the payment, as the seller states it. */
+  /** Holds the hash of the transaction that settled the payment, as the seller states it. */
   claimedTx?: string | null
   sellerReceipt?: string | null
   receiptVerdict?: ProofVerdict | null

@@ -21,8 +21,8 @@ export type PurchaseState =
   | 'unknown'
 
 /**
- * Is the state of the money that a purchase has reserved. The database migration explains what each of the three state
- * words means.
+ * Describes the state of the money that a purchase has reserved. The database migration explains what each of the three
+ * state words means.
  */
 type MoneyState = 'open' | 'spent' | 'released'
 
@@ -100,7 +100,7 @@ export type Purchase = {
   endedAt: Date | null
   status: number | null
   /**
-   * Is the seller's response to the purchase request. If the response is null, the seller sent none, or the stored
+   * Holds the seller's response to the purchase request. If the response is null, the seller sent none, or the stored
    * response has expired.
    */
   answer: UseAnswer | null

@@ -108,7 +108,7 @@ type State = {
   mandates: Judge[]
   paidBefore: PaidBefore
 }
-/** Is a mandate that is valid now, with the sums that payments have reserved in it. */
+/** Describes a mandate that is valid now, with the sums that payments have reserved in it. */
 type Judge = { mandate: Mandate; used: Used }
 type Fits = { kind: 'fits'; place: PaidPlace; covering: Judge[]; base: Base }
 

@@ -6,7 +6,7 @@ import type { Queryable } from '../../db.ts'
 import type { Base } from './paidBefore.ts'
 import { CONTENT, type SignedRequest, sealContent } from './purchaseContent.ts'
 
-/** Is a payment that was signed while its purse and its mandates were locked. */
+/** Describes a payment that was signed while its purse and its mandates were locked. */
 export type SignedPayment = {
   id: string
   projectId: string

@@ -3,7 +3,7 @@ import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
 
-/** Is a refund that a seller sent by hand, and whose transaction the seller has named. */
+/** Describes a refund that a seller sent by hand, and whose transaction the seller has named. */
 export type ClaimedRefund = {
   id: string
   asset: Address
@@ -12,7 +12,7 @@ export type ClaimedRefund = {
   amountAtomic: bigint
   txHash: Hex
   /**
-   * Is the number of the block that contains the refunded payment. The refund of the payment cannot be in an earlier
+   * Holds the number of the block that contains the refunded payment. The refund of the payment cannot be in an earlier
    * block.
    */
   paidBlock: bigint

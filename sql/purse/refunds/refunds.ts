@@ -25,7 +25,7 @@ export type Refund = {
   isFinal: boolean
   /** Tells why the last transaction that the seller named does not count as the refund. */
   reason: string | null
-  /** Is the signed receipt of the refund as JSON. */
+  /** Holds the signed receipt of the refund as JSON. */
   receipt: string | null
 }
 

@@ -40,7 +40,7 @@ export type DiscoveryFilter = {
   maxAtomic: bigint | null
   /** Selects only endpoints whose metadata says how a client calls them. */
   hasBazaar: boolean
-  /** Is the row number after which the list continues. */
+  /** Holds the row number after which the list continues. */
   after: bigint | null
   limit: number
   offset: number

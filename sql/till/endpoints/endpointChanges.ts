@@ -27,7 +27,7 @@ export type EndpointChange = {
   priceAtomic?: bigint
   network?: string
   description?: string | null
-  /** Is the URL of the endpoint's webhook. The value null removes the webhook and its secret. */
+  /** Holds the URL of the endpoint's webhook. The value null removes the webhook and its secret. */
   webhookUrl?: string | null
   webhookSecret?: string
   discoverable?: boolean
@@ -35,8 +35,8 @@ export type EndpointChange = {
   active?: boolean
   metadata?: MetadataChange
   /**
-   * Is the URL of the endpoint's OpenAPI document. The value null removes the document, and all metadata that a worker
-   * has read from it.
+   * Holds the URL of the endpoint's OpenAPI document. The value null removes the document, and all metadata that a
+   * worker has read from it.
    */
   openApiUrl?: string | null
 }
@@ -45,8 +45,8 @@ export type EndpointChange = {
 export type MetadataChange = { [Part in keyof Metadata]?: Metadata[Part] | null }
 
 /**
- * Is an endpoint after a change. The field `newSecret` holds the endpoint's new webhook secret, which no other response
- * shows. If `newSecret` is null, the webhook secret is unchanged.
+ * Describes an endpoint after a change. The field `newSecret` holds the endpoint's new webhook secret, which no other
+ * response shows. If `newSecret` is null, the webhook secret is unchanged.
  */
 export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
 

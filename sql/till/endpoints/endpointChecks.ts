@@ -12,7 +12,7 @@ export type EndpointCheck = {
   detail: string | null
   checkedAt: Date | null
   /**
-   * Is the number of milliseconds since a check of the endpoint was queued. If the number is null, no check of the
+   * Holds the number of milliseconds since a check of the endpoint was queued. If the number is null, no check of the
    * endpoint is queued.
    */
   queuedMs: number | null

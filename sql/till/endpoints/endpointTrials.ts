@@ -9,11 +9,11 @@ export type EndpointTrial = {
   state: TrialState
   buy: boolean
   /**
-   * Is the x402 challenge of the endpoint. The object contains x402Version and accepts, and in version 2 also resource
-   * and extensions.
+   * Holds the x402 challenge of the endpoint. The object contains x402Version and accepts, and in version 2 also
+   * resource and extensions.
    */
   challenge: Record<string, unknown> | null
-  /** Is the HTTP status of the endpoint's last response. */
+  /** Holds the HTTP status of the endpoint's last response. */
   status: number | null
   body: string | null
   detail: string | null
@@ -80,8 +80,8 @@ export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promis
   })
 
 /**
- * Is the trial of an endpoint, with the data that the worker needs. The field `payment` holds a payment that an earlier
- * attempt of the job has signed.
+ * Describes the trial of an endpoint, with the data that the worker needs. The field `payment` holds a payment that an
+ * earlier attempt of the job has signed.
  */
 export type DueTrial = {
   id: string

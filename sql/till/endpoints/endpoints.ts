@@ -19,7 +19,7 @@ type OpenApi = {
 export type Endpoint = {
   id: string
   urlPattern: string
-  /** Is the price in atomic USDC (10^-6). */
+  /** Holds the price in atomic USDC (10^-6). */
   priceAtomic: bigint
   network: string
   description: string | null
@@ -28,7 +28,7 @@ export type Endpoint = {
   discoverable: boolean
   /** Tells whether the seller has paused the endpoint. A paused endpoint gets no new x402 challenges. */
   isPaused: boolean
-  /** Is the endpoint's metadata that the seller gave. */
+  /** Holds the endpoint's metadata that the seller gave. */
   metadata: Metadata
   /** Holds the seller's OpenAPI document. If the document is null, the seller names no OpenAPI document. */
   openApi: OpenApi | null
@@ -209,7 +209,7 @@ export async function recordVerification(
     versions: readonly (1 | 2)[]
     /** Lists the payTo addresses of the endpoint's challenge, in lower case. */
     payees: readonly string[]
-    /** Is the metadata that the endpoint's challenge declares. */
+    /** Holds the metadata that the endpoint's challenge declares. */
     seen: SeenMetadata
   },
 ): Promise<void> {

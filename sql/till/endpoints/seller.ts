@@ -59,10 +59,10 @@ type SoldEndpoint = {
 }
 
 export type Sale = {
-  /** Is the seller of the resource, as {@link findSeller} returns it. */
+  /** Holds the seller of the resource, as {@link findSeller} returns it. */
   seller: SellerRow | null
   /**
-   * Is the seller's registered endpoint for the resource. If the endpoint is null, the seller has registered no
+   * Holds the seller's registered endpoint for the resource. If the endpoint is null, the seller has registered no
    * endpoint for the resource, or has deleted it.
    */
   endpoint: SoldEndpoint | null

@@ -3,9 +3,9 @@ import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Is a transfer of money as the account book shows it. The kind `payment` means that the project received money. The
- * kind `refund` means that the project paid money back to a payer. The kind `purchase` means that the project's purse
- * bought something. The kind `sweep` means that the owner took money out of the purse.
+ * Describes a transfer of money as the account book shows it. The kind `payment` means that the project received money.
+ * The kind `refund` means that the project paid money back to a payer. The kind `purchase` means that the project's
+ * purse bought something. The kind `sweep` means that the owner took money out of the purse.
  */
 export type BookEntry = {
   /**
@@ -15,7 +15,7 @@ export type BookEntry = {
   row: bigint
   kind: 'payment' | 'refund' | 'purchase' | 'sweep'
   id: string
-  /** Is the id of the payment that this refund pays back. */
+  /** Holds the id of the payment that this refund pays back. */
   refundOf: string | null
   settledAt: Date
   endpointId: string | null
@@ -33,14 +33,14 @@ export type BookEntry = {
   /** Tells whether the block of the transfer is final. */
   isFinal: boolean
   /**
-   * Is the part of the transaction fee that belongs to this entry, if the service's gas wallet paid the fee. Each part
-   * of the fee is a whole number of wei, and the parts of one transaction add up to its fee. The fee is null if
+   * Holds the part of the transaction fee that belongs to this entry, if the service's gas wallet paid the fee. Each
+   * part of the fee is a whole number of wei, and the parts of one transaction add up to its fee. The fee is null if
    * somebody else sent the transaction, if it also contained calls of purses, or if an older release recorded it.
    */
   feeWei: bigint | null
 }
 
-/** Is the position in the account book from which the next page of the list continues. */
+/** Describes the position in the account book from which the next page of the list continues. */
 export type BookCursor = { settledAt: Date; row: bigint }
 
 const AFTER = '> ($4, $5::bigint)'

@@ -5,7 +5,7 @@ import type { Queryable } from '../../db.ts'
 export type OfferCount = {
   projectId: string
   endpointId: string
-  /** Is the UTC day of the counts, such as `2026-01-05`. */
+  /** Holds the UTC day of the counts, such as `2026-01-05`. */
   day: string
   challenges: number
   refusals: number
@@ -38,8 +38,8 @@ export async function addOfferCounts(db: Queryable, counts: readonly OfferCount[
 }
 
 /**
- * Is the time for which the service keeps the counts of challenges. The activity page shows the counts of the last 90
- * days.
+ * Holds the time for which the service keeps the counts of challenges. The activity page shows the counts of the last
+ * 90 days.
  */
 const RETENTION = '400 days'
 

@@ -11,11 +11,11 @@ import {
 import { findClaim } from './payments.ts'
 
 /**
- * Is a check of a payment authorization against the chain. After the check, the service claims the authorization or
- * only reports the result.
+ * Describes a check of a payment authorization against the chain. After the check, the service claims the authorization
+ * or only reports the result.
  */
 export type NewCheck = {
-  /** Is the id of the payment check, from `newCheckId`. */
+  /** Holds the id of the payment check, from `newCheckId`. */
   id: string
   claim: NewClaim
   /** Tells whether the service claims the authorization when the check has passed. */
@@ -32,8 +32,8 @@ export type Check = Omit<NewCheck, 'claim'> & {
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
   /**
-   * Is the id of the payment that has claimed the authorization of this check. The authorization may have been claimed
-   * earlier, and not by this check.
+   * Holds the id of the payment that has claimed the authorization of this check. The authorization may have been
+   * claimed earlier, and not by this check.
    */
   paymentId: string | null
 }

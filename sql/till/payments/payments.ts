@@ -31,19 +31,19 @@ export type Payment = Transfer & {
   troubleCount: number
   revertCount: number
   /**
-   * Is the hash of the transaction that settled the payment. While the state of the payment is `verified`, this field
-   * holds the hash of the newest signed transaction for the payment.
+   * Holds the hash of the transaction that settled the payment. While the state of the payment is `verified`, this
+   * field holds the hash of the newest signed transaction for the payment.
    */
   txHash: Hex | null
   /**
-   * Is the index of the payment's Transfer event in its block. If the index is null, the payment is not settled, or an
-   * older version of the service settled it.
+   * Holds the index of the payment's Transfer event in its block. If the index is null, the payment is not settled, or
+   * an older version of the service settled it.
    */
   logIndex: number | null
   /** Tells whether the payment must not share a transaction with other payments, for example after a revert. */
   goesAlone: boolean
   blockNumber: bigint | null
-  /** Is the text of the payment's receipt, exactly as it was signed and sent. */
+  /** Holds the text of the payment's receipt, exactly as it was signed and sent. */
   signedReceipt: string | null
   granted: boolean
   createdAt: Date
@@ -184,7 +184,7 @@ export async function findPayments(db: Queryable, ids: readonly string[]): Promi
  */
 export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: string }
 
-/** Is the name (payment identifier) that a payer gave to a payment. */
+/** Describes the name (payment identifier) that a payer gave to a payment. */
 type NamedPayment = { projectId: string; paymentIdentifier: string }
 
 /** Finds the payment that has claimed an authorization, in any project. @returns null if there is none. */
@@ -220,7 +220,7 @@ export async function isNamedPayment(
 export type PaymentFilter = {
   state: PaymentState | null
   endpointId: string | null
-  /** Is the address of the payer. Addresses are compared without regard to upper and lower case. */
+  /** Holds the address of the payer. Addresses are compared without regard to upper and lower case. */
   payer: string | null
   from: Date | null
   to: Date | null
@@ -272,7 +272,7 @@ export async function listSettled(
   return rows.map(toPayment)
 }
 
-/** Is the delivery of a webhook about a payment. */
+/** Describes the delivery of a webhook about a payment. */
 export type PaymentDelivery = {
   id: string
   status: string

@@ -7,7 +7,7 @@ import {
 import type { Pool, Queryable } from '../../db.ts'
 import { keptKey } from '../../keyring/keptKey.ts'
 
-/** Is the name of the file with the signing key that the service generates for development. */
+/** Holds the name of the file with the signing key that the service generates for development. */
 const FILE = 'receipt-signing-key'
 
 /**

@@ -10,13 +10,13 @@ import {
   type SettlementLimits,
 } from './settlementBudgets.ts'
 
-/** Is a payment authorization that the service is about to claim. */
+/** Describes a payment authorization that the service is about to claim. */
 export type NewClaim = Transfer & {
-  /** Is the id of the new payment, from `newPaymentId`. */
+  /** Holds the id of the new payment, from `newPaymentId`. */
   id: string
   projectId: string
   /**
-   * Is the id of the seller's endpoint. The id is null if no endpoint is registered for the paid resource, which
+   * Holds the id of the seller's endpoint. The id is null if no endpoint is registered for the paid resource, which
    * happens if a seller calls the facilitator directly.
    */
   endpointId: string | null
@@ -32,12 +32,12 @@ export type NewClaim = Transfer & {
    */
   resourceSource: 'seller' | 'payer'
   /**
-   * Is the name (payment identifier) that the payer gave to the payment. No other payment of the project may have the
-   * same name.
+   * Holds the name (payment identifier) that the payer gave to the payment. No other payment of the project may have
+   * the same name.
    */
   paymentIdentifier: string | null
   /**
-   * Is the trace context (traceparent) of the request that claims the payment, so that the claim belongs to the same
+   * Holds the trace context (traceparent) of the request that claims the payment, so that the claim belongs to the same
    * trace. If the field is absent or null, the claim belongs to no trace.
    */
   traceparent?: string | null
@@ -169,13 +169,13 @@ async function claim(
   return records.map((record) => made.has(record.id))
 }
 
-/** Is a seller's request to redeem a settled payment, which is possible once. */
+/** Describes a seller's request to redeem a settled payment, which is possible once. */
 export type WantedGrant = {
   paymentId: string
   projectId: string
-  /** Is the idempotency key of the seller's redeem call. If the key is null, the caller gave no idempotency key. */
+  /** Holds the idempotency key of the seller's redeem call. If the key is null, the caller gave no idempotency key. */
   key: string | null
-  /** Is the response of the redeem call, as JSON text. */
+  /** Holds the response of the redeem call, as JSON text. */
   result: string
 }
 

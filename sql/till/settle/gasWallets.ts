@@ -4,7 +4,7 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 /** Identifies a gas wallet on one chain. */
 export type WalletId = { chainId: number; address: Address }
 
-/** Is a signed transaction of a gas wallet. Fees are in wei for each unit of gas. */
+/** Describes a signed transaction of a gas wallet. Fees are in wei for each unit of gas. */
 export type SignedTransaction = {
   hash: Hex
   nonce: bigint
@@ -17,12 +17,12 @@ export type SignedTransaction = {
   maxFeeWei: bigint
   tipWei: bigint
   /**
-   * Is the gas limit of the transaction. If the gas limit is null, an older version of the service signed the
+   * Holds the gas limit of the transaction. If the gas limit is null, an older version of the service signed the
    * transaction.
    */
   gasLimit: bigint | null
   /**
-   * Is the hash of the contract code at the payer's address. If the hash is null, the payer is an account without
+   * Holds the hash of the contract code at the payer's address. If the hash is null, the payer is an account without
    * contract code.
    */
   payerCode: Hex | null
@@ -222,7 +222,7 @@ async function insertTransactions(
 }
 
 /**
- * Is the RPC node's response to a transaction that was sent to it. If `error` is null, the node accepted the
+ * Describes the RPC node's response to a transaction that was sent to it. If `error` is null, the node accepted the
  * transaction.
  */
 export type BroadcastResult = { hash: Hex; error: string | null }

@@ -9,7 +9,7 @@ export type SettlementLimits = { dailySettlements: number | null; dailyGas: numb
 
 export const NO_SETTLEMENT_LIMITS: SettlementLimits = { dailySettlements: null, dailyGas: null }
 
-/** Is the SQL expression for the present UTC day. */
+/** Holds the SQL expression for the present UTC day. */
 export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 
 /**

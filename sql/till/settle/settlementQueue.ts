@@ -3,8 +3,8 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Is the time for which a payment belongs to the settler that took it. If the settler crashes, another settler may take
- * its payment after that time. If the settler is slow, another settler may also take the payment, but the two then
+ * Holds the time for which a payment belongs to the settler that took it. If the settler crashes, another settler may
+ * take its payment after that time. If the settler is slow, another settler may also take the payment, but the two then
  * store only one transaction.
  */
 const TAKEN = "interval '3 seconds'"
@@ -15,10 +15,10 @@ const TAKEN = "interval '3 seconds'"
 const WAITING_MAX = 20_000
 
 /**
- * Is the SQL condition under which a verified payment `p` must be settled in its own transaction. The payment needs its
- * own transaction if it reverted, if its payer made a group revert, if a contract wallet signed it, or if a wallet must
- * be deployed. A signature of 65 bytes comes from an ordinary account, unless the payer's address has contract code.
- * The settler asks the chain whether the address has code.
+ * Holds the SQL condition under which a verified payment `p` must be settled in its own transaction. The payment needs
+ * its own transaction if it reverted, if its payer made a group revert, if a contract wallet signed it, or if a wallet
+ * must be deployed. A signature of 65 bytes comes from an ordinary account, unless the payer's address has contract
+ * code. The settler asks the chain whether the address has code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -107,7 +107,7 @@ export async function takeWaiting(
   }
 }
 
-/** Is a verified payment that the settler did not take when the job of the payment ran. */
+/** Describes a verified payment that the settler did not take when the job of the payment ran. */
 export type Untaken = {
   id: string
   /**
@@ -118,7 +118,7 @@ export type Untaken = {
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
-  /** Is the time from which the settler may take the payment. Null means now. */
+  /** Holds the time from which the settler may take the payment. Null means now. */
   settleAfter: Date | null
 }
 

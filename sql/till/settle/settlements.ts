@@ -16,19 +16,19 @@ export type BlockRef = { blockNumber: bigint; blockHash: Hex }
 export type Settlement = BlockRef & {
   paymentId: string
   txHash: Hex
-  /** Is the index of the payment's Transfer event in its block. */
+  /** Holds the index of the payment's Transfer event in its block. */
   logIndex: number
-  /** Is the signed receipt, which is stored and sent without any change. */
+  /** Holds the signed receipt, which is stored and sent without any change. */
   receiptText: string
   settledAt: Date
 }
 
-/** Is a mined transaction of a gas wallet. */
+/** Describes a mined transaction of a gas wallet. */
 export type MinedTransaction = BlockRef & {
   hash: Hex
   succeeded: boolean
   gasUsed: bigint
-  /** Is the fee of the transaction. The fee is null if the node does not tell it. */
+  /** Holds the fee of the transaction. The fee is null if the node does not tell it. */
   feeWei: bigint | null
 }
 

@@ -8,7 +8,7 @@ import { failPayment } from './settlements.ts'
  */
 const WAIT = "interval '6 hours'"
 
-/** Is a payer's address with the hash of the contract code at this address. */
+/** Describes a payer's address with the hash of the contract code at this address. */
 export type PayerCode = { payer: string; code: Hex | null }
 
 /**

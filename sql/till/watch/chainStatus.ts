@@ -6,9 +6,9 @@ import type { Queryable } from '../../db.ts'
  * reported nothing yet.
  */
 export async function readChainStatus(db: Queryable): Promise<{
-  /** Is the chain of the RPC node. If the chain is null, the RPC node has never responded. */
+  /** Holds the chain of the RPC node. If the chain is null, the RPC node has never responded. */
   network: NetworkName | null
-  /** Is the error of the last call to the RPC node. If the error is null, the last call succeeded. */
+  /** Holds the error of the last call to the RPC node. If the error is null, the last call succeeded. */
   rpcError: string | null
   /** Counts the milliseconds since the payment workers last reported the chain. */
   ageMs: number

@@ -4,11 +4,11 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { queueSettlement } from '../settle/settlementQueue.ts'
 import { type BlockRef, notifyChanged } from '../settle/settlements.ts'
 
-/** Is a settled payment in a block that is not final yet. */
+/** Describes a settled payment in a block that is not final yet. */
 export type UnfinalizedPayment = SettledBy &
   BlockRef & { transfer: Omit<Transfer, 'signature' | 'deployment'> }
 
-/** Is a settled payment with the transaction that settled it. */
+/** Describes a settled payment with the transaction that settled it. */
 type SettledBy = { paymentId: string; txHash: Hex }
 
 /** Finds settled payments in blocks that are not final, the oldest block first. */
@@ -82,7 +82,7 @@ export async function recordFinal(db: Queryable, paymentIds: readonly string[]):
   )
 }
 
-/** Is a settled payment in its new block, after a reorganisation moved its transaction to that block. */
+/** Describes a settled payment in its new block, after a reorganisation moved its transaction to that block. */
 export type MovedPayment = SettledBy & BlockRef & { logIndex: number }
 
 /** Records the new blocks of settled payments, after a reorganisation moved their transactions to these blocks. */

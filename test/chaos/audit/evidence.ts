@@ -5,29 +5,29 @@
 
 export type ListedMessage = { messageId: string; subject: string; labels: string[] }
 
-/** Is a message that the smarthost of the test accepted. */
+/** Describes a message that the smarthost of the test accepted. */
 export type Sunk = {
   messageId: string
   to: string[]
   subject: string
   contentHash: string
-  /** Is the time when the transfer of the SMTP message's data began, in milliseconds of performance.now(). */
+  /** Holds the time when the transfer of the SMTP message's data began, in milliseconds of performance.now(). */
   beganMs: number
 }
 
 /** Holds when a mail worker was killed, and when a connection to the smarthost was broken. */
 type MailFaults = { killedMs: number[]; cutMs: number[] }
 
-/** Is an EIP-3009 authorization that was used on the chain, with the transfer of the same transaction. */
+/** Describes an EIP-3009 authorization that was used on the chain, with the transfer of the same transaction. */
 export type UsedAuthorization = {
   nonce: string
   payer: string
   txHash: string
-  /** Is the amount that was transferred. If the amount is null, the transaction moved no money from the payer. */
+  /** Holds the amount that was transferred. If the amount is null, the transaction moved no money from the payer. */
   amountAtomic: string | null
 }
 
-/** Is a purchase in the form in which the service stores it. Amounts are in atomic units. */
+/** Describes a purchase in the form in which the service stores it. Amounts are in atomic units. */
 export type PurchaseRecord = {
   id: string
   key: string
@@ -44,11 +44,11 @@ type PurseEvidence = {
   address: string
   purchases: PurchaseRecord[]
   mandate: { limit: string; reserved: string; spent: string; released: string }
-  /** Is the sum of the transfers that the chain shows from the address of the purse. */
+  /** Holds the sum of the transfers that the chain shows from the address of the purse. */
   paidAtomic: string
 }
 
-/** Is a request that the webhook receiver of the test got. */
+/** Describes a request that the webhook receiver of the test got. */
 export type Delivered = {
   path: string
   idempotencyKey: string
@@ -57,8 +57,8 @@ export type Delivered = {
   bodyHash: string
   genuine: boolean
   /**
-   * Is the HTTP status with which the webhook receiver answered. If the status is null, the receiver has not sent the
-   * whole answer yet.
+   * Holds the HTTP status with which the webhook receiver answered. If the status is null, the receiver has not sent
+   * the whole answer yet.
    */
   status: number | null
 }
@@ -70,7 +70,7 @@ export type Evidence = {
   /** Holds the injected faults after which a worker may send a mail again. */
   mailFaults: MailFaults
   used: UsedAuthorization[]
-  /** Is the number of transfers to the seller in all transactions. */
+  /** Holds the number of transfers to the seller in all transactions. */
   transferCount: number
   /** Lists the payments that the service’s API returns. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]

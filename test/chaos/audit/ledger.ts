@@ -3,19 +3,19 @@
  */
 
 /**
- * Is the outcome of an operation, as far as its client knows it. `unknown` means that no attempt was answered, so the
- * service may or may not have done the operation.
+ * Describes the outcome of an operation, as far as its client knows it. `unknown` means that no attempt was answered,
+ * so the service may or may not have done the operation.
  */
 export type Told = 'accepted' | 'refused' | 'unknown'
 
-/** Is a message that a client delivered by SMTP. */
+/** Describes a message that a client delivered by SMTP. */
 export type MailIn = {
   messageId: string
   inbox: string
   subject: string
   told: Told
   /**
-   * Is the SMTP reply with which the listener refused the message. If the reply is null, the listener did not refuse
+   * Holds the SMTP reply with which the listener refused the message. If the reply is null, the listener did not refuse
    * the message.
    */
   refusal: string | null
@@ -32,7 +32,8 @@ export type MailIn = {
 }
 
 /**
- * Is a message that a client sent over the API. The subject identifies the message, because it contains a unique word.
+ * Describes a message that a client sent over the API. The subject identifies the message, because it contains a unique
+ * word.
  */
 export type MailOut = {
   token: string
@@ -48,7 +49,7 @@ export type MailOut = {
   messageIds: string[]
 }
 
-/** Is one answer of the service to a redeem request. */
+/** Describes one answer of the service to a redeem request. */
 export type RedeemAnswer = {
   key: string
   ok: boolean
@@ -57,7 +58,7 @@ export type RedeemAnswer = {
   txHash: string | null
 }
 
-/** Is a payment that a client signed. */
+/** Describes a payment that a client signed. */
 export type Paid = {
   nonce: string
   payer: string
@@ -66,17 +67,17 @@ export type Paid = {
   answers: RedeemAnswer[]
 }
 
-/** Is a purchase that an agent requested with one Idempotency-Key, perhaps several times. */
+/** Describes a purchase that an agent requested with one Idempotency-Key, perhaps several times. */
 export type Bought = {
   key: string
   told: Told
   /** Lists the purchase id that each answer to the purchase request contains. */
   purchaseIds: string[]
-  /** Is the error with which the API refused the purchase. If the error is null, the API accepted the purchase. */
+  /** Holds the error with which the API refused the purchase. If the error is null, the API accepted the purchase. */
   refusal: string | null
 }
 
-/** Is a write to one name in the vault. If `value` is null, the write is a deletion. */
+/** Describes a write to one name in the vault. If `value` is null, the write is a deletion. */
 export type VaultWrite = {
   value: string | null
   startMs: number
@@ -84,7 +85,7 @@ export type VaultWrite = {
   told: Told
 }
 
-/** Is one read of a vault secret, with the returned value and the times at which the call began and ended. */
+/** Describes one read of a vault secret, with the returned value and the times at which the call began and ended. */
 export type VaultRead = { value: string | null; startMs: number; endMs: number }
 
 export type VaultName = { name: string; writes: VaultWrite[]; reads: VaultRead[] }

@@ -1,12 +1,12 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
 /**
- * Is the number of mails that the outbound worker pool sends at the same time. A process that crashes can cause at most
- * as many repeated mails as the outbound worker pool sends at the same time.
+ * Sets the number of mails that the outbound worker pool sends at the same time. A process that crashes can cause at
+ * most as many repeated mails as the outbound worker pool sends at the same time.
  */
 const IN_HAND_MAX = 32
 
-/** Is a repeated copy of a mail that the smarthost had already accepted for the same recipient. */
+/** Describes a repeated copy of a mail that the smarthost had already accepted for the same recipient. */
 type Repeat = { subject: string; to: string; cause: 'kill' | 'cut' | null }
 
 /** Finds the repeated copies of each mail, and the fault that happened between each copy and the previous copy. */

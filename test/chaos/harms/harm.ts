@@ -2,11 +2,11 @@ import { createRandom, type Random } from '../random.ts'
 import type { Setting } from '../setting.ts'
 import type { Harms } from './harms.ts'
 
-/** Is the number of loops that inject faults into the service at the same time. */
+/** Sets the number of loops that inject faults into the service at the same time. */
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
-/** Is the share of planned power cuts that are left out, because a power cut hides the effects of other faults. */
+/** Sets the share of planned power cuts that are left out, because a power cut hides the effects of other faults. */
 const RARE = 0.6
 
 export type Harming = {

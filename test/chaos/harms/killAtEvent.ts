@@ -7,7 +7,7 @@ import type { Harm } from './harms.ts'
  * that triggers the kill happens within this limit.
  */
 const EVENT_LIMIT_MS = 5_000
-/** Is the SMTP reply with which the listener accepts the data of a message (see api/smtp/listener.ts). */
+/** Holds the SMTP reply with which the listener accepts the data of a message (see api/smtp/listener.ts). */
 const ACCEPTED = 'OK: message accepted'
 const SETTLED_CHANNEL = 'chaos_settled'
 

@@ -3,12 +3,12 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 /** Tells where the proxy breaks a connection: after `afterBytes` bytes in one direction. */
 type Break = { way: 'question' | 'answer'; afterBytes: number }
 
-/** Is a port of the proxy that leads to another port and treats connections as a bad network does. */
+/** Describes a port of the proxy that leads to another port and treats connections as a bad network does. */
 export type RoughProxy = AsyncDisposable & {
   port: number
-  /** Is the port to which the proxy connects its clients. */
+  /** Holds the port to which the proxy connects its clients. */
   target: number
-  /** Is the number of open connections through the proxy. */
+  /** Holds the number of open connections through the proxy. */
   readonly open: number
   /**
    * Breaks one open connection of the proxy, or all open connections. @returns the number of connections that were

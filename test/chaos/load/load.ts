@@ -4,7 +4,7 @@ import type { Caller } from '../caller.ts'
 import type { Pulses } from '../pulse.ts'
 import type { Random } from '../random.ts'
 
-/** Is a project with its inbox and its API key. */
+/** Describes a project with its inbox and its API key. */
 export type Project = { inbox: string; key: string; call: Caller }
 
 /** Holds the addresses, records and signals that all clients of a chaos run share. */
@@ -14,14 +14,14 @@ export type Load = {
   pulses: Pulses
   seller: Project
   peer: Project
-  /** Is the URL of the resource that the seller sells through this service. */
+  /** Holds the URL of the resource that the seller sells through this service. */
   resource: string
-  /** Is the URL at which another seller sells. The other seller settles payments without this service. */
+  /** Holds the URL at which another seller sells. The other seller settles payments without this service. */
   paidResource: string
   apiUrl: string
-  /** Is the port of the proxy through which clients reach the SMTP listener. */
+  /** Holds the port of the proxy through which clients reach the SMTP listener. */
   smtpPort: number
-  /** Is the time at which the load began, in the time format of the API. */
+  /** Holds the time at which the load began, in the time format of the API. */
   beganAt: string
   /** Is aborted when clients must not begin another operation. */
   ending: AbortSignal

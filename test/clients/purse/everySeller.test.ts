@@ -45,7 +45,7 @@ test('the purse can buy once from every seller, and the chain shows each payment
   }
 })
 
-/** Is the private key of the fourth account that the devnet derives from its mnemonic. */
+/** Holds the private key of the fourth account that the devnet derives from its mnemonic. */
 const OTHER_WALLET = '0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6'
 
 test('a purse of one instance of the service buys from a seller of another instance, and both record the payment', async () => {

@@ -8,7 +8,7 @@ import { type Machine, OWN_ADDRESS, SERVICES_ADDRESS, STRANGER_ADDRESS } from '.
 
 const STORAGE = '/var/stranger/caddy'
 const CA_SOURCE = `${STORAGE}/pki/authorities/local/root.crt`
-/** Is the path of the CA certificate that the machine under test must trust. */
+/** Holds the path of the CA certificate that the machine under test must trust. */
 export const CA_FILE = '/usr/local/share/ca-certificates/stranger.crt'
 export const ACME_DIRECTORY = 'https://ca.example.net/acme/local/directory'
 /** Lists the mail hosts to whose port 25 the doctor command tries to connect. */

@@ -10,8 +10,8 @@ export type Target = {
   key: string
   inbox: string
   /**
-   * Is the number of mails that one flood attack sends. The number is small in a short test, because the test must not
-   * wait for the end of a long flood.
+   * Holds the number of mails that one flood attack sends. The number is small in a short test, because the test must
+   * not wait for the end of a long flood.
    */
   flood: number
 }

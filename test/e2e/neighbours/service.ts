@@ -12,7 +12,7 @@ import { type Client, createClient } from '../../support/service.ts'
 import { payTo, RESOURCE } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Is a project with its API client, its API key and its inbox. */
+/** Describes a project with its API client, its API key and its inbox. */
 type Tenant = Client & { key: string; address: string; projectId: string }
 
 /** Describes a running service with two projects: a victim and an attacker. */

@@ -18,7 +18,7 @@ const ROOT = join(import.meta.dir, '../../..')
 const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')
 const [heading = '', version = ''] = /^## (\d+\.\d+\.\d+) \(.*\)$/m.exec(changelog) ?? []
 /**
- * Is the commit that dated the latest release in the changelog, because a clone may not have the tag of the release.
+ * Holds the commit that dated the latest release in the changelog, because a clone may not have the tag of the release.
  */
 const commit = changesOf(heading, 'CHANGELOG.md').at(-1) ?? ''
 

@@ -22,7 +22,7 @@ import {
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
-/** Is the last commit before secrets had placement rules and database tables had comments. */
+/** Holds the last commit before secrets had placement rules and database tables had comments. */
 const COMMIT = 'b8e99c7'
 const isKnown = hasCommit(COMMIT)
 if (!isKnown) {

@@ -19,7 +19,8 @@ import { join } from 'node:path'
 import { freePort } from '../../support/process/process.ts'
 
 /**
- * Is a database server that the test has started. `settings` are the settings with which the service uses this server.
+ * Describes a database server that the test has started. `settings` are the settings with which the service uses this
+ * server.
  */
 export type Server = { settings: Record<string, string>; stop(): void }
 

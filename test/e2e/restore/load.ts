@@ -6,12 +6,14 @@ import { waitFor } from '../../support/waitFor.ts'
 type Paid = {
   nonce: string
   header: string
-  /** Is the Idempotency-Key of the call that redeems the payment. */
+  /** Holds the Idempotency-Key of the call that redeems the payment. */
   key: string
   begunMs: number
   paymentId: string | null
   txHash: string | null
-  /** Is the time at which the payment was redeemed successfully. If the time is null, the payment was not redeemed. */
+  /**
+   * Holds the time at which the payment was redeemed successfully. If the time is null, the payment was not redeemed.
+   */
   grantedMs: number | null
 }
 
@@ -32,7 +34,7 @@ export type Load = {
 }
 
 const BUYERS = 3
-/** Is the number of test clients that send mail. Each of these clients has one unsent message at a time. */
+/** Sets the number of test clients that send mail. Each of these clients has one unsent message at a time. */
 export const SENDERS = 2
 
 export function startLoad(options: {

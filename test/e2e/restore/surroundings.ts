@@ -24,7 +24,7 @@ const EVENTS = parseAbi([
 ])
 const RESOURCE_PATH = '/report'
 
-/** Is a gate that holds back requests and messages while it is closed, and lets them pass while it is open. */
+/** Describes a gate that holds back requests and messages while it is closed, and lets them pass while it is open. */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
 
 export type Surroundings = AsyncDisposable & {

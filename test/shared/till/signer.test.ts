@@ -4,7 +4,7 @@ import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts'
 import { hasLibsecp256k1, signerOf } from '../../../shared/till/signer.ts'
 import { GROUP_ORDER } from '../../support/till/headers/payment.ts'
 
-/** Is the prime of the finite field of the curve secp256k1. */
+/** Holds the prime of the finite field of the curve secp256k1. */
 const FIELD = 2n ** 256n - 2n ** 32n - 977n
 
 const RANDOM_SIGNATURES = 2_000

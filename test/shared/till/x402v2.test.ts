@@ -18,7 +18,7 @@ const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('
 const decode = (header: string) => JSON.parse(atob(header))
 const key = receiptKey({ seed: new Uint8Array(32).fill(7), did: 'did:web:till.example.com' })
 
-/** Is the example payment of the x402 specification of version 1, written in the form of version 2. */
+/** Holds the example payment of the x402 specification of version 1, written in the form of version 2. */
 const PAYMENT = {
   x402Version: 2,
   accepted: { scheme: 'exact', network: 'eip155:84532', amount: '10000', extra: null },

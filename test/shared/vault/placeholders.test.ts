@@ -9,7 +9,7 @@ import {
   unsentSecrets,
 } from '../../../shared/vault/placeholders.ts'
 
-/** Is a time at which RFC 6238 appendix B gives the code 94287082 with eight digits. */
+/** Holds a time at which RFC 6238 appendix B gives the code 94287082 with eight digits. */
 const NOW_MS = 59_000
 const TOTP_SECRET = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
 

@@ -10,7 +10,7 @@ import {
   signingField,
 } from '../../../shared/vault/signText.ts'
 
-/** Is the first key of RFC 8032 §7.1, with its public key and its signature of the empty message. */
+/** Holds the first key of RFC 8032 §7.1, with its public key and its signature of the empty message. */
 const SEED = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60'
 const PUBLIC = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a'
 const SIGNATURE =

@@ -1,13 +1,13 @@
 import type { Grammar } from '../inputs/shapes.ts'
 
-/** Is a function that reads a stranger’s text, and that the step check measures. */
+/** Describes a function that reads a stranger’s text, and that the step check measures. */
 export type Reader = {
   /**
    * Contains the file name and the function name of the exported function. If a function is measured twice, the name of
    * the variant is added.
    */
   name: string
-  /** Is the size of the largest input that the service passes to the function, in UTF-16 units or bytes. */
+  /** Holds the size of the largest input that the service passes to the function, in UTF-16 units or bytes. */
   max: number
   grammar: Grammar
   read: (text: string) => unknown
@@ -17,7 +17,7 @@ export type Reader = {
    */
   own?: Readonly<Record<string, (length: number) => string>>
   /**
-   * Is the number of steps that the reader may take in addition to linear work, because a limit inside the reader
+   * Holds the number of steps that the reader may take in addition to linear work, because a limit inside the reader
    * bounds them.
    */
   budget?: number

@@ -27,7 +27,7 @@ const USE_BODY_MAX = 256 * 1024
 const HEADER_MAX = 16 * 1024
 const URL_MAX = 4_096
 /**
- * Is the maximum number of bytes in the response of a host to a request that uses a secret. The program
+ * Sets the maximum number of bytes in the response of a host to a request that uses a secret. The program
  * `workers/vault/maskerMain.ts` masks secrets in responses of hosts in a child process with a time limit.
  */
 const ANSWER_MAX = 1024 * 1024

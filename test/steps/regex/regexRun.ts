@@ -33,7 +33,7 @@ export function search(
 }
 
 /**
- * Is the number of values in a backtracking frame: instruction, position, last position, direction, and length of the
+ * Sets the number of values in a backtracking frame: instruction, position, last position, direction, and length of the
  * trail.
  */
 const FRAME = 5

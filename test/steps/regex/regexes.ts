@@ -4,7 +4,7 @@ import { compile, type Program } from './regexProgram.ts'
 import { search } from './regexRun.ts'
 
 /**
- * Is the maximum number of steps of a regular expression search. A regular expression that takes more steps than this
+ * Sets the maximum number of steps of a regular expression search. A regular expression that takes more steps than this
  * number counts as exponential.
  */
 const STEPS_MAX = 5_000_000

@@ -8,7 +8,7 @@ import { silentLog } from '../service.ts'
 import { waitFor } from '../waitFor.ts'
 
 const NAME = 'mail'
-/** Is the account name that s3rver, the test’s S3 server, accepts. */
+/** Holds the account name that s3rver, the test’s S3 server, accepts. */
 const ACCOUNT = 'S3RVER'
 
 /** Represents a bucket on a real S3-compatible server, behind a proxy whose connection can be cut. */

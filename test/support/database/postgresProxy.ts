@@ -12,7 +12,7 @@ export type CutMoment = (typeof MOMENTS)[number]
 
 export type PostgresProxy = AsyncDisposable & {
   port: number
-  /** Is the URL of the same database through this proxy. */
+  /** Holds the URL of the same database through this proxy. */
   url: string
   /**
    * Cuts one database connection a single time, at the round trip with the given number, counted from now on. The next
@@ -38,7 +38,7 @@ export type PostgresProxy = AsyncDisposable & {
 
 type Cut = { left: number; moment: CutMoment; only: (sent: string) => boolean }
 
-/** Is the length of the type byte, which the first message of a connection lacks. */
+/** Sets the length of the type byte, which the first message of a connection lacks. */
 const TYPE_BYTES = 1
 const LENGTH_BYTES = 4
 

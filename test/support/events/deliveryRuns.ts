@@ -31,11 +31,11 @@ export async function newEndpointDelivery(
 }
 
 export type RunOptions = {
-  /** Is the number of the delivery attempt that the job names. */
+  /** Holds the number of the delivery attempt that the job names. */
   attempt?: number | undefined
-  /** Is a function that the test runs while the delivery attempt waits for its turn to send. */
+  /** Holds a function that the test runs while the delivery attempt waits for its turn to send. */
   meanwhile?: (() => Promise<unknown>) | undefined
-  /** Is the time in milliseconds for which the delivery attempt is refused its turn to send. */
+  /** Holds the time in milliseconds for which the delivery attempt is refused its turn to send. */
   returnInMs?: number
   allowPrivate?: boolean
 }

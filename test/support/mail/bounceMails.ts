@@ -3,12 +3,12 @@
 export type BounceOf = {
   messageId: string
   recipient: string
-  /** Is the recipient of the bounce. */
+  /** Holds the recipient of the bounce. */
   to: string
   status?: string
   said?: string
   action?: 'failed' | 'delayed' | 'delivered'
-  /** Is the address in Final-Recipient if it differs from the recipient. */
+  /** Holds the address in Final-Recipient if it differs from the recipient. */
   final?: string
   original?: string
 }

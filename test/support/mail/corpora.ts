@@ -11,7 +11,7 @@ import { isWhole } from '../database/extent.ts'
 const OWN = join(import.meta.dir, '../../fixtures')
 const PUBLIC = join(import.meta.dir, '../../../../shared/fixtures')
 
-/** Is a set of test mails from one folder. The name of the test for this set of mails contains `name`. */
+/** Describes a set of test mails from one folder. The name of the test for this set of mails contains `name`. */
 type Corpus<Item, Name = 'own' | 'public'> = { name: Name; items: Item[] }
 
 const corporaOf = <Item>(
@@ -35,8 +35,8 @@ export const mailCorpora = (): Corpus<string>[] =>
   )
 
 /**
- * Is a test mail with its expected reply text. The field `alt` contains other accepted reply texts. The tier of a test
- * mail is `core` if all conventions agree about its reply text.
+ * Describes a test mail with its expected reply text. The field `alt` contains other accepted reply texts. The tier of
+ * a test mail is `core` if all conventions agree about its reply text.
  */
 export type ReplyCase = {
   id: string

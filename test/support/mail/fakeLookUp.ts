@@ -16,7 +16,7 @@ export function fakeLookUp(zone: Zone = {}): LookUp {
   }
 }
 
-/** Is a DNS in which this machine may send for every domain, and no domain has a DMARC policy. */
+/** Holds a DNS in which this machine may send for every domain, and no domain has a DMARC policy. */
 export const trustingLookUp: LookUp = async (name, type) => {
   if (type === 'TXT' && !name.includes('._domainkey.') && !name.startsWith('_dmarc.')) {
     return [['v=spf1 ip4:127.0.0.0/8 -all']] as never

@@ -11,7 +11,7 @@ import {
 } from 'dns-packet'
 
 export type NameServer = AsyncDisposable & {
-  /** Is the address of the name server in the form `IP:port`. */
+  /** Holds the address of the name server in the form `IP:port`. */
   address: string
   /** Contains the DNS questions that came over UDP, in order, e.g. `TXT a.test`. */
   asked: string[]
@@ -23,7 +23,7 @@ export type NameServer = AsyncDisposable & {
 
 const TRUNCATED = 0x200
 const CODES = { none: 3, failure: 2 }
-/** Is the UDP size limit for a DNS client that names no size (RFC 1035 §4.2.1). */
+/** Holds the UDP size limit for a DNS client that names no size (RFC 1035 §4.2.1). */
 const UDP_BYTES = 512
 const FORGED: Answer[] = [{ type: 'TXT', name: 'forged.test', data: ['forged'] }]
 const JUNK = Buffer.from([1, 2, 3])

@@ -17,7 +17,7 @@ export type RawMail = {
   atS?: number
   spf?: string
   /**
-   * Is the value of the HTTP header purser-envelope. By default the value of the header purser-envelope is made of
+   * Holds the value of the HTTP header purser-envelope. By default the value of the header purser-envelope is made of
    * `from`, `to` and `spf`.
    */
   envelope?: string

@@ -5,7 +5,7 @@ import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
 import type { Certificate } from '../process/tlsServer.ts'
 
 type SunkMail = {
-  /** Is the id that the SMTP reply 250 of the sink (the test’s SMTP server) gives to the mail. */
+  /** Holds the id that the SMTP reply 250 of the sink (the test’s SMTP server) gives to the mail. */
   id: string
   from: string
   to: string[]
@@ -14,13 +14,13 @@ type SunkMail = {
   /** Tells whether the mail arrived over TLS. The value `helo` is the EHLO name of the SMTP client. */
   secure: boolean
   helo: string
-  /** Is the server name (SNI) that the client sent, or undefined if the client sent no server name. */
+  /** Holds the server name (SNI) that the client sent, or undefined if the client sent no server name. */
   servername: string | undefined
-  /** Is the time when the data of the SMTP message began, in milliseconds of performance.now(). */
+  /** Holds the time when the data of the SMTP message began, in milliseconds of performance.now(). */
   beganMs: number
 }
 
-/** Is the refusal of one recipient address at RCPT, or of the whole message after DATA. */
+/** Describes the refusal of one recipient address at RCPT, or of the whole message after DATA. */
 type Refusal = { code: number; message: string }
 
 export type Sink = AsyncDisposable & {
@@ -40,13 +40,13 @@ export type Sink = AsyncDisposable & {
 
 export type SinkOptions = {
   port?: number
-  /** Is an IP address within 127.0.0.0/8. */
+  /** Holds an IP address within 127.0.0.0/8. */
   host?: string
   /** If true, the SMTP server offers STARTTLS with an untrusted certificate. */
   tls?: boolean
   /** If set, the SMTP server offers STARTTLS with this certificate. */
   certificate?: Certificate
-  /** Is the size of the largest accepted message, which SIZE announces. */
+  /** Holds the size of the largest accepted message, which SIZE announces. */
   bytesMax?: number
 }
 

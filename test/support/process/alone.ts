@@ -3,8 +3,10 @@
  * separate process, one file after the other, while no other test runs.
  */
 
-/** Is the maximum number of milliseconds until the service works again after a fault, as the documentation promises. */
+/**
+ * Sets the maximum number of milliseconds until the service works again after a fault, as the documentation promises.
+ */
 export const RECOVERY_LIMIT_MS = 15_000
 
-/** Is the maximum delay of a scheduled mail, in milliseconds. */
+/** Sets the maximum delay of a scheduled mail, in milliseconds. */
 export const SCHEDULE_LATE_MAX_MS = 1_000

@@ -5,7 +5,7 @@ import {
 } from '../database/postgresProxy.ts'
 
 /**
- * Is the number of additional database round trips, for retries and polls, that a run with a cut connection may need
+ * Sets the number of additional database round trips, for retries and polls, that a run with a cut connection may need
  * compared with a run without one.
  */
 const MARGIN = 4

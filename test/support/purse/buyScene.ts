@@ -78,7 +78,7 @@ export type Accepted = {
   request?: Partial<UseRequest>
 }
 
-/** Is the secret of the credential `weather`. */
+/** Holds the secret of the credential `weather`. */
 export const SECRET = 'sk_live_correct-horse-battery'
 const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'test', requestId: 'test' })
 const HEADERS = ['payment-signature', 'x-payment']

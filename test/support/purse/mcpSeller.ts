@@ -3,7 +3,7 @@
 type Json = Record<string, unknown>
 /** Represents one JSON-RPC call of a tool, as the server received it. */
 type ToolCall = { name: string; arguments: Json; _meta?: Json }
-/** Is the response to a tool call: either members of the JSON-RPC response, or a whole HTTP response. */
+/** Describes the response to a tool call: either members of the JSON-RPC response, or a whole HTTP response. */
 type ToolAnswer = { result: Json } | { error: Json } | Response
 
 export type McpSeller = AsyncDisposable & {

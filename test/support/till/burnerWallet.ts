@@ -14,8 +14,8 @@ const ACCEPT: Hex = '0x631626ba7e60e01b60005260206000f3'
 const BURN: Hex = '0xfe'
 
 /**
- * Is the contract code of a wallet that accepts a signature while GASPRICE is 0, as in a simulated call without fees.
- * If GASPRICE is not 0, the wallet burns all gas.
+ * Holds the contract code of a wallet that accepts a signature while GASPRICE is 0, as in a simulated call without
+ * fees. If GASPRICE is not 0, the wallet burns all gas.
  */
 export const FREE_CALL_ONLY: Hex = concat(['0x3a15600657', BURN, '0x5b', ACCEPT])
 

@@ -25,9 +25,9 @@ export async function newListedSeller(pool: Pool, payTo = LISTED_PAY_TO): Promis
 type Listed = {
   priceAtomic?: number
   description?: string
-  /** Is the metadata that the seller gave. */
+  /** Holds the metadata that the seller gave. */
   metadata?: object
-  /** Is the metadata that the last check found in the challenge of the endpoint. */
+  /** Holds the metadata that the last check found in the challenge of the endpoint. */
   seen?: object
   versions?: number[]
 }

@@ -5,7 +5,7 @@
 import type { Agent } from '../service.ts'
 
 /**
- * Is the time in milliseconds after which a redeem request fails if it gets no response. The service responds within
+ * Holds the time in milliseconds after which a redeem request fails if it gets no response. The service responds within
  * SETTLEMENT_WAIT_MS.
  */
 const DEADLINE_MS = 150_000

@@ -49,7 +49,7 @@ export type TestTill = AsyncDisposable & {
   service: TestService
   devnet: Devnet
   client: DevnetClient
-  /** Is the RPC URL that the workers use, which may be the URL of a proxy. */
+  /** Holds the RPC URL that the workers use, which may be the URL of a proxy. */
   rpcUrl: string
   newSeller(options?: { resource?: string; webhookUrl?: string }): Promise<Agent>
   startWorker(options?: WorkerOptions): Promise<TillWorker>
@@ -63,7 +63,7 @@ type WorkerOptions = {
   observe?: ObserveNode
   settlementKeys?: readonly Hex[]
   receiptSeeds?: { id: string; seed: Uint8Array }[]
-  /** Is the database URL for this worker, which may be the URL of a proxy. */
+  /** Holds the database URL for this worker, which may be the URL of a proxy. */
   databaseUrl?: string
   pool?: Partial<PoolSettings>
 }

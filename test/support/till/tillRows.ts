@@ -15,7 +15,7 @@ import { recordSettlements } from '../../../sql/till/settle/settlements.ts'
 import { waitFor } from '../waitFor.ts'
 
 const { chainId, usdcAddress } = USDC_NETWORKS['base-sepolia']
-/** Is the id of a chain that is not the chain of {@link newClaim}. */
+/** Holds the id of a chain that is not the chain of {@link newClaim}. */
 export const OTHER_CHAIN_ID = 8453
 export const WALLET: WalletId = { chainId, address: DEVNET_ACCOUNTS.gasWallet.address }
 export const BLOCK = { blockNumber: 7n, blockHash: pad('0xb7') } as const

@@ -15,7 +15,7 @@ const ABI = parseAbi([
   'function transfer(address, uint256)',
 ])
 
-/** Is the owner of the devnet’s token contract, who acts as any third party. */
+/** Holds the owner of the devnet’s token contract, who acts as any third party. */
 export const stranger = DEVNET_ACCOUNTS.tokenOwner.address
 
 type TokenCall =

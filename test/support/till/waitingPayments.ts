@@ -10,7 +10,7 @@ export type WaitingPayment = SignedPayment & { id: string }
 /** Describes a payment to make: its payer, and the changes to a common authorization. */
 export type Order = { account?: PrivateKeyAccount; changes?: Partial<Authorization> }
 
-/** Is the number of concurrent redeem requests. */
+/** Sets the number of concurrent redeem requests. */
 const IN_FLIGHT = 40
 
 /**

@@ -14,7 +14,7 @@ import '../../support/process/alone.ts'
 const STUCK = 300
 const NEIGHBOURS = 20
 /**
- * Is the maximum delay of a webhook delivery in this test, while other tests use the same two processor cores. The
+ * Sets the maximum delay of a webhook delivery in this test, while other tests use the same two processor cores. The
  * documented limit for the delay of a webhook delivery is 150 ms.
  */
 const LATE_MAX_MS = 2_500

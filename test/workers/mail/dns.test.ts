@@ -25,7 +25,7 @@ const RECORDS: Answer[] = [
   ),
 ]
 
-/** Is a timeout that is longer than a test may take. A test that waits for this timeout fails. */
+/** Holds a timeout that is longer than a test may take. A test that waits for this timeout fails. */
 const ENDLESS_MS = 60_000
 const once = (timeoutMs: number) => ({ servers: [server.address], timeoutMs, tries: 1 })
 const code = (asked: Promise<unknown>) => asked.catch((error) => error.code)

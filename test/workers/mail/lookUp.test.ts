@@ -107,7 +107,8 @@ function counting(text: string) {
 }
 
 /**
- * Is the text of a very large DNS record. The sender of a mail chooses how large a DNS record and how long its name is.
+ * Holds the text of a very large DNS record. The sender of a mail chooses how large a DNS record and how long its name
+ * is.
  */
 const MEGABYTE = 'x'.repeat(1024 * 1024)
 

@@ -13,8 +13,8 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
 /**
- * Is the number of round trips to the database at which the test cuts the connection. A start (schema, task ids, fetch,
- * listener, registration) and some later work need fewer round trips than this number.
+ * Sets the number of round trips to the database at which the test cuts the connection. A start (schema, task ids,
+ * fetch, listener, registration) and some later work need fewer round trips than this number.
  */
 const ROUND_TRIPS_OF_START = 16
 

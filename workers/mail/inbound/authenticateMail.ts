@@ -82,7 +82,7 @@ export async function authenticateMail(
 const STRANGER: CheckedSender = { authentication: UNREADABLE, isAligned: false }
 
 /**
- * Is a simulated DNS in which every domain has a DMARC policy. With this simulated DNS, DMARC passes for an aligned
+ * Holds a simulated DNS in which every domain has a DMARC policy. With this simulated DNS, DMARC passes for an aligned
  * author, and fails for any other author.
  */
 const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]

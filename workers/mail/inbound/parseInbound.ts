@@ -43,8 +43,8 @@ const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 const ATTEMPTS_TO_STORE = 5
 
 /**
- * Is the maximum size in bytes of a small message. Every job slot of the worker pool may hold a message of this size in
- * memory at the same time.
+ * Sets the maximum size in bytes of a small message. Every job slot of the worker pool may hold a message of this size
+ * in memory at the same time.
  */
 const SMALL_BYTES = 256 * 1024
 /**
@@ -52,7 +52,7 @@ const SMALL_BYTES = 256 * 1024
  * in memory.
  */
 const LARGE_AT_ONCE = 4
-/** Is the number of message bytes in a batch that count as one job slot of the worker pool. */
+/** Sets the number of message bytes in a batch that count as one job slot of the worker pool. */
 const PART_BYTES = 64 * 1024
 /**
  * Limits the milliseconds for which a batch of mails waits for DNS answers. The wait for DNS is short, because a batch

@@ -2,7 +2,7 @@ import type { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
 /**
- * Is the maximum size in bytes of a light mail. A light mail is read from the database together with its batch, and
+ * Sets the maximum size in bytes of a light mail. A light mail is read from the database together with its batch, and
  * parsed within 15 ms in this process.
  */
 export const LIGHT_BYTES = 16 * 1024
@@ -18,7 +18,7 @@ const LIGHT_IN_HAND = 32
  */
 const HEAVY_IN_HAND = 8
 /**
- * Is the time in milliseconds for which a mail keeps its turn at the parser while it waits for a name server. After
+ * Holds the time in milliseconds for which a mail keeps its turn at the parser while it waits for a name server. After
  * this time another mail gets the turn at the parser.
  */
 const TURN_MAX_MS = 50

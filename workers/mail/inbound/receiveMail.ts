@@ -53,9 +53,9 @@ export type ParseOptions = {
   bounceKeys: BounceKeys
   /** Stores mail contents that are too large for the database. */
   blobs: Blobs
-  /** Is the inbox that receives the aggregate reports and the mail to the postmaster. */
+  /** Holds the inbox that receives the aggregate reports and the mail to the postmaster. */
   postmaster?: string | undefined
-  /** Is the number of mails that the pool parses at the same time. */
+  /** Holds the number of mails that the pool parses at the same time. */
   slots: number
   /** Holds the load that each inbox and each sending network has recently caused. */
   costs?: Costs

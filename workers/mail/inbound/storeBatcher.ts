@@ -21,7 +21,7 @@ const BATCH_MAX_BYTES = 128 * 1024
  * as if it had this size.
  */
 const BASE_BYTES = 4 * 1024
-/** Is the maximum size in bytes of a message that may be stored together with messages of other inboxes. */
+/** Sets the maximum size in bytes of a message that may be stored together with messages of other inboxes. */
 const SMALL_BYTES = 64 * 1024
 /**
  * Limits how many inboxes store their messages in separate transactions at the same time. Each inbox with a separate

@@ -15,7 +15,7 @@ import {
 import type { Envelope, OutgoingMail, Report, Transport } from './transport.ts'
 
 export type DirectOptions = MailHostsOptions & {
-  /** Is the port of mail hosts, 25 by default. Tests set another port for mail hosts. */
+  /** Holds the port of mail hosts, 25 by default. Tests set another port for mail hosts. */
   port?: number
   /** Finds the MTA-STS policy of a domain. If this function is absent, no domain has an MTA-STS policy. */
   findPolicy?: FindPolicy

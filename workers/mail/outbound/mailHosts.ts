@@ -15,7 +15,7 @@ export type MailHosts =
 
 export type MailHostsOptions = {
   dns: Dns
-  /** Is the host name of this service. Mail to a domain whose MX is the host name of this service would loop. */
+  /** Holds the host name of this service. Mail to a domain whose MX is the host name of this service would loop. */
   ownName: string
   /** Allows mail hosts at private addresses, which development needs. */
   allowPrivate: boolean

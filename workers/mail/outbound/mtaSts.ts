@@ -15,8 +15,8 @@ export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
 /** Holds the settings with which the service fetches an MTA-STS policy. */
 type FetchOptions = OutboundPolicy & {
   /**
-   * Is the port of the web site that serves the MTA-STS policy, 443 by default. Tests set another port for the web site
-   * of the policy.
+   * Holds the port of the web site that serves the MTA-STS policy, 443 by default. Tests set another port for the web
+   * site of the policy.
    */
   port?: number
   /** Adds certificate authorities in PEM form for fetching an MTA-STS policy. */

@@ -42,7 +42,7 @@ const TOKEN_ABI = parseAbi([
  * minutes. Until then payments are looked up in old blocks.
  */
 const OLD_BLOCKS = 600
-/** Is the gas of one settlement to a new recipient, rounded up: 102,856 gas were measured. */
+/** Holds the gas of one settlement to a new recipient, rounded up: 102,856 gas were measured. */
 const GAS_PER_PAYMENT = 105_000n
 
 /** Examines the chain in the way that the payment workers reach it. */

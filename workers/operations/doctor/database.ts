@@ -19,12 +19,12 @@ import { type DoctorTools, inTime, takeLooks } from './look.ts'
 import type { Outside } from './outside.ts'
 
 /**
- * Is the number of a runner's database connections beside those of its jobs. They serve the registration as a live
+ * Sets the number of a runner's database connections beside those of its jobs. They serve the registration as a live
  * pool, the listener, the housekeeping, the metrics and the keys.
  */
 const RUNNER_OTHERS = 8
 /**
- * Is the number of an API process's connections beside DATABASE_POOL: exports and two listeners. Connections to a
+ * Sets the number of an API process's connections beside DATABASE_POOL: exports and two listeners. Connections to a
  * replica are not included.
  */
 const API_OTHERS = 8

@@ -9,8 +9,8 @@ import { createLookUp, type LookUp } from '../../mail/lookUp.ts'
 export type DoctorTools = {
   config: Config
   /**
-   * Is the connection pool of the database. A `pool` of `null` means that the database does not answer. `reason` is one
-   * line without a secret.
+   * Holds the connection pool of the database. A `pool` of `null` means that the database does not answer. `reason` is
+   * one line without a secret.
    */
   database: { pool: Pool } | { pool: null; reason: string }
   dns: Dns

@@ -38,7 +38,7 @@ const NAMES_MAX = 4
 /** Limits the names that the DMARC tree walk visits: at most eight (RFC 9989). */
 const WALK_MAX = 8
 const REPORT_PLACES_MAX = 4
-/** Is the size of mail that receivers should accept: attachments of 25 MB are 35 MB in base64. */
+/** Sets the size of mail that receivers should accept: attachments of 25 MB are 35 MB in base64. */
 const MAIL_BYTES_MAX = 35 * 1024 * 1024
 
 /** Examines whether other hosts accept the mail of this service. */

@@ -10,11 +10,11 @@ import { type DoctorTools, LOOK_MS } from './look.ts'
  */
 export type Outside = {
   outcome: GuardedOutcome
-  /** Is the address of this service as OUTSIDE_URL sees it. `null` means that the page does not tell it. */
+  /** Holds the address of this service as OUTSIDE_URL sees it. `null` means that the page does not tell it. */
   address: string | null
   /**
-   * Is the time by which the clock of this machine is ahead of the clock of OUTSIDE_URL. `null` means that the page at
-   * OUTSIDE_URL does not tell its time.
+   * Holds the time by which the clock of this machine is ahead of the clock of OUTSIDE_URL. `null` means that the page
+   * at OUTSIDE_URL does not tell its time.
    */
   aheadMs: number | null
 }

@@ -12,7 +12,8 @@ export type SmtpLook =
       /** Holds the lines of the reply to EHLO in upper case, without the reply code. */
       extensions: readonly string[]
       /**
-       * Is the certificate of the SMTP server. `null` means that the server has no STARTTLS, or that STARTTLS failed.
+       * Holds the certificate of the SMTP server. `null` means that the server has no STARTTLS, or that STARTTLS
+       * failed.
        */
       certificate: SeenCertificate | null
     }
@@ -21,7 +22,7 @@ type Asked = {
   host: string
   port: number
   ownName: string
-  /** Is the name that the certificate must be for. */
+  /** Holds the name that the certificate must be for. */
   servername: string
   /** Tells whether the SMTP connection uses TLS from its first byte (RFC 8314). */
   isImplicit?: boolean

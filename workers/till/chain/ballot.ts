@@ -18,8 +18,8 @@ const LOG = ['address', 'topics', 'data', 'logIndex']
 const EVENT = ['address', 'topics', 'data', 'transactionHash', 'blockNumber', 'logIndex']
 
 /**
- * Is the JSON-RPC error code of a revert (Geth and clients that follow it). A revert is an answer of the chain itself,
- * and not a fault of the node. Every JSON-RPC error except a revert comes from the node.
+ * Holds the JSON-RPC error code of a revert (Geth and clients that follow it). A revert is an answer of the chain
+ * itself, and not a fault of the node. Every JSON-RPC error except a revert comes from the node.
  */
 const REVERTED = 3
 const REVERT = /revert|out ?of ?gas/i

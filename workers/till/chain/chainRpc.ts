@@ -2,7 +2,7 @@ import type { Config } from '../../../shared/config/config.ts'
 import { createQuorumRpc, type Node, type NodeOutcome } from './quorum.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
-/** Is a callback that gets the name of a chain node and the rating of one of its replies. */
+/** Describes a callback that gets the name of a chain node and the rating of one of its replies. */
 export type ObserveNode = (name: string, outcome: NodeOutcome) => void
 
 /**

@@ -61,13 +61,13 @@ type ChainTools = {
  */
 export type ChainView = ChainTools & {
   /**
-   * Is the blockchain network to which the RPC node belongs. `null` means that the RPC node has not returned its chain
-   * id yet.
+   * Holds the blockchain network to which the RPC node belongs. `null` means that the RPC node has not returned its
+   * chain id yet.
    */
   network: UsdcNetwork | null
   /**
-   * Is the highest block of the chain that this process has seen. A node that lags behind does not have this block. The
-   * value is `null` if `network` is also `null`.
+   * Holds the highest block of the chain that this process has seen. A node that lags behind does not have this block.
+   * The value is `null` if `network` is also `null`.
    */
   head: Block | null
   tipWei: bigint

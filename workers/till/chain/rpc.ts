@@ -74,8 +74,8 @@ export function createRpc({
   timeoutMs?: number
 }): Rpc {
   /**
-   * Is the time before which the service sends no further request to the node. A node that responds with 429 names the
-   * time of the next permitted request.
+   * Holds the time before which the service sends no further request to the node. A node that responds with 429 names
+   * the time of the next permitted request.
    */
   let restUntilMs = 0
   const send = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {

@@ -72,7 +72,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   const dropped = new Set<string>()
   let look: LookState = 'idle'
   let groups: GroupState = 'free'
-  /** Is the time at which the last group of payments began, by performance.now(). */
+  /** Holds the time at which the last group of payments began, by performance.now(). */
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0

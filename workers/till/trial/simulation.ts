@@ -41,7 +41,7 @@ const REVERTS: readonly [RegExp, ChainRefusal['kind'], X402Reason][] = [
 
 const DETAIL_CHARS_MAX = 200
 
-/** Is the JSON-RPC error code of a reverted call (Geth and clients that follow it). */
+/** Holds the JSON-RPC error code of a reverted call (Geth and clients that follow it). */
 const REVERTED = 3
 
 /**

@@ -14,14 +14,14 @@ import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.
 
 const BATCH_MAX = 200
 /**
- * Is the number of consecutive polls without a receipt after which the settlement of a transaction counts as undone.
+ * Sets the number of consecutive polls without a receipt after which the settlement of a transaction counts as undone.
  * One poll proves nothing, because another node behind the same URL may lag.
  */
 const GONE_LOOKS = 2
 
 /** Holds the facts about chain reorganisations that a process remembers between two polls. */
 export type ReorganisationMemory = {
-  /** Is the number of the chain's newest block at the last poll. */
+  /** Holds the number of the chain's newest block at the last poll. */
   lastNumber: bigint | null
   /**
    * Tells whether a chain reorganisation may have happened since the last check. The flag for a possible reorganisation

@@ -54,7 +54,7 @@ const REPLACED_LOOKS = 2
 /** Holds the facts about purses (wallets of projects) that a process remembers between two polls. */
 export type PurseMemory = {
   /**
-   * Is the row number of the open payment at which the last poll ended. The number 0 means that the next poll starts
+   * Holds the row number of the open payment at which the last poll ended. The number 0 means that the next poll starts
    * with the first payment.
    */
   lastOpenRow: bigint

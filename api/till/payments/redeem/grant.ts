@@ -22,15 +22,17 @@ export type Grant = {
   paymentResponse: string
   txHash: string
   /**
-   * Is the index of the Transfer event in the transaction receipt. `null` means that an older version of this service
-   * settled the payment and stored no index.
+   * Holds the index of the Transfer event in the transaction receipt. `null` means that an older version of this
+   * service settled the payment and stored no index.
    */
   logIndex: number | null
   payer: string
   paymentId: string
   paymentInId: string
   signedReceipt: unknown
-  /** Is the time of the response `ok: true`, in ISO 8601. A repeated response holds the time of the first response. */
+  /**
+   * Holds the time of the response `ok: true`, in ISO 8601. A repeated response holds the time of the first response.
+   */
   grantedAt: string
   /** Holds the HTTP headers that the seller sends to the payer, in the x402 version of the payment. */
   headers: Record<string, string>

@@ -3,9 +3,9 @@ import { type Child, h } from '../dom.ts'
 import { count } from '../format.ts'
 import { toast } from '../ui.ts'
 
-/** Is the maximum number of objects that one bulk action changes. */
+/** Sets the maximum number of objects that one bulk action changes. */
 export const BULK_MAX = 10_000
-/** Is the maximum number of concurrent requests of a bulk action. */
+/** Sets the maximum number of concurrent requests of a bulk action. */
 const AT_ONCE = 4
 
 type Bulk = {

@@ -31,7 +31,7 @@ export type Filter =
    */
   | { kind: 'dates' }
 
-/** Is the filter that sets the order of a list. */
+/** Holds the filter that sets the order of a list. */
 export const ORDER: Filter = {
   kind: 'choice',
   name: 'order',

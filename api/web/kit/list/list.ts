@@ -16,7 +16,7 @@ type Look<Item> =
   | { card: (item: Item) => HTMLElement; columns?: never }
 
 type Listed<Name extends string, Item> = {
-  /** Is the name of the list that screen readers announce. */
+  /** Holds the name of the list that screen readers announce. */
   label: string
   /** Names the response field that holds the items of the list. */
   name: Name
@@ -25,7 +25,7 @@ type Listed<Name extends string, Item> = {
   fixed?: Record<string, string>
   /** Makes the content that an empty list shows when no filter is set. */
   none: () => Child
-  /** Is a function that receives all fields of a response except the list's items. */
+  /** Holds a function that receives all fields of a response except the list's items. */
   also?: (answer: Page<Name, Item>) => void
   everyMs?: number
   signal: AbortSignal
@@ -119,7 +119,7 @@ export function filteredList<Name extends string, Item>(
      * console shows the usual list.
      */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
-    /** Is a function that gets the values of all filters when the user changes the filters of the list. */
+    /** Holds a function that gets the values of all filters when the user changes the filters of the list. */
     onGiven?: (given: Given) => void
   },
 ): ShownList {

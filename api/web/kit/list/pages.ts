@@ -12,7 +12,7 @@ type Page<Item> = {
    * items.
    */
   items: Item[] | null
-  /** Is the page token of the following page of the list. `null` means that the list has no following page. */
+  /** Holds the page token of the following page of the list. `null` means that the list has no following page. */
   next: string | null | undefined
   count: number
   height: number
@@ -24,7 +24,9 @@ type Windowed<Item> = {
   /** Names the list uniquely on its screen, so that the console can restore the scroll position in the list. */
   name: string
   load: (token: string | null, watching: boolean) => Promise<Loaded<Item>>
-  /** Is the HTML element around all pages of the list, such as a table. This HTML element holds the pages in `body`. */
+  /**
+   * Holds the HTML element around all pages of the list, such as a table. This HTML element holds the pages in `body`.
+   */
   frame: HTMLElement
   body: HTMLElement
   /** Makes an empty element for one page of the list, such as a tbody. */

@@ -9,7 +9,7 @@ export type KnownPages = { token: string | null; height: number; count: number }
 type Place = { top: number; focus: string | null; lists: Map<string, KnownPages> }
 
 /**
- * Is the maximum number of history entries for which the console remembers the user's scroll position. When this
+ * Sets the maximum number of history entries for which the console remembers the user's scroll position. When this
  * maximum is exceeded, the console forgets the scroll position of the oldest history entry.
  */
 const PLACES_MAX = 100
@@ -66,7 +66,7 @@ export function placeOf(list: string, keep: () => KnownPages): KnownPages | null
 }
 
 /**
- * Is the maximum number of milliseconds that the console waits for the content of a screen before it restores the
+ * Sets the maximum number of milliseconds that the console waits for the content of a screen before it restores the
  * user's scroll position.
  */
 const ARRIVES_MS = 5_000

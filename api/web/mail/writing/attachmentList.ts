@@ -4,7 +4,7 @@ import { bytes } from '../../kit/format.ts'
 import type { Attachment, AttachmentPage, Message } from '../../kit/types.ts'
 import { button } from '../../kit/ui.ts'
 
-/** Is the maximum number of characters of an attachment's text that the console shows. */
+/** Sets the maximum number of characters of an attachment's text that the console shows. */
 const SHOWN_CHARS = 20_000
 
 const WHY: Readonly<Record<string, string>> = {

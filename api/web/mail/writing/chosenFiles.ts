@@ -7,7 +7,7 @@ type Attachment = { filename: string; contentType: string; content: string }
 
 let inputs = 0
 
-/** Is the maximum number of bytes that one call of `String.fromCharCode` converts. */
+/** Sets the maximum number of bytes that one call of `String.fromCharCode` converts. */
 const CHUNK = 8_192
 
 async function toBase64(file: File): Promise<string> {

@@ -29,7 +29,7 @@ const UNREAD = new Set([
 ])
 const SPACES_MAX = 100
 /**
- * Is the maximum number of times that a repeated spreadsheet cell is written. Empty cells at the end of a row are not
+ * Sets the maximum number of times that a repeated spreadsheet cell is written. Empty cells at the end of a row are not
  * written.
  */
 const REPEATED_MAX = 200

@@ -83,7 +83,7 @@ function colourIn(attributes: Attributes): Colour {
 const DAY_MS = 86_400_000
 /** Is day 0 of the two calendars of Excel: 1899-12-30 and 1904-01-01. */
 const [EPOCH_1900_MS, EPOCH_1904_MS] = [-2_209_161_600_000, -2_082_844_800_000]
-/** Is the last second of the year 9999, with which the calendar of spreadsheets ends. */
+/** Holds the last second of the year 9999, with which the calendar of spreadsheets ends. */
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59)
 
 /**

@@ -5,7 +5,7 @@ import { readSheetStyles, type SheetStyle, shownValue } from './sheetStyles.ts'
 import { prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Is the maximum number of cells that are read from one workbook. */
+/** Sets the maximum number of cells that are read from one workbook. */
 const CELLS_MAX = 500_000
 /**
  * Limits how many columns of a sheet get one tab each; the tabs keep each cell at its position in the row. A sheet can

@@ -8,7 +8,7 @@ import type { ZipArchive } from './zipArchive.ts'
 /** Names the theme colours that are white unless the author of the theme changed them. */
 const WHITE_NAMES = new Set(['bg1', 'lt1', 'window'])
 const DARK_NAMES = new Set(['tx1', 'dk1', 'windowText'])
-/** Is the maximum number of slides that are read from one file. */
+/** Sets the maximum number of slides that are read from one file. */
 const SLIDES_MAX = 1_000
 
 type Area = { left: number; top: number; right: number; bottom: number }

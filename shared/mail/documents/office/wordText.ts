@@ -5,7 +5,7 @@ import { holdsWords, isOn, readMainPart, readPart, relationsOf, targetsOf } from
 import { type Attributes, attributeOf, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Is the maximum number of base styles of a Word style that are followed. */
+/** Sets the maximum number of base styles of a Word style that are followed. */
 const BASES_MAX = 20
 /** Names the parts of a Word file that are read before and after the main text. */
 const BEFORE = ['header']

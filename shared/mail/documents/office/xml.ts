@@ -2,13 +2,13 @@ import { Tokenizer } from 'htmlparser2'
 import { DocumentError } from '../document.ts'
 
 /**
- * Is the maximum number of XML elements in one file. A sheet of a workbook has one XML element for each cell and one
+ * Sets the maximum number of XML elements in one file. A sheet of a workbook has one XML element for each cell and one
  * for the cell's value.
  */
 const ELEMENTS_MAX = 2_000_000
 const DEPTH_MAX = 256
 /**
- * Is the maximum number of characters of an XML attribute's value. The attribute values that the readers of office
+ * Sets the maximum number of characters of an XML attribute's value. The attribute values that the readers of office
  * files use are names, numbers and addresses.
  */
 const VALUE_MAX_CHARS = 4_000

@@ -1,11 +1,11 @@
 import { inflateRawSync } from 'node:zlib'
 import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 
-/** Is the maximum number of files of one zip archive that are indexed by name. */
+/** Sets the maximum number of files of one zip archive that are indexed by name. */
 const ENTRIES_MAX = 10_000
 /**
- * Is the maximum number of bytes to which all files of a zip archive together may unpack. Text in an archive is usually
- * packed to a tenth of its size. The content of a zip bomb is packed to a thousandth of its size.
+ * Sets the maximum number of bytes to which all files of a zip archive together may unpack. Text in an archive is
+ * usually packed to a tenth of its size. The content of a zip bomb is packed to a thousandth of its size.
  */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024
 /** Holds the offsets of fields in the records of a zip archive (APPNOTE.TXT 6.3.10, §4.3.16, §4.3.12 and §4.3.7). */
@@ -134,7 +134,7 @@ function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   }
 }
 
-/** Is the maximum number of file names that the text of an archive lists. */
+/** Sets the maximum number of file names that the text of an archive lists. */
 const SHOWN_MAX = 2_000
 
 /** Writes the names and sizes of the files in a zip archive as the archive's text. */

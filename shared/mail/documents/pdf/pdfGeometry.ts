@@ -1,6 +1,6 @@
 /** Does arithmetic with the transformation matrices and boxes of PDF (ISO 32000-1 §8.3). */
 
-/** Is a transformation matrix `[a b c d e f]` of PDF. */
+/** Describes a transformation matrix `[a b c d e f]` of PDF. */
 export type Matrix = readonly [number, number, number, number, number, number]
 /** Holds the edges of a box: left, bottom, right and top. */
 export type Box = readonly [number, number, number, number]

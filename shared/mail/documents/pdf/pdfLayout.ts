@@ -6,7 +6,7 @@ import type { Run } from './pdfRuns.ts'
  */
 const SAME_LINE = 0.45
 /**
- * Is the maximum number of lines above a table cell that may belong to the same row. A neighbouring cell in the same
+ * Sets the maximum number of lines above a table cell that may belong to the same row. A neighbouring cell in the same
  * row may have several lines.
  */
 const LINES_BACK = 8

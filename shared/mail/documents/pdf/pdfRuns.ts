@@ -34,7 +34,7 @@ type Font = { vertical?: boolean; fontMatrix?: readonly number[] }
 export type PageOperators = {
   fnArray: readonly number[]
   argsArray: readonly unknown[]
-  /** Is the area of the page that a PDF viewer shows. */
+  /** Holds the area of the page that a PDF viewer shows. */
   view: Box
   fontOf: (name: string) => Font | null
   isShown: (layer: unknown) => boolean
@@ -64,11 +64,11 @@ const START: State = {
 
 const DEPTH_MAX = 500
 /**
- * Is the maximum number of painted areas of a page that are remembered. If a page paints more areas than the limit,
+ * Sets the maximum number of painted areas of a page that are remembered. If a page paints more areas than the limit,
  * only the latest areas are remembered.
  */
 const FILLS_MAX = 500
-/** Is the smallest readable size of letters in points. A person cannot read smaller letters. */
+/** Sets the smallest readable size of letters in points. A person cannot read smaller letters. */
 const TINY_PT = 2
 const FAINT_ALPHA = 0.1
 const PAINTS = new Set<number>([

@@ -4,14 +4,14 @@ import type { Box } from './pdfGeometry.ts'
 import { layOut } from './pdfLayout.ts'
 import { runsOf } from './pdfRuns.ts'
 
-/** Is the maximum number of pages that the reader takes from one PDF file. */
+/** Sets the maximum number of pages that the reader takes from one PDF file. */
 const PAGES_MAX = 300
 /**
- * Is the maximum processor time in milliseconds for reading one PDF file. When this time is over, the reader begins no
- * further PDF page. The child process may use twice as much time, so that it can finish the current page.
+ * Sets the maximum processor time in milliseconds for reading one PDF file. When this time is over, the reader begins
+ * no further PDF page. The child process may use twice as much time, so that it can finish the current page.
  */
 const TIME_MAX_MS = 7_000
-/** Is the maximum number of annotations of one PDF page that are searched for links. */
+/** Sets the maximum number of annotations of one PDF page that are searched for links. */
 const ANNOTATIONS_MAX = 200
 
 type Pdf = Awaited<ReturnType<typeof getDocument>['promise']>

@@ -230,7 +230,7 @@ test('for 300 random recurrence rules, the library node-ical finds the same inst
   }
 })
 
-/** Is the path of the Python program for which Debian installs the package python3-icalendar. */
+/** Holds the path of the Python program for which Debian installs the package python3-icalendar. */
 const PYTHON = '/usr/bin/python3'
 const hasPython = spawnSync(PYTHON, ['-c', 'import icalendar']).status === 0
 if (!hasPython) {

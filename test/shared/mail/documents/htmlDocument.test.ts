@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readHtmlDocument } from '../../../../shared/mail/documents/htmlDocument.ts'
 
-/** Is the Russian word "Привет" in the charset KOI8-R. */
+/** Holds the Russian word "Привет" in the charset KOI8-R. */
 const KOI8 = Buffer.from([0xf0, 0xd2, 0xc9, 0xd7, 0xc5, 0xd4])
 const page = (charset: string, text: Uint8Array) =>
   Buffer.concat([Buffer.from(`<meta charset="${charset}"><p>`), text, Buffer.from('</p>')])

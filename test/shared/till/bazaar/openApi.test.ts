@@ -7,7 +7,7 @@ type Json = Record<string, unknown>
 
 const URL_PAID = 'https://seller.example/weather'
 const TEXT = { type: 'string' }
-/** Is a text whose JSON has 2,048 characters. */
+/** Holds a text whose JSON has 2,048 characters. */
 const LONGEST = 'x'.repeat(2_046)
 
 const documentOf = (paths: unknown, more: Json = {}) =>

@@ -22,7 +22,7 @@ import type { Reader } from '../reader.ts'
 import { MAIL_MAX, mailReader } from './mailReader.ts'
 
 /**
- * Is the maximum length of one HTTP header field in the step check. Bun's limit for all header fields together is
+ * Sets the maximum length of one HTTP header field in the step check. Bun's limit for all header fields together is
  * lower.
  */
 const FIELD_MAX = 64 * 1024

@@ -1,10 +1,10 @@
 import type { Grammar } from '../../inputs/shapes.ts'
 import type { Reader } from '../reader.ts'
 
-/** Is the size of the largest mail that the listener accepts (docs/contract.md §4). */
+/** Sets the size of the largest mail that the listener accepts (docs/contract.md §4). */
 export const MAIL_MAX = 35 * 1024 * 1024
 export const HTML_MAX = 2_000_000
-/** Is the maximum size of a header block that the mail parser reads. */
+/** Sets the maximum size of a header block that the mail parser reads. */
 export const HEADER_MAX = 1024 * 1024
 export const TYPED_MAX = 2 * 1024 * 1024
 

@@ -5,7 +5,7 @@ export type EventLines = {
   method?: string
   uid?: string
   sequence?: number
-  /** Is the value of the property DTSTAMP in the calendar file. */
+  /** Holds the value of the property DTSTAMP in the calendar file. */
   stamp?: string
   organizer?: string
   attendees?: readonly string[]

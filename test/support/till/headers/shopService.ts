@@ -10,7 +10,7 @@ export const RESOURCE = 'https://shop.example/joke'
 export const REQUIRED = { x402Version: 2, accepts: [{ amount: '10000' }] }
 export const SETTLED = { success: true, payer: payTo }
 
-/** Is the challenge that the service returns for every price. */
+/** Holds the challenge that the service returns for every price. */
 export const CHALLENGE: Challenge = {
   x402Version: 1,
   error: 'X-PAYMENT header is required',

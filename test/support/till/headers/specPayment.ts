@@ -1,5 +1,5 @@
 /**
- * Is the example payment of the x402 v1 specification: specs/x402-specification-v1.md §5.2 and the header of
+ * Holds the example payment of the x402 v1 specification: specs/x402-specification-v1.md §5.2 and the header of
  * specs/transports-v1/http.md (coinbase/x402, commit dd927a26, Apache-2.0).
  */
 export const SPEC_PAYMENT = {

@@ -11,7 +11,7 @@ import '../../../support/whole.ts'
 /** Limits how many mails one process hands to the smarthost (the mail relay) at the same time. */
 const AT_ONCE = 5
 /**
- * Is the length of an outage, which is longer than a job waits for the database and longer than jobs of a dead pool
+ * Sets the length of an outage, which is longer than a job waits for the database and longer than jobs of a dead pool
  * stay locked.
  */
 const AWAY_MS = 13_000

@@ -26,7 +26,7 @@ const poor = async () => till.claim(await pay({}, { account: await newPayer(till
 const judge = async (id: string, refusal: ChainRefusal) =>
   judgeRefusal(till.chain, await till.payment(id), refusal)
 
-/** Is the selector of `authorizationState(address,bytes32)` (EIP-3009). */
+/** Holds the selector of `authorizationState(address,bytes32)` (EIP-3009). */
 const AUTHORIZATION_STATE = '0xe94a0102'
 const NO_MONEY: ChainRefusal = {
   kind: 'final',

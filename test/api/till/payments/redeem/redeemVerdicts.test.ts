@@ -59,7 +59,8 @@ type Row = {
   /** Tells whether the chain accepts the authorization exactly as it is in the payment header. */
   chain: boolean
   /**
-   * Is the reason with which the service refuses the payment. If the reason is null, the payment is accepted and paid.
+   * Holds the reason with which the service refuses the payment. If the reason is null, the payment is accepted and
+   * paid.
    */
   reason: string | null
 }

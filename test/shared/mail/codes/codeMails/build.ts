@@ -10,7 +10,7 @@ type Purpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
 
 type Content = {
   subject: string
-  /** Is the plain text of the mail. Each mail has at least one of `text` and `html`. */
+  /** Holds the plain text of the mail. Each mail has at least one of `text` and `html`. */
   text?: string
   html?: string
   /** Lists the codes that a person would type from this mail. */
@@ -153,5 +153,5 @@ export const paragraph = (text: string) => `<p style="margin:0 0 16px">${escaped
 export const anchor = (href: string, text: string) =>
   `<a class="btn" href="${escaped(href)}" target="_blank">${escaped(text)}</a>`
 
-/** Is a mail footer with a year, an address and a telephone number. */
+/** Holds a mail footer with a year, an address and a telephone number. */
 export const FOOTER_TEXT = '© 2026 · Hafenstrasse 48, 20457 · +49 40 482 913 0'

@@ -3,7 +3,7 @@ import { PHRASES, type Phrases } from './phrases.ts'
 
 export type ReplyMail = {
   id: string
-  /** Is the plain text of the mail. Each mail has at least one of `text` and `html`. */
+  /** Holds the plain text of the mail. Each mail has at least one of `text` and `html`. */
   text?: string
   html?: string
   expected: string

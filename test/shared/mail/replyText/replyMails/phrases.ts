@@ -2,13 +2,13 @@
 export type Phrases = {
   me: string
   them: string
-  /** Is the address of the person who wrote the earlier mail. */
+  /** Holds the address of the person who wrote the earlier mail. */
   from: string
-  /** Is the new text of the reply in a short form without a greeting. */
+  /** Holds the new text of the reply in a short form without a greeting. */
   short: string
-  /** Is the new text of the reply with a greeting, sign-off and name, all of which belong to the reply text. */
+  /** Holds the new text of the reply with a greeting, sign-off and name, all of which belong to the reply text. */
   long: string
-  /** Is the text of the earlier mail that the reply quotes. */
+  /** Holds the text of the earlier mail that the reply quotes. */
   original: string
 }
 

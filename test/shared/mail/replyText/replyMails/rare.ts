@@ -14,11 +14,11 @@ type Head = {
    */
   head: string
   /**
-   * Is the text that the mail program writes before each quoted line. If a mail program only appends the earlier mail,
-   * there is no such prefix.
+   * Holds the text that the mail program writes before each quoted line. If a mail program only appends the earlier
+   * mail, there is no such prefix.
    */
   mark?: string
-  /** Is the line that the mail program writes between the reply and the quote. */
+  /** Holds the line that the mail program writes between the reply and the quote. */
   sent?: string
 }
 
