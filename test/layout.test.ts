@@ -284,3 +284,8 @@ test('no code calls add_job or add_jobs directly, because add_jobs can lose a jo
     ),
   ).toEqual([])
 })
+
+test('no comment on a declaration begins with "Is the", because the sentence would look like a question', () => {
+  const wrong = sources.filter(({ text }) => /\/\*\*\s*(?:\* )?Is (?:the|an?) /.test(text))
+  expect(wrong.map(({ path }) => path)).toEqual([])
+})

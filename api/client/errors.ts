@@ -1,4 +1,4 @@
-/** Is the base class of all errors of the client. */
+/** Serves as the base class of all errors of the client. */
 export class PurserError extends Error {
   override readonly name: string = 'PurserError'
 }

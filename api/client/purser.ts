@@ -14,7 +14,7 @@ import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import { type PaidFetch, paidFetch } from './paidFetch.ts'
 
 /**
- * Is the client library's access to a project: inbox, vault and till.
+ * Gives the client library's access to a project: inbox, vault and till.
  *
  * @example
  * const purser = new Purser({ apiKey: 'loid-…', baseUrl: 'https://purser.example.com' })

@@ -12,12 +12,11 @@ export type Project = Operations['getPlatformProjectsByProjectId']['result']
 type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']>
 
 /**
- * Is the client library's access to a platform: projects, mail domains, mail that waits for approval, and the health of
- * the service.
+ * Gives the client library's access to a platform: projects, mail domains, mail that waits for approval, and the health
+ * of the service.
  *
- * @example
- * const platform = new PurserPlatform({ apiKey: 'lopk-…' })
- * const { rawKey, emailAddress } = await platform.projects.create({ name: 'Buyer bot' })
+ * @example const platform = new PurserPlatform({ apiKey: 'lopk-…' }) const { rawKey, emailAddress } = await
+ * platform.projects.create({ name: 'Buyer bot' })
  */
 export class PurserPlatform {
   readonly projects: ReturnType<typeof projects>

@@ -3,7 +3,7 @@ import type { Costs } from './costs.ts'
 type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 
 /**
- * Is the maximum number of tasks that run at the same time. The next task to run belongs to the sharers (such as
+ * Limits the number of tasks that run at the same time. The next task to run belongs to the sharers (such as
  * inboxes and sending networks) that have caused the least cost so far. Tasks of the same sharers (such as inboxes) run
  * in the order in which they arrived.
  */

@@ -233,8 +233,8 @@ function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | nul
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'
-  // USDC is the only token that the service accepts in a payment. Other tokens can lie about transfers, and some, like
-  // PYUSD, accept a used nonce without a revert.
+  // USDC is the only token that the service accepts in a payment. Tokens other than USDC can report false transfers,
+  // and some, like PYUSD, accept a used nonce without a revert.
   if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
   if (!sameAddress(authorization.to, requirement.payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'

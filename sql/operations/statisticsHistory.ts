@@ -130,7 +130,7 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
     paidAtomic: BigInt(row.paid_atomic),
     webhooksOk: row.webhooks_ok,
     webhooksFailed: row.webhooks_failed,
-    // A minute that an earlier release stored lacks the worker pools of later releases.
+    // If an earlier release stored the statistics of a minute, they lack the worker pools that a later release added.
     jobs: row.jobs === null ? null : { ...NO_JOBS, ...row.jobs },
   }))
 }

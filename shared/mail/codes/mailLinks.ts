@@ -77,8 +77,8 @@ export function findLinks({
 }
 
 /**
- * Is the maximum number of links that are returned for a mail. The links with a known purpose are kept first, and then
- * the first links without a purpose. The returned links have the same order as in the mail.
+ * Sets the maximum number of links that are returned for a mail. The links with a known purpose are kept first, and
+ * then the first links without a purpose. The returned links have the same order as in the mail.
  */
 function bounded(links: readonly MailLink[]): MailLink[] {
   const kept = new Set<MailLink>()

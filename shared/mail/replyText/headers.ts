@@ -36,8 +36,8 @@ type Label = { kind: HeaderKind; index: number }
 
 /**
  * Tells whether a header label such as `Sent:` begins at this index of a line. A header label must stand at the
- * beginning of a word. A label that begins with a capital, or is written in a script without capitals, may also follow
- * the previous value without a space: `AnnSent: 9:14To: Tom`.
+ * beginning of a word. A label may follow the value of the header before it without a space, as in `AnnSent: 9:14To:
+ * Tom`. Such a label begins with a capital, or its script has no capitals.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true

@@ -25,7 +25,8 @@ const COPY = `
 const COPIES_MAX = 500
 
 /**
- * Records a bounce or a complaint that a mail relay has reported and that is proven. A repeated report changes nothing.
+ * Records a bounce or a complaint that a mail relay has reported, if the report is proven to be authentic. A repeated
+ * report changes nothing.
  * @param domain is the domain about whose mail the reporter may report. Null means that the reporter may report about
  * mail of any domain.
  * @returns false if the report belongs to no copy of a sent message, or if it is already recorded.

@@ -10,8 +10,8 @@ const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
 
 /**
- * Holds the SQL condition for mail that may be deleted because of its age. Mail that is not sent yet, or that waits for
- * a person or for a time, is never deleted because of its age.
+ * Holds the SQL condition for mail that may be deleted because of its age. Mail that is not sent yet, that waits for a
+ * person's approval or that is scheduled is never deleted because of its age.
  */
 const ENDED = `(m.direction = 'received' or exists (
   select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`

@@ -132,7 +132,7 @@ export async function findOutboundContent(
 
 /**
  * Begins the next attempts of outbound mails. The function counts the attempts and reads the content of the mails.
- * After the attempt has begun, a scheduled mail can no longer be cancelled.
+ * After the attempt to send a scheduled mail has begun, the mail can no longer be cancelled.
  * @returns a result for each mail, in order. Null means that the mail is finished, held for approval or deleted, or
  * that its next attempt is not due yet. If the job runs again after its delivery attempt was recorded, the next attempt
  * is not due yet.

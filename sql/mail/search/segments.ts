@@ -199,7 +199,7 @@ export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGen
  */
 export const BLOCKS_AT_ONCE = 32
 
-/** Stores a new segment of the search index, whose leaves (groups of messages) must already be stored. */
+/** Stores a new segment of the search index. The leaves (groups of messages) of the segment must already be stored. */
 export async function insertSegment(
   db: Queryable,
   projectId: string,

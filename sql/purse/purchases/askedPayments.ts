@@ -56,8 +56,8 @@ export function askOwner(
 
 export type PaymentDecision =
   /**
-   * Is the owner's decision about a payment. For an approval, `hash` is the SHA-256 of the payment terms that the owner
-   * saw.
+   * Holds the owner's decision about a payment. For an approval, `hash` is the SHA-256 of the payment terms that the
+   * owner saw.
    */
   | { state: 'approved'; hash: Buffer }
   | { state: 'rejected'; reason: string | null }

@@ -363,8 +363,8 @@ describe('the event stream of a project sends its events', () => {
     await deliver(agent, 'Meanwhile')
     await service.proxy!.mend()
     await waitForMessages(agent, 2)
-    // A notification about a key change may be lost while the listener is disconnected, so event streams end then. The
-    // client then connects again and continues after the last event that it got.
+    // A notification about a key change may be lost while the listener is disconnected, so the disconnection ends all
+    // event streams. The client then connects again and continues after the last event that it got.
     const subject = await waitFor('the message', async () => {
       using again = await listen(agent, { lastEventId: '1' })
       await waitFor('news or the end', () => again.state.ended || again.told.length > 0)

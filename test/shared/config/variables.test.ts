@@ -312,7 +312,7 @@ describe('the MCP server over stdio reads its environment variables', () => {
       )
   })
 
-  test('two further variables of the MCP server set the URL of the service and the form of the tool names', () => {
+  test('two environment variables of the MCP server set the URL of the service and the form of the tool names', () => {
     const isRight = (more: object) =>
       mcpVariables.safeParse({ PURSER_API_KEY: key, ...more }).success
     expect(isRight({ PURSER_URL: 'https://a.example', PURSER_TOOL_NAMES: 'underscore' })).toBe(true)

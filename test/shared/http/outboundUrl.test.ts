@@ -3,7 +3,7 @@ import { outboundUrlFault } from '../../../shared/http/outboundUrl.ts'
 
 const fault = (url: string) => outboundUrlFault(url, false)
 
-describe('a URL that the service may call', () => {
+describe('the service may call a URL', () => {
   test.each([
     'https://hook.example/path?x=1',
     'http://hook.example:80/',

@@ -74,7 +74,7 @@ async function audited(): Promise<string[]> {
 const versionsOf = async (project = projectId) =>
   (await listVersions(pool, { projectId: project, name }))?.map(({ version }) => version)
 
-test('a new credential has version 1, no limits on its use, no times of use, and may be revealed to agents', async () => {
+test('a new credential has version 1 and no limits on its use, was never used, and may be revealed to agents', async () => {
   const expiresAt = new Date('2030-01-02T03:04:05Z')
   expect(await stored(asAgent({ metadata: { service: 'é' }, expiresAt }))).toEqual({
     id: expect.stringMatching(/^cred_[0-9a-f]{24}$/),
@@ -239,7 +239,7 @@ test('a project with the maximum number of credentials can store no new name, bu
   await pool.query('delete from credentials where project_id = $1', [full])
 })
 
-test('five concurrent first writes of one name become the versions 1 to 5 of one credential', async () => {
+test('if five requests create a credential with the same name at once, the credential has the versions 1 to 5', async () => {
   const made = await Promise.all([1, 2, 3, 4, 5].map((n) => stored(asAgent({ data: { n } }))))
   expect(made.map(({ version }) => version).toSorted()).toEqual([1, 2, 3, 4, 5])
   expect(new Set(made.map(({ id }) => id)).size).toBe(1)

@@ -86,7 +86,7 @@ describe('the service shows the headers of a response', () => {
     expect(await headersOf(['X-City', latin1('Zürich')])).toEqual({ 'x-city': 'Zürich' })
   })
 
-  test('a header without a value is left out, and a header may have the name of a property of object prototypes', async () => {
+  test('the answer leaves out a header without a value, and a header may be called `constructor`', async () => {
     const headers = await headersOf(['__proto__', 'a', 'constructor', 'b', 'alone'])
     expect(Object.entries(headers)).toEqual([
       ['__proto__', 'a'],

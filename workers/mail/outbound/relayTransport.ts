@@ -91,8 +91,8 @@ export function createRelayTransport(
 }
 
 /**
- * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the connection failed, the other
- * copies that wait for this connection are affected too.
+ * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the connection failed, copies for
+ * other recipients that wait for this connection are affected too.
  */
 type Delivery = { outcomes: RecipientOutcome[]; broken: SmtpFailure | null }
 

@@ -152,7 +152,10 @@ const onlyNameIsWrong = ({ authorizationError }: TLSSocket): boolean =>
     String((authorizationError as { code?: string })?.code ?? authorizationError),
   )
 
-/** Returns the certificate of an HTTPS server. Returns `null` if the server has none, or if there is no connection. */
+/**
+ * Returns the certificate of an HTTPS server. Returns `null` if the server has no certificate, or if there is no
+ * connection.
+ */
 export async function lookAtTls(asked: {
   host: string
   port: number

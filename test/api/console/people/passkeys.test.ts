@@ -109,7 +109,8 @@ describe.skipIf(!hasBrowser)('a person signs in with a passkey', () => {
       'The passkey is refused: this browser did not ask for it within five minutes',
     ])
     expect((await send(own)).status).toBe(201)
-    // The passkey challenge is used up, so the service refuses both a repeated signature and a forged one.
+    // A passkey challenge is valid for one attempt, so the service refuses a repeated signature. The service also
+    // refuses a forged signature.
     expect((await send(own)).status).toBe(401)
     expect((await send(own, forged)).status).toBe(401)
     await context.close()

@@ -74,7 +74,7 @@ describe('the words of a link decide its purpose', () => {
 })
 
 describe('the words beside a link may decide its purpose', () => {
-  test('the words beside a bare address decide its purpose', () => {
+  test('the words beside a URL in plain text decide the purpose of the link', () => {
     const beside = (words: string) => purposeOfBare(`${words}\n${personal('/go')}`)
     expect(beside('To unsubscribe:')).toBe('unsubscribe')
     expect(beside('Reset your password here:')).toBe('reset')

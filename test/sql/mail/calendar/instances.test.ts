@@ -129,7 +129,7 @@ describe('a run of the job takes an event whose instances are due', () => {
     expect((await take(projectId))?.row).toBe(row)
   })
 
-  test('a job that is queued for a time runs at this time, and otherwise at once', async () => {
+  test('a job with a scheduled time runs at this time, and a job without a scheduled time runs at once', async () => {
     const projectId = await newProject(pool)
     const runAt = async () => {
       const { rows } = await pool.query<{ run_at: Date }>(

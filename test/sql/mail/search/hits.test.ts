@@ -78,7 +78,7 @@ test('a message that is pending and in a segment is found once', async () => {
   expect(await hitsOf(projectId, 'newest', 9)).toEqual([7, 6, 5])
 })
 
-test('a project is small until its pending messages exceed one leaf, or until it has a segment', async () => {
+test('a project counts as small while it has no segment and its pending messages fit in one leaf', async () => {
   const rows = (count: number) => Array.from({ length: count }, (_, n) => n + 1)
   const [empty, full, many, long, longer, built] = [0, 0, 0, 0, 0, 0].map(newId) as string[]
   await addPending(full!, rows(LEAF_MESSAGES))

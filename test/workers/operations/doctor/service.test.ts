@@ -1,4 +1,7 @@
-/** Tests the doctor's checks of settings, database, web, webhooks, storage and chain against real parts. */
+/**
+ * Tests the doctor's checks of settings, database, web, webhooks, storage and chain. Each check examines a real part
+ * and no mock.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Config, parseConfig } from '../../../../shared/config/config.ts'
 import type { Finding } from '../../../../shared/doctor/finding.ts'

@@ -140,7 +140,7 @@ describe('a payment whose authorization has expired', () => {
   })
 })
 
-test('a payment fails at the stage verify if no transaction was sent before, and otherwise at the stage settle', async () => {
+test('a failed payment names the stage verify if no transaction was sent for it, and otherwise the stage settle', async () => {
   const before = await claimed()
   await fail(till.chain, await till.payment(before), NO_MONEY)
   const { id: after } = await till.send()
