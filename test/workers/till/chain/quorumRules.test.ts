@@ -7,6 +7,7 @@ import {
   type RpcCall,
   RpcTrouble,
 } from '../../../../workers/till/chain/rpc.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 const ok = (result: unknown): RpcAnswer => ({ ok: true, result })
 const error = (message: string): RpcAnswer => ({ ok: false, code: -1, message, data: null })
@@ -18,16 +19,17 @@ const NONCE = 'eth_getTransactionCount'
 const SEND = 'eth_sendRawTransaction'
 
 /** Is the reply of a node to each call of a request. A node that is away gives no reply. */
-type Reply = 'away' | RpcAnswer | readonly RpcAnswer[] | Promise<RpcAnswer>
+type Reply = 'away' | RpcAnswer | readonly RpcAnswer[] | Promise<RpcAnswer | 'away'>
 
 /** Creates a client for nodes that give the same replies to every request. */
-function clientOf(replies: readonly Reply[]) {
+function clientOf(replies: readonly (Reply | (() => Reply))[]) {
   const outcomes: Record<string, string> = {}
+  const observed: string[] = []
   const requests: (readonly RpcCall[])[] = []
   const nodes = replies.map((reply, n) => {
     const batch: Rpc['batch'] = async (calls) => {
       requests.push(calls)
-      const given = await reply
+      const given = await (typeof reply === 'function' ? reply() : reply)
       if (given === 'away') throw new RpcTrouble('timed out')
       const one = (at: number) => (given as readonly RpcAnswer[])[at]!
       return calls.map((_, at) => (Array.isArray(given) ? one(at) : (given as RpcAnswer)))
@@ -36,8 +38,9 @@ function clientOf(replies: readonly Reply[]) {
   })
   const observe = (name: string, outcome: string) => {
     outcomes[name] = outcome
+    observed.push(name)
   }
-  return { ...createQuorumRpc({ nodes, quorum: 2, observe }), outcomes, requests }
+  return { ...createQuorumRpc({ nodes, quorum: 2, observe }), outcomes, observed, requests }
 }
 
 /** Returns the decided replies to one call of each method. */
@@ -99,6 +102,15 @@ describe('a quorum of nodes rates each node', () => {
   })
 })
 
+test('each node is rated once, even if a node fails after the decision', async () => {
+  const { promise, resolve } = Promise.withResolvers<'away'>()
+  const client = clientOf([block('0x1'), block('0x1'), promise])
+  await client.batch([{ method: BLOCK, params: [] }])
+  resolve('away')
+  await waitFor('the rating of the last node', async () => client.observed.includes('2'))
+  expect(client.observed).toEqual(['0', '1', '2'])
+})
+
 describe('a quorum of nodes decides a reply', () => {
   const [one, other] = [block('0x1'), block('0x1', '0xbb')]
   test.each<[name: string, method: string, Reply[], RpcAnswer | 'trouble']>([
@@ -153,6 +165,25 @@ describe('a quorum of nodes decides a reply', () => {
     const answers = decided([NONCE], [ok('0x5'), ok('0x7'), promise])
     setTimeout(() => resolve(ok('0x7')), 1)
     expect(await answers).toEqual([ok('0x7')])
+  })
+
+  test('a nonce is decided without a slow node if the node gave no reply to the last request', async () => {
+    const slow = Promise.withResolvers<RpcAnswer>()
+    let reply: Promise<RpcAnswer> | 'away' = 'away'
+    const client = clientOf([ok('0x5'), ok('0x7'), () => reply])
+    const read = () => client.batch([{ method: NONCE, params: [] }])
+    expect(await read()).toEqual([ok('0x5')])
+    reply = slow.promise
+    const second = read()
+    setTimeout(() => slow.resolve(ok('0x9')), 1)
+    expect(await second).toEqual([ok('0x5')])
+    await waitFor('the late reply', async () => client.outcomes['2'] === 'agrees')
+    expect(await read()).toEqual([ok('0x7')])
+  })
+
+  test('a nonce is decided without a node that does not reply soon', async () => {
+    const never = new Promise<RpcAnswer>(() => {})
+    expect(await decided([NONCE], [ok('0x5'), ok('0x7'), never])).toEqual([ok('0x5')])
   })
 
   test('a refused transaction counts as sent if a node already knows the transaction', async () => {
