@@ -23,9 +23,9 @@ afterAll(() => database[Symbol.asyncDispose]())
 test('the activity of a project counts payments and refunds since a time', async () => {
   for (const time of [new Date(FROM.getTime() - 1), FROM]) {
     const payment = await settledAt(pool, projectId, time)
-    await refundedAt(pool, { paymentId: payment, time: time })
-    await spentAt(pool, { projectId, kind: 'refund', time: time })
-    await spentAt(pool, { projectId, kind: 'payment', time: time })
+    await refundedAt(pool, { paymentId: payment, time })
+    await spentAt(pool, { projectId, kind: 'refund', time })
+    await spentAt(pool, { projectId, kind: 'payment', time })
   }
   await newPayment(pool, { projectId })
   const { total, days, own, refunded } = await readActivity(pool, { projectId, since: FROM })

@@ -36,10 +36,10 @@ describe('the account book', () => {
       const payment = await settledAt(pool, projectId, time)
       const ids = [
         payment,
-        await refundedAt(pool, { paymentId: payment, time: time }),
-        await spentAt(pool, { projectId, kind: 'payment', time: time }),
-        await spentAt(pool, { projectId, kind: 'refund', time: time }),
-        await spentAt(pool, { projectId, kind: 'sweep', time: time }),
+        await refundedAt(pool, { paymentId: payment, time }),
+        await spentAt(pool, { projectId, kind: 'payment', time }),
+        await spentAt(pool, { projectId, kind: 'refund', time }),
+        await spentAt(pool, { projectId, kind: 'sweep', time }),
       ]
       if (n === 1 || n === 2) kept.push(...ids)
     }
