@@ -15,6 +15,7 @@ import { failPayment } from '../../../../sql/till/settle/settlements.ts'
 import { recordMisses } from '../../../../sql/till/watch/misses.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
+  crossing,
   dropJobs,
   newHash,
   newPayment,
@@ -24,6 +25,7 @@ import {
   row,
   settle,
   WALLET,
+  whileHeld,
 } from '../../../support/till/tillRows.ts'
 
 const PAYER: Address = '0x00000000000000000000000000000000000000Aa'
@@ -49,6 +51,13 @@ const fail = (paymentId: string) =>
   failPayment(pool, { paymentId, stage: 'verify', reason: 'insufficient_funds', detail: null })
 
 const ROOM = { most: 100, share: 100 }
+const jobAt = async (id: string): Promise<Date> => {
+  const { rows } = await pool.query('select run_at from graphile_worker.jobs where key = $1', [
+    `settle_payment:${id}`,
+  ])
+  return rows[0].run_at
+}
+
 type Given = { own?: string[]; grouped?: typeof ROOM; alone?: typeof ROOM }
 async function take({ own = [], grouped = ROOM, alone = ROOM }: Given = {}) {
   const taken = await takeWaiting(pool, { chainId, own, room: { grouped, alone } })
@@ -189,6 +198,16 @@ describe('a payment gets a transaction of its own', () => {
     expect(await until()).toEqual([])
   })
 
+  test('payments are marked to go alone by two processes with opposite orders', async () => {
+    const ids: string[] = []
+    for (let n = 0; n < 4; n++) ids.push(await waiting())
+    const hold = 'select from payments where id = any ($1) for update'
+    await whileHeld(pool, hold, [ids.slice(0, 2)], () =>
+      crossing(ids).map((list) => sendAlone(pool, list)),
+    )
+    expect((await take()).alone.taken).toEqual(ids)
+  })
+
   test('only a verified payment is marked to go alone, and gets a job at once', async () => {
     const [id, settled] = [await waiting(), await waiting()]
     await settle(pool, settled, newHash())
@@ -249,10 +268,12 @@ describe('a settler looks at the payments that it did not take', () => {
     expect(later?.settleAfter).toEqual(at)
     await dropJobs(pool)
     await queueSettlement(pool, id, at)
+    expect(await jobAt(id)).toEqual(at)
     expect((await row(pool, 'payments', id)).settle_after).toEqual(at)
     await queueSettlement(pool, id, null)
     const [now] = await findUntaken(pool, [id], { chainId, headTime: 0n })
     expect(now?.settleAfter).toBeNull()
+    expect((await jobAt(id)).getTime()).toBeLessThan(at.getTime() - 50_000)
     expect(await queuedPayments(pool)).toEqual([id])
   })
 })
