@@ -226,6 +226,6 @@ const highestFirst = (one: bigint, other: bigint): number => Number(other - one)
 
 /** Returns the number of the block in a reply of a node. Returns `null` if the reply contains no block. */
 function heightOf(answer: RpcAnswer | undefined): bigint | null {
-  if (!answer?.ok) return null
-  return quantityOf((answer.result as { number?: unknown } | null)?.number)
+  const block = answer?.ok ? answer.result : null
+  return quantityOf((block as { number?: unknown } | null)?.number)
 }
