@@ -257,8 +257,10 @@ export async function keepAlone(
   if (payers.length === 0) return
   await db.query(
     `insert into lone_payers (chain_id, payer, until)
-     select distinct chain, lower(payer), clock_timestamp() + ${LONE}
-     from unnest($1::bigint[], $2::text[]) p (chain, payer) order by 2
+     select d.chain, d.payer, clock_timestamp() + ${LONE}
+     from (
+       select distinct chain, lower(payer) as payer from unnest($1::bigint[], $2::text[]) p (chain, payer)) d
+     order by d.chain, d.payer
      on conflict (chain_id, payer) do update set until = excluded.until`,
     [payers.map((one) => one.chainId), payers.map((one) => one.payer)],
   )

@@ -69,6 +69,8 @@ export type HandChain = Disposable & {
    * 0.
    */
   balances: Map<string, bigint>
+  /** Contains the contract code of each address, with the address in lower case. Other addresses have no code. */
+  codes: Map<string, Hex>
   /** Puts a transaction into a block of the fake chain. */
   mine(txHash: Hex, block: Place, transfers: readonly Moved[], status?: 0 | 1): void
   /** Removes a transaction from the fake chain. */
@@ -84,6 +86,7 @@ export function startHandChain(pool: Pool): HandChain {
     asked: [],
     events: new Map(),
     balances: new Map(),
+    codes: new Map(),
     mine(txHash, { number, hash }, transfers, status = 1) {
       receipts.set(txHash, {
         transactionHash: txHash,
@@ -96,13 +99,17 @@ export function startHandChain(pool: Pool): HandChain {
     },
     drop: (txHash) => void receipts.delete(txHash),
     reset() {
-      for (const part of [receipts, hand.blocks, hand.events, hand.balances]) part.clear()
+      const { blocks, events, balances, codes } = hand
+      for (const part of [receipts, blocks, events, balances, codes]) part.clear()
       hand.asked.length = 0
     },
     [Symbol.dispose]: () => node[Symbol.dispose](),
   }
+  const newest = () =>
+    [...hand.blocks.values()].toSorted((one, other) => Number(other.number - one.number))[0]
   const blockOf = (tag: string) => {
-    const block = hand.blocks.get(tag === 'finalized' ? tag : BigInt(tag))
+    const block =
+      tag === 'latest' ? newest() : hand.blocks.get(tag === 'finalized' ? tag : BigInt(tag))
     if (block === undefined) return null
     const { number, timestamp, baseFeePerGas = 0n } = block
     return {
@@ -145,6 +152,7 @@ export function startHandChain(pool: Pool): HandChain {
     if (method === 'eth_getTransactionReceipt') return receipts.get(params[0]) ?? null
     if (method === 'eth_call') return callOf(params[0].data, params[1])
     if (method === 'eth_getLogs') return eventsOf(params[0])
+    if (method === 'eth_getCode') return hand.codes.get(params[0].toLowerCase()) ?? '0x'
     return { error: { code: -32601, message: `no ${method}` } }
   })
   const view = newChainView({

@@ -222,11 +222,10 @@ const KNOWN = /already (known|imported)|known transaction/i
 const quantityOf = (value: unknown): bigint | null =>
   typeof value === 'string' && /^0x[0-9a-f]{1,64}$/i.test(value) ? BigInt(value) : null
 
-const highestFirst = (one: bigint, other: bigint): number =>
-  one < other ? 1 : one > other ? -1 : 0
+const highestFirst = (one: bigint, other: bigint): number => Number(other - one)
 
 /** Returns the number of the block in a reply of a node. Returns `null` if the reply contains no block. */
 function heightOf(answer: RpcAnswer | undefined): bigint | null {
-  if (!answer?.ok || typeof answer.result !== 'object' || answer.result === null) return null
-  return quantityOf((answer.result as { number?: unknown }).number)
+  const block = answer?.ok ? answer.result : null
+  return quantityOf((block as { number?: unknown } | null)?.number)
 }

@@ -114,11 +114,12 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   }
 
   const takeOn = async (chain: KnownChain, jobs: Map<string, Waiting>) => {
+    const mayGroup = nextGroupInMs() === 0
     const { grouped, alone } = await takeWaiting(chain.pool, {
       chainId: chain.network.chainId,
       own: [...jobs.keys()].filter((id) => dropped.has(id)),
       room: {
-        grouped: roomFor(nextGroupInMs() === 0 ? GROUP_MAX : 0),
+        grouped: roomFor(mayGroup ? GROUP_MAX : 0),
         alone: roomFor(ALONE_MAX - aloneInHand),
       },
     })
@@ -130,7 +131,10 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     // read would find them still locked.
     othersWait = grouped.more + alone.more > 0
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
-    if (inMs === 0 && grouped.taken.length > 0) look = after(LOOK_STATES, look, 'asked')
+    // The first group may have become late during the read, which had no room for a group then.
+    if (inMs === 0 && (grouped.taken.length > 0 || !mayGroup)) {
+      look = after(LOOK_STATES, look, 'asked')
+    }
     if (inMs !== null && inMs > 0) {
       clearTimeout(lateTimer)
       lateTimer = setTimeout(pump, inMs)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
-import { findClaim, findPayment } from '../../../../sql/till/payments/payments.ts'
+import { findClaim, findPayment, isNamedPayment } from '../../../../sql/till/payments/payments.ts'
 import { storeForNonce } from '../../../../sql/till/settle/gasWallets.ts'
 import { failPayment } from '../../../../sql/till/settle/settlements.ts'
 import { recordFinal } from '../../../../sql/till/watch/finality.ts'
@@ -43,6 +43,41 @@ test('an authorization is identified by chain, token, payer in any letter case, 
   ]) {
     expect(await find(changes)).toBeNull()
   }
+})
+
+test('a payment keeps the deployment of its wallet', async () => {
+  const deployment = {
+    factory: '0x00000000000000000000000000000000000000fa',
+    factoryData: '0x12',
+  } as const
+  const id = await newPayment(pool, { deployment })
+  expect((await findPayment(pool, id))?.deployment).toEqual(deployment)
+  expect((await findPayment(pool, await newPayment(pool)))?.deployment).toBeNull()
+})
+
+test('a name is taken by another payment of the same payer in the project that has not failed', async () => {
+  const paymentIdentifier = 'order-1'
+  const claim = newClaim(await newProject(pool), { paymentIdentifier })
+  const named = { ...claim, paymentIdentifier }
+  const another = { ...named, nonce: newHash() }
+  expect(await isNamedPayment(pool, named)).toBe(false)
+  const paymentId = await newPayment(pool, claim)
+  expect(await isNamedPayment(pool, named)).toBe(false)
+  expect(await isNamedPayment(pool, another)).toBe(true)
+  expect(await isNamedPayment(pool, { ...another, payer: claim.payer.toLowerCase() })).toBe(true)
+  for (const change of [
+    { projectId: await newProject(pool) },
+    { paymentIdentifier: 'order-2' },
+    { payer: '0x00000000000000000000000000000000000000aa' },
+  ]) {
+    expect(await isNamedPayment(pool, { ...another, ...change })).toBe(false)
+  }
+  for (const change of [{ chainId: OTHER_CHAIN_ID }, { asset: '0x1' }]) {
+    expect(await isNamedPayment(pool, { ...named, ...change })).toBe(true)
+  }
+  const failure = { stage: 'verify', reason: 'insufficient_funds', detail: null } as const
+  await failPayment(pool, { paymentId, ...failure })
+  expect(await isNamedPayment(pool, another)).toBe(false)
 })
 
 describe('the service finds the transaction of a payment', () => {

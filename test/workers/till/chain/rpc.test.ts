@@ -54,6 +54,55 @@ test('a response of a node that is not JSON-RPC throws RpcTrouble', async () => 
   }
 })
 
+test.each<[name: string, reason: string, answer: (messages: Message[]) => Response | unknown]>([
+  ['an HTTP error', 'HTTP 500', () => new Response('', { status: 500 })],
+  ['a text that is not JSON', 'not reachable', () => new Response('<html>')],
+  ['a value that is not JSON-RPC', 'the answer is not JSON-RPC', () => Response.json('0x1')],
+  ['the answer to another call', 'eth_chainId: no answer', () => [{ id: 7, result: '0x1' }]],
+  [
+    'an error of its own',
+    'eth_chainId: header not found',
+    (messages) =>
+      messages.map(({ id }) => ({ id, error: { code: 1, message: 'header not found' } })),
+  ],
+])('the error of a node that replies with %s is: %s', async (_, reason, answer) => {
+  using faulty = node(answer)
+  await expect(faulty.rpc.call('eth_chainId', [])).rejects.toThrow(new RpcTrouble(reason))
+})
+
+test('the error of a node that gives no reply tells whether the node was reached, and hides its URL', async () => {
+  using silent = node(() => new Promise(() => {}))
+  const patient = createRpc({ url: `${silent.url}/secret`, timeoutMs: 50 })
+  await expect(patient.call('eth_chainId', [])).rejects.toThrow(new RpcTrouble('timed out'))
+  silent[Symbol.dispose]()
+  const gone = createRpc({ url: `${silent.url}/secret` })
+  await expect(gone.call('eth_chainId', [])).rejects.toThrow(new RpcTrouble('not reachable'))
+})
+
+test.each<[number, header: string, Record<string, string>]>([
+  [30, 'Retry-After: 30', { 'retry-after': '30' }],
+  [60, 'Retry-After: 60', { 'retry-after': '60' }],
+  [60, 'Retry-After: 3600', { 'retry-after': '3600' }],
+  [1, 'Retry-After: 0', { 'retry-after': '0' }],
+  [1, 'Retry-After: soon', { 'retry-after': 'soon' }],
+  [1, 'no Retry-After', {}],
+])(
+  'a node gets no request for %i s after a response with 429 and %s',
+  async (seconds, _, headers) => {
+    using busy = node(() => new Response('', { status: 429, headers }))
+    // The second call follows the first error directly, so that no time passes between the two.
+    const messages: string[] = []
+    await busy.rpc.call('eth_chainId', []).catch((first: Error) => {
+      messages.push(first.message)
+      return busy.rpc.batch([{ method: 'eth_chainId', params: [] }]).catch((second: Error) => {
+        messages.push(second.message)
+      })
+    })
+    expect(messages).toEqual(['HTTP 429', `HTTP 429: it wants to rest for ${seconds} s more`])
+    expect(busy.requests).toHaveLength(1)
+  },
+)
+
 test('an RPC batch is split into requests of fifty calls, and each call gets its own answer', async () => {
   using fifty = node((messages) => results(messages, ({ params }) => params[0]).toReversed())
   const calls = Array.from({ length: 101 }, (_, n) => ({ method: 'echo', params: [n] }))
@@ -67,6 +116,10 @@ test('an RPC batch of large calls is split into requests of at most a megabyte',
   const calls = Array.from({ length: 5 }, () => ({ method: 'echo', params: ['f'.repeat(400_000)] }))
   expect(await large.rpc.batch(calls)).toHaveLength(5)
   expect(large.requests.map((messages) => messages.length)).toEqual([2, 2, 1])
+  const sized = (chars: number) => ({ method: 'echo', params: ['f'.repeat(chars - 4)] })
+  await large.rpc.batch([sized(500_000), sized(500_000)])
+  await large.rpc.batch([sized(500_000), sized(500_001)])
+  expect(large.requests.slice(3).map((messages) => messages.length)).toEqual([2, 1, 1])
 })
 
 test('a transaction that the node already knows counts as sent', async () => {

@@ -2,10 +2,14 @@
 import { expect, test } from 'bun:test'
 import { type Address, encodeAbiParameters, encodeEventTopics, type Hex, pad, parseAbi } from 'viem'
 import {
+  plainTransfers,
   readTransfers,
+  transferCall,
+  transferData,
   transferGas,
   transferIndex,
 } from '../../../../workers/till/chain/transfer.ts'
+import { MULTICALL3_ADDRESS } from '../../../../workers/till/wallets/walletDeployment.ts'
 import { payer, payTo, SEPOLIA } from '../../../support/till/till.ts'
 
 const ABI = parseAbi([
@@ -80,4 +84,31 @@ test('the gas limit of a transfer depends on its signer: an account, a wallet co
     { ...account, deployment },
   ].map(transferGas)
   expect(bounds).toEqual([160_000n, 500_000n, 1_500_000n])
+})
+
+test('the call of a transfer goes to the token, or to the contract that first deploys the wallet of the payer', () => {
+  const transfer = { ...payment, signature: `0x${'11'.repeat(65)}`, deployment: null } as const
+  const data = transferData(transfer)
+  expect(transferCall(transfer)).toEqual({ to: payment.asset, data, gas: 160_000n })
+  const deployment = { factory: other, factoryData: '0x1234' } as const
+  const deploying = transferCall({ ...transfer, deployment })
+  expect([deploying.to, deploying.gas]).toEqual([MULTICALL3_ADDRESS, 1_500_000n])
+  expect(deploying.data).toContain(data.slice(2))
+})
+
+test.each<[string, number[], Log[]]>([
+  ['the transfer', [0], [moved()]],
+  ['the transfer twice', [0, 2], [moved(), used(), moved()]],
+  ['a transfer from another payer', [], [moved({ from: other })]],
+  ['a transfer to another recipient', [], [moved({ to: other })]],
+  ['a transfer of another amount', [], [moved({ value: 9_999n })]],
+  ['a transfer of another token', [], [moved({ address: other })]],
+  ['a transfer without an amount', [], [{ ...moved(), data: '0x' }]],
+  ['a transfer with one topic', [], [{ ...moved(), topics: moved().topics.slice(0, 1) }]],
+  ['no transfer', [], [used()]],
+])('a receipt with %s has the plain transfers %p', (_, indexes, logs) => {
+  const numbered = logs.map((log, n) => ({ ...log, logIndex: BigInt(n) }))
+  const { asset, amountAtomic } = payment
+  const wanted = { asset, payer: payer.address, payTo: payTo as Address, amountAtomic }
+  expect(plainTransfers(numbered, wanted)).toEqual(indexes)
 })

@@ -1,0 +1,143 @@
+/** Tests for which endpoints the service refuses a challenge, and how long a challenge waits for a check. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { ApiError } from '../../../../api/http/errors.ts'
+import { checkAnew, checkReachable } from '../../../../api/till/endpoints/reachable.ts'
+import { newEndpointId } from '../../../../shared/ids.ts'
+import { findEndpointCheck } from '../../../../sql/till/endpoints/endpointChecks.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newProject, row } from '../../../support/till/tillRows.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let projectId: string
+let id: string
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  projectId = await newProject(pool)
+})
+beforeEach(async () => {
+  id = newEndpointId()
+  await pool.query(
+    `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)
+     values ($1, $2, 'https://a.example/' || $1, 'a.example/' || $1, 1, 'base-sepolia')`,
+    [id, projectId],
+  )
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const set = (columns: string) =>
+  pool.query(`update seller_endpoints set ${columns} where id = $1`, [id])
+const UNREACHABLE = `verification_status = 'unreachable', verification_detail = 'ECONNREFUSED',
+  verification_checked_at = '2026-01-05T10:00:00Z'`
+const VERIFIED = `verification_status = 'verified', check_queued_at = null, check_started_at = null`
+const ago = (ms: number) => `clock_timestamp() - interval '${ms} milliseconds'`
+const queued = async () => (await row(pool, 'seller_endpoints', id)).check_queued_at !== null
+
+/** Returns how the service answers a challenge for the endpoint. */
+async function check(verification: string | null, endpointId: string | null = id): Promise<string> {
+  try {
+    await checkReachable({ pool } as never, { endpointId, verification } as never)
+    return 'reachable'
+  } catch (error) {
+    if (error instanceof ApiError) return `${error.status} ${error.message}`
+    throw error
+  }
+}
+const REFUSED =
+  /^400 The endpoint was unreachable from the internet at 2026-01-05T10:00:00.000Z \(ECONNREFUSED\)\. POST/
+
+describe('a challenge for an endpoint', () => {
+  test('a challenge is refused if the endpoint is paused', async () => {
+    expect(await check('paused')).toBe(
+      `400 The endpoint is paused: PATCH /v0/sellers/endpoints/${id} with active true lets it sell again`,
+    )
+  })
+
+  test('a challenge asks for no check if the endpoint was reached, or if there is no endpoint', async () => {
+    await set(UNREACHABLE)
+    for (const verification of ['verified', 'failed', null]) {
+      expect(await check(verification)).toBe('reachable')
+    }
+    expect(await check('pending', null)).toBe('reachable')
+    expect(await check('unreachable', null)).toBe('reachable')
+    expect(await queued()).toBe(false)
+  })
+
+  test('a challenge uses the verdict that came meanwhile, without another check of a new endpoint', async () => {
+    await set(VERIFIED)
+    expect(await check('pending')).toBe('reachable')
+    await set(UNREACHABLE)
+    expect(await check('pending')).toMatch(REFUSED)
+    expect(await queued()).toBe(false)
+  })
+
+  test('a challenge is refused if the endpoint was deleted meanwhile', async () => {
+    await set('deleted_at = now()')
+    expect(await check('pending')).toBe(
+      '400 resource must match a registered, active endpoint of the project',
+    )
+  })
+
+  test('a challenge makes a worker check an unreachable endpoint, and waits for the verdict', async () => {
+    await set(UNREACHABLE)
+    const answer = check('unreachable')
+    await waitFor('the check', queued)
+    await set(VERIFIED)
+    expect(await answer).toBe('reachable')
+  })
+
+  test('a challenge waits until the pause after the last check of an unreachable endpoint is over', async () => {
+    await set(`${UNREACHABLE}, check_provoked_at = ${ago(1_800)}`)
+    const answer = check('unreachable')
+    await waitFor('the check', queued)
+    await set(`${UNREACHABLE}, check_queued_at = null`)
+    expect(await answer).toMatch(REFUSED)
+  })
+
+  test('a challenge does not wait longer than five seconds for a check that has not started', async () => {
+    await set(`${UNREACHABLE}, check_queued_at = ${ago(5_200)}`)
+    expect(await check('unreachable')).toMatch(REFUSED)
+    expect(await queued()).toBe(true)
+  })
+
+  test('a challenge succeeds while the check of the endpoint itself runs', async () => {
+    const running = `check_queued_at = ${ago(6_000)}, check_started_at = clock_timestamp()`
+    await set(`${UNREACHABLE}, ${running}`)
+    expect(await check('unreachable')).toBe('reachable')
+  })
+})
+
+describe('a seller has an endpoint checked again', () => {
+  const checkAgain = (target: { projectId: string; id: string }) =>
+    checkAnew({ pool } as never, target)
+
+  test('the request waits for the end of the check', async () => {
+    const checked = checkAgain({ projectId, id })
+    await waitFor('the check', queued)
+    await set(VERIFIED)
+    await checked
+    expect((await findEndpointCheck(pool, id))?.status).toBe('verified')
+  })
+
+  test('the request ends if the endpoint is deleted meanwhile', async () => {
+    const checked = checkAgain({ projectId, id })
+    await waitFor('the check', queued)
+    await set('deleted_at = now()')
+    await checked
+  })
+
+  test('an endpoint of another project is not found', async () => {
+    const stranger = await newProject(pool)
+    for (const target of [
+      { projectId: stranger, id },
+      { projectId, id: 'se_unknown' },
+    ]) {
+      const failed = checkAgain(target)
+      await expect(failed).rejects.toMatchObject({ status: 404, message: 'Endpoint not found' })
+    }
+    expect(await queued()).toBe(false)
+  })
+})

@@ -1,0 +1,223 @@
+/** Tests the answers of the facilitator routes without a chain: the test itself decides what a worker would find. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { findCheck, passCheck, refuseCheck } from '../../../../sql/till/payments/paymentChecks.ts'
+import { failPayment } from '../../../../sql/till/settle/settlements.ts'
+import { recordHead } from '../../../../sql/till/watch/chainStatus.ts'
+import { changeProject } from '../../../support/changeProject.ts'
+import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+import { NETWORK, payloadV2, requirementV2 } from '../../../support/till/headers/x402v2.ts'
+import {
+  pay,
+  payer,
+  payTo,
+  RESOURCE,
+  SEPOLIA,
+  type SignedPayment,
+} from '../../../support/till/till.ts'
+import { newTransaction, settle } from '../../../support/till/tillRows.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let service: TestService
+let pool: TestService['database']['pool']
+let seller: Agent
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+  pool = service.database.pool
+  await knowChain()
+})
+beforeEach(async () => {
+  seller = await service.newAgent()
+  await changeProject(pool, seller.project.id, { payTo, paymentsEnabled: true })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const knowChain = () =>
+  recordHead(pool, { network: 'base-sepolia', chainId: 84532, number: 7n, hash: '0x7' })
+
+type Json = Record<string, unknown>
+const V1 = {
+  ...{ scheme: 'exact', network: 'base-sepolia', maxAmountRequired: '10000', resource: RESOURCE },
+  ...{ description: '', mimeType: '', payTo, maxTimeoutSeconds: 60, asset: SEPOLIA.usdcAddress },
+}
+const decoded = ({ header }: SignedPayment) =>
+  JSON.parse(Buffer.from(header, 'base64').toString()) as Json
+const faceV1 = (payment: SignedPayment, changes: Json = {}) => ({
+  paymentPayload: decoded(payment),
+  paymentRequirements: { ...V1, ...changes },
+})
+const faceV2 = (payment: SignedPayment, changes: Json = {}) => ({
+  paymentPayload: payloadV2(payment),
+  paymentRequirements: requirementV2(changes),
+})
+const ask = async (path: 'verify' | 'settle', body: unknown) => {
+  const { status, body: answer } = await seller.post(`/v0/x402/${path}`, body)
+  expect(status).toBe(200)
+  return answer
+}
+
+/** Waits until a payment has a row in a table, and returns the id of the row. */
+const rowOf = ({ authorization: { nonce } }: SignedPayment, table: 'payments' | 'payment_checks') =>
+  waitFor(`a row of ${table}`, async () => {
+    const column = table === 'payments' ? 'authorization_nonce' : `claim->>'authorization_nonce'`
+    const { rows } = await pool.query(`select id from ${table} where ${column} = $1`, [nonce])
+    return rows[0]?.id as string | undefined
+  })
+/** Verifies a payment, and ends its check as a worker does. */
+async function verified(payment: SignedPayment, end: (checkId: string) => Promise<unknown>) {
+  const answer = ask('verify', faceV1(payment))
+  await end(await rowOf(payment, 'payment_checks'))
+  return answer
+}
+/** Settles a payment, and ends the stored payment as a worker does. */
+async function settled(
+  payment: SignedPayment,
+  body: unknown,
+  end: (paymentId: string) => Promise<unknown>,
+) {
+  const answer = ask('settle', body)
+  const paymentId = await rowOf(payment, 'payments')
+  await end(paymentId)
+  return { paymentId, answer: await answer }
+}
+const pass = async (id: string) => passCheck(pool, (await findCheck(pool, id))!)
+
+describe('the facilitator verifies a payment', () => {
+  test('a payment is valid if a worker finds no fault, and is not claimed', async () => {
+    const payment = await pay()
+    expect(await verified(payment, pass)).toEqual({ isValid: true, payer: payer.address })
+    const { rowCount } = await pool.query('select from payments where authorization_nonce = $1', [
+      payment.authorization.nonce,
+    ])
+    expect(rowCount).toBe(0)
+  })
+
+  test('a payment is invalid for the reason that a worker finds', async () => {
+    const refused = await verified(await pay(), (id) => refuseCheck(pool, id, 'insufficient_funds'))
+    expect(refused).toMatchObject({
+      ...{ isValid: false, invalidReason: 'insufficient_funds', payer: payer.address },
+      invalidMessage: expect.any(String),
+    })
+  })
+
+  test('a payment with a fault is invalid without a question to the chain', async () => {
+    const cases: [body: unknown, reason: string, payer: boolean][] = [
+      [faceV1(await pay(), { payTo: payer.address }), 'invalid_payment_requirements', true],
+      [faceV1(await pay({ value: 9_999n })), 'invalid_exact_evm_payload_authorization_value', true],
+      [{ ...faceV1(await pay()), paymentPayload: { x402Version: 1 } }, 'invalid_payload', false],
+      [{}, 'invalid_payment_requirements', false],
+    ]
+    const counted = 'select count(*)::int as n from payment_checks'
+    const before = (await pool.query(counted)).rows[0].n
+    for (const [body, invalidReason, isRead] of cases) {
+      const answer = await ask('verify', body)
+      expect(answer).toMatchObject({ isValid: false, invalidMessage: expect.any(String) })
+      expect([answer.invalidReason, answer.payer]).toEqual([
+        invalidReason,
+        isRead ? payer.address : undefined,
+      ])
+    }
+    expect((await pool.query(counted)).rows[0].n).toBe(before)
+  })
+
+  test('a payment beyond the daily limit of the project is invalid', async () => {
+    await pool.query('insert into project_limits (project_id, daily_settlements) values ($1, 0)', [
+      seller.project.id,
+    ])
+    const { invalidReason } = await ask('verify', faceV1(await pay()))
+    expect(invalidReason).toBe('settlement_limit_reached')
+    const { errorReason } = await ask('settle', faceV1(await pay()))
+    expect(errorReason).toBe('settlement_limit_reached')
+  })
+})
+
+describe('the facilitator settles a payment', () => {
+  test('a settled payment is granted once, in the spelling of its version', async () => {
+    for (const [face, network] of [
+      [faceV1, 'base-sepolia'],
+      [faceV2, NETWORK],
+    ] as const) {
+      const payment = await pay()
+      let hash = ''
+      const { paymentId, answer } = await settled(payment, face(payment), async (id) => {
+        hash = (await newTransaction(pool, id)).hash
+        await settle(pool, id, hash as `0x${string}`)
+      })
+      const told = { transaction: hash, network, payer: payer.address, paymentId }
+      expect(answer).toMatchObject({ success: true, ...told })
+      expect(await ask('settle', face(payment))).toMatchObject({
+        ...{ success: false, errorReason: 'duplicate_settlement', ...told },
+        errorMessage: expect.any(String),
+      })
+    }
+  })
+
+  test('a failed payment is refused with its reason and its id', async () => {
+    const payment = await pay()
+    const failure = { stage: 'settle', reason: 'insufficient_funds', detail: 'poor' } as const
+    const { paymentId, answer } = await settled(payment, faceV1(payment), (id) =>
+      failPayment(pool, { paymentId: id, ...failure }),
+    )
+    expect(answer).toMatchObject({
+      ...{ success: false, errorReason: 'insufficient_funds', transaction: '', paymentId },
+      ...{ network: 'base-sepolia', payer: payer.address },
+    })
+  })
+
+  test('a payment with a fault is refused, and no payment is stored', async () => {
+    const poor = await pay({ value: 9_999n })
+    const malformed = { ...faceV2(await pay()), paymentPayload: { x402Version: 2, payload: 7 } }
+    for (const [body, network] of [
+      [faceV1(poor), 'base-sepolia'],
+      [faceV2(poor), NETWORK],
+      [faceV1(await pay(), { scheme: 'upto' }), 'base-sepolia'],
+      [malformed, NETWORK],
+    ] as const) {
+      const answer = await ask('settle', body)
+      expect(answer).toMatchObject({ success: false, transaction: '', network })
+      expect(answer).not.toContainKey('paymentId')
+    }
+  })
+})
+
+describe('a project cannot sell', () => {
+  test('a project without enabled payments gets the reason with status 200', async () => {
+    await changeProject(pool, seller.project.id, { paymentsEnabled: false })
+    const message = 'Payments are not enabled for this project'
+    expect(await ask('verify', faceV1(await pay()))).toEqual({
+      ...{ isValid: false, invalidReason: 'invalid_payment_requirements', invalidMessage: message },
+      payer: payer.address,
+    })
+    expect(await ask('settle', faceV1(await pay()))).toEqual({
+      ...{ success: false, errorReason: 'invalid_payment_requirements', errorMessage: message },
+      ...{ transaction: '', network: '', payer: payer.address },
+    })
+  })
+
+  test('a project gets an unexpected error until a payment worker has reported its chain', async () => {
+    await pool.query('delete from chain_status')
+    const answer = await ask('verify', faceV1(await pay()))
+    expect(answer).toMatchObject({
+      invalidReason: 'unexpected_verify_error',
+      invalidMessage: 'No payment worker has connected to the chain yet',
+    })
+    await knowChain()
+  })
+})
+
+test('a payment that is still pending is refused with the hash of its transaction', async () => {
+  const env = { SETTLEMENT_WAIT_MS: '300' }
+  await using hasty = await startTestService({ smtp: false, workers: false, env })
+  pool = hasty.database.pool
+  await knowChain()
+  seller = await hasty.newAgent()
+  await changeProject(pool, seller.project.id, { payTo, paymentsEnabled: true })
+  const payment = await pay()
+  let hash = ''
+  const { paymentId, answer } = await settled(payment, faceV1(payment), async (id) => {
+    hash = (await newTransaction(pool, id)).hash
+  })
+  pool = service.database.pool
+  expect(answer).toMatchObject({
+    ...{ success: false, errorReason: 'settlement_pending', transaction: hash, paymentId },
+  })
+})

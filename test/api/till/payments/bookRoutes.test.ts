@@ -1,0 +1,100 @@
+/** Tests the download of the account book: its forms, its query and its longest length. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+import { settledAt } from '../../../support/till/bookRows.ts'
+
+const PATH = '/v0/payments/export'
+const TIME = new Date('2026-01-05T10:00:00.000Z')
+let service: TestService
+let seller: Agent
+let ids: string[]
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+  seller = await service.newAgent()
+  ids = []
+  for (const ms of [0, 1, 2]) {
+    const time = new Date(TIME.getTime() + ms)
+    ids.push(await settledAt(service.database.pool, seller.project.id, time))
+  }
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const download = (query: string, { key }: Pick<Agent, 'key'> = seller, method = 'GET') =>
+  fetch(`${service.url}${PATH}?${query}`, { method, headers: { authorization: `Bearer ${key}` } })
+async function entries(query = '', agent = seller) {
+  const text = await (await download(`format=jsonl&${query}`, agent)).text()
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+}
+const idsOf = async (query = '') => (await entries(query)).map(({ id }) => id)
+
+test('the account book is a file of CSV lines with names, or of JSON lines', async () => {
+  const csv = await download('')
+  expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+  expect(csv.headers.get('content-disposition')).toBe('attachment; filename="payments.csv"')
+  const lines = (await csv.text()).trimEnd().split('\r\n')
+  expect(lines).toHaveLength(4)
+  expect(lines[0]).toStartWith('kind,id,paymentId,settledAt,')
+  expect(lines[1]).toStartWith(`payment,${ids[0]},${ids[0]},2026-01-05T10:00:00.000Z,`)
+  const jsonl = await download('format=jsonl')
+  expect(jsonl.headers.get('content-type')).toBe('application/jsonl')
+  expect(jsonl.headers.get('content-disposition')).toBe('attachment; filename="payments.jsonl"')
+  const [first] = await entries()
+  expect(first).toMatchObject({
+    ...{ kind: 'payment', id: ids[0], paymentId: ids[0], blockNumber: 7, feeWei: null },
+    ...{ amountUsdc: '0.01', amountUsdcRaw: '10000', final: false, own: false },
+  })
+})
+
+test('a HEAD request for the account book gets the headers alone', async () => {
+  const response = await download('', seller, 'HEAD')
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    200,
+    'text/csv; charset=utf-8',
+  ])
+  expect(await response.text()).toBe('')
+})
+
+test('an account book without entries has only the line of names', async () => {
+  const other = await service.newAgent()
+  expect((await (await download('', other)).text()).split('\r\n')).toHaveLength(2)
+  expect(await (await download('format=jsonl', other)).text()).toBe('')
+})
+
+test('the query of the account book chooses a period and a place to continue', async () => {
+  const [first, second] = await entries()
+  const at = (ms: number) => encodeURIComponent(new Date(TIME.getTime() + ms).toISOString())
+  expect(await idsOf(`from=${at(1)}`)).toEqual(ids.slice(1))
+  expect(await idsOf(`to=${at(1)}`)).toEqual(ids.slice(0, 1))
+  expect(await idsOf(`from=${at(1)}&to=${at(1)}`)).toEqual([])
+  expect(await idsOf(`pageToken=${encodeURIComponent(first.cursor)}`)).toEqual(ids.slice(1))
+  expect(await idsOf(`pageToken=${encodeURIComponent(second.cursor)}`)).toEqual(ids.slice(2))
+  for (const [query, message] of [
+    [`from=${at(1)}&to=${at(0)}`, 'to must not be earlier than from'],
+    ['from=yesterday', 'from must be an ISO 8601 time with its zone, or a date'],
+    ['pageToken=x', 'pageToken must be the cursor of an entry, unchanged'],
+    ['format=xml', 'format must be one of "csv", "jsonl"'],
+  ]) {
+    const response = await download(query!)
+    const { message: found } = (await response.json()) as { message: string }
+    expect([query, response.status, found]).toEqual([query, 400, message])
+  }
+})
+
+test('one answer of the account book has at most ten thousand entries, and the last cursor continues', async () => {
+  const large = await service.newAgent()
+  await service.database.pool.query(
+    `insert into payments (id, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic,
+       valid_after, valid_before, authorization_nonce, signature, state, settled_at, tx_hash, signed_receipt)
+     select $1 || n, $1, 'https://api.example/', 'base-sepolia', 84532, '0x1', '0x3', '0x2', 1000, 0, 1, $1 || n, '0x',
+       'settled', $2::timestamptz + make_interval(secs => n), '0x', '{}'
+     from generate_series(1, 10001) n`,
+    [large.project.id, TIME],
+  )
+  const found = await entries('', large)
+  expect(new Set(found.map(({ id }) => id)).size).toBe(10_000)
+  const rest = await entries(`pageToken=${encodeURIComponent(found.at(-1)!.cursor)}`, large)
+  expect(rest.map(({ id }) => id)).toEqual([`${large.project.id}10001`])
+})

@@ -1,0 +1,274 @@
+/** Tests when the settlement lanes begin, end and put off payments, with a node that the test holds back. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { toHex } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
+import { failPayment } from '../../../../sql/till/settle/settlements.ts'
+import type { ChainView, KnownChain } from '../../../../workers/till/chain/chainView.ts'
+import { type RpcCall, RpcTrouble } from '../../../../workers/till/chain/rpc.ts'
+import { createSettlementLanes } from '../../../../workers/till/settle/settlementLanes.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { type HandChain, startHandChain } from '../../../support/till/handChain.ts'
+import {
+  dropJobs,
+  newPayment,
+  newProject,
+  newTransaction,
+  queuedPayments,
+  row,
+} from '../../../support/till/tillRows.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+const gasWallet = privateKeyToAccount(DEVNET_ACCOUNTS.gasWallet.privateKey)
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let hand: HandChain
+let projectId: string
+/** Is the answer of the node to each request. */
+let answer: (calls: readonly RpcCall[]) => Promise<never>
+/** Holds the requests that the node got, as text. */
+const requests: string[] = []
+let chain: KnownChain
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  hand = startHandChain(pool)
+  projectId = await newProject(pool)
+})
+beforeEach(async () => {
+  await pool.query('truncate payments, chain_transactions, gas_wallets cascade')
+  await dropJobs(pool)
+  answer = away
+  requests.length = 0
+  const batch = async (calls: readonly RpcCall[]) => {
+    requests.push(JSON.stringify(calls).toLowerCase())
+    return await answer(calls)
+  }
+  chain = { ...hand.chain, rpc: { batch, call: () => batch([]) }, accounts: [gasWallet] }
+})
+afterAll(async () => {
+  hand[Symbol.dispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+const away = () => Promise.reject(new RpcTrouble('the node is away'))
+/** Makes the node hold back its answers until the test calls the returned function. */
+function hold(): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  answer = () => promise.then(away)
+  return resolve
+}
+let payers = 0
+/** Makes a payment of a payer who has no other payment. */
+const payment = () =>
+  newPayment(pool, { projectId, payer: toHex(0xabc000 + ++payers, { size: 20 }) })
+const namesPayer = async (id: string) => {
+  const { payer } = await row(pool, 'payments', id)
+  return (text: string) => text.includes(payer.slice(2))
+}
+/** Waits until the node has got a request about a payment. */
+const isAsked = async (id: string) => {
+  const names = await namesPayer(id)
+  return waitFor('a request about the payment', () => requests.some(names))
+}
+const set = (id: string, columns: string) =>
+  pool.query(`update payments set ${columns} where id = $1`, [id])
+const troubleOf = async (id: string) => (await row(pool, 'payments', id)).trouble
+const AWAY = 'the node is away'
+
+describe('a settlement job', () => {
+  test('a settlement job of a waiting payment ends when the payment was tried', async () => {
+    const lanes = createSettlementLanes(chain)
+    const ids = [await payment(), await payment()]
+    await Promise.all([...ids, ids[0]!].map((id) => lanes.settle(id)))
+    for (const id of ids) expect(await troubleOf(id)).toBe(AWAY)
+    await lanes.drain()
+  })
+
+  test('a settlement job takes along the payments that wait without a job', async () => {
+    const lanes = createSettlementLanes(chain)
+    const [id, other] = [await payment(), await payment()]
+    await lanes.settle(id)
+    await lanes.drain()
+    expect(await troubleOf(other)).toBe(AWAY)
+  })
+
+  test('a settlement job ends without a request if the payment has ended, is sent or is unknown', async () => {
+    const lanes = createSettlementLanes(chain)
+    const [failed, sent] = [await payment(), await payment()]
+    await failPayment(pool, {
+      ...{ paymentId: failed, stage: 'verify', reason: 'insufficient_funds', detail: null },
+    })
+    const { hash } = await newTransaction(pool, sent)
+    await pool.query('update chain_transactions set sent_at = now() where hash = $1', [hash])
+    for (const id of [failed, sent, 'pay_unknown']) await lanes.settle(id)
+    await lanes.drain()
+    expect(await troubleOf(sent)).toBeNull()
+    expect(await queuedPayments(pool)).toEqual([])
+  })
+
+  test('a settlement job of a postponed payment queues the payment for its time', async () => {
+    const lanes = createSettlementLanes(chain)
+    const id = await payment()
+    await set(id, `settle_after = clock_timestamp() + interval '1 hour'`)
+    await lanes.settle(id)
+    expect(await troubleOf(id)).toBeNull()
+    const { rows } = await pool.query(
+      `select run_at > now() + interval '59 minutes' as late from graphile_worker.jobs where key = $1`,
+      [`settle_payment:${id}`],
+    )
+    expect(rows).toEqual([{ late: true }])
+  })
+
+  test('a settlement job waits while another process has locked the row of its payment', async () => {
+    const lanes = createSettlementLanes(chain)
+    const id = await payment()
+    const client = await pool.connect()
+    try {
+      await client.query('begin')
+      await client.query('select from payments where id = $1 for update', [id])
+      let hasEnded = false
+      const job = lanes.settle(id).then(() => {
+        hasEnded = true
+      })
+      await waitFor('a look at the locked row', async () => {
+        const { rows } = await pool.query(
+          `select from pg_stat_activity where datname = current_database() and query like '%is_unsent%'`,
+        )
+        return rows.length > 0
+      })
+      expect(hasEnded).toBe(false)
+      await client.query('commit')
+      await job
+    } finally {
+      client.release()
+    }
+    expect(await troubleOf(id)).toBe(AWAY)
+  })
+
+  test('a settlement job waits for an earlier run of the same payment, and then asks for another run', async () => {
+    const release = hold()
+    const lanes = createSettlementLanes(chain)
+    const id = await payment()
+    const first = lanes.settle(id)
+    await isAsked(id)
+    const second = lanes.settle(id)
+    release()
+    await Promise.all([first, second])
+    await lanes.drain()
+    expect((await row(pool, 'payments', id)).trouble_count).toBe(1)
+  })
+
+  test('a settlement job postpones the payment while the chain is unknown', async () => {
+    const unknown: ChainView = { ...chain, network: null, head: null }
+    const lanes = createSettlementLanes(unknown)
+    const id = await payment()
+    await lanes.settle(id)
+    expect(await troubleOf(id)).toBe('the chain is not known yet')
+    await lanes.drain()
+  })
+})
+
+describe('a fault of the service', () => {
+  test('a bug that affects one payment does not stop the other payments of the lane', async () => {
+    const lanes = createSettlementLanes(chain)
+    const [broken, fine] = [await payment(), await payment()]
+    await set(broken, `goes_alone = true`)
+    await set(fine, `goes_alone = true`)
+    const names = await namesPayer(broken)
+    const bug = new TypeError('a bug')
+    answer = (calls) => (names(JSON.stringify(calls).toLowerCase()) ? Promise.reject(bug) : away())
+    const ends = await Promise.allSettled([lanes.settle(broken), lanes.settle(fine)])
+    expect(ends).toEqual([
+      { status: 'rejected', reason: bug },
+      { status: 'fulfilled', value: undefined },
+    ])
+    expect(await troubleOf(fine)).toBe(AWAY)
+    await lanes.drain()
+  })
+
+  test('a payment whose job failed is taken again at once by the same process', async () => {
+    const lanes = createSettlementLanes(chain)
+    const id = await payment()
+    answer = () => Promise.reject(new TypeError('a bug'))
+    await expect(lanes.settle(id)).rejects.toThrow('a bug')
+    answer = away
+    await lanes.settle(id)
+    expect(await troubleOf(id)).toBe(AWAY)
+  })
+
+  test('all waiting jobs fail if the database refuses to tell the waiting payments', async () => {
+    const broken = { ...chain, pool: { query: () => Promise.reject(new Error('no database')) } }
+    const lanes = createSettlementLanes(broken as never)
+    const ends = await Promise.allSettled([lanes.settle('pay_1'), lanes.settle('pay_2')])
+    expect(ends.map((end) => end.status === 'rejected' && end.reason.message)).toEqual([
+      ...['no database', 'no database'],
+    ])
+    await lanes.drain()
+  })
+})
+
+describe('the lanes limit how many payments run at once', () => {
+  test('a second group begins late, and a third group begins when a group ends', async () => {
+    const release = hold()
+    const lanes = createSettlementLanes(chain)
+    const ids = [await payment()]
+    const jobs = [lanes.settle(ids[0]!)]
+    await isAsked(ids[0]!)
+    ids.push(await payment())
+    jobs.push(lanes.settle(ids[1]!))
+    await isAsked(ids[1]!)
+    ids.push(await payment())
+    jobs.push(lanes.settle(ids[2]!))
+    let isDrained = false
+    const drained = lanes.drain().then(() => {
+      isDrained = true
+    })
+    expect(isDrained).toBe(false)
+    expect(requests.some(await namesPayer(ids[2]!))).toBe(false)
+    release()
+    await Promise.all([...jobs, drained])
+    for (const id of ids) expect(await troubleOf(id)).toBe(AWAY)
+  })
+
+  test('a second group begins even if the first group becomes late while the waiting payments are read', async () => {
+    const release = hold()
+    let reads = 0
+    const slow = Object.create(pool, {
+      connect: { value: () => pool.connect() },
+      query: {
+        async value(statement: { name?: string }, ...values: unknown[]) {
+          const result = await pool.query(statement as never, ...(values as []))
+          // The second read ends when the first group has run for longer than 250 ms.
+          if (statement.name === 'take-waiting' && ++reads === 2) await Bun.sleep(300)
+          return result
+        },
+      },
+    })
+    const lanes = createSettlementLanes({ ...chain, pool: slow })
+    const first = await payment()
+    const jobs = [lanes.settle(first)]
+    await isAsked(first)
+    const second = await payment()
+    jobs.push(lanes.settle(second))
+    await isAsked(second)
+    release()
+    await Promise.all(jobs)
+    await lanes.drain()
+  })
+
+  test('sixteen payments with a transaction of their own run at once, and the next ones are put off', async () => {
+    const release = hold()
+    const lanes = createSettlementLanes(chain)
+    const ids: string[] = []
+    for (let n = 0; n < 18; n++) ids.push(await payment())
+    await pool.query('update payments set goes_alone = true')
+    const first = ids.slice(0, 16).map((id) => lanes.settle(id))
+    await isAsked(ids[0]!)
+    for (const id of ids.slice(16)) await lanes.settle(id)
+    expect(await queuedPayments(pool)).toEqual(ids.slice(16))
+    release()
+    await Promise.all(first)
+    await lanes.drain()
+  })
+})

@@ -1,0 +1,241 @@
+/** Tests the outcome of transactions whose nonce is used on the chain, with receipts that the test writes. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type Address, type Hex, pad, toHex } from 'viem'
+import { findPayment, type Payment } from '../../../../sql/till/payments/payments.ts'
+import { storeForNonce, storeSigned, syncWallet } from '../../../../sql/till/settle/gasWallets.ts'
+import type { OpenTransaction } from '../../../../sql/till/watch/openTransactions.ts'
+import type { KnownChain } from '../../../../workers/till/chain/chainView.ts'
+import { resolveUsed } from '../../../../workers/till/watch/minedTransactions.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { blockAt, type HandChain, startHandChain } from '../../../support/till/handChain.ts'
+import {
+  dropJobs,
+  newHash,
+  newPayment,
+  queuedPayments,
+  row,
+  signedFor,
+  WALLET,
+} from '../../../support/till/tillRows.ts'
+
+const BLOCK = blockAt(9n)
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let hand: HandChain
+let payers = 0
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  hand = startHandChain(pool)
+})
+beforeEach(async () => {
+  await pool.query('truncate payments, chain_transactions, gas_wallets, lone_payers cascade')
+  await syncWallet(pool, WALLET, 0n)
+  hand.reset()
+})
+afterAll(async () => {
+  hand[Symbol.dispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+const payment = async (id: string): Promise<Payment> => (await findPayment(pool, id))!
+const outcomeOf = async (id: string) => {
+  const { state, revertCount } = await payment(id)
+  const { goes_alone } = await row(pool, 'payments', id)
+  return [state, revertCount, goes_alone]
+}
+const stateOf = async (hash: Hex) => {
+  const { state, succeeded } = await row(pool, 'chain_transactions', hash)
+  return [state, succeeded]
+}
+const newPayer = (): Address => toHex(++payers, { size: 20 })
+
+const asOpen = (signed: Awaited<ReturnType<typeof storeSigned>>[number]): OpenTransaction => ({
+  ...signed,
+  ...{ wallet: WALLET.address, sendCount: 1, sentHead: 1n, isUnsent: false },
+})
+/** Stores one transaction for payments, each of a different payer unless `payerOf` names the payer. */
+async function stored(count: number, payerOf = newPayer) {
+  const ids: string[] = []
+  for (let n = 0; n < count; n++) ids.push(await newPayment(pool, { payer: payerOf() }))
+  const [signed] = await storeSigned(pool, WALLET, [ids], new Map(), async (members, nonce) =>
+    signedFor(members, nonce),
+  )
+  return { ids, open: asOpen(signed!) }
+}
+/** Puts a transaction into a block, with transfers for the given payments. */
+const mine = async ({ hash }: OpenTransaction, paid: string[], status: 0 | 1 = 1) =>
+  hand.mine(hash, BLOCK, await Promise.all(paid.map(payment)), status)
+const resolve = (open: OpenTransaction[], chain: KnownChain = hand.chain) =>
+  resolveUsed(chain, open)
+const loners = async () => {
+  const { rows } = await pool.query('select payer from lone_payers order by payer')
+  return rows.map(({ payer }) => payer)
+}
+const payersOf = async (ids: string[]) =>
+  (await Promise.all(ids.map(payment))).map(({ payer }) => payer.toLowerCase())
+
+describe('a transaction of one payment', () => {
+  test('a transaction with its transfer settles the payment', async () => {
+    const { ids, open } = await stored(1)
+    await mine(open, ids)
+    expect(await resolve([open])).toBe(true)
+    expect(await payment(ids[0]!)).toMatchObject({
+      ...{ state: 'settled', txHash: open.hash, logIndex: 1, blockNumber: 9n },
+    })
+    expect(await stateOf(open.hash)).toEqual(['mined', true])
+  })
+
+  test.each<[name: string, succeeded: boolean, paid: boolean]>([
+    ['reverted, although it logged its transfer', false, true],
+    ['succeeded without its transfer', true, false],
+  ])('a transaction that %s counts as a revert', async (_, succeeded, paid) => {
+    const { ids, open } = await stored(1)
+    await mine(open, paid ? ids : [], succeeded ? 1 : 0)
+    expect(await resolve([open])).toBe(true)
+    expect(await outcomeOf(ids[0]!)).toEqual(['verified', 1, false])
+    expect(await stateOf(open.hash)).toEqual(['mined', succeeded])
+    expect(await loners()).toEqual([])
+  })
+})
+
+describe('a transaction of a group', () => {
+  test('a group settles its payments, and a payment without a transfer goes alone', async () => {
+    const { ids, open } = await stored(3)
+    await mine(open, ids.slice(1))
+    await dropJobs(pool)
+    expect(await resolve([open])).toBe(true)
+    expect(await outcomeOf(ids[0]!)).toEqual(['verified', 0, true])
+    for (const id of ids.slice(1)) expect(await outcomeOf(id)).toEqual(['settled', 0, false])
+    expect(await stateOf(open.hash)).toEqual(['mined', true])
+    expect(await queuedPayments(pool)).toEqual([ids[0]!])
+    expect(await loners()).toEqual([])
+  })
+
+  test('a payer whose transfer failed in a group is kept alone if the payer has code by now', async () => {
+    const { ids, open } = await stored(3)
+    const [coded] = await payersOf(ids)
+    hand.codes.set(coded!, '0x60')
+    await mine(open, ids.slice(2))
+    await resolve([open])
+    expect(await loners()).toEqual([coded!])
+  })
+
+  test('if a group reverted, its payments go alone, and a payer with code is kept alone', async () => {
+    const { ids, open } = await stored(3)
+    const [, coded] = await payersOf(ids)
+    hand.codes.set(coded!, '0x60')
+    await mine(open, ids, 0)
+    expect(await resolve([open])).toBe(true)
+    for (const id of ids) expect(await outcomeOf(id)).toEqual(['verified', 0, true])
+    expect(await stateOf(open.hash)).toEqual(['mined', false])
+    expect(await loners()).toEqual([coded!])
+  })
+
+  test('if a group reverted and no payer has code, all its payers are kept alone', async () => {
+    const { ids, open } = await stored(2)
+    await mine(open, [], 0)
+    await resolve([open])
+    expect(await loners()).toEqual((await payersOf(ids)).toSorted())
+  })
+
+  test('a reverted group is recorded even if one payer has many payments in the group', async () => {
+    const payer = newPayer()
+    const { ids, open } = await stored(20, () => payer)
+    await mine(open, [], 0)
+    expect(await resolve([open])).toBe(true)
+    expect(await stateOf(open.hash)).toEqual(['mined', false])
+    expect(await outcomeOf(ids[0]!)).toEqual(['verified', 0, true])
+    expect(await loners()).toEqual([payer])
+  })
+
+  test('a group that settled all its payments keeps no payer alone', async () => {
+    const { ids, open } = await stored(2)
+    for (const payer of await payersOf(ids)) hand.codes.set(payer, '0x60')
+    await mine(open, ids)
+    await resolve([open])
+    expect(await loners()).toEqual([])
+  })
+})
+
+describe('a transaction without a receipt', () => {
+  const patient = (displacedMs: number): KnownChain => ({
+    ...hand.chain,
+    missingSinceMs: new Map(),
+    timing: { ...hand.chain.timing, displacedMs },
+  })
+
+  test('a transaction is displaced once its receipt has been missing for too long', async () => {
+    const { ids, open } = await stored(1)
+    const chain = patient(60_000)
+    expect(await resolve([open], chain)).toBe(false)
+    expect(await resolve([open], chain)).toBe(false)
+    expect(await stateOf(open.hash)).toEqual(['open', null])
+    chain.missingSinceMs.set(open.hash, performance.now() - 60_000)
+    expect(await resolve([open], chain)).toBe(false)
+    expect(await stateOf(open.hash)).toEqual(['void', null])
+    expect(await outcomeOf(ids[0]!)).toEqual(['verified', 1, false])
+    expect(chain.missingSinceMs.size).toBe(0)
+  })
+
+  test('a receipt that comes late settles the payment, and ends the count of the time', async () => {
+    const { ids, open } = await stored(1)
+    const chain = patient(60_000)
+    await resolve([open], chain)
+    expect(chain.missingSinceMs.size).toBe(1)
+    await mine(open, ids)
+    expect(await resolve([open], chain)).toBe(true)
+    expect(chain.missingSinceMs.size).toBe(0)
+    expect((await payment(ids[0]!)).state).toBe('settled')
+  })
+
+  test('a transaction is not missing if another transaction with its nonce is in a block', async () => {
+    const { ids, open } = await stored(1)
+    const rival = { ...signedFor(ids, open.nonce), maxFeeWei: 200n }
+    await storeForNonce(pool, WALLET, rival, open.hash)
+    await mine(asOpen(rival), ids)
+    const other = await stored(1)
+    const chain = patient(0)
+    expect(await resolve([open, asOpen(rival), other.open], chain)).toBe(true)
+    expect(await payment(ids[0]!)).toMatchObject({ state: 'settled', txHash: rival.hash })
+    expect((await payment(ids[0]!)).revertCount).toBe(0)
+    expect(await stateOf(open.hash)).toEqual(['void', null])
+    expect(await outcomeOf(other.ids[0]!)).toEqual(['verified', 1, false])
+  })
+})
+
+test('receipts are read for at most 256 payments at once, and rivals for one nonce stay together', async () => {
+  const reads: number[] = []
+  const { rpc } = hand.chain
+  const counting: KnownChain = {
+    ...hand.chain,
+    rpc: {
+      ...rpc,
+      batch: (calls) => {
+        reads.push(calls.length)
+        return rpc.batch(calls)
+      },
+    },
+  }
+  const unknown = (nonce: number, count: number): OpenTransaction =>
+    asOpen({
+      ...signedFor(
+        Array.from({ length: count }, () => pad('0x1')),
+        BigInt(nonce),
+      ),
+      hash: newHash(),
+    })
+  const sizes = async (...open: OpenTransaction[]) => {
+    reads.length = 0
+    await resolve(open, counting)
+    return [...reads]
+  }
+  expect(await sizes()).toEqual([])
+  expect(await sizes(unknown(1, 200), unknown(2, 56))).toEqual([2])
+  expect(await sizes(unknown(1, 200), unknown(2, 57))).toEqual([1, 1])
+  expect(await sizes(unknown(1, 200), unknown(2, 57), unknown(3, 199), unknown(4, 1))).toEqual([
+    1, 2, 1,
+  ])
+  expect(await sizes(unknown(1, 200), unknown(1, 57), unknown(2, 1))).toEqual([2, 1])
+  expect(await sizes(unknown(1, 300), unknown(2, 1))).toEqual([1, 1])
+})

@@ -1,0 +1,103 @@
+/** Tests which reverted payments of contract wallets end, and how they end. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { type Address, type Hex, pad } from 'viem'
+import { findPayment, findPayments } from '../../../../sql/till/payments/payments.ts'
+import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
+import { storeSigned, syncWallet } from '../../../../sql/till/settle/gasWallets.ts'
+import { findSuspended } from '../../../../sql/till/settle/walletSuspensions.ts'
+import { recordMisses } from '../../../../sql/till/watch/misses.ts'
+import { findReverted } from '../../../../workers/till/watch/revertedPayments.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { blockAt, type HandChain, startHandChain } from '../../../support/till/handChain.ts'
+import { BLOCK, newPayment, signedFor, WALLET } from '../../../support/till/tillRows.ts'
+
+const WALLET_PAYER: Address = '0x00000000000000000000000000000000000000AA'
+const CODE = pad('0xc0de')
+const DEPLOYMENT = { factory: '0x00000000000000000000000000000000000000fa', factoryData: '0x12' }
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let hand: HandChain
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  hand = startHandChain(pool)
+})
+beforeEach(async () => {
+  await pool.query('truncate payments, chain_transactions, gas_wallets, wallet_suspensions cascade')
+  await syncWallet(pool, WALLET, 0n)
+  hand.reset()
+  hand.blocks.set(10n, blockAt(10n))
+})
+afterAll(async () => {
+  hand[Symbol.dispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+/** Makes a payment whose transaction reverted as many times as `times` says. */
+async function reverted({
+  code = CODE,
+  times = 1,
+  ...changes
+}: Partial<NewClaim> & { code?: Hex | null; times?: number } = {}): Promise<string> {
+  const id = await newPayment(pool, { payer: WALLET_PAYER, ...changes })
+  for (let n = 0; n < times; n++) {
+    const [signed] = await storeSigned(pool, WALLET, [[id]], new Map(), async (ids, nonce) => ({
+      ...signedFor(ids, nonce),
+      payerCode: code,
+    }))
+    const mined = { hash: signed!.hash, succeeded: false, gasUsed: 1n, feeWei: 1n, ...BLOCK }
+    await recordMisses(pool, { reverted: [mined], displaced: [] })
+  }
+  return id
+}
+const find = async (...ids: string[]) => findReverted(hand.chain, await findPayments(pool, ids))
+const isFound = async (id: string) => (await find(id)).size === 1
+const deploying = { deployment: DEPLOYMENT as NewClaim['deployment'] }
+
+test('a payment ends if the transaction of its contract wallet reverted, and no other payment ends', async () => {
+  const ids = [
+    await newPayment(pool),
+    await reverted(),
+    await reverted({ code: null }),
+    await reverted({ times: 3 }),
+  ]
+  const found = [...(await find(...ids)).keys()].map(({ id }) => id)
+  expect(found.toSorted()).toEqual([ids[1]!, ids[3]!].toSorted())
+  expect((await find(ids[0]!)).size).toBe(0)
+})
+
+test('a payment is sent once more if another party deployed the wallet of its payer first', async () => {
+  expect(await isFound(await reverted(deploying))).toBe(true)
+  hand.codes.set(WALLET_PAYER.toLowerCase(), '0x60')
+  expect(await isFound(await reverted(deploying))).toBe(false)
+  expect(await isFound(await reverted({ ...deploying, times: 2 }))).toBe(true)
+  expect(await isFound(await reverted())).toBe(true)
+})
+
+test('the end of a reverted payment fails the payment, and suspends its wallet', async () => {
+  const id = await reverted()
+  const [end] = (await find(id)).values()
+  await end!()
+  expect(await findPayment(pool, id)).toMatchObject({
+    state: 'failed',
+    failureStage: 'settle',
+    failureReason: 'invalid_transaction_state',
+    failureDetail: 'the contract wallet reverted on chain, and is not tried again',
+  })
+  const payers = [{ payer: WALLET_PAYER, code: null }]
+  expect(await findSuspended(pool, WALLET.chainId, payers)).toEqual([true])
+})
+
+test('the end of a reverted payment settles the payment if another party settled its authorization', async () => {
+  const id = await reverted()
+  const payment = (await findPayment(pool, id))!
+  const txHash = pad('0xabc')
+  hand.mine(txHash, blockAt(10n), [payment])
+  const { payer, nonce } = payment
+  hand.events.set(nonce, { kind: 'used', payer, txHash, block: 10n })
+  const [end] = (await find(id)).values()
+  await end!()
+  expect(await findPayment(pool, id)).toMatchObject({ state: 'settled', txHash })
+  const payers = [{ payer: WALLET_PAYER, code: CODE }]
+  expect(await findSuspended(pool, WALLET.chainId, payers)).toEqual([false])
+})
