@@ -15,8 +15,9 @@ type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']
  * Gives the client library's access to a platform: projects, mail domains, mail that waits for approval, and the health
  * of the service.
  *
- * @example const platform = new PurserPlatform({ apiKey: 'lopk-…' }) const { rawKey, emailAddress } = await
- * platform.projects.create({ name: 'Buyer bot' })
+ * @example
+ * const platform = new PurserPlatform({ apiKey: 'lopk-…' })
+ * const { rawKey, emailAddress } = await platform.projects.create({ name: 'Buyer bot' })
  */
 export class PurserPlatform {
   readonly projects: ReturnType<typeof projects>

@@ -158,10 +158,13 @@ test('the readiness check /readyz reports whether the chain’s RPC node is reac
   const ready = async () => (await fetch(`${till.service.url}/readyz`)).json()
   expect(await ready()).toMatchObject({ checks: { rpc: 'ok' } })
   const { pool } = till.service.database
-  await pool.query(
-    `update chain_status set checked_at = clock_timestamp() + interval '1 hour', rpc_error = 'x'`,
-  )
-  await pool.query(`create rule frozen as on update to chain_status do instead nothing`)
-  await pool.query(`create rule frozen_insert as on insert to chain_status do instead nothing`)
+  // The lock keeps the watcher from writing between the update and the rules.
+  await pool.query(`
+    begin;
+    lock table chain_status in access exclusive mode;
+    update chain_status set checked_at = clock_timestamp() + interval '1 hour', rpc_error = 'x';
+    create rule frozen as on update to chain_status do instead nothing;
+    create rule frozen_insert as on insert to chain_status do instead nothing;
+    commit`)
   expect((await fetch(`${till.service.url}/readyz`)).status).toBe(503)
 })
