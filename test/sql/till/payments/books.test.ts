@@ -45,7 +45,7 @@ describe('the account book', () => {
     }
     expect((await idsOf()).toSorted()).toEqual(kept.toSorted())
     const open = await book({ withPurse: false })
-    expect(open.map(({ kind }) => kind).toSorted()).toEqual([
+    expect(open.map(({ kind }) => `${kind}`).toSorted()).toEqual([
       ...['payment', 'payment', 'refund', 'refund', 'refund', 'refund'],
     ])
   })
