@@ -125,7 +125,9 @@ test('a seller with the flow `upfront` settles a payment without verifying it fi
   const { url, client, served } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)
-  expect([response.status, client.verified, client.settled, served!()]).toEqual([200, 0, 1, 1])
+  expect([response.status, client.verified, served!()]).toEqual([200, 0, 1])
+  // While a settlement is pending, the SDK asks again, so there may be more calls than one.
+  expect(client.settled).toBeGreaterThanOrEqual(1)
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
