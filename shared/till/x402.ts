@@ -82,7 +82,7 @@ export type PaymentPayload = {
   x402Version: X402Version
   scheme: string
   /**
-   * For a known chain, the field holds its network name in x402 version 1. For an unknown chain, the name is the
+   * For a known chain, the field holds the name of the chain in x402 version 1. For an unknown chain, the name is the
    * network name that the payer sent.
    */
   network: string

@@ -149,8 +149,8 @@ export class Keyring {
   }
 
   /**
-   * Encrypts the data key of a secret again, under the current master key. The encrypted secret itself is neither read
-   * nor changed.
+   * Encrypts the data key of a secret again, under the current master key. A change of the wrapping key neither reads
+   * nor changes the encrypted secret itself.
    * @throws {UnknownMasterKeyError} if the keyring lacks the master key. @throws {BrokenSealError} if the wrapped key
    * was changed.
    */

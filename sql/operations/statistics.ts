@@ -1,6 +1,6 @@
 /**
- * Reads the counts of the whole service from small tables and partial indexes. These reads are fast enough to be
- * repeated every few seconds.
+ * Reads the counts of the whole service from small tables and partial indexes. The queries of the statistics are fast
+ * enough to be repeated every few seconds.
  */
 import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'

@@ -192,8 +192,8 @@ const counts = ({ received, sent, secrets }: Done) => ({
 })
 
 /**
- * Begins work of every kind and keeps it from finishing. A mail and a webhook wait for their answers, one payment waits
- * for a block, and another waits for an answer of the chain.
+ * Begins work of every kind and keeps it from finishing. A mail waits for the reply of its SMTP server, and a webhook
+ * for its HTTP response. One payment waits for a block, and another for a response of the chain's node.
  */
 async function hold({ agent }: Installation) {
   const { gates, client, rpc } = around

@@ -43,8 +43,8 @@ const SENT_FROM_MY = new RegExp(
   'u',
 )
 /**
- * Matches a device line that names the kind of thing before its name: `Envoyé depuis ma liseuse Paginéo`. A device line
- * of this form must be a whole paragraph.
+ * Matches a device line that gives the kind of the device before its name: `Envoyé depuis ma liseuse Paginéo`. A device
+ * line of this form must be a whole paragraph.
  */
 const SENT_FROM_THING = new RegExp(
   `^(?:\\S+ ){1,3}${oneOf(MY_WORDS)} \\p{Ll}{4,14} \\p{Lu}[^\\s,;.]*$`,

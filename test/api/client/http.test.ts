@@ -300,7 +300,7 @@ describe('the client sends and reads', () => {
     }
   })
 
-  test('a stream is returned as it arrives, and an error or a missing stream is thrown', async () => {
+  test('the client returns a stream as it arrives, and throws if the request fails or the response has no stream', async () => {
     const read = (response: Response) => answering(() => response).purser.payments.export()
     expect(await new Response(await read(new Response('a,b'))).text()).toBe('a,b')
     const refused = await rejection(read(Response.json({ error: 'x' }, { status: 404 })))

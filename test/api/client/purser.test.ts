@@ -124,7 +124,7 @@ test('the client manages endpoints and reads payments and deliveries for a selle
   }
 })
 
-test('the client stores, lists, reads and deletes credentials, and reads one-time codes, versions and the audit log', async () => {
+test('the client stores, lists, reads and deletes credentials, and reads their one-time codes, their versions and the audit log', async () => {
   const owner = await service.newAgent()
   const { vault, logs } = new Purser({ apiKey: owner.key, baseUrl: service.url })
   const name = 'git/hub ü?#%2F'

@@ -43,8 +43,8 @@ const OTHERWISE: [line: RegExp, instead: string][] = [
 const reversed = (address: string) => address.split('.').toReversed().join('.')
 
 /**
- * Replaces the IP address in the page by the address of the test machine, because no machine has the address of the
- * page.
+ * Replaces the example IP address in the page by the address of the test machine, because no machine has the example
+ * address.
  */
 const withAddress = (text: string): string =>
   text

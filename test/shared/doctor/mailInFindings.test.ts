@@ -145,7 +145,7 @@ describe('the doctor command judges whether the SMTP listener answers', () => {
   const NC_FIX =
     'nc -vz 8.8.4.4 2525   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP'
 
-  test('the listener is ok if it answers, even if the doctor does not know whether it runs locally', () => {
+  test('the listener is ok if it answers, even if the doctor does not know whether the listener runs locally', () => {
     for (const local of ['refused', null] as const)
       expect(listener('answered', local)).toEqual({
         area: 'mail in',

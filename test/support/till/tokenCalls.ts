@@ -55,7 +55,7 @@ export const broadcastPayment = (
     }),
   )
 
-/** Cancels the authorization of a payment, as its payer may. */
+/** Cancels the authorization of a payment in the name of its payer, as EIP-3009 allows. */
 export async function cancelPayment(
   client: DevnetClient,
   payer: PrivateKeyAccount,

@@ -104,8 +104,8 @@ async function sendTogether(
 /**
  * Sends each payment whose simulation succeeds in its own transaction.
  * @param refused are payments whose simulation failed after the other payments of their group. The simulation of a
- * payment that failed in its group may succeed alone. The failed simulation in the group decides, because the payer may
- * not have enough money for all its payments.
+ * payment that failed in its group may succeed alone. The payment counts as failed if its simulation in the group
+ * fails, because the payer may not have enough money for all its payments.
  */
 async function sendEach(
   chain: KnownChain,

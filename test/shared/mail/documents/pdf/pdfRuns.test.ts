@@ -44,7 +44,10 @@ const fill = (
   [left, bottom, right, top],
 ]
 
-/** Runs some operators, then shows a word at the position 100, 100, and returns this word. */
+/**
+ * Runs the given PDF operators, and then shows a word at the position (100, 100). Returns the word that the parser
+ * finds.
+ */
 const word = (...before: Operator[]): Run => runs(FONT, ...before, at(100, 100), WORD).at(-1)!
 const unseen = (...before: Operator[]) => word(...before).unseen
 const placeOf = ({ x, end, y }: Run) => [x, end, y].map((n) => Math.round(n * 1000) / 1000)
