@@ -45,7 +45,7 @@ const acceptsHeaders = (headers: Record<string, string>) =>
   accepts({ headers: { 'x-purser-console': '1', host: 'purser.example', ...headers } })
 
 describe('the console accepts requests only from its own page', () => {
-  test('a request to the console must have the console's header, but the header may have any value', () => {
+  test('a request to the console must have the header of the console, but the header may have any value', () => {
     expect(accepts({})).toBe(true)
     expect(accepts({ headers: { 'x-purser-console': '' } })).toBe(true)
     expect(accepts({ headers: {} })).toBe(false)
