@@ -16,11 +16,8 @@ const TIME_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
  */
 export function parseIsoTime(text: string): Date | null {
   if (!DATE.test(text) && !TIME.test(text)) return null
-  // The parser refuses dates such as 02-30 and times such as 24:00. Date.parse would turn 02-30 into 03-02 and 24:00
-  // into the next day. ISO 8601-1:2019 does not allow the time 24:00.
-  const [year, month, day] = text.slice(0, 10).split('-').map(Number) as [number, number, number]
-  const date = new Date(Date.UTC(year, month - 1, day))
-  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day || year < 1000) return null
+  if (!isDay(text.slice(0, 10)) || Number(text.slice(0, 4)) < 1000) return null
+  // Date.parse would turn 24:00 into the next day. ISO 8601-1:2019 does not allow the time 24:00.
   if (Number(text.slice(11, 13)) > 23) return null
   const zoned = text
     .replace(',', '.')
@@ -29,6 +26,12 @@ export function parseIsoTime(text: string): Date | null {
     )
   const at = new Date(zoned)
   return at.getTime() <= TIME_MAX_MS ? at : null
+}
+
+/** Tells whether a day of the form YYYY-MM-DD exists. Date.parse would turn 02-30 into 03-02. */
+export function isDay(text: string): boolean {
+  const day = new Date(text)
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text)
 }
 
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const

@@ -35,7 +35,7 @@ const At = t.Optional(
  */
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$'
 
-const OneLine = t.String({
+const MandateName = t.String({
   minLength: 1,
   maxLength: 100,
   pattern: NO_CONTROLS,
@@ -44,7 +44,7 @@ const OneLine = t.String({
 
 /** Describes the fields of a mandate that a change may set. */
 const MandateFields = {
-  name: t.Optional(OneLine),
+  name: t.Optional(MandateName),
   task: t.Optional(
     t.Union([t.String({ minLength: 1, maxLength: 100 }), t.Null()], {
       description: 'You can name a task here, for your books.',
@@ -97,7 +97,7 @@ type Given = Static<typeof ChangeBody>
 export const MandateBody = t.Composite([
   t.Omit(ChangeBody, ['name', 'maxPerPayment']),
   t.Object({
-    name: OneLine,
+    name: MandateName,
     maxPerPayment: Usdc('One payment may cost at most this amount.'),
   }),
 ])

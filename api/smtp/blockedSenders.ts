@@ -1,12 +1,8 @@
 import type { Logger } from 'pino'
-import { addressKey, domainOf } from '../../shared/mail/address.ts'
+import { decidingType, type Rule } from '../../shared/mail/emailRules.ts'
 import type { Pool } from '../../sql/db.ts'
 import { type Subscription, subscribe } from '../../sql/listen.ts'
-import {
-  listBlockedSenders,
-  RULES_CHANNEL,
-  type SenderRule,
-} from '../../sql/mail/inbound/emailRules.ts'
+import { listSenderRules, RULES_CHANNEL } from '../../sql/mail/inbound/emailRules.ts'
 
 /**
  * Holds the blocked senders of each inbox, so that the listener can refuse them at RCPT. While PostgreSQL is
@@ -14,7 +10,7 @@ import {
  * again.
  */
 export class BlockedSenders {
-  readonly #byInbox = new Map<string, Map<string, SenderRule['type']>>()
+  readonly #byInbox = new Map<string, Map<string, Rule['type']>>()
   readonly #pool: Pool
   readonly #log: Logger
   readonly #subscription: Subscription
@@ -33,13 +29,11 @@ export class BlockedSenders {
     })
   }
 
-  /**
-   * Tells whether an inbox refuses all mail from a sender. A rule for an address overrides the rule for its domain.
-   */
+  /** Tells whether an inbox refuses all mail from a sender. */
   has(inbox: string, sender: string): boolean {
     const types = this.#byInbox.get(inbox)
     if (types === undefined || sender === '') return false
-    return (types.get(addressKey(sender)) ?? types.get(`*@${domainOf(sender)}`)) === 'BLOCK'
+    return decidingType(sender, (value) => types.get(value)) === 'BLOCK'
   }
 
   /**
@@ -49,10 +43,10 @@ export class BlockedSenders {
   #inTurn(inbox: string | null): void {
     this.#turn = this.#turn.then(async () => {
       try {
-        const blocked = await listBlockedSenders(this.#pool, inbox)
+        const rules = await listSenderRules(this.#pool, inbox)
         if (inbox === null) this.#byInbox.clear()
         else this.#byInbox.delete(inbox)
-        for (const { inbox: of, type, value } of blocked) {
+        for (const { inbox: of, type, value } of rules) {
           this.#byInbox.set(of, (this.#byInbox.get(of) ?? new Map()).set(value, type))
         }
       } catch (error) {

@@ -1,4 +1,4 @@
-/** Sets the time after which half of the cost that a sharer (such as an inbox) has caused is forgotten. */
+/** Sets the half-life of a cost. After this time, the service has forgotten half of the cost of a sharer. */
 const HALF_LIFE_MS = 30_000
 /**
  * Sets the maximum number of sharers (such as inboxes and sending networks) that have a recorded cost. The number is

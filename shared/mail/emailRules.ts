@@ -26,16 +26,18 @@ export function parseRuleValue(text: string): string | null {
 /**
  * Returns the type (ALLOW or BLOCK) of the email rule that decides about an address. An email rule for an address
  * overrides a rule for the domain of that address.
+ * @param typeOf returns the type of the email rule that has a value, or undefined if no rule has the value.
  */
-function ruleFor(rules: readonly Rule[], scope: RuleScope, address: string): Rule['type'] | null {
-  const own = rules.filter((rule) => rule.scope === scope)
-  const values = [addressKey(address), `*@${domainOf(address)}`]
-  for (const value of values) {
-    const rule = own.find((one) => one.value === value)
-    if (rule !== undefined) return rule.type
-  }
-  return null
-}
+export const decidingType = (
+  address: string,
+  typeOf: (value: string) => Rule['type'] | undefined,
+): Rule['type'] | null => typeOf(addressKey(address)) ?? typeOf(`*@${domainOf(address)}`) ?? null
+
+const ruleFor = (rules: readonly Rule[], scope: RuleScope, address: string): Rule['type'] | null =>
+  decidingType(
+    address,
+    (value) => rules.find((rule) => rule.scope === scope && rule.value === value)?.type,
+  )
 
 /**
  * Tells whether email rules allow an address. One ALLOW rule in a scope blocks every address for which no email rule

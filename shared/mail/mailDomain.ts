@@ -105,9 +105,7 @@ function judge(
   return { status: 'mismatch', detail: `found ${found.length}, none with ${wanted.slice(0, 100)}` }
 }
 
-/**
- * Holds the finding about a DNS record whose name servers did not respond, so that nothing is known about the record.
- */
+/** Holds the finding about a DNS record if its name servers did not respond. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
 /**

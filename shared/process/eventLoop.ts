@@ -4,7 +4,7 @@ import { Gauge, type Registry } from 'prom-client'
 const RESOLUTION_MS = 20
 /**
  * Sets the length in milliseconds of a window for measuring the event loop's delay. The metric shows the longest delay
- * of the last one to two windows, so that every scraper sees the delay.
+ * of the present window and of the window before. A scraper that reads once in a window therefore misses no delay.
  */
 const WINDOW_MS = 10_000
 

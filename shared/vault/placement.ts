@@ -20,8 +20,8 @@ import type { Meet } from './bounds/narrowing.ts'
 import type { CredentialType } from './credential.ts'
 
 /**
- * Sets the maximum number of entries in the placement of one credential, which lists where its secret may stand in a
- * request.
+ * Sets the maximum number of entries in the placement of one credential. Each entry names a place in a request where
+ * the secret may stand.
  */
 export const PLACEMENT_MAX = 40
 

@@ -15,8 +15,7 @@ export function expectRecorded(file: string, lines: readonly string[]): void {
     writeFileSync(path, lines.map((line) => `${line}\n`).join(''))
   }
   const recorded = existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : []
-  expect(lines.filter((line) => !recorded.includes(line))).toEqual([])
-  expect(recorded.filter((line) => !lines.includes(line))).toEqual([])
+  expect(lines).toEqual(recorded)
 }
 
 /** Sets the number of characters from which on a recorded text is cut, and ends with the SHA-256 hash of the whole. */

@@ -15,13 +15,13 @@ const ACCEPT_MAX_CHARS = 1_024
  */
 export function prefersHtml(accept: string | null | undefined): boolean {
   if (!accept || accept.length > ACCEPT_MAX_CHARS) return false
-  const quality: Record<string, number> = {}
+  const quality = new Map<string, number>()
   for (const range of accept.toLowerCase().split(',')) {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim())
     const weight = parameters.find((parameter) => parameter.startsWith('q='))
-    quality[type] = weight === undefined ? 1 : Number(weight.slice(2)) || 0
+    quality.set(type, weight === undefined ? 1 : Number(weight.slice(2)) || 0)
   }
-  return (quality['text/html'] ?? 0) > (quality['application/json'] ?? 0)
+  return (quality.get('text/html') ?? 0) > (quality.get('application/json') ?? 0)
 }
 
 const STYLE =

@@ -3,8 +3,8 @@ import { nearestName } from '../../../shared/nearestName.ts'
 import { type ApiError, badRequest } from '../errors.ts'
 
 /**
- * Sets the maximum number of characters of an unknown field name in an error message, because a caller chooses the
- * length of the name.
+ * Sets the maximum number of characters of an unknown name in an error message, because a caller chooses the length of
+ * the name.
  */
 const SHOWN_CHARS = 64
 
@@ -12,22 +12,20 @@ const SHOWN_CHARS = 64
  * Refuses unknown fields of a request body at every depth. Without this refusal Elysia would drop the unknown fields,
  * and a mail with a misspelt `sendAt` would leave at once.
  * @param schema is the schema of `given`. An object whose schema allows additional properties may hold any field.
- * @param place names the part of the body in the error.
+ * @param path names the part of the body. The whole body has an empty path.
  * @throws {ApiError} 400 with the unknown field and the most similar known field.
  */
-export function refuseUnknownFields(
-  given: unknown,
-  schema: TSchema | undefined,
-  place = 'The body',
-): void {
-  const inner = (name: string) => (place === 'The body' ? name : `${place}.${name}`)
+export function refuseUnknownFields(given: unknown, schema: TSchema | undefined, path = ''): void {
+  const type = Array.isArray(given) ? 'array' : 'object'
   const forms: readonly TSchema[] = [schema, ...(schema?.anyOf ?? [])].filter(
-    (one: TSchema | undefined) => one?.type === (Array.isArray(given) ? 'array' : 'object'),
+    (form: TSchema | undefined) => form?.type === type,
   )
-  if (typeof given !== 'object' || given === null || forms.length === 0) return
+  const [form] = forms
+  if (typeof given !== 'object' || given === null || form === undefined) return
   if (Array.isArray(given)) {
-    for (const [n, item] of given.entries())
-      refuseUnknownFields(item, forms[0]!.items, `${place}[${n}]`)
+    // The schema refuses a list that is too long. A body of 35 MB could hold twelve million items.
+    if (given.length > (form.maxItems ?? 0)) return
+    for (const [n, item] of given.entries()) refuseUnknownFields(item, form.items, `${path}[${n}]`)
     return
   }
   // If an object may have one of several forms, a field of each form is known. The form itself is checked later.
@@ -36,19 +34,12 @@ export function refuseUnknownFields(
     (one) => one.patternProperties !== undefined || one.additionalProperties === true,
   )
   for (const [name, value] of Object.entries(given)) {
-    if (Object.hasOwn(known, name)) refuseUnknownFields(value, known[name], inner(name))
-    else if (!isOpen) throw unknownField(place, name, Object.keys(known))
+    if (Object.hasOwn(known, name)) {
+      refuseUnknownFields(value, known[name], path === '' ? name : `${path}.${name}`)
+    } else if (!isOpen) {
+      throw unknownName(path === '' ? 'The body' : path, 'field', name, Object.keys(known))
+    }
   }
-}
-
-function unknownField(place: string, name: string, known: readonly string[]): ApiError {
-  const shown = name.slice(0, SHOWN_CHARS)
-  const nearest = nearestName(shown, known)
-  const advice =
-    nearest === undefined
-      ? 'it has no fields'
-      : `the nearest field is ${nearest.name}, of ${known.join(', ')}`
-  return badRequest(`${place} must not hold ${JSON.stringify(shown)}: ${advice}`)
 }
 
 /**
@@ -58,13 +49,21 @@ function unknownField(place: string, name: string, known: readonly string[]): Ap
  */
 export function refuseUnknownQuery(given: URLSearchParams, known: readonly string[]): void {
   for (const name of given.keys()) {
-    if (known.includes(name)) continue
-    const shown = name.slice(0, SHOWN_CHARS)
-    const nearest = nearestName(shown, known)
-    const advice =
-      nearest === undefined
-        ? 'it takes no parameters'
-        : `the nearest parameter is ${nearest.name}, of ${known.join(', ')}`
-    throw badRequest(`The query must not hold ${JSON.stringify(shown)}: ${advice}`)
+    if (!known.includes(name)) throw unknownName('The query', 'parameter', name, known)
   }
+}
+
+function unknownName(
+  place: string,
+  kind: 'field' | 'parameter',
+  name: string,
+  known: readonly string[],
+): ApiError {
+  const shown = name.slice(0, SHOWN_CHARS)
+  const nearest = nearestName(shown, known)
+  const advice =
+    nearest === undefined
+      ? `it takes no ${kind}s`
+      : `the nearest ${kind} is ${nearest.name}, of ${known.join(', ')}`
+  return badRequest(`${place} must not hold ${JSON.stringify(shown)}: ${advice}`)
 }

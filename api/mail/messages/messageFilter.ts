@@ -1,4 +1,5 @@
 import { type Static, Type as t } from '@sinclair/typebox'
+import { isDay } from '../../../shared/isoTime.ts'
 import {
   parseField,
   parseSearch,
@@ -96,11 +97,8 @@ const INSTANT =
 
 function readInstant(name: string, text: string | undefined): Date | null {
   if (text === undefined) return null
-  const [, day] = INSTANT.exec(text) ?? []
-  const instant = new Date(day === undefined ? Number.NaN : text)
-  if (!Number.isNaN(instant.getTime()) && isDay(day!)) return instant
+  const [, day = ''] = INSTANT.exec(text) ?? []
+  const instant = new Date(isDay(day) ? text : Number.NaN)
+  if (!Number.isNaN(instant.getTime())) return instant
   throw badRequest(`${name} must be an ISO 8601 time such as 2026-01-31T09:30:00Z, or a date`)
 }
-
-/** Tells whether a day exists. The date parser reads 30 February as 2 March. */
-const isDay = (day: string): boolean => new Date(day).toISOString().startsWith(day)

@@ -10,8 +10,8 @@ export type Revision = { sequence: number; stampMs: number }
 export type KnownRevision = Revision & { isProven: boolean }
 
 /**
- * Describes the effect of a message on a calendar event. A `proposal` changes nothing, because nothing proves that its
- * sender is the organizer.
+ * Describes the effect of a message on a calendar event. A `proposal` does not change the event, because no check
+ * proves that the sender of the proposal is the organizer.
  */
 export type Effect = 'new' | 'updated' | 'same' | 'outdated' | 'proposal'
 

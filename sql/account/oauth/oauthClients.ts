@@ -4,7 +4,7 @@ import type { Queryable } from '../../db.ts'
 
 /**
  * Describes an OAuth client with its metadata. The field `host` is the host of the client's metadata document. Null
- * means that the client registered itself, so nothing about it is verified.
+ * means that the client registered itself, and that the service has verified no field of the client.
  */
 export type OAuthClient = ClientMetadata & { id: string; host: string | null }
 

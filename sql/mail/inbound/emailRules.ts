@@ -134,10 +134,7 @@ export type SenderRule = { inbox: string; type: Rule['type']; value: string }
  * Lists the rules about the blocked senders of one inbox: each rule that blocks, and each rule that allows an address
  * of a blocked domain. Null means that the rules of all inboxes are listed.
  */
-export async function listBlockedSenders(
-  db: Queryable,
-  inbox: string | null,
-): Promise<SenderRule[]> {
+export async function listSenderRules(db: Queryable, inbox: string | null): Promise<SenderRule[]> {
   const { rows } = await db.query<SenderRule>(
     `select p.email_address as inbox, r.type, r.value from email_rules r join projects p on p.id = r.project_id
      where r.scope = 'RECEIVE' and p.deleted_at is null

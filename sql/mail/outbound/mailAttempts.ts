@@ -20,8 +20,8 @@ export type RecipientOutcome = {
 }
 
 /**
- * Describes the outcome of a delivery attempt for one recipient, in the form in which it is recorded. `postponed` means
- * that nothing was sent to the recipient, because the sender had to wait for its turn to send.
+ * Describes the recorded outcome of a delivery attempt for one recipient. If the sender had to wait for its turn, the
+ * outcome is `postponed`, and the service sent nothing to the recipient.
  */
 export type RecordedOutcome =
   | (RecipientOutcome & {

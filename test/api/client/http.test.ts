@@ -272,7 +272,7 @@ describe('the client sends and reads', () => {
     expect(requests).toHaveLength(3)
   })
 
-  test('an answer is read as JSON, as bytes, or as nothing if it has no body', async () => {
+  test('the client reads a response as JSON or as bytes, and returns undefined if the response has no body', async () => {
     const { purser } = answering(({ method }) =>
       method === 'DELETE' ? new Response(null, { status: 204 }) : new Response('[1]'),
     )

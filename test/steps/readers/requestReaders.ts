@@ -1,6 +1,8 @@
 /** Lists functions that read incoming requests, SMTP commands and the responses of a chain node. */
+import { type TSchema, Type as t } from '@sinclair/typebox'
 import { readForm, readJson, refuseUnstorable } from '../../../api/http/input/body.ts'
 import { readIdempotencyKey, requestHash } from '../../../api/http/input/idempotencyKey.ts'
+import { refuseUnknownFields } from '../../../api/http/input/unknownFields.ts'
 import { findTool } from '../../../api/mcp/naming.ts'
 import { cut } from '../../../api/mcp/tools/mailText.ts'
 import { fence } from '../../../api/mcp/tools/untrusted.ts'
@@ -35,6 +37,31 @@ function sellPath(text: string): unknown {
   }
 }
 
+const BODY_SCHEMA = t.Object({
+  a: t.Array(t.Object({ b: t.String() }), { maxItems: 1_000_000 }),
+  open: t.Record(t.String(), t.String()),
+})
+
+/** Looks for unknown fields in a body. Returns the message of the error if the body has an unknown field. */
+function unknownFieldOf(body: unknown, schema: TSchema): string | null {
+  try {
+    refuseUnknownFields(body, schema)
+    return null
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** Reads bodies with a long field name, with many fields, and with many items. */
+const unknownFields = (text: string) => [
+  unknownFieldOf({ [text]: text }, BODY_SCHEMA),
+  unknownFieldOf(
+    { open: Object.fromEntries([...text].map((one, n) => [one + n, one])) },
+    BODY_SCHEMA,
+  ),
+  unknownFieldOf({ a: [...text].map((one) => ({ b: one })) }, BODY_SCHEMA),
+]
+
 /** Reads the responses of a chain node. */
 const nodeAnswers = (text: string) => [
   keyOfAnswer('eth_call', { ok: true, result: text }),
@@ -64,6 +91,12 @@ export const REQUEST_READERS: readonly Reader[] = [
     grammar: JSON_TEXT,
     read: (text) =>
       readJson(request('application/json', JSON.stringify({ a: [text, '\0'] })), limit),
+  },
+  {
+    name: 'api/http/input/unknownFields.ts refuseUnknownFields',
+    max: BODY_MAX,
+    grammar: JSON_TEXT,
+    read: unknownFields,
   },
   {
     name: 'api/http/input/body.ts refuseUnstorable',

@@ -5,7 +5,7 @@ import { decodeCursor } from '../../../shared/cursor.ts'
 import { networkSubject, networksOf } from '../../../shared/http/networkSubject.ts'
 import { outboundUrlFault } from '../../../shared/http/outboundUrl.ts'
 import { isPublicAddress, judgeHost } from '../../../shared/http/publicAddress.ts'
-import { parseDuration, parseIsoTime } from '../../../shared/isoTime.ts'
+import { isDay, parseDuration, parseIsoTime } from '../../../shared/isoTime.ts'
 import { challengePayees, challengeVersions } from '../../../shared/till/anyChallenge.ts'
 import { classifySignature, normaliseSignature } from '../../../shared/till/authorization.ts'
 import { jsonFault } from '../../../shared/till/bazaar/jsonBounds.ts'
@@ -127,7 +127,7 @@ export const TILL_READERS: readonly Reader[] = [
     parseAuthorization: (text) => parseAuthorization(`Bearer ${text}`),
   }),
   ...all('cursor.ts', HEADER_MAX, URL_TEXT, { decodeCursor }),
-  ...all('isoTime.ts', BODY_MAX, URL_TEXT, { parseIsoTime, parseDuration }),
+  ...all('isoTime.ts', BODY_MAX, URL_TEXT, { parseIsoTime, parseDuration, isDay }),
   ...all('canonicalJson.ts', BODY_MAX, JSON_TEXT, {
     canonicalJson: (text) => canonicalJson(json(text)),
   }),

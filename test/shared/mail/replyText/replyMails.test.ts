@@ -70,11 +70,15 @@ test('every test mail has a unique name, and has a text part or an HTML part', (
   )
 })
 
-test('of the open mails 99 %, and of the mails set aside 97 %, have an accepted reply text, each text equals the recorded one, and no reply becomes empty', async () => {
-  const open = await score(CORPUS.open, SHOW)
-  const aside = await score(CORPUS.aside, false)
-  expectRecorded('replies/others/open.jsonl', open.others)
-  expectRecorded('replies/others/aside.jsonl', aside.others)
+const { others: openOthers, ...open } = await score(CORPUS.open, SHOW)
+const { others: asideOthers, ...aside } = await score(CORPUS.aside, false)
+
+test('each reply text of the test mails equals the expected text or the recorded text', () => {
+  expectRecorded('replies/others/open.jsonl', openOthers)
+  expectRecorded('replies/others/aside.jsonl', asideOthers)
+})
+
+test('of the open mails 99 %, and of the mails set aside 97 %, have an accepted reply text, and no reply becomes empty', () => {
   process.stdout.write(`open ${JSON.stringify(open)}\naside ${JSON.stringify(aside)}\n`)
   expect(open).toMatchObject({ mails: 234, emptied: 0 })
   expect(aside).toMatchObject({ mails: 264, emptied: 0 })

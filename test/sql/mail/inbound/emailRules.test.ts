@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createRule,
   deleteRule,
-  listBlockedSenders,
   listRules,
+  listSenderRules,
   RULES_MAX,
   RuleConflictError,
   readRules,
@@ -89,10 +89,10 @@ test('blocked senders are listed for live inboxes and only for the scope RECEIVE
   await allow(one, 'friend@b.example')
   await pool.query('update projects set deleted_at = now() where id = $1', [deleted])
   const inbox = await addressOf(pool, one)
-  expect(await listBlockedSenders(pool, inbox)).toEqual([
+  expect(await listSenderRules(pool, inbox)).toEqual([
     { inbox, type: 'BLOCK', value: 'spam@b.example' },
   ])
-  const all = (await listBlockedSenders(pool, null)).map((blocked) => blocked.inbox)
+  const all = (await listSenderRules(pool, null)).map((blocked) => blocked.inbox)
   expect(all).toContain(await addressOf(pool, two))
   expect(all).not.toContain(await addressOf(pool, deleted))
   expect(await readRules(pool, one, ['SEND'])).toEqual([
@@ -109,12 +109,12 @@ test('an allowed sender is listed beside the blocked senders only if a rule of t
     await allow(one, value)
   await allow(two, 'friend@b.example')
   const inbox = await addressOf(pool, one)
-  const listed = await listBlockedSenders(pool, inbox)
+  const listed = await listSenderRules(pool, inbox)
   expect(listed.toSorted((a, b) => (a.value < b.value ? -1 : 1))).toEqual([
     { inbox, type: 'BLOCK', value: '*@b.example' },
     { inbox, type: 'ALLOW', value: 'friend@b.example' },
   ])
-  expect(await listBlockedSenders(pool, await addressOf(pool, two))).toEqual([])
+  expect(await listSenderRules(pool, await addressOf(pool, two))).toEqual([])
 })
 
 test('recipients are refused by the email rules and suppressions of the sending project', async () => {

@@ -291,6 +291,9 @@ export const MAIL_READERS: readonly Reader[] = [
   mailReader('emailRules.ts parseRuleValue', TYPED_MAX, ADDRESSES, (text) =>
     emailRules.parseRuleValue(text),
   ),
+  mailReader('emailRules.ts decidingType', HEADER_MAX, ADDRESSES, (text) =>
+    emailRules.decidingType(text, (value) => (value === '*@b.c' ? 'BLOCK' : undefined)),
+  ),
   mailReader('emailRules.ts isAllowed', HEADER_MAX, ADDRESSES, (text) =>
     emailRules.isAllowed([{ type: 'BLOCK', scope: 'RECEIVE', value: '*@b.c' }], 'RECEIVE', text),
   ),

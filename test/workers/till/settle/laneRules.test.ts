@@ -74,6 +74,8 @@ const isAsked = async (id: string) => {
 const set = (id: string, columns: string) =>
   pool.query(`update payments set ${columns} where id = $1`, [id])
 const troubleOf = async (id: string) => (await row(pool, 'payments', id)).trouble
+/** Repeats the time after which a second group may begin. */
+const LATE_MS = 250
 const AWAY = 'the node is away'
 
 describe('a settlement job', () => {
@@ -234,13 +236,16 @@ describe('the lanes limit how many payments run at once', () => {
   test('a second group begins even if the first group becomes late while the waiting payments are read', async () => {
     const release = hold()
     let reads = 0
+    let begunMs = Number.POSITIVE_INFINITY
+    const isLate = () => performance.now() > begunMs + LATE_MS
     const slow = Object.create(pool, {
       connect: { value: () => pool.connect() },
       query: {
         async value(statement: { name?: string }, ...values: unknown[]) {
           const result = await pool.query(statement as never, ...(values as []))
-          // The second read ends when the first group has run for longer than 250 ms.
-          if (statement.name === 'take-waiting' && ++reads === 2) await Bun.sleep(300)
+          if (statement.name === 'take-waiting' && ++reads === 2) {
+            await waitFor('the first group to be late', isLate)
+          }
           return result
         },
       },
@@ -249,6 +254,7 @@ describe('the lanes limit how many payments run at once', () => {
     const first = await payment()
     const jobs = [lanes.settle(first)]
     await isAsked(first)
+    begunMs = performance.now()
     const second = await payment()
     jobs.push(lanes.settle(second))
     await isAsked(second)
