@@ -38,6 +38,14 @@ test('the transaction of a failed payment is replaced by an empty transfer with 
   await till.client.setAutomine(false)
   const { authorization, header } = await pay()
   const { paymentId } = (await redeem(seller, header)).body
+  // A payment that expires before its transaction exists fails without a transaction to replace.
+  await waitFor('the transaction of the payment', async () => {
+    const { rowCount } = await till.service.database.pool.query(
+      'select from chain_transactions where payment_id = $1 and sent_head is not null',
+      [paymentId],
+    )
+    return rowCount === 1
+  })
   await till.client.increaseTime({ seconds: 120 })
   await passBy()
   await waitFor('the failure', async () => {
