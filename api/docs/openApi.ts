@@ -110,7 +110,7 @@ function operationObject(method: string, template: string, hooks: Hooks): Operat
       : {
           requestBody: {
             required: true,
-            content: json(plain(hooks.body), detail.requestExample),
+            content: json(requestSchema(plain(hooks.body), detail), detail.requestExample),
           },
         }),
     responses: {
@@ -126,6 +126,18 @@ function operationObject(method: string, template: string, hooks: Hooks): Operat
     },
     security: access === 'public' ? [] : [{ key: access === 'key' ? [] : [access] }],
   }
+}
+
+/**
+ * Returns the schema of a request body with `additionalProperties: false` at each object, because the API refuses
+ * unknown fields. Public routes and open bodies accept any field, so their schemas do not change.
+ */
+function requestSchema(schema: unknown, { access, openBody }: Operation): unknown {
+  if (access === 'public' || openBody) return schema
+  return JSON.parse(JSON.stringify(schema), (_, value) => {
+    if (value?.type !== 'object' || value.properties === undefined) return value
+    return { additionalProperties: false, ...value }
+  })
 }
 
 function successContent({ schema, example, contentType }: Operation['success']): Json {

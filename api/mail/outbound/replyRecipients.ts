@@ -4,9 +4,9 @@ import { badRequest } from '../../http/errors.ts'
 import { RECIPIENTS_MAX, unique } from './sendInput.ts'
 
 /**
- * Returns the recipients of a reply: the addresses in Reply-To, otherwise the addresses in From. If this inbox sent the
- * original mail, returns the recipients of the original mail instead. The function drops invalid addresses. The inbox
- * that replies is a recipient only if no other recipient is left.
+ * Returns the recipients of a reply: the addresses in Reply-To, or the addresses in From if Reply-To has no valid
+ * address. If this inbox sent the original mail, returns the recipients of the original mail instead. The function
+ * drops invalid addresses. The inbox that replies is a recipient only if no other recipient is left.
  */
 export function replyRecipients(
   original: Message,
@@ -18,7 +18,7 @@ export function replyRecipients(
   // without the tag is the address of the inbox.
   const others = (texts: string[]) =>
     usable(texts).filter((address) => !recipientKeys(address).includes(own))
-  const sender = original.replyTo.length > 0 ? original.replyTo : original.from
+  const sender = usable(original.replyTo).length > 0 ? original.replyTo : original.from
   const wanted = original.direction === 'sent' ? original.to : sender
   const to = others(wanted).length > 0 ? others(wanted) : usable(wanted)
   if (to.length === 0) throw badRequest('The message has no sender that can be replied to')

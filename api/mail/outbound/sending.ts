@@ -256,10 +256,11 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
 
 /**
  * Returns the idempotency key that belongs to a draft. Each draft has one idempotency key, so the service sends the
- * draft only once, and a repeated call gets the first response again.
+ * draft only once, and a repeated call gets the first response again. No client can use the key of a draft, because a
+ * space is not allowed in an `Idempotency-Key`.
  */
 const keyOfDraft = (id: string) => ({
-  name: `draft:${id}`,
+  name: `draft ${id}`,
   requestHash: requestHash(['draft', id]),
 })
 

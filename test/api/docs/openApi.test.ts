@@ -136,6 +136,23 @@ test('every operation of the OpenAPI document has its scope, its errors and an e
   expect(document.paths['/v0/messages/send'].post.security).toEqual([{ key: ['mail:send'] }])
 })
 
+test('the schema of a request body refuses unknown fields at every depth, as the API does', () => {
+  const schemaOf = (path: string, method: string) =>
+    document.paths[path][method].requestBody.content['application/json'].schema
+  const accepts = (path: string, body: object, method = 'post') =>
+    errorsOf(schemaOf(path, method), body).length === 0
+  const mail = { to: ['ada@example.com'], subject: 'Offer', text: 'Hello' }
+  const file = { filename: 'a.txt', contentType: 'text/plain', content: 'aGk=' }
+  const send = '/v0/messages/send'
+  expect(accepts(send, { ...mail, attachments: [file] })).toBe(true)
+  expect(accepts(send, { ...mail, sendat: '2030-01-01T00:00:00Z' })).toBe(false)
+  expect(accepts(send, { ...mail, attachments: [{ ...file, name: 'a' }] })).toBe(false)
+  // The names of headers are free, and other standards define the body of a facilitator.
+  expect(accepts(send, { ...mail, headers: { 'X-Ticket': '7' } })).toBe(true)
+  const { properties } = schemaOf('/v0/x402/verify', 'post')
+  expect(JSON.stringify(properties)).not.toContain('"additionalProperties":false')
+})
+
 test('examples of the OpenAPI document match their schemas', () => {
   for (const [method, path, operation] of operations()) {
     for (const media of [operation.requestBody, ...Object.values(operation.responses as object)]) {

@@ -74,6 +74,17 @@ test('an agent writes a draft in several steps, and sends the draft once', async
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
+test('an Idempotency-Key of a client does not prevent the sending of a draft', async () => {
+  const agent = await service.newAgent()
+  const mail = { to: ['ada@example.com'], subject: 'Offer', text: 'Shall I?' }
+  const { draftId } = await create(agent, mail)
+  for (const key of [`draft:${draftId}`, `draft-${draftId}`, draftId]) {
+    const { status } = await agent.post('/v0/messages/send', mail, { 'idempotency-key': key })
+    expect([key, status]).toEqual([key, 201])
+  }
+  expect((await send(agent, draftId)).status).toBe(201)
+})
+
 test('the draft of a reply joins the thread when it is sent, and a draft may have a sending time', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)

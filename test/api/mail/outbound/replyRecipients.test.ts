@@ -36,6 +36,7 @@ test.each<[name: string, changes: Partial<Message>, to: string[]]>([
   ],
   ['once to each author', { from: [ADA, BOB, 'ADA@example.com'] }, ['ADA@example.com', BOB]],
   ['to the valid addresses only', { replyTo: ['nobody', BOB] }, [BOB]],
+  ['to the author if no address in Reply-To is valid', { replyTo: ['nobody'] }, [ADA]],
   ['not to the inbox itself', { replyTo: [BOB, 'Agent+tag@MAIL.test', ME] }, [BOB]],
   ['to the inbox itself if the inbox wrote to itself', { from: [ME] }, [ME]],
   ['to at most fifty authors', { from: many(51) }, many(RECIPIENTS_MAX)],
@@ -69,6 +70,6 @@ test('a reply to all may have fifty recipients, and no more', () => {
 })
 
 test('a mail without a valid sender cannot be replied to', () => {
-  for (const changes of [{ from: [] }, { from: ['nobody'] }, { replyTo: ['nobody'] }])
+  for (const changes of [{ from: [] }, { from: ['nobody'] }, { from: [], replyTo: ['nobody'] }])
     expect(() => recipients(changes)).toThrow('The message has no sender that can be replied to')
 })
