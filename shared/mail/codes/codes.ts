@@ -171,7 +171,8 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
     ['html', html === null ? [] : linesOf(html).map((line) => new CodeLine(line))],
   ]
   const lines = parts.flatMap(([, own]) => own)
-  if (!lines.some(({ text: line }) => MAY_HOLD.test(line)) || !mayHaveCode(lines)) return []
+  if (!lines.some(({ text: line }) => MAY_HOLD.test(line))) return []
+  if (!mayHaveCode(lines) && codesInLinks([text, html ?? '']).size === 0) return []
   const shared = evidenceOfMail(head, lines)
   const judged: Judged[] = []
   for (const [part, own] of parts) {
@@ -191,6 +192,20 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
 }
 
 /**
+ * Matches a parameter of a URL that carries a one-time code, such as `unblockCode=7RK2M4QX`. The names of parameters are
+ * English in the mails of all languages.
+ */
+const CODE_PARAMETER = /[?&;#](?:[\w.-]{0,30}(?:code|otp|pin|token))=([\w-]{4,20})(?![\w-])/gi
+
+/** Returns the one-time codes that the links of a mail carry, without hyphens and in lower case. */
+const codesInLinks = (parts: readonly string[]): ReadonlySet<string> =>
+  new Set(
+    parts.flatMap((part) =>
+      [...part.slice(0, CODE_SCAN_CHARS).matchAll(CODE_PARAMETER)].map(([, value]) => bare(value!)),
+    ),
+  )
+
+/**
  * Adds to a candidate (a possible code) the evidence from the mail's other candidates, and from other places in the
  * mail that hold the same value.
  */
@@ -205,6 +220,7 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
       [...part.slice(0, CODE_SCAN_CHARS).matchAll(pattern)].map(([, value]) => value!),
     )
   const linked = new Set(matchesOf(/[=/#]([\w-]{4,20})(?![\w-])/g))
+  const carried = codesInLinks(parts)
   const hostNames = new Set(
     matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )
@@ -227,6 +243,7 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
         ...(rivals <= 1 ? ['company:none'] : rivals <= 3 ? ['company:few'] : []),
         ...(others.some(({ part }) => part !== one.part) ? ['company:otherPart'] : []),
         ...(linked.has(value) ? ['company:link'] : []),
+        ...(carried.has(bare(value)) ? ['company:codeLink'] : []),
       ],
     }
   })

@@ -293,9 +293,12 @@ function linksOfText(text: string): Found[] {
   const found: Found[] = []
   let free = 0
   for (const match of input.matchAll(/https?:\/\/[^\s<>"]{1,4100}/gi)) {
-    const href = cleanHref(match[0].replace(/[.,;:!?'*)\]}。、，）」】]+$/u, ''))
+    // Programs that turn HTML into text write `Reset [https://…]`, sometimes with the next word directly behind.
+    const bracketEnd = input[match.index - 1] === '[' ? match[0].indexOf(']') : -1
+    const url = bracketEnd === -1 ? match[0] : match[0].slice(0, bracketEnd)
+    const href = cleanHref(url.replace(/[.,;:!?'*)\]}。、，）」】]+$/u, ''))
     const before = input.slice(Math.max(free, match.index - CONTEXT_MAX_CHARS), match.index)
-    free = match.index + match[0].length
+    free = match.index + url.length
     if (href !== undefined) found.push({ href, text: '', context: () => nearLines(before) })
     if (found.length === LINKS_READ) break
   }

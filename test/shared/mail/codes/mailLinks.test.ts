@@ -169,6 +169,12 @@ describe('the service reads a link of a mail', () => {
       { href: at('/y') },
     ])
   })
+
+  test('a link in square brackets ends at the closing bracket, even if a word stands directly behind', () => {
+    expect(
+      linksOf(null, { text: `Reset [${at('/x?a=b')}]If not, see [${at('/y')}].` }),
+    ).toMatchObject([{ href: at('/x?a=b') }, { href: at('/y') }])
+  })
 })
 
 describe('the service limits the links of a mail', () => {

@@ -315,4 +315,46 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
     ['Tb4XgQ9zLwY2'],
   ],
   ['Your file', 'The report Q3Report2026 is ready. Enter your access code to open it.', []],
+  // A link carries the code of the mail, in a language whose words the rules do not know.
+  [
+    'Jeike',
+    'Eipuru kóva eike hag̃ua: 5QWM82TR\n\nhttps://a.example/jeike?uid=7&signinCode=5QWM82TR',
+    ['5QWM82TR'],
+  ],
+  [
+    'Yaykuna',
+    'Kayta qillqay 48102937 chaymanta.\n\nhttps://a.example/yaykuna?code=48102937',
+    ['48102937'],
+  ],
+  [
+    'Потврди',
+    'Копирај ја лозинката 60318842 и стави ја на екранот во следните десет минути.\n\nПотврди: https://login.a.example/otp?name=elena&code=60318842',
+    ['60318842'],
+  ],
+  [
+    'Takiuru',
+    'Tāuruhia te tau 771204 ki te whārangi.\n\nhttps://a.example/v?token=771204',
+    ['771204'],
+  ],
+  ['Komo', 'ʻO kēia kou helu: 30516\n\nhttps://a.example/komo?pin=30516', ['30516']],
+  [
+    'Xush kelibsiz',
+    'Kirish uchun kiriting: 908 114\nhttps://a.example/kirish?otp=908114',
+    ['908114'],
+  ],
+  ['Wọlé', 'Fi nọ́ńbà yìí wọlé: QR72LM\nhttps://a.example/wole?loginCode=QR72LM', ['QR72LM']],
+  ['Sign in', '3F8K21\n\nhttps://a.example/enter?otp=3F8K21', ['3F8K21']],
+  ['Murakaza neza', 'Andika: 615-208\n\nhttps://a.example/injira?code=615-208', ['615208']],
+  // A link may also carry the number of an order, a voucher or a friend.
+  ['Spring sale', 'Use SAVE20 at the till.\n\nhttps://shop.example/?code=SAVE20', []],
+  ['Your order 4820117', 'Order 4820117 has left.\n\nhttps://shop.example/t?code=4820117', []],
+  ['Your parcel', 'Parcel 61904428 comes today.\nhttps://p.example/t?trackingCode=61904428', []],
+  ['Invoice 2026-1184', 'Invoice 2026-1184 is due.\nhttps://a.example/pay?code=2026-1184', []],
+  ['Gutschein', 'Ihr Gutschein: LENZ2025\nhttps://shop.example/?voucherCode=LENZ2025', []],
+  [
+    'Invite a friend',
+    'Share your link: https://a.example/r?code=ADA2026\nYour referral code is ADA2026.',
+    [],
+  ],
+  ['Ticket 48210', 'Ticket 48210 was answered.\nhttps://help.example/t?token=48210', []],
 ]
