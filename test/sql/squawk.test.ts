@@ -20,7 +20,8 @@ const RULES_OF_MIGRATOR = ['require-lock-timeout', 'require-statement-timeout']
  */
 const NOT_OURS = ['prefer-bigint-over-int', 'prefer-bigint-over-smallint']
 
-function squawk(path: string, isOnline: boolean): string {
+/** Runs Squawk once on all files, because each start of Squawk takes a second. @returns the complaints of Squawk */
+function squawk(paths: readonly string[], isOnline: boolean): string {
   const { stdout, stderr } = Bun.spawnSync([
     SQUAWK,
     '--pg-version=15',
@@ -30,16 +31,21 @@ function squawk(path: string, isOnline: boolean): string {
         ['--exclude=prefer-robust-stmts']
       : ['--assume-in-transaction']),
     ...[...RULES_OF_MIGRATOR, ...NOT_OURS].map((rule) => `--exclude=${rule}`),
-    path,
+    ...paths,
   ])
   return stdout.toString() + stderr.toString().replace(/^\s*Found 0 issues.*$/ms, '')
 }
 
-const names = readdirSync(FOLDER).filter((name) => name >= FIRST_NEW)
-test.each(names)('Squawk accepts the migration %s', (name) => {
-  const path = join(FOLDER, name)
-  const isOnline = readFileSync(path, 'utf8').startsWith('-- online:')
-  expect(squawk(path, isOnline)).toBe('')
+test.each([
+  ['that run in a transaction', false],
+  ['that build an index without blocking writers', true],
+])('Squawk accepts the migrations %s', (_which, isOnline) => {
+  const paths = readdirSync(FOLDER)
+    .filter((name) => name >= FIRST_NEW)
+    .map((name) => join(FOLDER, name))
+    .filter((path) => readFileSync(path, 'utf8').startsWith('-- online:') === isOnline)
+  expect(paths.length).toBeGreaterThan(0)
+  expect(squawk(paths, isOnline)).toBe('')
 })
 
 test.each([
@@ -50,7 +56,7 @@ test.each([
   const folder = mkdtempSync(join(tmpdir(), 'purser-squawk-'))
   try {
     writeFileSync(join(folder, '1.sql'), sql)
-    expect(squawk(join(folder, '1.sql'), false)).toInclude(word)
+    expect(squawk([join(folder, '1.sql')], false)).toInclude(word)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

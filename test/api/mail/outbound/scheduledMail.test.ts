@@ -44,7 +44,7 @@ const jobs = async (messageId: string, of = service) => {
 
 test('a mail with sendAt is sent at that time, and not earlier', async () => {
   const agent = await service.newAgent()
-  const sendAt = inMs(2_500)
+  const sendAt = inMs(3_000)
   const sent = await sendMail(agent, { sendAt })
   expect([sent.deliveryStatus, sent.sendAt, sent.labels]).toEqual([
     'scheduled',
@@ -65,7 +65,7 @@ test('a mail with sendAt is sent at that time, and not earlier', async () => {
 test('a reply with sendAt is scheduled, and a call that is repeated after this time gets the same response', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
-  const reply = { text: 'Later', sendAt: inMs(1_200) }
+  const reply = { text: 'Later', sendAt: inMs(3_000) }
   const path = `${messagePath(first.messageId)}/reply`
   const key = { 'idempotency-key': 'later' }
   const { status, body } = await agent.post(path, reply, key)
@@ -133,7 +133,7 @@ test('if a scheduled mail is cancelled exactly when it is due, it is either canc
   const agent = await service.newAgent()
   const ends = await Promise.all(
     Array.from({ length: 12 }, async (_, n) => {
-      const { messageId } = await sendMail(agent, { sendAt: inMs(600 + n * 5) })
+      const { messageId } = await sendMail(agent, { sendAt: inMs(3_000 + n * 5) })
       const { sendAt } = (await agent.get(messagePath(messageId))).body
       await waitFor('its time', () => Date.now() >= Date.parse(sendAt) - 20)
       const { status } = await cancel(agent, messageId)

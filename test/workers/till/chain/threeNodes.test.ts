@@ -19,6 +19,7 @@ import {
   startTestTill,
   type TestTill,
 } from '../../../support/till/till.ts'
+import { inPool } from '../../../support/till/waitingPayments.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 /** Limits the milliseconds within which a payment must give access while one of three nodes is faulty. */
@@ -169,6 +170,7 @@ test('a transaction receipt that one node invents gives no access', async () => 
     bad.answers.set('eth_getTransactionCount', () => '0xffff')
     const answer = await redeem(seller, header)
     expect(answer.body).toMatchObject({ ok: false, reason: 'settlement_pending' })
+    await inPool(till, answer.body.paymentId)
     await till.client.mine({ blocks: 1 })
     expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
   } finally {

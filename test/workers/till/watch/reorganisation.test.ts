@@ -11,6 +11,7 @@ import {
   type TestTill,
 } from '../../../support/till/till.ts'
 import { row } from '../../../support/till/tillRows.ts'
+import { inPool } from '../../../support/till/waitingPayments.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 let till: TestTill
@@ -75,6 +76,7 @@ test('a payment that a reorganisation undid gives access only after the payment 
   await till.client.setAutomine(false)
   const { header } = await pay()
   const { body: pending } = await redeem(seller, header)
+  await inPool(till, pending.paymentId)
   await till.client.mine({ blocks: 1 })
   await reaches(pending.paymentId, 'settled')
   await reorganise()

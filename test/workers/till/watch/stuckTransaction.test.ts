@@ -5,6 +5,7 @@ import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import { queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'
 import type { Agent } from '../../../support/service.ts'
 import { pay, redeem, startTestTill, type TestTill } from '../../../support/till/till.ts'
+import { inPool } from '../../../support/till/waitingPayments.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 let till: TestTill
@@ -39,13 +40,7 @@ test('the transaction of a failed payment is replaced by an empty transfer with 
   const { authorization, header } = await pay()
   const { paymentId } = (await redeem(seller, header)).body
   // A payment that expires before its transaction exists fails without a transaction to replace.
-  await waitFor('the transaction of the payment', async () => {
-    const { rowCount } = await till.service.database.pool.query(
-      'select from chain_transactions where payment_id = $1 and sent_head is not null',
-      [paymentId],
-    )
-    return rowCount === 1
-  })
+  await inPool(till, paymentId)
   await till.client.increaseTime({ seconds: 120 })
   await passBy()
   await waitFor('the failure', async () => {
