@@ -87,7 +87,7 @@ describe('an owner gives a new mandate for payments', () => {
 
   test('a new mandate without a start begins at the time of the database', async () => {
     const { validFrom, createdAt } = await given(await newProject(pool), { validFrom: null })
-    expect(Math.abs(validFrom.getTime() - createdAt.getTime())).toBeLessThan(1_000)
+    expect(Math.abs(validFrom.getTime() - createdAt.getTime())).toBeLessThan(60_000)
   })
 
   test('if the project does not exist or is deleted, no new mandate is made, and the result is null', async () => {
