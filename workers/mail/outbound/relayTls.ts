@@ -56,8 +56,10 @@ const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOS
 export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {
   const cause = (failure as { cause?: { code?: string } }).cause?.code ?? ''
   const said = failure.response ?? failure.message
+  // The SMTP replies to a message are about the message: `554 gift certificates are refused`.
+  const namesCertificate = failure.response === undefined && /certificate/i.test(said)
   const isUntrusted =
-    UNTRUSTED.test(failure.code ?? '') || UNTRUSTED.test(cause) || /certificate/i.test(said)
+    UNTRUSTED.test(failure.code ?? '') || UNTRUSTED.test(cause) || namesCertificate
   if (!isUntrusted) return null
   const error: SmtpFailure = new Error(`454 4.7.0 the relay offers no trusted TLS: ${said}`)
   error.code = 'ETLS'

@@ -45,3 +45,16 @@ test('an SMTP refusal with characters that PostgreSQL cannot store is shown clea
   expect(JSON.stringify(body)).toContain('odd@example.com')
   relay.close()
 })
+
+test('a relay that refuses a mail about certificates ends the mail, because the refusal is not about TLS', async () => {
+  await using sink = await startSink()
+  await using service = await startTestService({
+    smtp: false,
+    env: { SMTP_RELAY_URL: sink.url },
+  })
+  sink.refuseData = () => ({ code: 554, message: '5.7.1 No mail about gift certificates' })
+  const agent = await service.newAgent()
+  const { messageId } = await sendMail(agent)
+  const { deliveryError } = await untilStatus(agent, messageId, 'failed')
+  expect(deliveryError).toBe('ada@example.com: 554 5.7.1 No mail about gift certificates')
+})
