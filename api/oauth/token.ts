@@ -32,7 +32,8 @@ export async function giveTokens(services: Services, form: Form) {
       await exchangeCode(pool, {
         code: field(form, 'code'),
         clientId,
-        redirectUri: field(form, 'redirect_uri'),
+        // OAuth 2.1 §10.2 has no redirect_uri at the token endpoint, because PKCE ties the code to its client.
+        redirectUri: form.redirect_uri ? field(form, 'redirect_uri') : null,
         isProven: (challenge) => fitsChallenge(verifier, challenge),
       }),
     )

@@ -39,6 +39,7 @@ type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live:
 /**
  * Exchanges an authorization code for tokens, which is possible only once (OAuth 2.1 §4.1.3). A second use of the
  * authorization code ends the grant.
+ * @param redirectUri is the redirect URI that the client repeats. Null means that the client repeats no redirect URI.
  * @param isProven gets the stored PKCE challenge, and tells whether the client's code verifier fits that challenge.
  */
 export async function exchangeCode(
@@ -51,7 +52,7 @@ export async function exchangeCode(
   }: {
     code: string
     clientId: string
-    redirectUri: string
+    redirectUri: string | null
     isProven: (challenge: string) => boolean
   },
 ): Promise<TokenPair | TokenFault> {
@@ -78,7 +79,9 @@ export async function exchangeCode(
       return 'invalid_grant'
     }
     const fits =
-      row.client_id === clientId && row.redirect_uri === redirectUri && isProven(row.challenge)
+      row.client_id === clientId &&
+      (redirectUri === null || row.redirect_uri === redirectUri) &&
+      isProven(row.challenge)
     if (!fits || !row.is_live || !row.is_fresh) return 'invalid_grant'
     await db.query('update oauth_codes set used_at = clock_timestamp() where code_hash = $1', [
       hashSecret(code),

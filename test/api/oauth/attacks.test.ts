@@ -129,6 +129,17 @@ test('an authorization code is valid only for its own app, its own redirect URI 
   expect((await token(service.url, exchange)).status).toBe(200)
 })
 
+test('a client of OAuth 2.1 gets its tokens without repeating the redirect URI', async () => {
+  for (const absent of [undefined, '']) {
+    const { exchange } = await codeFor(service, agent)
+    const { redirect_uri: _, ...form } = exchange
+    const repeated = absent === undefined ? form : { ...form, redirect_uri: absent }
+    const forged = await token(service.url, { ...repeated, code_verifier: 'x'.repeat(43) })
+    expect([forged.status, forged.body.error]).toEqual([400, 'invalid_grant'])
+    expect((await token(service.url, repeated)).status).toBe(200)
+  }
+})
+
 test('an authorization code expires after a minute', async () => {
   const { exchange } = await codeFor(service, agent)
   await service.database.pool.query(

@@ -47,7 +47,7 @@ const REFRESH = { grant_type: 'refresh_token', refresh_token: `lort-${'0'.repeat
 
 test('the error of the token endpoint names each field that is absent or empty', async () => {
   const forms: [whole: Fields, names: string[]][] = [
-    [CODE, ['grant_type', 'client_id', 'code_verifier', 'code', 'redirect_uri']],
+    [CODE, ['grant_type', 'client_id', 'code_verifier', 'code']],
     [REFRESH, ['grant_type', 'client_id', 'refresh_token']],
   ]
   for (const [whole, names] of forms) {
