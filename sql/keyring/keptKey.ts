@@ -4,9 +4,9 @@ import { join } from 'node:path'
 const KEY_BYTES = 32
 
 /**
- * Returns the key that is generated for development. The key is generated once and kept in a file of DATA_DIR that only
- * its owner can read.
- * @returns the text `development:` and then the base64 of 32 random bytes.
+ * Returns a generated key for development. The service generates the development key once and keeps it in a file of
+ * DATA_DIR that only the file's owner can read.
+ * @returns the text `development:`, followed by 32 random bytes in base64.
  * @throws in production, because `SECRETS_OF` does not list the key among the secrets of this process.
  */
 export function keptKey(
@@ -21,8 +21,8 @@ export function keptKey(
     const draft = `${file}.${process.pid}`
     writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, { mode: 0o600 })
     try {
-      // The key file is created by a hard link, so that it appears only with its full content, and only once. So two
-      // processes that start at the same time read the same key.
+      // A hard link creates the key file only once, and only with its full content. So two processes that start at the
+      // same time read the same key.
       linkSync(draft, file)
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error

@@ -12,15 +12,15 @@ import { purseKeyContext } from '../purse/purses.ts'
 import { useContext } from '../vault/uses.ts'
 
 /**
- * Sets the maximum number of data keys of secrets that one transaction encrypts again. The transaction takes some
- * milliseconds, and a concurrent writer waits for this time.
+ * Sets the maximum number of data keys that one transaction encrypts again. A concurrent writer waits for the end of
+ * the transaction, which takes some milliseconds.
  */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
 /**
- * Describes the data key of a secret that is still encrypted with an old master key. The field `at` is the primary key
- * of the row that holds the data key.
+ * Describes a secret's data key that is still encrypted with an old master key. The field `at` is the primary key of
+ * the database row that holds the data key.
  */
 type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
