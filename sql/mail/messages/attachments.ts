@@ -6,8 +6,8 @@ import type { Queryable } from '../../db.ts'
 import { packBytes } from '../../packedBytes.ts'
 
 /**
- * Holds the decoded bytes of one attachment. The field `blob` names the object that holds the attachment's bytes. If
- * `blob` is absent or null, the attachment's bytes are not in the object store.
+ * Holds the decoded bytes of one attachment. The field `blob` names the object with the attachment's bytes in the
+ * object store. If `blob` is absent or null, the attachment's bytes are not in the object store.
  */
 export type AttachmentContent = {
   attachmentId: string
@@ -16,8 +16,8 @@ export type AttachmentContent = {
 }
 
 /**
- * Returns the attachment bytes that must be stored in the database row of the attachment. If an attachment is in the
- * object store, its database row holds no bytes.
+ * Returns the bytes that the caller must store in the database row of an attachment. If the object store holds an
+ * attachment, the database row of the attachment holds no bytes.
  */
 export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentId'>): Uint8Array =>
   blob == null ? content : NO_BYTES
