@@ -23,7 +23,7 @@ export type HealthReport = {
 
 const REPORTS_KEPT = 10
 
-/** Maps each section of a report to its task. */
+/** Maps each section of a doctor's report to the task that checks the section. */
 const TASK = {
   service: 'examine_service',
   mail: 'examine_mail',
@@ -31,9 +31,9 @@ const TASK = {
 } as const satisfies Record<Section, string>
 
 /**
- * Asks the workers for a report of the doctor. Concurrent callers share one report that is in progress.
- * @param sections lists the sections that workers check.
- * @param given holds the findings of the sections that this process has already checked.
+ * Asks the worker processes for a report of the doctor. Concurrent callers share one report in progress.
+ * @param sections lists the report sections that worker processes check.
+ * @param given holds the findings of the report sections that this process has already checked.
  * @returns the id of the doctor's report.
  */
 export async function requestReport(
@@ -45,7 +45,8 @@ export async function requestReport(
     await db.query(`select pg_advisory_xact_lock(hashtextextended('health_reports', 0))`)
     const underWay = await findUnderWay(db)
     if (underWay !== null) return underWay
-    // Two reports of one millisecond would have no order, and the newest could be deleted as the oldest.
+    // Two reports with the same millisecond would have no order, so the service could delete the newest report as the
+    // oldest.
     await db.query(
       `insert into health_reports (id, sections, requested_at)
        select $1, $2, greatest(clock_timestamp(), max(requested_at) + interval '1 ms') from health_reports`,

@@ -44,8 +44,8 @@ export type Notice = {
 }
 
 /**
- * Returns the notification about a waiting approval request, with the addresses that still need the notification.
- * @returns null if nobody must be notified about the approval request any more.
+ * Returns the notification about a waiting approval request, with the email addresses that still need the notification.
+ * @returns null if the service must notify nobody about the approval request any more.
  */
 export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
   const { rows } = await db.query<Notice>(
