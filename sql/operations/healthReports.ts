@@ -61,7 +61,9 @@ export async function requestReport(
   })
 }
 
-/** Finds a report of the doctor that still waits for a section. @returns null if there is none. */
+/**
+ * Finds a doctor's report in progress, which still lacks a section. @returns null if no doctor's report is in progress.
+ */
 async function findUnderWay(db: Queryable): Promise<string | null> {
   const { rows } = await db.query<{ id: string }>(
     `select id from health_reports
@@ -72,7 +74,7 @@ async function findUnderWay(db: Queryable): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** Returns those sections of the doctor's report whose workers are running. */
+/** Returns the sections of the doctor's report that a running worker process can check. */
 export async function livingSections(db: Queryable): Promise<Section[]> {
   const pools = await listLivingPools(db)
   return SECTIONS.filter((section) => pools.includes(SECTION_RUNNER[section]))
@@ -86,7 +88,7 @@ async function deleteOldReports(db: Client): Promise<void> {
   )
 }
 
-/** Records the findings of a report's section. A second result for the same section changes nothing. */
+/** Records the findings of one section of a doctor's report. A second result for the same section changes nothing. */
 export async function recordSection(
   db: Queryable,
   { reportId, section, findings }: { reportId: string; section: Section; findings: Finding[] },
@@ -116,7 +118,7 @@ const toReport = (row: ReportRow | undefined): HealthReport | null =>
         sections: row.sections,
       }
 
-/** Finds one report of the doctor. @returns null if there is none. */
+/** Finds one doctor's report by id. @returns null if the report does not exist. */
 export async function findReport(db: Queryable, id: string): Promise<HealthReport | null> {
   const { rows } = await db.query<ReportRow>({
     name: 'find-health-report',
@@ -126,7 +128,7 @@ export async function findReport(db: Queryable, id: string): Promise<HealthRepor
   return toReport(rows[0])
 }
 
-/** Finds the newest report of the doctor. @returns null if there is none. */
+/** Finds the newest doctor's report. @returns null if no report exists. */
 export async function findLastReport(db: Queryable): Promise<HealthReport | null> {
   const { rows } = await db.query<ReportRow>({
     name: 'find-last-health-report',

@@ -3,20 +3,17 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { recordVerification, type VerificationStatus } from './endpoints.ts'
 
-/**
- * Describes the verification of a seller's endpoint: the last verdict, and whether another check of the endpoint is
- * queued or in progress.
- */
+/** Describes the verification of a seller's endpoint: the last verdict, and the state of a further check. */
 export type EndpointCheck = {
   status: VerificationStatus
   detail: string | null
   checkedAt: Date | null
   /**
-   * Holds the number of milliseconds since a check of the endpoint was queued. If the number is null, no check of the
-   * endpoint is queued.
+   * Holds the number of milliseconds since a check of the endpoint was queued. Null means that no check of the endpoint
+   * is queued.
    */
   queuedMs: number | null
-  /** Tells whether a worker is requesting the endpoint's URL at this moment. */
+  /** Tells whether a worker process is requesting the endpoint's URL at this moment. */
   isRunning: boolean
 }
 
