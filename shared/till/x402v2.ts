@@ -23,19 +23,17 @@ const PAYMENT_REQUIRED_CHARS_MAX = 2990
 const PAYMENT_IDENTIFIER_PATTERN = '^[A-Za-z0-9_-]{16,128}$'
 
 /**
- * Returns the version 1 name of a known chain, whose name may be in the spelling of version 1 or 2. If the chain is
- * unknown, the function returns its name unchanged.
+ * Returns the x402 version 1 name of a known chain, which the caller may name in the spelling of version 1 or 2. The
+ * function returns the name of an unknown chain unchanged.
  */
 export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.network ?? text
 
-/**
- * Describes an optional part of a payment. An optional part of a payment that is null or malformed counts as absent.
- */
+/** Describes an optional part of a payment. A null or malformed optional part counts as absent. */
 const lenient = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().catch(null)
 
 /**
- * Describes the header `PAYMENT-SIGNATURE` after base64 and JSON are decoded. Of the member `accepted`, the service
- * reads only the scheme and the network. The other members of `accepted` only repeat this service's challenge.
+ * Describes the header `PAYMENT-SIGNATURE` after the decoding of base64 and JSON. The service reads only the scheme and
+ * the network of the member `accepted`. The other members of `accepted` only repeat this service's challenge.
  */
 export const paymentPayloadV2Schema = z
   .object({

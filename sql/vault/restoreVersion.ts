@@ -16,9 +16,9 @@ import {
 import { boundsSince, openData, readVersion, toBounds } from './credentialVersions.ts'
 
 /**
- * Stores an old version of a credential as the newest version. Backup codes that somebody has used since then stay
- * marked as used. If an API key restores an old version, the new version gets only the common bounds of the old version
- * and all later versions, so that a removed host stays forbidden. If the owner restores an old version, the new version
+ * Stores an old version of a credential as the newest version. Backup codes that were used after the old version was
+ * stored stay marked as used. If an API key restores an old version, the new version gets only the common bounds of the
+ * old and all later versions. So a removed host stays forbidden. If the owner restores an old version, the new version
  * gets the bounds of the old version.
  */
 export async function restoreVersion(

@@ -138,8 +138,9 @@ export async function findQuietTransactions(
 }
 
 /**
- * Finds the open transaction of a nonce that the node accepted, and that was sent only once and at least `quietMs` ago.
- * @returns null if no open transaction with this nonce was sent only once.
+ * Finds the open transaction of a nonce that the RPC node accepted, and that the service sent only once, at least
+ * `quietMs` ago.
+ * @returns null if no open transaction of the nonce was sent only once.
  */
 export async function findSentOnce(
   db: Queryable,
