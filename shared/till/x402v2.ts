@@ -69,7 +69,7 @@ export const paymentPayloadV2Schema = z
 
 /**
  * Describes one entry of the list `accepts` in x402 version 2. This service sends entries of this form to payers, and
- * sellers send them to the facilitator.
+ * sellers send such entries to the facilitator.
  */
 export const paymentRequirementsV2Schema = z.object({
   scheme: z.string().max(64),
@@ -105,7 +105,7 @@ export const toRequirementV2 = (requirement: Requirement) => ({
   extra: { ...requirement.extra },
 })
 
-/** Signs the price of a resource, so that the payer can prove the price (extension `offer-receipt`). */
+/** Signs an offer with the price of a resource, so that the payer can prove the price (extension `offer-receipt`). */
 function signedOffer(requirement: Requirement, key: ReceiptKey, nowS: number) {
   const { scheme, network, asset, payTo, amount } = toRequirementV2(requirement)
   const validUntil = nowS + requirement.maxTimeoutSeconds
@@ -129,10 +129,11 @@ const IDENTIFIER_EXTENSION = {
 
 /**
  * Encodes the `PAYMENT-REQUIRED` header of a challenge. If the header would exceed 3 kB, the function drops the signed
- * offer first, then the description, then the metadata. After these parts are dropped, only a very long resource URL
- * can make the header longer than 3 kB.
+ * offer first, then the description, then the metadata. Without these parts, only a very long resource URL can make the
+ * header longer than 3 kB.
  *
- * @param offerKey is the key that signs the offer in the header. Null means that the header gets no signed offer.
+ * @param offerKey is the receipt key that signs the offer in the header. Null means that the header gets no signed
+ * offer.
  */
 export function encodePaymentRequired(
   { error, requirement, metadata = {} }: Required402,
@@ -194,22 +195,22 @@ function encodeForm({
     x402Version: 2,
     error,
     resource: { url: requirement.resource, ...more },
-    // The flow `upfront` means that redeem moves the money before the seller serves anything.
+    // The payment flow `upfront` means that redeem moves the money before the seller delivers the resource.
     accepts: [{ ...terms, extra: { ...terms.extra, paymentFlow: 'upfront' } }],
     ...(Object.keys(extensions).length > 0 && { extensions }),
   })
 }
 
 /**
- * Holds a placeholder text that is longer than the text of every reason that a challenge can name. The check of the
- * metadata's size uses this text as the error.
+ * Holds a placeholder that is longer than every error text of a challenge. The function `fitsChallenge` uses the
+ * placeholder as the error of the challenge.
  */
 const LONGEST_ERROR = 'e'.repeat(80)
 const ADDRESS = `0x${'0'.repeat(40)}`
 
 /**
- * Tells whether the metadata of a resource fit into the header of each of its challenges, for every price and every
- * error.
+ * Tells whether the metadata of a resource fit into the header of every challenge for the resource, with any price and
+ * any error.
  */
 export function fitsChallenge(url: string, metadata: Metadata): boolean {
   const how = bazaarOf(metadata, url)
