@@ -148,8 +148,8 @@ const shownCount = (count: bigint): string =>
   count > MILLION ? 'more than a million' : count.toString()
 
 /**
- * Makes the doctor's finding about the key that signs receipts. @param isPublished tells whether the database has the
- * public key of the receipt key.
+ * Makes the doctor's finding about the key that signs receipts. @param isPublished tells whether the database contains
+ * the public part of the receipt key.
  */
 export const judgeReceiptKey = (isPublished: boolean): Finding =>
   isPublished

@@ -120,8 +120,8 @@ const basicAuth = (username: string | null, password: string | null): string | n
   password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
 
 /**
- * Returns all secrets of a credential, whether the request contains them or not. The masker also searches the response
- * for unsent secrets, because a server may know more secrets than the request contains.
+ * Returns all secrets of a credential, including secrets that the request does not contain. The masker also searches
+ * the response for unsent secrets, because a server may know more secrets than the request contains.
  */
 export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
   const texts: string[] = []
