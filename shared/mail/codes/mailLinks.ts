@@ -1,19 +1,17 @@
 /**
  * Finds the links of a mail and the purpose of each link. The service opens no URL of the mail, so a tracking redirect
- * stays as it is. The search for links takes a time that is linear in the length of the mail, and limited.
+ * stays as it is. The time for the search is limited, and grows linearly with the length of the mail.
  */
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
 import { explains, isVague, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
 
-/** Describes a link as the API returns it (docs/contract.md §4). */
+/** Describes a link in the form of the API (docs/contract.md §4). */
 export type MailLink = {
   href: string
   text: string
   purpose: LinkPurpose
-  /**
-   * Tells whether the link resets a password. Whoever opens a link that resets a password can take over the account.
-   */
+  /** Tells whether the link resets a password. Anyone who opens such a link can take over the account. */
   sensitive: boolean
 }
 
@@ -125,18 +123,18 @@ function purposeOf(
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
-  // For a link without words of its own, the words before the link are more certain than two words of its path: `To
-  // activate your account: https://…/login/…`, and `Define your new password: https://…/verify?…`.
+  // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
+  // link's path. Examples are `To activate your account: https://…/login/…` and `Define your new password:
+  // https://…/verify?…`.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify')
   const own = isSure ? byPath : (byText ?? (isNearSurer ? near : byPath))
-  // A link confirms something only if its URL is unique to one recipient. Every recipient gets the same
-  // https://bank.example/login or https://help.bank.example/articles/reset-360012345, so a link like these confirms
-  // nothing.
+  // A link confirms something only if its URL is unique to one recipient. A link such as https://bank.example/login or
+  // https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
-  // Nobody signs in or confirms anything by a link whose only variable part is the number of a page: `Open the forum`.
+  // Nobody signs in or confirms anything by a link such as `Open the forum`, which varies only in the number of a page.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
@@ -145,8 +143,7 @@ function purposeOf(
 }
 
 /**
- * Matches a part of a URL that is unique to one recipient. A URL part that is unique to one recipient is long, and has
- * a digit or capitals inside.
+ * Matches a part of a URL that is unique to one recipient. Such a URL part is long, and has a digit or capitals inside.
  */
 const TOKEN = /(?:^|[/=?&#+:])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
@@ -162,23 +159,23 @@ const isToken = (text: string): boolean =>
  * value of the URL's query.
  */
 const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g
-/** Matches the names of query parameters whose values are the same in all mails of a campaign, such as `utm_source`. */
+/** Matches the names of query parameters that have the same value in all mails of a campaign, such as `utm_source`. */
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
 const isShortToken = (text: string): boolean =>
   /^\d{4,}$/.test(text) || (/\d/.test(text) && /[A-Za-z]/.test(text)) || /[a-z][A-Z]/.test(text)
 
-/** Matches a query value whose name says that the value is a secret, such as `token`. */
+/** Matches a query value with a name for a secret, such as `token`. */
 const NAMED_TOKEN =
   /(?:[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
-/** Matches a long query value of any characters whose name says that the value is a secret. */
+/** Matches a long query value of any characters with a name for a secret. */
 const NAMED_SECRET = /[?&#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
-/** Matches a part of a path that only a secret fills: 24 or more letters and digits. */
+/** Matches a secret part of a path, which has 24 or more letters and digits. */
 const SECRET = /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)/
-/** Tells whether a URL holds a secret, because the URL of a help page never holds one. */
+/** Tells whether a URL contains a secret. The URL of a help page never contains a secret. */
 const hasSecret = (path: string): boolean => NAMED_TOKEN.test(path) || SECRET.test(path)
 
-/** Tells whether a URL is a page that explains: the help, the documentation or the news of a service. */
+/** Tells whether a URL leads to the help, the documentation or the news of a service. */
 const isGuide = (host: string, path: string): boolean =>
   /(?:^|\.)(?:help|support|docs?|kb|faq|learn|community|developers?|blog|status|wiki|hilfe|aide|ayuda)\./i.test(
     host,
@@ -192,7 +189,7 @@ function partsOf(href: string): {
   path: string
   isPersonal: boolean
   isShortlyPersonal: boolean
-  /** Tells whether a short part of a URL that identifies one recipient contains letters. */
+  /** Tells whether a short URL part that identifies one recipient contains letters. */
   hasLetters: boolean
 } {
   const [, host = '', path = ''] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(href) ?? []
@@ -208,12 +205,12 @@ function partsOf(href: string): {
 }
 
 /**
- * Holds an open link, whose end tag was not read yet: its words so far, the index at which these words start, and the
+ * Holds an open link before its end tag: the words of the link so far, the index of the first of these words, and the
  * words before the link.
  */
 type OpenLink = { href: string; words: string; start: number; before: string }
 
-/** Reads the links of HTML, with the words inside and before each link. */
+/** Returns the links of HTML, with the words inside and before each link. */
 function linksOfHtml(html: string): Found[] {
   const input = html.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
@@ -237,8 +234,8 @@ function linksOfHtml(html: string): Found[] {
   const add = (text: string) => {
     if (link === null) {
       words += text
-      // The collected words may grow to twice the maximum length before they are cut. If they were cut at each HTML
-      // token instead, the words of a long mail would be copied again and again.
+      // The function cuts the collected words only when they have twice the maximum length. With a cut at each HTML
+      // token, the function would copy the words of a long mail again and again.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
     }
     if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text
@@ -267,7 +264,7 @@ function linksOfHtml(html: string): Found[] {
     },
     isDone: () => found.length === LINKS_READ,
   })
-  // A link whose end tag is missing ends at the end of the mail.
+  // A link without an end tag ends at the end of the mail.
   if (found.length < LINKS_READ) finish()
   return found
 }
@@ -302,7 +299,10 @@ function linksOfText(text: string): Found[] {
   return found
 }
 
-/** Returns the words directly before a link: the last sentence on the link's line, or on the last line with words. */
+/**
+ * Returns the words directly before a link: the last sentence on the link's line, or on the last earlier line with
+ * words.
+ */
 function nearLines(before: string): string {
   const lines = before.split('\n')
   const own = lines.pop()!
