@@ -16,15 +16,15 @@ export type MailLink = {
 }
 
 /**
- * Sets the maximum number of links of a mail that the API returns. If a mail has too many links, the links with a known
- * purpose are kept first.
+ * Sets the maximum number of links of a mail that the API returns. If a mail has too many links, the API prefers the
+ * links with a known purpose.
  */
 export const LINKS_MAX = 50
-/** Sets the maximum number of links that are read from one mail, including links that are not returned. */
+/** Sets the maximum number of links that `findLinks` reads from one mail, including links that it does not return. */
 const LINKS_READ = 500
 /**
- * Sets the maximum number of characters of a URL. A longer URL is left out, because a URL that is cut short would open
- * another page.
+ * Sets the maximum number of characters of a URL. The function leaves out a longer URL, because a shortened URL would
+ * open another page.
  */
 const HREF_MAX_CHARS = 4_000
 /** Sets the maximum number of characters of all URLs of a mail together. */
@@ -33,12 +33,12 @@ const TEXT_MAX_CHARS = 200
 /** Sets the maximum number of characters of a link's markup, and also of the words before a link. */
 const INNER_MAX_CHARS = 2_000
 const CONTEXT_MAX_CHARS = 300
-/** Sets the maximum number of characters of a mail part that are searched for links. */
+/** Sets the maximum number of characters of a mail part in which `findLinks` searches. */
 const SCAN_MAX_CHARS = 1_000_000
 
 /**
- * Holds a found link. `isPicture` marks an HTML link that shows no words. `context` gives the words beside the link,
- * and is read only for a link without words of its own.
+ * Holds a found link. The field `isPicture` marks an HTML link that shows no words. The function `context` returns the
+ * words beside the link, and runs only for a link without words.
  */
 type Found = { href: string; text: string; isPicture?: true; context: () => string }
 
@@ -56,15 +56,15 @@ export function findLinks({
   html: string | null
 }): MailLink[] {
   const links = new Map<string, MailLink>()
-  /** Holds the addresses of those links whose visible text tells where the link leads. */
+  /** Holds the URLs of the links with a visible text that tells the target. */
   const named = new Set<string>()
   const found = [...(html === null ? [] : linksOfHtml(html)), ...linksOfText(text)]
   for (const one of found) {
     const hasNoWords = isBare(one)
     const purpose = purposeOf(one, subject, hasNoWords)
     const known = links.get(one.href)
-    // Words beside a plain URL tell its purpose less certainly than the words of a button that leads to the same URL.
-    // Many mails name a sign-in or a confirmation beside a link that has another purpose.
+    // Words beside a plain URL tell the purpose less certainly than the words of a button with the same URL. Many mails
+    // name a sign-in or a confirmation beside a link with another purpose.
     if (!hasNoWords) named.add(one.href)
     else if (named.has(one.href) && (purpose === 'verify' || purpose === 'sign-in')) continue
     if (known !== undefined && (known.purpose !== 'other' || purpose === 'other')) continue
@@ -75,8 +75,8 @@ export function findLinks({
 }
 
 /**
- * Sets the maximum number of links that are returned for a mail. The links with a known purpose are kept first, and
- * then the first links without a purpose. The returned links have the same order as in the mail.
+ * Returns at most {@link LINKS_MAX} links of a mail. The function prefers the links with a known purpose, and then
+ * takes the first links without a purpose. The returned links have the same order as in the mail.
  */
 function bounded(links: readonly MailLink[]): MailLink[] {
   const kept = new Set<MailLink>()
@@ -94,11 +94,11 @@ function bounded(links: readonly MailLink[]): MailLink[] {
 
 const hostOf = (href: string): string => /^https?:\/\/([^/?#]*)/i.exec(href)?.[1] ?? ''
 
-/** Tells whether a link shows no words of its own, such as a picture, an address, or `Click here`. */
+/** Tells whether a link shows no words about its purpose, but a picture, an address, or `Click here`. */
 const isBare = ({ href, text }: Found): boolean =>
   text === '' || isVague(text) || text.includes(hostOf(href))
 
-/** Matches the hosts of app stores. A link to an app store confirms nothing and does not unsubscribe from mail. */
+/** Matches the hosts of app stores. A link to an app store neither confirms anything nor unsubscribes from mail. */
 const STORE =
   /^(?:play\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
@@ -109,16 +109,16 @@ function purposeOf(
 ): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = partsOf(href)
   if (STORE.test(host)) return 'other'
-  // If a link shows its own URL as its text, only the words of the URL's path count as its text.
+  // If a link shows its own URL as its text, only the words in the URL's path count.
   const byText = text.includes(host) ? undefined : purposeOfText(text)
   const { purpose, isSure, mayVerify } = purposeOfPath(path)
   const byPath = mayVerify && purposeOfText(subject) === 'verify' ? 'verify' : purpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
-  // If a link has no words of its own, the words beside the link count, although they are less certain. For a link to a
-  // help page, the words beside the link do not count. Words beside a picture in a footer, or beside the address of a
-  // home page, are about other links, so these words do not count.
+  // If a link has no words, the words beside the link count, although they are less certain. For a link to a help page,
+  // the words beside the link do not count. Words beside a picture in a footer, or beside the address of a home page,
+  // do not count either, because these words are about other links.
   const isIconOrHome =
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined

@@ -126,7 +126,8 @@ class Reader {
       if (name === 'p' || name === 'h') this.#texts++
       this.#inks.push(this.#styles.inkOf(style))
     }
-    // A footnote stands in brackets inside its sentence, because a line for the footnote would cut the sentence in two.
+    // The reader writes a footnote in brackets inside the sentence, because a separate line would cut the sentence in
+    // two.
     if (name === 'note-body') {
       this.#notes++
       this.#put(' [')
