@@ -99,9 +99,9 @@ export function mayMatch(
 }
 
 /**
- * Returns the messages that contain, for every given query, the words that the query requires. The function does not
- * check the order of words, the fields of the message that hold the words, or excluded words. So the function never
- * leaves out a matching message, but it may return messages that do not match.
+ * Returns the messages that contain the required words of every given query. The function does not check the order of
+ * words, the fields of the words, or excluded words. So the function never leaves out a matching message, but it may
+ * return messages that do not match.
  * @param placesOf maps the key of each wanted search term to the messages that contain the term.
  */
 export function segmentMatches(
@@ -129,7 +129,7 @@ export function segmentMatches(
   )
 }
 
-/** Returns the key under which the messages of a wanted search term are found. */
+/** Returns the key of a wanted search term in the map `placesOf`. */
 export const wantedKey = ({ term, prefix }: WantedTerm): string => `${term}${prefix ? '*' : ''}`
 
 const termsOf = ({ terms, prefix }: Phrase): WantedTerm[] =>
