@@ -6,8 +6,8 @@ export type BlobPlace = {
   endpoint: string
   region: string
   /**
-   * Tells whether the URL of an object has the name of the bucket in the host name. Otherwise the path of the object's
-   * URL begins with the name of the bucket.
+   * Tells whether the URL of an object has the name of the bucket in the host name. If the host name does not hold the
+   * bucket's name, the path of the URL begins with this name.
    */
   virtualHosted: boolean
 }

@@ -164,8 +164,8 @@ export type Offer = {
 }
 
 /**
- * Replaces the texts of the seller in an offer by null. Otherwise a seller that knows a secret of the vault could
- * repeat the secret in the texts of its offer.
+ * Replaces the texts of the seller in an offer by null. Without this replacement, a seller that knows a secret of the
+ * vault could repeat the secret in an offer.
  */
 export const WORDLESS = { resource: null, description: null } as const
 

@@ -132,7 +132,7 @@ export const paymentRequirementsSchema = z.object({
   payTo: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
   maxTimeoutSeconds: z.number().int().nonnegative(),
   asset: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
-  /** Describes how a client calls the resource, and what the resource returns. */
+  /** Describes how a client calls the resource, and describes the output of the resource. */
   outputSchema: z.record(z.string(), z.unknown()).optional().catch(undefined),
   extra: z.record(z.string(), z.unknown()).optional(),
 })
@@ -159,7 +159,7 @@ export type BuildChallengeParameters = {
   payTo: string
   description?: string | undefined
   mimeType?: string | undefined
-  /** Describes how a client calls the resource, and what the resource returns. */
+  /** Describes how a client calls the resource, and describes the output of the resource. */
   outputSchema?: Record<string, unknown> | null | undefined
   /**
    * Holds the reason code if the challenge refuses a payment. For a request without a payment, the error of the

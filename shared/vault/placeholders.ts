@@ -20,7 +20,7 @@ const SHOWN_PLACE_MAX_LENGTH = 100
  */
 const PLACEHOLDERS_MAX = 100
 
-/** Holds the parts of a credential whose values can replace placeholders. */
+/** Holds the parts of a credential that can replace placeholders. */
 export type UsedCredential = {
   type: string
   data: CredentialData

@@ -97,7 +97,7 @@ export async function setOutcome(db: Queryable, auditRow: string, outcome: Outco
   await db.query('update audit_log set outcome = $2 where row = $1', [auditRow, outcome])
 }
 
-/** Sets the name of the audited object (`subject`) in an audit entry whose object had no name before the action. */
+/** Sets the name of the audited object (`subject`) in an audit entry if the object had no name before the action. */
 export async function setSubject(
   db: Queryable,
   auditRow: string,
@@ -114,13 +114,13 @@ export async function setSubject(
 export type AuditFilter = {
   projectId: string
   action?: string
-  /** Selects only audit entries whose action begins with the word `category` and a dot. */
+  /** Selects only audit entries with an action that begins with the word `category` and a dot. */
   category?: string
   subject?: string
   keyPrefix?: string
   requestId?: string
   outcome?: string
-  /** Selects audit entries whose outcome is `ok` (true), or is anything else (false). */
+  /** Selects audit entries with the outcome `ok` (true), or with any other outcome (false). */
   succeeded?: boolean
   after?: Date
   before?: Date

@@ -26,8 +26,8 @@ export type FirstKeys = {
 
 /**
  * Ensures that the first platform key and the first project key exist. The first API keys come from
- * BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, or from an earlier start. Otherwise the service generates the first
- * API keys and keeps them in DATA_DIR.
+ * BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, or from an earlier start. If neither source has the keys, the
+ * service generates the first API keys and keeps them in DATA_DIR.
  * @throws {ConfigError} in production if BOOTSTRAP_PLATFORM_KEY or BOOTSTRAP_PROJECT_KEY is missing.
  */
 export async function bootstrap(databaseUrl: string, config: Config): Promise<FirstKeys> {

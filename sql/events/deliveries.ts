@@ -83,7 +83,7 @@ export async function createDelivery(
   return { id }
 }
 
-/** Describes a webhook delivery whose next attempt is due. */
+/** Describes a webhook delivery with a next attempt that is due. */
 export type DueDelivery = {
   id: string
   projectId: string

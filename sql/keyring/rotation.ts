@@ -130,8 +130,8 @@ async function countRows({ name, prefix = '' }: KeyTable, db: Queryable, current
 }
 
 /**
- * Locks the rows after a given primary key whose data key is encrypted with an old master key. A pass over the table
- * skips rows that another transaction has locked. The next pass over the table processes the skipped rows.
+ * Locks the rows after a given primary key that have a data key under an old master key. A pass over the table skips
+ * rows that another transaction has locked. The next pass over the table processes the skipped rows.
  */
 async function lockStale(
   table: KeyTable,
@@ -177,7 +177,7 @@ async function updateRows(
   )
 }
 
-/** Counts the secrets whose data keys are still encrypted with old master keys. */
+/** Counts the secrets with a data key that is still encrypted with an old master key. */
 export async function countStale(db: Queryable, keyring: Keyring): Promise<number> {
   const counts = await Promise.all(
     KEY_TABLES.map((table) => countRows(table, db, keyring.currentId)),

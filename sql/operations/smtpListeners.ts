@@ -33,7 +33,7 @@ export async function forgetStaleListeners(db: Queryable): Promise<void> {
 
 /**
  * Reads the state of the SMTP listeners. @returns `unused` if no SMTP listener ever sent a report, and `away` if no
- * SMTP listener has sent a report lately. Otherwise the function returns the first trouble, or `ok`.
+ * SMTP listener has sent a report lately. In all other cases, the function returns the first trouble, or `ok`.
  */
 export async function readListeners(db: Queryable): Promise<string> {
   const { rows } = await db.query<{ trouble: string | null; lives: boolean }>({

@@ -19,7 +19,7 @@ export type Signed = {
   signedBlock: bigint | null
 }
 
-/** Describes a payment of a purse whose Transfer event is in a block that is not final yet. */
+/** Describes a payment of a purse if the block of its Transfer event is not final yet. */
 export type Spent = Signed & { txHash: Hex; blockNumber: bigint; blockHash: Hex }
 
 type Row = {

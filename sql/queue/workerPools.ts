@@ -108,8 +108,8 @@ export async function registerPool(options: {
  * four hours. A worker pool that does not hold its advisory lock is suspect, and counts as dead after GRACE. The jobs
  * of a worker pool that died before its registration are released after the same waiting time.
  * @param wasAway tells that the caller could not reach the database for some time. In this time, no worker pool could
- * prove that it was alive, so the waiting time GRACE begins again. Otherwise other pools would get the jobs of a live
- * pool that reconnects and still has to store its results.
+ * prove that it was alive, so the waiting time GRACE begins again. Without this new wait, other pools would get the
+ * jobs of a live pool that reconnects and must still store its results.
  * @returns the ids of the dead Graphile Worker pools.
  */
 export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promise<string[]> {

@@ -231,8 +231,8 @@ function letters(value: string): Shape | undefined {
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined
-  // A word with a number, such as WELCOME15, is probably a voucher. It counts as a one-time code only if the mail names
-  // a sign-in code, and not just a `code`.
+  // A word with a number, such as WELCOME15, is probably a voucher. Such a word counts as a one-time code only if the
+  // mail names a sign-in code, and not just a `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {
     const isKey = KEY.test(value)

@@ -25,8 +25,8 @@ export type BouncedRecipient = {
 
 export type Bounce = {
   /**
-   * Tells whether the bounce names its recipients in delivery-status fields or in X-Failed-Recipients. Otherwise the
-   * reader guesses the recipients from the free text of the bounce.
+   * Tells whether the bounce names its recipients in delivery-status fields or in X-Failed-Recipients. If a bounce has
+   * none of these fields, the reader guesses the recipients from the bounce's free text.
    */
   isReport: boolean
   /** Lists possible Message-IDs of the returned message, the most certain first. */

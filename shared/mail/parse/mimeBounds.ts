@@ -29,8 +29,8 @@ type Steps = {
  * postal-mime makes an object of each part and line. For example, 10 MB of empty parts took 7 s and 2.5 GB, and eleven
  * million lines of one letter took 6 s and 2.3 GB. The code counts MIME parts inside the parser, because a separate
  * search would not find every spelling of a boundary.
- * @returns the parsed mail. The field `parts` counts the MIME parts below the top level. It is 0 if the boundary of the
- * multipart does not occur in the message.
+ * @returns the parsed mail. The field `parts` counts the MIME parts below the top level. The number of parts is 0 if
+ * the boundary of the multipart does not occur in the message.
  * @throws the errors of postal-mime.
  */
 export async function parseBounded(

@@ -66,8 +66,8 @@ export function findVerb(text: string): 'none' | 'within' | 'last' {
 }
 
 /**
- * Names what stands below a line that may be an attribution. An uncertain attribution (`On …, Bob wrote:`) is credible
- * if a quote or a header block stands below the line.
+ * Names the kind of text below a line that may be an attribution. An uncertain attribution (`On …, Bob wrote:`) is
+ * credible if a quote or a header block stands below the line.
  */
 export type Following = 'quote' | 'header' | 'other'
 

@@ -31,7 +31,7 @@ export const PAGE: Sight = {
   background: [255, 255, 255],
 }
 
-/** Lists the HTML elements whose content a mail program does not show. */
+/** Lists the HTML elements with content that a mail program does not show. */
 const UNSEEN = new Set([
   'template',
   'noscript',

@@ -18,7 +18,7 @@ export type Identity = {
    * public part is `oauth:` and the id of the OAuth grant.
    */
   keyPrefix: string
-  /** Holds the project on whose behalf a project key acts. For a platform key, the project is null. */
+  /** Holds the project for which a project key acts. For a platform key, the project is null. */
   projectId: string | null
   /** Holds the inbox address of the API key's project. Null means that the API key is a platform key. */
   inboxAddress: string | null

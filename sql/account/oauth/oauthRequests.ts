@@ -103,7 +103,7 @@ export type Consent = {
 /**
  * Records the decision about a request for consent, which can be decided only once. If the owner allows the request,
  * the function creates an OAuth grant and an authorization code.
- * @param consent describes what the owner allows. A null `consent` means that the owner denies the request.
+ * @param consent describes the rights that the owner allows. A null `consent` means that the owner denies the request.
  * @returns the request for consent, with the authorization code if the owner consents. A null result means that the
  * request for consent is no longer open, or that the project is deleted.
  */

@@ -208,8 +208,8 @@ export type ListedSession = {
 const SESSIONS_MAX = 500
 
 /**
- * Lists at most 500 live console sessions, the most recently used first. @param personId selects the person whose
- * sessions are listed. Null means that the function lists the sessions of all people.
+ * Lists at most 500 live console sessions, the most recently used first. @param personId selects the person with the
+ * listed sessions. Null means that the function lists the sessions of all people.
  */
 export async function listSessions(
   db: Queryable,

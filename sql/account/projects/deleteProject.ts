@@ -13,8 +13,8 @@ const PURSE_KEPT_ATOMIC = 10_000n
 /**
  * Deletes a project. The API key, the address and the endpoints of a deleted project stop working at once. A later job
  * deletes the data of the project. The row lock `for update` waits for transactions that store mail for the project. A
- * transaction that stores mail later finds that the project is deleted. A project whose purse holds money cannot be
- * deleted, because nobody could move the money without the deleted private key of the purse.
+ * transaction that stores mail later finds that the project is deleted. The function does not delete a project with
+ * money in the purse, because nobody could move the money without the purse's private key.
  */
 export async function deleteProject(
   pool: Pool,

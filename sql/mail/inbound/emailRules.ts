@@ -4,7 +4,7 @@ import type { Rule, RuleScope } from '../../../shared/mail/emailRules.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
-/** Holds the PostgreSQL channel on which the service announces the inbox address whose email rules changed. */
+/** Holds the PostgreSQL channel on which the service announces the inbox address with changed email rules. */
 export const RULES_CHANNEL = 'email_rules'
 
 /** Sets the maximum number of email rules of one project. */

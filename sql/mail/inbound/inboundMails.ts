@@ -169,8 +169,8 @@ export type InboundMail = {
 export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'> & { size: number }
 
 /**
- * Writes a query that selects the inbound mails before it joins other tables. Otherwise a query plan that PostgreSQL
- * made for an empty table would read all mails of the inbox.
+ * Writes a query that selects the inbound mails before it joins other tables. Without this order, a query plan that
+ * PostgreSQL made for an empty table would read all mails of the inbox.
  */
 const findText = (condition: string) => `
   with i as materialized (select * from inbound_mails where ${condition} and state = 'accepted')

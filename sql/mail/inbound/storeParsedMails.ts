@@ -293,8 +293,8 @@ async function findThreadBySubject(
 /** Returns a free alternative to a Message-ID that another message of the inbox already has (docs/contract.md §4). */
 async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
   for (let probe = 1; ; probe++) {
-    // After 8 tries, the number in the alternative Message-ID is random. Otherwise thousands of mails with one
-    // Message-ID would need thousands of tries each.
+    // After 8 tries, the number in the alternative Message-ID is random. With consecutive numbers only, each of
+    // thousands of mails with one Message-ID would need thousands of tries.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     const { rowCount } = await db.query(

@@ -251,7 +251,7 @@ export async function findIdlePayments(
  */
 const LONE = "interval '1 day'"
 
-/** Records payers whose payments must not share a transaction with other payments for a day. */
+/** Records payers for a day, because payments of these payers must not share a transaction with other payments. */
 export async function keepAlone(
   db: Queryable,
   payers: readonly { chainId: number; payer: string }[],

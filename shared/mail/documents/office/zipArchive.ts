@@ -122,8 +122,8 @@ function inflate(packed: Uint8Array, method: number, maxBytes: number): Uint8Arr
 }
 
 /**
- * Decodes the name of a file in a zip archive as UTF-8, if the file's flag says UTF-8 or the bytes are valid UTF-8.
- * Otherwise the function reads every byte of the name as one Latin-1 character.
+ * Decodes the name of a file in a zip archive as UTF-8, if the file's flag says UTF-8 or the bytes are valid UTF-8. In
+ * all other cases, the function reads every byte of the name as one Latin-1 character.
  */
 function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   try {
