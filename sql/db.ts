@@ -90,7 +90,7 @@ async function within<Result>(
     return result
   } catch (error) {
     // If the database did not respond to an SQL statement, a rollback would wait just as long again. So the pool closes
-    // the database connection, which also rolls the transaction back.
+    // the database connection, and the database then rolls the transaction back.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {

@@ -131,8 +131,8 @@ export type Config = {
    */
   receiptSeeds: readonly ReceiptSeed[] | undefined
   /**
-   * Holds the master keys. The first master key encrypts. Undefined means that the process generates one master key (in
-   * development only).
+   * Holds the master keys. The first master key encrypts new secrets. Undefined means that the process generates one
+   * master key (in development only).
    */
   masterKeys: readonly MasterKey[] | undefined
   /** Holds the lowest price in atomic USDC that a seller may set for an endpoint. The value 0 allows every price. */

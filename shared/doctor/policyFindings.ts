@@ -104,8 +104,8 @@ export type CaaRecord = { tag: string; value: string }
 
 /**
  * Judges whether the CAA records allow the issuer of a certificate to renew the certificate.
- * @param set holds the CAA records that apply to the name. These are the CAA records of the name itself, or of its
- * nearest parent domain with CAA records. Null means that neither the name nor a parent domain has CAA records.
+ * @param set holds the CAA records that apply to the name. The CAA records that apply stand at the name itself, or at
+ * the nearest parent domain with CAA records. Null means that neither the name nor a parent domain has CAA records.
  * @param issuer is the name of the organisation that issued the certificate. An empty `issuer` means that the doctor
  * has seen no certificate.
  */

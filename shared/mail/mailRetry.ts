@@ -26,8 +26,8 @@ const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
     giveUpText: '24 h',
   },
   // RFC 5321 §4.5.4.1 asks for delivery attempts at least 30 minutes apart, for four to five days. RFC 5321 §4.5.4.1
-  // allows two attempts in the first hour and then one attempt every two or three hours. The first delay here is
-  // shorter, because greylisting hosts ask for about five minutes.
+  // allows two attempts in the first hour and then one attempt every two or three hours. The first delay of this
+  // schedule is shorter than 30 minutes, because greylisting hosts ask for about five minutes.
   direct: {
     delaysS: [5 * MINUTE_S, 30 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S, 3 * HOUR_S],
     giveUpS: 5 * 24 * HOUR_S,

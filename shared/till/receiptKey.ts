@@ -105,8 +105,8 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 /**
  * Writes `/.well-known/did.json` and the DID documents of projects, which hold no secret. Each receipt key occurs twice
  * in a DID document: as JsonWebKey2020 and as Multikey. Every verification method has the member `publicKeyMultibase`,
- * because clients expect this member in each verification method. This deviates from DID Core §5.2.1, which allows only
- * one form of the key in a verification method.
+ * because clients expect this member in each verification method. The JsonWebKey2020 method deviates with this member
+ * from DID Core §5.2.1, which allows only one form of the key.
  *
  * @param keys lists the same keys as {@link receiptJwks}. All keys in the list have the same DID.
  * @param options.subject is the DID of the DID document. The default is the DID of the keys.

@@ -119,8 +119,8 @@ const envelopeSchema = z
   .partial()
 
 /**
- * Describes one entry of the list `accepts` in an x402 challenge. This service sends entries of this form to payers,
- * and sellers send such entries to the facilitator. Clients of version 1 refuse entries without `mimeType` and `extra`.
+ * Describes one entry of the list `accepts` in an x402 challenge. This service sends the entries of `accepts` to
+ * payers, and sellers send them to the facilitator. Clients of version 1 refuse entries without `mimeType` and `extra`.
  */
 export const paymentRequirementsSchema = z.object({
   scheme: z.string().max(64),

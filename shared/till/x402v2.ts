@@ -129,8 +129,8 @@ const IDENTIFIER_EXTENSION = {
 
 /**
  * Encodes the `PAYMENT-REQUIRED` header of a challenge. If the header would exceed 3 kB, the function drops the signed
- * offer first, then the description, then the metadata. Without these parts, only a very long resource URL can make the
- * header longer than 3 kB.
+ * offer first, then the description, then the metadata. After the function has dropped all three parts, only a very
+ * long resource URL can make the header longer than 3 kB.
  *
  * @param offerKey is the receipt key that signs the offer in the header. Null means that the header gets no signed
  * offer.

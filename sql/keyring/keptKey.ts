@@ -21,8 +21,8 @@ export function keptKey(
     const draft = `${file}.${process.pid}`
     writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, { mode: 0o600 })
     try {
-      // A hard link creates the key file only once, and only with its full content. So two processes that start at the
-      // same time read the same key.
+      // A hard link creates the key file only once, and only with its full content. Because of the hard link, two
+      // processes that start at the same time read the same key.
       linkSync(draft, file)
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error

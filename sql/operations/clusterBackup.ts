@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import pg from 'pg'
 
 /**
- * Lists directories that a PostgreSQL server fills again when the server starts. These directories are empty in the
- * backup.
+ * Lists directories that a PostgreSQL server fills again when the server starts. The listed directories are empty in
+ * the backup.
  */
 const EMPTY = new Set([
   'pg_dynshmem',

@@ -60,7 +60,7 @@ type PartRow = {
 
 /**
  * Returns the statistics of the parts of a time range up to now, the oldest first. The result leaves out parts without
- * counts. The last part of the time range is not complete.
+ * counts. The last part of the time range is still running, so the statistics of this part are not complete.
  */
 export async function readRange(
   db: Queryable,

@@ -178,8 +178,8 @@ export const recurs = (event: ICAL.Component): boolean =>
   event.hasProperty('rrule') || event.hasProperty('rdate')
 
 /**
- * Tells whether a calendar event repeats every hour or more often. Such events are refused, because a recurrence rule
- * with one event a second since 1970 would have two thousand million instances.
+ * Tells whether a calendar event repeats every hour or more often. The service refuses events that repeat so often. A
+ * recurrence rule with one event a second since 1970 would have two thousand million instances.
  */
 export function isTooOften(event: ICAL.Component): boolean {
   const rule = event.getFirstPropertyValue('rrule')

@@ -83,8 +83,8 @@ const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
 /**
- * Returns the evidence from a mail as a whole. This evidence is the same for all candidates (possible codes) of the
- * mail.
+ * Returns the evidence from a mail as a whole. The evidence from the whole mail is the same for all candidates
+ * (possible codes) of the mail.
  */
 export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
   const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))

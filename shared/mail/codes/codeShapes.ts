@@ -8,8 +8,8 @@ export type Candidate = {
   start: number
   end: number
   /**
-   * Tells whether the candidate for a one-time code consists only of letters, or contains small letters. Such a weak
-   * candidate is a one-time code only if the mail announces a code.
+   * Tells whether the candidate for a one-time code consists only of letters, or contains small letters. A candidate
+   * with such letters is a one-time code only if the mail announces a code.
    */
   isWeak: boolean
   /** Tells whether the candidate for a one-time code is a four-digit number from 1900 to 2099. */
@@ -62,8 +62,8 @@ const SHAPE =
   /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4}(?:-[0-9A-Z](?![\dA-Za-z-]))?)/gu
 
 /**
- * Matches a character directly before a number that makes the number a part of a longer expression. Such a character is
- * a letter of a script with word spaces, a digit, or a sign.
+ * Matches a character directly before a number that makes the number a part of a longer expression. The matched
+ * character is a letter of a script with spaces between words, a digit, or a sign.
  */
 const BEFORE =
   /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$|〒 ?$/u
@@ -186,8 +186,8 @@ function readGroups(shown: string): Shape | undefined {
 }
 
 /**
- * Tells whether a text has three groups, and one group mixes small letters and digits. The other groups may be words,
- * as in atlas-7f41-drop.
+ * Tells whether a text has three groups, and one group mixes small letters and digits. The other two groups of the text
+ * may be words, as in atlas-7f41-drop.
  */
 function hasMixedGroup(value: string): boolean {
   const groups = value.split('-')

@@ -70,15 +70,15 @@ const USE =
 const part = (name: string, words: readonly string[]) => `(?<${name}>${words.join('|')})`
 
 /**
- * Matches words in mails of shops and travel companies. These mails contain discount and booking codes with letters,
- * which look like one-time codes.
+ * Matches words in mails of shops and travel companies. Mails of shops and travel companies contain discount and
+ * booking codes that look like one-time codes.
  */
 const TRADE =
   /\d ?%|% ?\d|(?<!\p{L})off(?!\p{L})|checkout|at the till|save|shop now|discount|voucher|coupon|promo|gift|rabat|gutschein|réduction|remise|descuento|desconto|cup[oóõã]|sconto|buono|korting|alennu|zniżk|slev|poukaz|kedvezmény|utalvány|reducere|έκπτωση|εκπτωτ|κουπόνι|indirim|kupon|скидк|знижк|промокод|купон|クーポン|割引|优惠|立减|代金券|할인|쿠폰|خصم|قسيم|reserv|booking|check-?in(?!\p{L})|itinerary|flight|hotel|buchung|réserv|reserva|prenotaz|boeking|bokning|varau|rezerw|rezerv|foglal|κράτησ|брон|予約|预订|预约|예약|حجز/u
 
 /**
- * Tells whether a text is about the code for a call, a network or a door. Such a code is no one-time code, because all
- * guests use the same code.
+ * Tells whether a text is about the code for a call, a network or a door. A code for a call, a network or a door is no
+ * one-time code, because all guests use the same code.
  */
 export const namesMeeting = (text: string): boolean =>
   /(?:meeting|webinar|conference|dial)[ -]?(?:id|in|link)|(?:your|tu|su|sua|votre|tua|ihr\p{L}{0,2}|dein\p{L}{0,2}) (?:suite|room|apartment|apartamento|habitación|quarto|chambre|appartement|camera|appartamento|zimmer|wohnung)(?!\p{L})|webinar|zoom|wi-?fi|wlan|(?<!\p{L})(?:guests?|locker|parking|besprechung|konferenz|einwahl|réunion|reunión|reunião|riunione|vergadering|møde|møte|mötet?|kokous|toplantı)(?!\p{L})|spotkani|schůzk|értekezlet|ședinț|σύσκεψ|совещани|встреч|зустріч|会議|会议|會議|회의|اجتماع/u.test(

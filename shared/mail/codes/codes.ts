@@ -150,9 +150,9 @@ const isLoneNumber = (lines: readonly CodeLine[]): boolean =>
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
 /**
- * Tells whether a mail may contain a one-time code. Such a mail names a code, asks the reader to enter a number, or
- * states the validity of a code. The mail may also address somebody who did not request the mail, or contain only a
- * title and a number.
+ * Tells whether a mail may contain a one-time code. A mail with a one-time code names a code, asks the reader to enter
+ * a number, or states the validity of a code. The mail may also address somebody who did not request the mail, or
+ * contain only a title and a number.
  */
 const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
   lines.some(

@@ -89,8 +89,8 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
 }
 
 /**
- * Matches a query value that names the act of a link, as in `verify?type=recovery`. Such a query value takes precedence
- * over the link's path.
+ * Matches a query value that names the act of a link, as in `verify?type=recovery`. A query value that names the act
+ * takes precedence over the link's path.
  */
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose)=(?<act>[\w-]{3,40})/
 

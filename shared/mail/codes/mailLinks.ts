@@ -143,7 +143,8 @@ function purposeOf(
 }
 
 /**
- * Matches a part of a URL that is unique to one recipient. Such a URL part is long, and has a digit or capitals inside.
+ * Matches a part of a URL that is unique to one recipient. A unique part of a URL is long, and has a digit or capitals
+ * inside.
  */
 const TOKEN = /(?:^|[/=?&#+:])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>

@@ -51,7 +51,8 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     ...(invitation === undefined ? {} : { icalEvent: icalEventOf(invitation) }),
     attachments: content.attachments.filter((file) => file !== invitation).map(part),
     newline: '\r\n',
-    // These options forbid nodemailer to read a file or a URL, because the content of a message comes from a caller.
+    // The two `disable` options forbid nodemailer to read a file or a URL, because the content of a message comes from
+    // a caller.
     disableFileAccess: true,
     disableUrlAccess: true,
   })

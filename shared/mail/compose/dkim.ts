@@ -4,8 +4,8 @@
  *
  * The service does not use nodemailer's signer, because it lists each field name only once. If a DKIM signature lists a
  * field name only once, an attacker can add a second field of that name in transit. Mail programs would show the
- * attacker's field, and the DKIM signature would stay valid (RFC 6376 §8.15). This signer lists each field name one
- * time more than the field occurs in the message.
+ * attacker's field, and the DKIM signature would stay valid (RFC 6376 §8.15). The DKIM signer of this service lists
+ * each field name one time more than the field occurs in the message.
  */
 import { createHash, createSign, type KeyObject } from 'node:crypto'
 

@@ -228,9 +228,9 @@ const oneLine = (text: string): string =>
   text.replace(/\s+/g, ' ').trim().slice(0, DIAGNOSTIC_MAX_LENGTH).toWellFormed()
 
 /**
- * Tells whether a status code means that an address permanently accepts no mail. Such a status code is of class 5. A
- * code about the message (size, content) or about the sending service (policy, authentication) does not count, because
- * it must not suppress the recipient.
+ * Tells whether a status code means that an address permanently accepts no mail. A status code about a permanent
+ * failure is of class 5. A code about the message (size, content) or about the sending service (policy, authentication)
+ * does not count, because it must not suppress the recipient.
  */
 export const isAddressDead = (status: string | null): boolean =>
   status !== null && /^5\./.test(status) && !/^5\.(?:2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)

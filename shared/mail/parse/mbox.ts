@@ -19,7 +19,7 @@ function asctime(at: Date): string {
 
 /**
  * Writes one message of an mbox file: the separator line, the message with LF line ends, and an empty line. A line of
- * the message that begins with `From `, after any number of `>`, gets one more `>`. Without this quoting, a mail could
+ * the message that begins with `From `, after any number of `>`, gets one more `>`. Without the added `>`, a mail could
  * contain a forged separator line with a forged message. The function also quotes after a lone CR, because some mbox
  * readers end a line at a lone CR.
  */

@@ -119,8 +119,8 @@ function eachWord(text: string, visit: (term: string) => boolean): void {
 }
 
 /**
- * Cuts a run of letters into pairs: `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter is also a term by itself, so that each
- * letter begins a term.
+ * Cuts a run of letters into pairs: `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter of the run is also a term by itself, so
+ * that each letter begins a term.
  */
 function* pairsOf(run: string, start: number): Generator<Term> {
   const letters: Term[] = []

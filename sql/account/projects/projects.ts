@@ -63,8 +63,8 @@ export type Project = {
   dailyGas: number | null
   /**
    * Counts the attachment bytes of the project that the service has read in the present UTC day. The field
-   * `textSecondsToday` counts the seconds of reading. The other two fields hold the project's own limits, and null
-   * means that the service's limit applies.
+   * `textSecondsToday` counts the seconds of reading. The fields `dailyTextBytes` and `dailyTextSeconds` hold the
+   * limits of the project, and null means that the service's limit applies.
    */
   textBytesToday: number
   textSecondsToday: number

@@ -110,8 +110,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // The first batch has no messages, and gives only the time bound of all search segments. With this time bound, a page
-  // of pending messages that are newer than all segments is complete at once.
+  // The first batch of candidates has no messages, and gives only the time bound of all search segments. With this time
+  // bound, a page of pending messages that are newer than all segments is complete at once.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX

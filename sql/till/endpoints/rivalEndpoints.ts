@@ -1,10 +1,10 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes the SQL condition that another project than the given project sells a resource. The other project must have a
- * verified endpoint for the resource. The x402 challenge at this endpoint must name the payTo address of the other
- * project, and not the payTo address of the given project. A 402 response alone does not prove who sells a resource,
- * because anyone may register the URL of the resource.
+ * Writes the SQL condition that a rival project, other than the given project, sells a resource. The rival project must
+ * have a verified endpoint for the resource. The x402 challenge at this endpoint must name the payTo address of the
+ * rival project, and not the payTo address of the given project. A 402 response alone does not prove who sells a
+ * resource, because anyone may register the URL of the resource.
  *
  * @param projectId is an SQL expression for the given project. The parameter `matchKey` is an SQL expression for the
  * resource.

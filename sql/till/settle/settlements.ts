@@ -78,8 +78,8 @@ const paymentEvent = (row: EventRow): NewEvent => ({
 /**
  * Records the settlement of payments in one database transaction: the state, the receipt and the webhook delivery of
  * each payment. The function also notifies callers that wait for the settled payments. A payment that settles again
- * after a reorganisation causes no second webhook. Such a payment keeps its receipt if the same transaction settles the
- * payment again.
+ * after a reorganisation causes no second webhook. A payment keeps its receipt if the same transaction settles the
+ * payment again after a reorganisation.
  * @param mined lists the transactions that settled the payments. Other transactions with the nonces of the mined
  * transactions can no longer be mined, and the function marks them as void.
  * @param apart lists payments that a group transaction should have settled but did not transfer. The service then

@@ -135,7 +135,7 @@ function slideVisitor(
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
     const area = shape?.area
-    // The layout of the slide places a shape that states no position. Such a shape may lie over any painted area.
+    // The layout of the slide places a shape without a stated position, so this shape may lie over any painted area.
     const isOver = (one: Area) =>
       area == null ||
       ((area.left + area.right) / 2 > one.left &&
